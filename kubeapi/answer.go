@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -19,7 +20,7 @@ type answer struct {
 	ctx      context.Context    // context of the request: ends with the caller's context or by cancel
 	cancel   context.CancelFunc // ends the request; Read then fails
 	stall    *stall
-	sent     *sent // values sent by the request, which errors must not show
+	sent     *apiclient.Sent // values sent by the request, which errors must not show
 	lastRead *atomic.Int64
 
 	unhook    func() bool // detaches closeBody from the request's context
@@ -32,7 +33,7 @@ func (a *answer) hold(response *http.Response) {
 	a.stall.arrived(0)
 	response.Body = notedBody{response.Body, a.lastRead}
 	a.Response = response
-	a.sent.request(response.Request) // as sent by the transport
+	a.sent.Request(response.Request) // as sent by the transport
 	a.closeBody = sync.OnceFunc(func() { _ = response.Body.Close() })
 	a.unhook = context.AfterFunc(a.ctx, a.closeBody)
 }
@@ -52,13 +53,13 @@ func (b notedBody) Read(p []byte) (int, error) {
 }
 
 // secrets returns the secrets of the call's requests, redirects and retries included.
-func (a *answer) secrets() secrets { return a.sent.secrets() }
+func (a *answer) secrets() apiclient.Secrets { return a.sent.Secrets() }
 
 // reader returns the body, guarded against stalls.
 func (a *answer) reader() io.Reader { return a.stall.reader(lostReader{a.Body}) }
 
 // errLost wraps the transport's errors in a body. Those of HTTP/2 have no exported type.
-var errLost error = &wire.Sentinel{Text: "the answer was cut", Cause: wire.CauseConnectionLost}
+var errLost error = &apiclient.Sentinel{Text: "the answer was cut", Cause: apiclient.CauseConnectionLost}
 
 // streamReset has the fields of net/http's unexported error for a reset HTTP/2 stream, so that errors.As finds it.
 type streamReset struct {
@@ -110,11 +111,11 @@ func (e encodings) readable(a *answer) (wire.Encoding, error) {
 	encoding := e.encodingOf(declared)
 	if encoding == nil {
 		return nil, fmt.Errorf("%w: content type %q, beginning %q",
-			ErrContentType, a.secrets().line(declared), a.secrets().line(string(a.readErrorBody(previewBytes))))
+			ErrContentType, a.secrets().Line(declared), a.secrets().Line(string(a.readErrorBody(previewBytes))))
 	}
 	// The transport removes this header when it decompresses a body.
 	if packed := a.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {
-		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, a.secrets().line(packed))
+		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, a.secrets().Line(packed))
 	}
 	return encoding, nil
 }

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"hash/maphash"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 // ListerWatcher lists and watches one resource of a Kubernetes-style API. It stores no objects. All methods may be
@@ -20,9 +21,7 @@ type ListerWatcher struct {
 	collection collection
 	resource   schema.GroupResource
 	namespace  string // the only namespace; empty for all namespaces or a resource without namespaces
-	client     http.Client
-	userAgent  string
-	authorize  func(*http.Request) error
+	client     *apiclient.Client
 
 	target       target
 	managed      managedFields
@@ -64,8 +63,7 @@ func New(options Options) (*ListerWatcher, error) {
 		resource:     options.Resource.GroupResource(),
 		namespace:    options.Namespace,
 		version:      options.Resource.GroupVersion(),
-		userAgent:    options.UserAgent,
-		authorize:    options.Authorize,
+		client:       apiclient.New(options.HTTPClient, options.UserAgent, options.Authorize),
 		target:       into,
 		encodings:    offered,
 		limits:       limits,
@@ -75,17 +73,9 @@ func New(options Options) (*ListerWatcher, error) {
 	lw.managed.kept = options.KeepManagedFields || into.projection.names("metadata.managedFields")
 	lw.doubts.seed = maphash.MakeSeed()
 	lw.warnings = newWarnings(lw.collection.String(), options.OnWarning)
-	if lw.userAgent == "" {
-		lw.userAgent = defaultUserAgent()
-	}
 	if lw.stallTimeout == 0 {
 		lw.stallTimeout = defaultStallTimeout
 	}
-	if options.HTTPClient != nil {
-		lw.client = *options.HTTPClient
-	}
-	lw.client.Transport = readableRedirects{lw.client.Transport}
-	lw.client.CheckRedirect = sameOrigin(lw.client.CheckRedirect)
 	return lw, nil
 }
 
@@ -104,7 +94,7 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 	if err != nil {
 		return nil, lw.collection.failure(v, err)
 	}
-	sendCtx, sent := recorded(ctx)
+	sendCtx, sent := apiclient.Recorded(ctx)
 	sendCtx, cancel := context.WithCancel(sendCtx)
 	var patience time.Duration // zero for a watch, which may be silent for any time
 	if v == verbList {
@@ -150,18 +140,14 @@ func (lw *ListerWatcher) roundTrip(a *answer, v verb, target string) (*http.Resp
 		return nil, err
 	}
 	request.Header.Set("Accept", lw.encodings.accept(v, lw.target.metadataOnly(), lw.managed.requested()))
-	request.Header.Set("User-Agent", lw.userAgent)
 	if v == verbWatch || lw.uncompressed {
 		// Otherwise the transport requests gzip. In a watch compression would delay events, because a compressor
 		// buffers them.
 		request.Header.Set("Accept-Encoding", "identity")
 	}
-	if lw.authorize != nil {
-		if err := lw.authorize(request); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrAuthorize, err)
-		}
+	if err := lw.client.Prepare(request); err != nil {
+		return nil, err
 	}
-	a.sent.request(request)
 	// The time for Authorize does not count as a stall of the server.
 	a.stall.waiting()
 	return lw.client.Do(request)
@@ -176,14 +162,10 @@ func (lw *ListerWatcher) failed(ctx context.Context, a *answer, v verb, err erro
 	case stalled != nil:
 		err = stalled
 	default:
-		// Unwrap only the outermost one: an inner *url.Error may come from Authorize.
-		if outer, ok := err.(*url.Error); ok {
-			err = outer.Err
-		}
 		if errors.As(err, new(streamReset)) && !errors.Is(err, errLost) {
 			err = fmt.Errorf("%w: %w", errLost, err)
 		}
-		err = a.secrets().tell(err)
+		err = a.secrets().CleanError(err)
 	}
 	return lw.collection.failure(v, err)
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/cborwire"
 	"github.com/watchmirror/cache/kubeapi/internal/jsonwire"
 	"github.com/watchmirror/cache/kubeapi/internal/protowire"
@@ -115,5 +116,5 @@ func encodingsFor(chosen []Encoding, into target) (encodings, error) {
 
 // typeOf returns the apiVersion and kind that an object claims to have, printable.
 func typeOf(about metav1.TypeMeta) string {
-	return wire.Printable(about.APIVersion+" "+about.Kind, maxExplanation)
+	return apiclient.Printable(about.APIVersion+" "+about.Kind, maxExplanation)
 }

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -19,14 +20,14 @@ var (
 
 	// ErrRedirect: the server redirected to another scheme, host or port, or to an invalid URL. The redirect was not
 	// followed, because the request carries credentials. If the new address is trusted, use it as BaseURL.
-	ErrRedirect error = &wire.Sentinel{Text: "redirected to another origin", Cause: wire.CauseInvalidResponse}
+	ErrRedirect = apiclient.ErrRedirect
 
 	// ErrContentType: the response has a media type that was not requested, such as a login page or a proxy's error
 	// page.
-	ErrContentType error = &wire.Sentinel{Text: "the answer is of no type that was asked for", Cause: wire.CauseInvalidResponse}
+	ErrContentType error = &apiclient.Sentinel{Text: "the answer is of no type that was asked for", Cause: apiclient.CauseInvalidResponse}
 
 	// ErrNotList: the response to a list is a single object, a Table or a JSON array.
-	ErrNotList error = &wire.Sentinel{Text: "the answer is not a list", Cause: wire.CauseInvalidResponse}
+	ErrNotList error = &apiclient.Sentinel{Text: "the answer is not a list", Cause: apiclient.CauseInvalidResponse}
 
 	// ErrMalformed: a body, frame or object does not conform to its encoding or to the protocol. The underlying error
 	// is wrapped too.
@@ -34,10 +35,10 @@ var (
 
 	// ErrTooLarge: a response exceeds one of the Limits, which the *LimitError names. Reading stops, except that an
 	// object that is nested too deep or needs too much memory becomes an *UndecodableObject.
-	ErrTooLarge error = &wire.Sentinel{Text: "the answer exceeds a limit", Cause: wire.CauseResponseTooLarge}
+	ErrTooLarge = apiclient.ErrTooLarge
 
 	// ErrAuthorize: Options.Authorize failed; its error is wrapped too. No request was sent.
-	ErrAuthorize error = &wire.Sentinel{Text: "authorizing the request failed", Cause: wire.CauseCredentials}
+	ErrAuthorize = apiclient.ErrAuthorize
 )
 
 // Causes in the Status of an Error event with which this package, not the server, ends a watch. Reason and code are
@@ -89,5 +90,5 @@ func explained(err error) error {
 	case body.Kind == "":
 		return fmt.Errorf("%w: it has neither a kind nor items", ErrNotList)
 	}
-	return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, wire.Printable(body.Kind, maxExplanation))
+	return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, apiclient.Printable(body.Kind, maxExplanation))
 }

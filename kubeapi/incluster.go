@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 // ErrNotInCluster: the program does not run in a pod with a service account; the text names the missing variable or
@@ -69,7 +71,7 @@ func (p pod) baseURL() (string, error) {
 		}
 	}
 	base := (&url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}).String()
-	if _, err := parseBaseURL(base); err != nil {
+	if _, err := apiclient.ParseBaseURL(base); err != nil {
 		return "", fmt.Errorf("kubeapi: %s %q and %s %q are no host and port", variableHost, host, variablePort, port)
 	}
 	return base, nil
@@ -85,7 +87,7 @@ func (p pod) namespace() (string, error) {
 	if name == "" {
 		return "", fmt.Errorf("kubeapi: namespace: %s is empty", path)
 	}
-	if err := namespaceName(name); err != nil {
+	if err := apiclient.Namespace(name); err != nil {
 		return "", fmt.Errorf("kubeapi: namespace: %s holds %w", path, err)
 	}
 	return name, nil

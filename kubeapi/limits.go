@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -107,7 +108,7 @@ func (e *LimitError) Error() string {
 func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
 
 // FailureCause returns the cause that a reflector's status reports.
-func (e *LimitError) FailureCause() string { return wire.CauseResponseTooLarge }
+func (e *LimitError) FailureCause() string { return apiclient.CauseResponseTooLarge }
 
 // objectCount counts the objects of a list over its pages. The pages are separate calls; only the continue token
 // connects them.

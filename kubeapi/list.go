@@ -75,7 +75,7 @@ func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 		return header, own.err
 	}
 	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		answer.secrets().clean(&refused.ErrStatus)
+		answer.secrets().CleanStatus(&refused.ErrStatus)
 		answer.complete(&refused.ErrStatus)
 		return header, lw.collection.failure(verbList, refused)
 	}

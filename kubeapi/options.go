@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
-	goruntime "runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -18,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 // Options configure a ListerWatcher. BaseURL and Resource are required. New copies them.
@@ -110,7 +107,7 @@ type Options struct {
 
 // validated returns the base URL, or an error that names the first invalid field.
 func (o Options) validated() (*url.URL, error) {
-	base, err := parseBaseURL(o.BaseURL)
+	base, err := apiclient.ParseBaseURL(o.BaseURL)
 	if err != nil {
 		return nil, invalid("BaseURL", err)
 	}
@@ -121,11 +118,11 @@ func (o Options) validated() (*url.URL, error) {
 		{"Resource.Group", groupName(o.Resource.Group)},
 		{"Resource.Version", pathSegment(o.Resource.Version)},
 		{"Resource.Resource", pathSegment(o.Resource.Resource)},
-		{"Namespace", namespaceName(o.Namespace)},
+		{"Namespace", apiclient.Namespace(o.Namespace)},
 		{"LabelSelector", labelSelector(o.LabelSelector)},
 		{"FieldSelector", fieldSelector(o.FieldSelector)},
 		{"HTTPClient", untimed(o.HTTPClient)},
-		{"UserAgent", headerValue(o.UserAgent)},
+		{"UserAgent", apiclient.HeaderValue(o.UserAgent)},
 		{"StallTimeout", notNegative(o.StallTimeout)},
 	} {
 		if check.err != nil {
@@ -137,33 +134,6 @@ func (o Options) validated() (*url.URL, error) {
 
 func invalid(field string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrInvalidOptions, field, err)
-}
-
-func parseBaseURL(text string) (*url.URL, error) {
-	if text == "" {
-		return nil, errors.New("is required, for example https://127.0.0.1:6443")
-	}
-	scheme, _, found := strings.Cut(strings.ToLower(text), "://")
-	if !found || scheme != "http" && scheme != "https" {
-		return nil, errors.New("must begin with http:// or https://")
-	}
-	base, err := url.Parse(text)
-	if err != nil {
-		// url.Parse quotes the part that it cannot read. That may be part of a password: one with a slash looks like a
-		// port.
-		return nil, errors.New("is not a URL; it has the form https://host:port/path, with a number as port")
-	}
-	switch {
-	case base.Hostname() == "":
-		return nil, errors.New("names no host")
-	case base.User != nil:
-		return nil, errors.New("must not hold a user or password; put them on the request with Authorize")
-	case base.RawQuery != "" || base.ForceQuery:
-		return nil, errors.New("must not have a query")
-	case base.Fragment != "":
-		return nil, errors.New("must not have a fragment")
-	}
-	return base, nil
 }
 
 // pathSegment accepts any valid path segment. It does not require a Kubernetes resource name, because other APIs may be
@@ -183,16 +153,6 @@ func groupName(group string) error {
 		return nil // the core API
 	}
 	return pathSegment(group)
-}
-
-func namespaceName(name string) error {
-	if name == "" {
-		return nil
-	}
-	if reasons := validation.IsDNS1123Label(name); len(reasons) > 0 {
-		return fmt.Errorf("%q: %s", name, strings.Join(reasons, ", "))
-	}
-	return nil
 }
 
 func labelSelector(selector string) error {
@@ -225,14 +185,6 @@ func untimed(client *http.Client) error {
 	return nil
 }
 
-// headerValue refuses control characters at construction instead of in each request.
-func headerValue(text string) error {
-	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		return errors.New("must not hold control characters")
-	}
-	return nil
-}
-
 func notNegative(d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("is negative (%s)", d)
@@ -242,39 +194,3 @@ func notNegative(d time.Duration) error {
 
 // defaultStallTimeout is twice the time that an API server allows for a whole list.
 const defaultStallTimeout = 2 * time.Minute
-
-// modulePath is the path of this library in a program's build information.
-const modulePath = "github.com/watchmirror/cache"
-
-// defaultUserAgent returns, for example, "quickstart/v1.2.0 (linux/amd64) watchmirror-cache/v0.1.0". API servers log it
-// and use it for priority and fairness.
-func defaultUserAgent() string {
-	program, library := "unknown", "unknown"
-	if build, ok := debug.ReadBuildInfo(); ok {
-		program, library = build.Main.Version, build.Main.Version
-		for _, module := range build.Deps {
-			if module.Path == modulePath {
-				library = module.Version
-			}
-		}
-	}
-	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
-	return fmt.Sprintf("%s/%s (%s/%s) watchmirror-cache/%s",
-		productToken(name), productToken(program), goruntime.GOOS, goruntime.GOARCH, productToken(library))
-}
-
-// productToken keeps the characters that RFC 9110 allows in a token and that are usual in a user agent. The version of
-// a program built from a checkout is "(devel)", whose parentheses would begin a comment.
-func productToken(text string) string {
-	token := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-_.+", r):
-			return r
-		}
-		return -1
-	}, text)
-	if token == "" {
-		return "unknown"
-	}
-	return token
-}

@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"net/http"
-	"regexp"
 	"testing"
 	"time"
 
@@ -67,15 +66,4 @@ func TestNewLeavesTheCallersClientAlone(t *testing.T) {
 	client := &http.Client{}
 	newSourceFor(t, Options{BaseURL: "http://h", Resource: pods, HTTPClient: client})
 	require.Nil(t, client.CheckRedirect)
-}
-
-func TestDefaultUserAgentNamesProgramAndLibrary(t *testing.T) {
-	require.Regexp(t, regexp.MustCompile(`^kubeapi\.test/[\w.+-]+ \(\w+/\w+\) watchmirror-cache/[\w.+-]+$`), defaultUserAgent())
-}
-
-func TestProductTokenDropsWhatWouldBreakAHeader(t *testing.T) {
-	require.Equal(t, "devel", productToken("(devel)"))
-	require.Equal(t, "v1.2.0-rc.1+meta", productToken("v1.2.0-rc.1+meta"))
-	require.Equal(t, "ab", productToken("a\r\n b"))
-	require.Equal(t, "unknown", productToken("()"))
 }

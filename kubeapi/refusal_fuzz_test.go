@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 // fuzzSecret is a token such as a request carries; part of it gives as much away as
@@ -110,7 +110,7 @@ func checkFailure(t *testing.T, err error) {
 	for _, r := range reported {
 		require.True(t, unicode.IsPrint(r) || r == ' ', "%q", reported)
 	}
-	require.Less(t, len(reported), 3*4*maxStatusText)
+	require.Less(t, len(reported), 3*4*apiclient.MaxStatusText)
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Details != nil {
 		details := status.ErrStatus.Details
 		tellsNothing(t, details.Name+" "+details.Kind+" "+details.Group+" "+string(status.ErrStatus.Reason))
@@ -195,7 +195,7 @@ func FuzzWarnings(f *testing.F) {
 				if !readable && joined {
 					break // nor is what follows it
 				}
-				shown := wire.Printable(text, maxWarningText)
+				shown := apiclient.Printable(text, maxWarningText)
 				if readable && code == 299 && shown != "" && !known[shown] {
 					known[shown] = true
 					want = append(want, shown)
@@ -206,7 +206,7 @@ func FuzzWarnings(f *testing.F) {
 
 		w.note(t.Context(), http.Header{"Warning": {raw, raw}}, nil)
 		for i, text := range reported {
-			require.Equal(t, wire.Printable(text, maxWarningText), text)
+			require.Equal(t, apiclient.Printable(text, maxWarningText), text)
 			require.NotContains(t, reported[:i], text)
 		}
 	})

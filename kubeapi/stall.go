@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 // ErrStalled: a list brought no byte for Options.StallTimeout or came too slowly, or a watch frame was not complete in
 // time (10 s plus a second for each 8 KiB). The connection is treated as half open.
-var ErrStalled error = &wire.Sentinel{Text: "the answer stalled", Cause: wire.CauseStalled}
+var ErrStalled error = &apiclient.Sentinel{Text: "the answer stalled", Cause: apiclient.CauseStalled}
 
 // stall ends a request that waits too long for headers or for a byte of the body. Each wait may take limit; all waits
 // together may take four times limit plus a second for each listRate bytes. Time outside a wait does not count. One

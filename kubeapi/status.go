@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/jsonwire"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
@@ -28,7 +29,7 @@ func (lw *ListerWatcher) refusal(v verb, a *answer) error {
 		a.complete(&status)
 		return lw.collection.failure(v, &apierrors.StatusError{ErrStatus: status})
 	}
-	explanation := a.secrets().explanation(a.Header.Get("Content-Type"), body)
+	explanation := explanationOf(a.secrets(), a.Header.Get("Content-Type"), body)
 	wait := retryAfterSeconds(a.Header, time.Now())
 	failure := apierrors.NewGenericServerResponse(a.StatusCode, string(v), lw.resource, "", explanation, int(wait), true)
 	// The helper's message omits the code and most of the explanation.
@@ -62,12 +63,12 @@ func (lw *ListerWatcher) statusBody(a *answer, body []byte) (metav1.Status, bool
 	if encoding == nil {
 		encoding = jsonwire.Encoding
 	}
-	return a.secrets().readStatus(encoding, body, lw.limits.wire())
+	return readStatus(a.secrets(), encoding, body, lw.limits.wire())
 }
 
 // failedStatus decodes a failed Status and gives it a message if it has none. Its texts are safe to print.
-func (s secrets) failedStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
-	status, ok := s.readStatus(encoding, raw, limits)
+func failedStatus(s apiclient.Secrets, encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
+	status, ok := readStatus(s, encoding, raw, limits)
 	if ok {
 		explain(&status)
 	}
@@ -98,12 +99,12 @@ func explain(status *metav1.Status) {
 }
 
 // readStatus decodes a failed Status and cleans its texts.
-func (s secrets) readStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
+func readStatus(s apiclient.Secrets, encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
 	var status metav1.Status
 	if encoding.Into(raw, limits, &status) != nil || !isFailure(&status) {
 		return metav1.Status{}, false
 	}
-	s.clean(&status)
+	s.CleanStatus(&status)
 	return status, true
 }
 
@@ -115,57 +116,6 @@ func isFailure(status *metav1.Status) bool {
 		return status.Kind == "Status" && status.Status != metav1.StatusSuccess
 	}
 	return false
-}
-
-// maxStatusText bounds the characters of each text of a Status. Messages of API servers are shorter, unless they list
-// many faults.
-const maxStatusText = 4096
-
-// wellKnown are the constants of a Status that programs compare. They are never hidden, even if one contains a secret's
-// text.
-var wellKnown = func() map[string]bool {
-	known := map[string]bool{metav1.StatusSuccess: true, metav1.StatusFailure: true}
-	for _, reason := range []metav1.StatusReason{
-		metav1.StatusReasonUnauthorized, metav1.StatusReasonForbidden, metav1.StatusReasonNotFound, metav1.StatusReasonAlreadyExists,
-		metav1.StatusReasonConflict, metav1.StatusReasonGone, metav1.StatusReasonInvalid, metav1.StatusReasonServerTimeout,
-		metav1.StatusReasonStoreReadError, metav1.StatusReasonTimeout, metav1.StatusReasonTooManyRequests, metav1.StatusReasonBadRequest,
-		metav1.StatusReasonMethodNotAllowed, metav1.StatusReasonNotAcceptable, metav1.StatusReasonRequestEntityTooLarge,
-		metav1.StatusReasonUnsupportedMediaType, metav1.StatusReasonInternalError, metav1.StatusReasonExpired,
-		metav1.StatusReasonServiceUnavailable,
-	} {
-		known[string(reason)] = true
-	}
-	for _, cause := range []metav1.CauseType{
-		metav1.CauseTypeFieldValueNotFound, metav1.CauseTypeFieldValueRequired, metav1.CauseTypeFieldValueDuplicate,
-		metav1.CauseTypeFieldValueInvalid, metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeForbidden, metav1.CauseTypeTooLong,
-		metav1.CauseTypeTooMany, metav1.CauseTypeInternal, metav1.CauseTypeTypeInvalid, metav1.CauseTypeUnexpectedServerResponse,
-		metav1.CauseTypeFieldManagerConflict, metav1.CauseTypeResourceVersionTooLarge,
-	} {
-		known[string(cause)] = true
-	}
-	return known
-}()
-
-// clean makes the texts of a Status safe to print. They may come from anything that answers in place of the API.
-func (s secrets) clean(status *metav1.Status) {
-	texts := []*string{&status.Message}
-	words := []*string{&status.Status, (*string)(&status.Reason)}
-	if details := status.Details; details != nil {
-		texts = append(texts, &details.Name, &details.Group, &details.Kind, (*string)(&details.UID))
-		for i := range details.Causes {
-			cause := &details.Causes[i]
-			texts = append(texts, &cause.Message, &cause.Field)
-			words = append(words, (*string)(&cause.Type))
-		}
-	}
-	for _, word := range words {
-		if !wellKnown[*word] {
-			texts = append(texts, word)
-		}
-	}
-	for _, text := range texts {
-		*text = s.hide(wire.Printable(*text, maxStatusText))
-	}
 }
 
 // retryAfterSeconds returns the Retry-After header in seconds, rounded up, or 0 without one. A date is relative to the
@@ -190,18 +140,18 @@ func retryAfterSeconds(header http.Header, now time.Time) int32 {
 }
 
 // maxExplanation bounds the characters of a foreign error body in an error's text.
-const maxExplanation = 512
+const maxExplanation = apiclient.MaxForeignText
 
-// explanation describes an error body that is no Status, in readable text.
-func (s secrets) explanation(contentType string, body []byte) string {
+// explanationOf describes an error body that is no Status, in readable text.
+func explanationOf(s apiclient.Secrets, contentType string, body []byte) string {
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch {
 	case media == "text/html":
 		return "an HTML page"
 	case media != "" && media != "application/json" && !strings.HasPrefix(media, "text/"):
-		return "a body of type " + s.line(media)
+		return "a body of type " + s.Line(media)
 	}
-	if text := s.line(string(body)); text != "" {
+	if text := s.Line(string(body)); text != "" {
 		return text
 	}
 	return "no explanation"

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 func statusJSON(code, reason, more string) string {
@@ -114,7 +116,7 @@ func TestAStatusMeansTheSameWhereverItComes(t *testing.T) {
 
 // A Status is printed where errors are: in logs and on terminals.
 func TestAStatusCarriesNeitherControlCharactersNorALongText(t *testing.T) {
-	evil := `\u001b[2J` + strings.Repeat("x", 2*maxStatusText) + `\u009b`
+	evil := `\u001b[2J` + strings.Repeat("x", 2*apiclient.MaxStatusText) + `\u009b`
 	status := `{"kind":"Status","status":"Failure","code":410,"reason":"\u001b[31m","message":"a\nb` + evil + `",
 		"details":{"name":"\u202e","group":"\u0007","kind":"\u001b","uid":"\u001b",
 		"causes":[{"reason":"\u001b","message":"` + evil + `","field":"\u001b"}]}}`
@@ -131,7 +133,7 @@ func TestAStatusCarriesNeitherControlCharactersNorALongText(t *testing.T) {
 			require.True(t, strings.HasSuffix(failure.Error(), "x…"))
 			everything := fmt.Sprintf("%+v", failure.ErrStatus)
 			require.Equal(t, -1, strings.IndexFunc(everything, func(r rune) bool { return !unicode.IsPrint(r) }), "%q", everything)
-			require.Less(t, len(everything), 3*maxStatusText)
+			require.Less(t, len(everything), 3*apiclient.MaxStatusText)
 		})
 	}
 }

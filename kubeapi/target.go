@@ -199,7 +199,7 @@ func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err erro
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: id.Namespace, Name: id.Name, UID: id.UID, ResourceVersion: id.ResourceVersion,
 		},
-		Err: a.secrets().tell(fmt.Errorf("%s: %w", place, explained(err))),
+		Err: a.secrets().CleanError(fmt.Errorf("%s: %w", place, explained(err))),
 	}
 }
 

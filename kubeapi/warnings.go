@@ -10,7 +10,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/klog/v2"
 
-	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 const (
@@ -52,14 +52,14 @@ func newWarnings(source string, report func(ctx context.Context, text string)) *
 
 // note reports the new warnings in a response's headers, in order. It may be called concurrently; if two responses have
 // the same text, one call reports it. Secrets of the request are hidden.
-func (w *warnings) note(ctx context.Context, header http.Header, sent *sent) {
+func (w *warnings) note(ctx context.Context, header http.Header, sent *apiclient.Sent) {
 	values := header["Warning"]
 	if len(values) == 0 {
 		return
 	}
-	texts, secrets := warningTexts(values), sent.secrets()
+	texts, secrets := warningTexts(values), sent.Secrets()
 	for i, text := range texts {
-		texts[i] = secrets.hide(text)
+		texts[i] = secrets.Hide(text)
 	}
 	for _, text := range w.unknown(texts) {
 		w.report(ctx, text)
@@ -99,7 +99,7 @@ func warningTexts(values []string) []string {
 			}
 			rest = after
 			seen++
-			if text := wire.Printable(warning.Text, maxWarningText); warning.Code == codeWarning && text != "" {
+			if text := apiclient.Printable(warning.Text, maxWarningText); warning.Code == codeWarning && text != "" {
 				texts = append(texts, text)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -121,14 +122,14 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	encoding, limits := w.answer.encoding, w.source.limits.wire()
 	if frame.Type == watch.Error {
-		status, ok := w.answer.secrets().failedStatus(encoding, frame.Object, limits)
+		status, ok := failedStatus(w.answer.secrets(), encoding, frame.Object, limits)
 		if !ok {
 			return watch.Event{}, fmt.Errorf("%w: an ERROR frame without a Status that failed", ErrMalformed)
 		}
 		return watch.Event{Type: watch.Error, Object: &status}, nil
 	}
 	if !isKnownType(frame.Type) && w.source.doubts.doubt([]byte(frame.Type), false) {
-		return watch.Event{}, fmt.Errorf("%w: a watch frame of type %q, which is none", ErrMalformed, wire.Printable(string(frame.Type), maxExplanation))
+		return watch.Event{}, fmt.Errorf("%w: a watch frame of type %q, which is none", ErrMalformed, apiclient.Printable(string(frame.Type), maxExplanation))
 	}
 	into := w.source.target
 	if frame.Type == watch.Bookmark {
@@ -140,7 +141,7 @@ func (w *watcher) next() (watch.Event, error) {
 		if w.isDamaged(frame, err) {
 			return watch.Event{}, fmt.Errorf("the object of a watch frame: %w", err)
 		}
-		object = w.source.undecoded(w.answer, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
+		object = w.source.undecoded(w.answer, frame.Object, apiclient.Printable(string(frame.Type), maxExplanation)+" event", err)
 	} else if frame.Type != watch.Bookmark {
 		w.source.dropManagedFields(encoding, frame.Object, object)
 	}
@@ -197,11 +198,11 @@ func (w *watcher) countInitial(event watch.Event) error {
 // answers with HTTP code 200, is passed on.
 func (w *watcher) broken(err error) runtime.Object {
 	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		w.answer.secrets().clean(&refused.ErrStatus)
+		w.answer.secrets().CleanStatus(&refused.ErrStatus)
 		w.answer.complete(&refused.ErrStatus)
 		return &refused.ErrStatus
 	}
-	return w.source.brokenStream(w.answer.secrets().tell(err))
+	return w.source.brokenStream(w.answer.secrets().CleanError(err))
 }
 
 // brokenStream returns the object of the Error event for a stream that did not end normally.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
@@ -111,7 +112,7 @@ func checkList(t *testing.T, body []byte, got wiretest.Listing) {
 	switch {
 	case errors.As(got.Err, &notList):
 		require.True(t, kind == "Table" || !hasItems && !strings.HasSuffix(kind, "List"))
-		require.Equal(t, wire.Printable(kind, wire.MaxForeignText), notList.Kind)
+		require.Equal(t, apiclient.Printable(kind, apiclient.MaxForeignText), notList.Kind)
 		return
 	case errors.Is(got.Err, wire.ErrMalformed):
 		bad := func(value any) bool { _, ok := value.(string); return !ok && value != nil }

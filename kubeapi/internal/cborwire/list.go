@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -99,7 +100,7 @@ func (l *list) readField() error {
 		return errKey
 	}
 	if !utf8.Valid(name) { // byte strings need not be UTF-8
-		return fmt.Errorf("%w: %s", errName, wire.Printable(name, wire.MaxForeignText))
+		return fmt.Errorf("%w: %s", errName, apiclient.Printable(name, apiclient.MaxForeignText))
 	}
 	field := fieldOf(name)
 	switch field {
@@ -236,7 +237,7 @@ func (l *list) complete() error {
 }
 
 func (l *list) notList(status *metav1.Status) error {
-	return &wire.NotListError{Kind: wire.Printable(l.header.Kind, wire.MaxForeignText), Status: status}
+	return &wire.NotListError{Kind: apiclient.Printable(l.header.Kind, apiclient.MaxForeignText), Status: status}
 }
 
 // status returns a Status of the kept fields, or nil if they are none.

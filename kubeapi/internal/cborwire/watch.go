@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -77,12 +78,12 @@ func (f *frame) checked() (wire.Frame, error) {
 	case len(eventType) == 0 && len(kind) > 0:
 		// A list, from a server that does not know the watch parameter, or a bare Status.
 		return wire.Frame{}, fmt.Errorf("%w: a %s in place of a watch frame", wire.ErrMalformed,
-			wire.Printable(kind, wire.MaxForeignText))
+			apiclient.Printable(kind, apiclient.MaxForeignText))
 	case len(eventType) == 0:
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
 	case h.size == 0, h.isNull():
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
-			wire.Printable(eventType, wire.MaxForeignText))
+			apiclient.Printable(eventType, apiclient.MaxForeignText))
 	}
 	return wire.Frame{Type: eventTypeOf(eventType), Object: f.object}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	numbers "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
@@ -108,7 +109,7 @@ func modelOfList(body []byte) (want listing, known bool) {
 	}
 	want.err = io.EOF
 	if _, ok := fields["items"]; !ok && !strings.HasSuffix(want.header.Kind, "List") {
-		want.err = &wire.NotListError{Kind: wire.Printable(want.header.Kind, wire.MaxForeignText)}
+		want.err = &wire.NotListError{Kind: apiclient.Printable(want.header.Kind, apiclient.MaxForeignText)}
 	}
 	return want, true
 }

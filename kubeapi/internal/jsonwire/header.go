@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -140,7 +141,7 @@ func (h *header) checkList(limits wire.Limits) error {
 	if slices.Contains(h.seen, "items") || strings.HasSuffix(h.Kind, "List") {
 		return nil
 	}
-	failure := &wire.NotListError{Kind: wire.Printable(h.Kind, wire.MaxForeignText)}
+	failure := &wire.NotListError{Kind: apiclient.Printable(h.Kind, apiclient.MaxForeignText)}
 	if h.Kind == "Status" {
 		var status metav1.Status
 		if Encoding.Into(append(h.status, '}'), limits, &status) == nil {

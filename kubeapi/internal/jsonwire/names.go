@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -64,7 +65,7 @@ func checkName(raw []byte) error {
 	}
 	if _, err := decodeString(raw); err != nil || !utf8.Valid(raw) {
 		return fmt.Errorf("%w: a field whose name is no JSON string: %s", wire.ErrMalformed,
-			wire.Printable(raw, wire.MaxForeignText))
+			apiclient.Printable(raw, apiclient.MaxForeignText))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -81,7 +82,7 @@ func (p *parser) longNumber(literal []byte, isInteger bool) (any, error) {
 	}
 	float, err := strconv.ParseFloat(string(literal), 64)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the number %s is too large", wire.ErrMalformed, wire.Printable(literal, 32))
+		return nil, fmt.Errorf("%w: the number %s is too large", wire.ErrMalformed, apiclient.Printable(literal, 32))
 	}
 	return float, nil
 }

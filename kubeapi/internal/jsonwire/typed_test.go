@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -80,7 +81,7 @@ func TestWhatCannotBeDecodedIntoAGoTypeIsAShortError(t *testing.T) {
 			err := Encoding.Into([]byte(test.raw), limits, new(typed))
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			require.ErrorContains(t, err, test.text)
-			require.Less(t, len(err.Error()), wire.MaxForeignText+100)
+			require.Less(t, len(err.Error()), apiclient.MaxForeignText+100)
 			require.NotErrorIs(t, err, errOwn, "which may hold the object")
 		})
 	}

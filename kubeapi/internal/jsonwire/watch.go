@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -113,13 +114,13 @@ func (p *parts) frame(data []byte, limits wire.Limits) (wire.Frame, error) {
 				return wire.Frame{}, &wire.NotListError{Kind: kind, Status: &status}
 			}
 			// A list, from a server that does not know the watch parameter.
-			return wire.Frame{}, fmt.Errorf("%w: a %s in place of a watch frame", wire.ErrMalformed, wire.Printable(kind, wire.MaxForeignText))
+			return wire.Frame{}, fmt.Errorf("%w: a %s in place of a watch frame", wire.ErrMalformed, apiclient.Printable(kind, apiclient.MaxForeignText))
 		}
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
 	}
 	if len(object) == 0 || string(object) == "null" {
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
-			wire.Printable(string(eventType), wire.MaxForeignText))
+			apiclient.Printable(string(eventType), apiclient.MaxForeignText))
 	}
 	return wire.Frame{Type: eventType, Object: object}, nil
 }

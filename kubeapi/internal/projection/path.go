@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 // mostText is the number of characters of a path that an error shows.
@@ -52,5 +52,5 @@ func cutAtAny(text, chars string) (before, from string) {
 }
 
 func wrong(path string, err error) error {
-	return fmt.Errorf("%q: %w", wire.Printable(path, mostText), err)
+	return fmt.Errorf("%q: %w", apiclient.Printable(path, mostText), err)
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -30,7 +31,7 @@ func (b *builder) add(of reflect.Type, names []string) error {
 		case reflect.Struct:
 			fields, near := lookUp(of, name)
 			if fields == nil {
-				return fmt.Errorf("%s has no field %q%s", of, wire.Printable(name, mostText), near)
+				return fmt.Errorf("%s has no field %q%s", of, apiclient.Printable(name, mostText), near)
 			}
 			for _, field := range fields {
 				at = b.below(at, field)

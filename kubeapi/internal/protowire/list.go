@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -139,7 +140,7 @@ func (l *list) readTypeMeta(t tag) error {
 
 // notList returns the error for a body of another kind.
 func (l *list) notList(status *metav1.Status) error {
-	return &wire.NotListError{Kind: wire.Printable(l.header.Kind, wire.MaxForeignText), Status: status}
+	return &wire.NotListError{Kind: apiclient.Printable(l.header.Kind, apiclient.MaxForeignText), Status: status}
 }
 
 func (l *list) enterRaw(t tag) error {

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -100,7 +101,7 @@ func (w *watcher) unframed() error {
 	if e.kind == "" {
 		return fmt.Errorf("%w: an object in place of watch frames", wire.ErrMalformed)
 	}
-	return fmt.Errorf("%w: a %s in place of watch frames", wire.ErrMalformed, wire.Printable(e.kind, wire.MaxForeignText))
+	return fmt.Errorf("%w: a %s in place of watch frames", wire.ErrMalformed, apiclient.Printable(e.kind, apiclient.MaxForeignText))
 }
 
 // Field numbers of a WatchEvent and of the RawExtension in it.
@@ -137,7 +138,7 @@ func frameOf(data []byte) (wire.Frame, error) {
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
 	case len(frame.Object) == 0:
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
-			wire.Printable(string(frame.Type), wire.MaxForeignText))
+			apiclient.Printable(string(frame.Type), apiclient.MaxForeignText))
 	}
 	return frame, nil
 }

@@ -6,44 +6,29 @@ import (
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 var (
 	// ErrMalformed is wrapped by errors for bytes that do not conform to the encoding or the protocol.
-	ErrMalformed error = &Sentinel{Text: "malformed answer", Cause: CauseInvalidResponse}
+	ErrMalformed error = &apiclient.Sentinel{Text: "malformed answer", Cause: apiclient.CauseInvalidResponse}
 
 	// ErrNotSelfDescribing: the bytes have a meaning only together with a Go type.
 	ErrNotSelfDescribing = errors.New("the encoding does not describe itself, it needs a Go type to decode into")
 )
 
-// Sentinel is an error with a cause of a reflector's status.
-type Sentinel struct{ Text, Cause string }
-
-// Causes that a reflector cannot determine itself.
-const (
-	CauseConnectionLost   = "connection-lost"
-	CauseCredentials      = "credentials"
-	CauseInvalidResponse  = "invalid-response"
-	CauseResponseTooLarge = "response-too-large"
-	CauseStalled          = "stalled"
-)
-
-func (s *Sentinel) Error() string { return s.Text }
-
-// FailureCause returns the cause.
-func (s *Sentinel) FailureCause() string { return s.Cause }
-
 // Undecodable wraps a decoder's error, or that of a type's own method, as an ErrMalformed. It keeps only a short text:
 // such errors may contain the input, and are kept as long as the object is quarantined.
 func Undecodable(cause error) error {
-	return fmt.Errorf("%w: %s", ErrMalformed, Printable(cause.Error(), MaxForeignText))
+	return fmt.Errorf("%w: %s", ErrMalformed, apiclient.Printable(cause.Error(), apiclient.MaxForeignText))
 }
 
 // Caught, deferred around a decoder, turns its panic into an error: a type's methods are the caller's code.
 func Caught(object any, err *error) {
 	if cause := recover(); cause != nil {
 		*err = fmt.Errorf("%w: decoding into %T panicked: %s", ErrMalformed, object,
-			Printable(fmt.Sprint(cause), MaxForeignText))
+			apiclient.Printable(fmt.Sprint(cause), apiclient.MaxForeignText))
 	}
 }
 

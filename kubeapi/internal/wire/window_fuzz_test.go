@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 // FuzzWindow looks at a stream through a window, in steps that a script says, and compares
@@ -139,8 +141,8 @@ func FuzzPrintable(f *testing.F) {
 		if limit < 0 || limit > 10_000 {
 			return
 		}
-		line := Printable(data, limit)
-		require.Equal(t, line, Printable(string(data), limit))
+		line := apiclient.Printable(data, limit)
+		require.Equal(t, line, apiclient.Printable(string(data), limit))
 		require.True(t, utf8.ValidString(line))
 		count := utf8.RuneCountInString(line)
 		require.LessOrEqual(t, count, limit+1)
@@ -154,7 +156,7 @@ func FuzzPrintable(f *testing.F) {
 			require.False(t, blank && r == ' ', "%q", line)
 			blank = r == ' '
 		}
-		require.Equal(t, line, Printable(line, count))
+		require.Equal(t, line, apiclient.Printable(line, count))
 		if good && utf8.RuneCount(data) <= limit {
 			require.Equal(t, string(data), line)
 		}

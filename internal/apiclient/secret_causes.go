@@ -1,4 +1,4 @@
-package kubeapi
+package apiclient
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"os"
 	"reflect"
 	"slices"
-
-	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
 // cleanedError replaces an error whose text had a secret or was too long.
@@ -23,7 +21,7 @@ func (e *cleanedError) Error() string { return e.text }
 func (e *cleanedError) Unwrap() []error { return e.causes }
 
 // harmlessIn returns the outermost errors in err's tree that have no secret.
-func (s secrets) harmlessIn(err error) []error {
+func (s Secrets) harmlessIn(err error) []error {
 	if err == nil {
 		return nil
 	}
@@ -44,9 +42,13 @@ func (s secrets) harmlessIn(err error) []error {
 
 // isConstant reports whether an error's text is fixed, independent of received data.
 func isConstant(err error) bool {
-	switch err.(type) {
-	case *wire.Sentinel, *LimitError:
+	switch err := err.(type) {
+	case *Sentinel:
 		return true
+	case interface{ Is(error) bool }:
+		if err.Is(ErrTooLarge) { // a limit's name and value
+			return true
+		}
 	}
 	return slices.Contains([]error{
 		io.EOF, io.ErrUnexpectedEOF, context.Canceled, context.DeadlineExceeded, net.ErrClosed, os.ErrDeadlineExceeded,
@@ -58,13 +60,13 @@ const mostInError = 200
 
 // areAbsentFrom reports whether the text and the fields of an error, and of the errors in it, are short and have no
 // secret.
-func (s secrets) areAbsentFrom(err error) bool {
+func (s Secrets) areAbsentFrom(err error) bool {
 	left := mostInError
 	return s.areAbsentFromText(err.Error()) && s.areAbsentFromValue(reflect.ValueOf(err), &left)
 }
 
-func (s secrets) areAbsentFromText(text string) bool {
-	return len(text) <= mostErrorText && wire.Printable(s.hide(text), maxExplanation) == text
+func (s Secrets) areAbsentFromText(text string) bool {
+	return len(text) <= mostErrorText && Printable(s.Hide(text), MaxForeignText) == text
 }
 
 var (
@@ -74,7 +76,7 @@ var (
 
 // areAbsentFromValue follows only pointers to errors and addresses, which do not change. Other values that an error
 // refers to, such as a connection, may be in use.
-func (s secrets) areAbsentFromValue(v reflect.Value, left *int) bool {
+func (s Secrets) areAbsentFromValue(v reflect.Value, left *int) bool {
 	if *left--; *left < 0 {
 		return false
 	}
@@ -102,8 +104,8 @@ func (s secrets) areAbsentFromValue(v reflect.Value, left *int) bool {
 	return true // a number
 }
 
-func (s secrets) areAbsentFromElements(v reflect.Value, left *int) bool {
-	if v.Len() > maxExplanation {
+func (s Secrets) areAbsentFromElements(v reflect.Value, left *int) bool {
+	if v.Len() > MaxForeignText {
 		return false
 	}
 	switch v.Type().Elem().Kind() {
@@ -112,7 +114,7 @@ func (s secrets) areAbsentFromElements(v reflect.Value, left *int) bool {
 		for i := range text {
 			text[i] = byte(v.Index(i).Uint())
 		}
-		return s.hide(string(text)) == string(text)
+		return s.Hide(string(text)) == string(text)
 	case reflect.String, reflect.Interface, reflect.Struct, reflect.Pointer:
 		for i := range v.Len() {
 			if !s.areAbsentFromValue(v.Index(i), left) {

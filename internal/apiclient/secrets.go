@@ -1,4 +1,4 @@
-package kubeapi
+package apiclient
 
 import (
 	"cmp"
@@ -13,14 +13,12 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
-
-	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// sent records the headers and queries of one call's requests, including those added by transports, a cookie jar or a
+// Sent records the headers and queries of one call's requests, including those added by transports, a cookie jar or a
 // proxy, for each redirect and retry. It may be used concurrently: a transport may still write after it has returned a
 // response.
-type sent struct {
+type Sent struct {
 	mu      sync.Mutex
 	fields  []headerField
 	queries []string
@@ -30,21 +28,21 @@ type headerField struct{ name, value string }
 
 type sentKey struct{}
 
-// recorded returns a context whose requests are recorded in sent.
-func recorded(ctx context.Context) (context.Context, *sent) {
-	s := &sent{}
+// Recorded returns a context whose requests are recorded in the Sent.
+func Recorded(ctx context.Context) (context.Context, *Sent) {
+	s := &Sent{}
 	ctx = context.WithValue(ctx, sentKey{}, s)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: s.wrote}), s
 }
 
-// secretsOf returns the secrets of requests made with a context of recorded.
-func secretsOf(ctx context.Context) secrets {
-	s, _ := ctx.Value(sentKey{}).(*sent)
-	return s.secrets()
+// sentBy returns the record of requests made with a context of Recorded.
+func sentBy(ctx context.Context) *Sent {
+	s, _ := ctx.Value(sentKey{}).(*Sent)
+	return s
 }
 
-// request records a request whose headers may never be written, or not by net/http.
-func (s *sent) request(request *http.Request) {
+// Request records a request whose headers may never be written, or not by net/http.
+func (s *Sent) Request(request *http.Request) {
 	if request == nil || request.URL == nil { // from a transport that does not set the response's Request
 		return
 	}
@@ -59,7 +57,7 @@ func (s *sent) request(request *http.Request) {
 }
 
 // wrote is called for each header that is written.
-func (s *sent) wrote(name string, values []string) {
+func (s *Sent) wrote(name string, values []string) {
 	if publicHeaders[name] {
 		return
 	}
@@ -100,10 +98,10 @@ func isCredential(name string) bool {
 	}, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// secrets are values of a call's headers and queries that must not be shown, because a server may repeat them. They are
+// Secrets are values of a call's headers and queries that must not be shown, because a server may repeat them. They are
 // folded and sorted, the longest first. Credentials are secret at any length, query values from leastOfQuery
 // characters, others from leastSecret; publicHeaders and publicParameters are not.
-type secrets []string
+type Secrets []string
 
 const (
 	// leastSecret is the minimum length of a secret that is not a credential, and of a cut secret. A shorter value
@@ -113,15 +111,15 @@ const (
 	leastOfQuery = 3
 )
 
-// secrets computes them on each call: it is called only after a failure.
-func (s *sent) secrets() secrets {
+// Secrets computes them on each call: it is called only after a failure.
+func (s *Sent) Secrets() Secrets {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	fields, queries := slices.Clone(s.fields), slices.Clone(s.queries)
 	s.mu.Unlock()
-	var found secrets
+	var found Secrets
 	for _, query := range queries {
 		found = found.query(query)
 	}
@@ -133,7 +131,7 @@ func (s *sent) secrets() secrets {
 }
 
 // add adds a value of at least least characters, as written and with each level of its escapes decoded.
-func (s secrets) add(value string, least int) secrets {
+func (s Secrets) add(value string, least int) Secrets {
 	for p, more := asWritten(value), true; more; p, more = p.unescaped() {
 		if text := p.folded().text; strings.TrimSpace(text) != "" && len(text) >= least {
 			s = append(s, text)
@@ -142,7 +140,7 @@ func (s secrets) add(value string, least int) secrets {
 	return s
 }
 
-func (s secrets) header(name, value string) secrets {
+func (s Secrets) header(name, value string) Secrets {
 	if name == ":path" || strings.EqualFold(name, "Referer") { // contains the query of a followed redirect
 		_, query, _ := strings.Cut(value, "?")
 		return s.query(query)
@@ -171,7 +169,7 @@ func (s secrets) header(name, value string) secrets {
 	return s
 }
 
-func (s secrets) query(raw string) secrets {
+func (s Secrets) query(raw string) Secrets {
 	for pair := range strings.SplitSeq(raw, "&") {
 		name, value, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(name)
@@ -186,9 +184,9 @@ func (s secrets) query(raw string) secrets {
 	return s
 }
 
-// hide replaces secrets by dots, in any letter case and escaping. It also hides the beginning of a secret where the
+// Hide replaces secrets by dots, in any letter case and escaping. It also hides the beginning of a secret where the
 // text may be cut off, since most of a token is as good as the whole.
-func (s secrets) hide(text string) string {
+func (s Secrets) Hide(text string) string {
 	if len(s) == 0 {
 		return text
 	}
@@ -202,7 +200,7 @@ func (s secrets) hide(text string) string {
 }
 
 // markWhole marks the complete secrets in a text.
-func (s secrets) markWhole(p plainText, hidden []bool) {
+func (s Secrets) markWhole(p plainText, hidden []bool) {
 	for _, secret := range s {
 		for from := 0; ; from++ {
 			at := strings.Index(p.text[from:], secret)
@@ -229,7 +227,7 @@ const dots = "…"
 
 // markCut marks the beginning of a secret where a text may be cut: at its end, and before dots. Dots may be in the
 // middle, where an error's text continues after a quotation.
-func (s secrets) markCut(p plainText, hidden []bool) {
+func (s Secrets) markCut(p plainText, hidden []bool) {
 	begin := 0
 	for end := range len(p.text) + 1 {
 		if end < len(p.text) && !hidden[p.at[end]] && !strings.HasPrefix(p.text[end:], dots) {
@@ -277,20 +275,20 @@ func withDots(text string, hidden []bool) string {
 	return line.String() + text[shown:]
 }
 
-// line returns foreign text as one printable line without secrets, for an error's text.
-func (s secrets) line(text string) string { return s.hide(wire.Printable(text, maxExplanation)) }
+// Line returns foreign text as one printable line without secrets, for an error's text.
+func (s Secrets) Line(text string) string { return s.Hide(Printable(text, MaxForeignText)) }
 
 // mostErrorText bounds how much of an error's text is examined; less is shown.
 const mostErrorText = 16 << 10
 
-// tell returns an error whose text is safe to print. Causes with a secret are removed, because net/http repeats
+// CleanError returns an error whose text is safe to print. Causes with a secret are removed, because net/http repeats
 // unreadable input without a bound.
-func (s secrets) tell(err error) error {
+func (s Secrets) CleanError(err error) error {
 	if errors.Is(err, ErrAuthorize) || errors.Is(err, ErrRedirect) {
 		return err // made by the client, not by the server
 	}
 	text := err.Error()
-	fit := wire.Printable(s.hide(text[:min(len(text), mostErrorText)]), maxExplanation)
+	fit := Printable(s.Hide(text[:min(len(text), mostErrorText)]), MaxForeignText)
 	if fit == text {
 		return err
 	}

@@ -1,29 +1,31 @@
-package kubeapi
+package apiclient
 
 import (
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
 // maxRedirects is net/http's own limit. A CheckRedirect function must enforce it itself.
 const maxRedirects = 10
 
 // sameOrigin refuses redirects to another scheme, host or port, to which net/http would send headers that it does not
-// know to be secret, and to an address with a user, whose password net/http would send. Then it calls callers, which
-// cannot lift the limit of redirects.
+// know to be secret, to an address with a user, whose password net/http would send, and those that would turn a change
+// into a GET. Then it calls callers, which cannot lift the limit of redirects.
 func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)
 		if from != to {
-			shown := secretsOf(sent[0].Context()).hide(to)
-			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, wire.Printable(shown, maxExplanation))
+			shown := sentBy(sent[0].Context()).Secrets().Hide(to)
+			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, Printable(shown, MaxForeignText))
 		}
 		if next.URL.User != nil {
 			return fmt.Errorf("%w: from %s to an address with a user in it", ErrRedirect, from)
+		}
+		if next.Method != sent[0].Method {
+			// The answer to the GET would look like that of the change, which was not made.
+			return fmt.Errorf("%w: its %s would become a %s", ErrRedirect, sent[0].Method, next.Method)
 		}
 		if len(sent) >= maxRedirects {
 			return fmt.Errorf("stopped after %d redirects", maxRedirects)
