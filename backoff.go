@@ -31,15 +31,10 @@ const (
 	longestPause = 30 * time.Second
 	// A pause below steadyPause is shortened by up to half of itself, any other is stretched by up to a quarter.
 	jitterShorter, jitterLonger = 0.5, 0.25
-)
 
-// limit is how many requests a failing source gets: in the minute from the start of a run of failures, and in any
-// minute after it (G13). A backoff alone cannot keep it: a list and the watch after it are two requests to one pause.
-type limit struct{ firstMinute, laterMinute int }
-
-var (
-	limitFailing  = limit{20, 3}
-	limitProgress = limit{20, 11}
+	// How many requests a failing source gets: in the minute from the start of a run of failures, and in any minute after it,
+	// with or without progress (G13). A backoff alone cannot keep that: a list and its watch are two requests to one pause.
+	firstMinuteLimit, failingLimit, progressLimit = 20, 3, 11
 )
 
 // backoff says how long to pause before a request. One serves all states of a
@@ -116,7 +111,14 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 		b.fails(now, f)
 	}
 	if !f.atOnce {
-		pause = b.step(now)
+		if !b.configured && now.Before(b.runStart.Add(limitMinute)) {
+			b.current.Duration = min(b.current.Duration, steadyPause)
+		}
+		jitter := b.jitter
+		if pause = b.current.Step(); !b.configured && pause < steadyPause {
+			jitter = -jitterShorter
+		}
+		pause += time.Duration(b.random() * jitter * float64(pause))
 	}
 	if f.progress {
 		pause = min(pause, maxProgressPause)
@@ -147,45 +149,29 @@ func (b *backoff) fails(now time.Time, f failure) {
 	}
 }
 
-// step returns the next pause of the sequence, jittered.
-func (b *backoff) step(now time.Time) time.Duration {
-	if !b.configured && now.Before(b.runStart.Add(limitMinute)) {
-		b.current.Duration = min(b.current.Duration, steadyPause)
-	}
-	pause, jitter := b.current.Step(), b.jitter
-	if !b.configured && pause < steadyPause {
-		jitter = -jitterShorter
-	}
-	return pause + time.Duration(b.random()*jitter*float64(pause))
-}
-
 // stretch returns how long n further requests must wait so that the limit of the run holds; 0 while nothing fails.
 func (b *backoff) stretch(now time.Time, n int) time.Duration {
 	if !b.failing || b.configured {
 		return 0
 	}
-	allowed := limitProgress
-	if now.Sub(b.lastHard) < b.reset {
-		allowed = limitFailing
-	}
 	firstMinuteEnd := b.runStart.Add(limitMinute)
-	if now.Before(firstMinuteEnd) {
-		if len(b.since(b.runStart))+n <= allowed.firstMinute {
-			return 0
-		}
-		return firstMinuteEnd.Sub(now)
+	// Requests of the first minute do not count after it.
+	from, allowed, young := firstMinuteEnd, progressLimit, now.Before(firstMinuteEnd)
+	switch {
+	case young:
+		from, allowed = b.runStart, firstMinuteLimit
+	case now.Sub(b.lastHard) < b.reset:
+		allowed = failingLimit
 	}
-	// tooMany are those that must have left the window of a minute. Requests of the first minute are not in it.
-	inWindow := b.since(firstMinuteEnd)
-	tooMany := min(len(inWindow)+n-allowed.laterMinute, len(inWindow))
-	if tooMany <= 0 {
+	first, _ := slices.BinarySearchFunc(b.requests, from, time.Time.Compare)
+	made := b.requests[first:]
+	// tooMany are those that must have left the window of a minute.
+	switch tooMany := min(len(made)+n-allowed, len(made)); {
+	case tooMany <= 0:
 		return 0
+	case young:
+		return firstMinuteEnd.Sub(now)
+	default:
+		return max(0, made[tooMany-1].Add(limitMinute).Sub(now))
 	}
-	return max(0, inWindow[tooMany-1].Add(limitMinute).Sub(now))
-}
-
-// since returns the requests at or after t.
-func (b *backoff) since(t time.Time) []time.Time {
-	from, _ := slices.BinarySearchFunc(b.requests, t, time.Time.Compare)
-	return b.requests[from:]
 }

@@ -176,7 +176,7 @@ func (f *DeltaFIFO) Name() string { return f.name }
 
 func (f *DeltaFIFO) Transformer() TransformFunc { return f.transformer }
 
-// itself tells a queue from a type that embeds one. See embedsQueue.
+// itself tells a queue from a type that embeds one.
 func (f *DeltaFIFO) itself() *DeltaFIFO { return f }
 
 // Add queues a new object, or returns a KeyError or *ObjectError.

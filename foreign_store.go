@@ -50,6 +50,11 @@ func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, err
 	return 1, nil
 }
 
+// BeginReplace implements Replacer.
+func (f foreignStore) BeginReplace(ReplaceOptions) Replacement {
+	return &wholeReplacement{store: f.ReflectorStore}
+}
+
 // wholeReplacement is the Replacement of a queue, or of a store that has none: it collects the list for one
 // Replace. The states that a foreign store has of rejected objects are replaced with the rest.
 type wholeReplacement struct {

@@ -102,7 +102,8 @@ func (f *feed) beginAnswer(ctx context.Context, op string, call func(*feed, cont
 			select {
 			case <-asking.done:
 			case <-calling.Done():
-				f.reflector.await(inf.ctx, op, asking)
+				f.reflector.reportSlow(inf.ctx, op, asking)
+				<-asking.done
 			}
 			if asking.panicked != nil {
 				panic(asking.panicked)

@@ -84,13 +84,9 @@ func (m *run) newListing(strategy ListStrategy) *listing {
 // listState makes the store equal to a list. A continue token that has expired is answered by a whole list; the token
 // for an inconsistent rest, which servers offer along with that answer, is not used.
 func (m *run) listState() state {
-	m.setPhase(PhaseListing)
+	m.setPhase(PhaseListing, 0)
 	l := m.newListing(ListUnpaged)
-	err := l.listPages()
-	if err == nil {
-		err = l.commit()
-	}
-	if err != nil {
+	if err := l.listPages(); err != nil {
 		l.abort()
 		if m.progress.whole && m.ctx.Err() == nil { // the token of a page has expired
 			m.failed(m.ctx, l.wrap(err))
@@ -110,7 +106,7 @@ func (m *run) listState() state {
 func (m *run) haveState(l *listing) {
 	l.steps.LogIfLong(slowList) // the pause after it is not part of it
 	p := &m.progress
-	p.unknown, p.shown = false, ""
+	p.unknown = false
 	p.checks.wanted, p.checks.failures, p.heard = false, 0, m.clock.Now()
 	m.listed, m.rested = true, l.paused
 	m.shard.Applied()
@@ -133,7 +129,7 @@ func (m *run) haveState(l *listing) {
 func (l *listing) listOptions() metav1.ListOptions {
 	const defaultPageSize = 500
 	m := l.run
-	options := metav1.ListOptions{ResourceVersion: cmp.Or(m.progress.floor(), "0"), ShardSelector: m.shard.Selector()}
+	options := metav1.ListOptions{ResourceVersion: cmp.Or(m.progress.version, "0"), ShardSelector: m.shard.Selector()}
 	if m.newest() {
 		options.ResourceVersion = ""
 	}
@@ -174,7 +170,7 @@ func (l *listing) wrap(err error) error {
 	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.asked, err)
 }
 
-// listPages lists page by page. A page that fails is asked for again: those before it may have cost the source far more.
+// listPages lists page by page, and commits the list. A page that fails is asked for again: those before it may have cost the source far more.
 func (l *listing) listPages() error {
 	options := l.listOptions()
 	l.asked, l.progress.whole = options.ResourceVersion, false
@@ -191,7 +187,7 @@ func (l *listing) listPages() error {
 		case err == nil && token == "":
 			observe(l.meters.listDuration, l.clock.Since(l.began).Seconds())
 			observe(l.meters.itemsInList, float64(l.items))
-			return nil
+			return l.commit()
 		case err == nil:
 			if err := l.follow(token, l.items-items); err != nil {
 				return err
@@ -217,7 +213,7 @@ func (l *listing) listPages() error {
 		l.failed(l.ctx, l.wrap(err))
 		l.paused = true
 		l.pause(stateWhole, failure{began: asked, retryAfter: retryAfter(err)})
-		l.setPhase(PhaseListing)
+		l.setPhase(PhaseListing, 0)
 		l.items, l.first, l.part = items, items+1, ReplacementPart{}
 	}
 	return l.ctx.Err()
@@ -246,7 +242,9 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	var about metav1.ListMeta
 	var list runtime.Object
 	items := make(chan listedItem, partSize)
-	ended, err := l.ask(sourceCall{op: "List", items: items, take: l.addItem}, func(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	ended, err := l.ask("List", cancel, waiting{items: items}, l.addItem, func() (err error) {
 		if l.itemLister != nil {
 			about, err = readItems(ctx, l.itemLister, options, items)
 		} else {
@@ -292,14 +290,12 @@ func listObject(
 		return about, nil, errNilList
 	case isTable(list):
 		return about, nil, errTableList
-	case !meta.IsListType(list):
-		return about, nil, fmt.Errorf("answer %T is not a list", list)
 	}
 	says, err := meta.ListAccessor(list)
-	if err != nil {
-		return about, nil, fmt.Errorf("answer %T is not a list: %w", list, err)
+	if err != nil || !meta.IsListType(list) {
+		return about, nil, fmt.Errorf("answer %T is not a list", list)
 	}
-	about = metav1.ListMeta{ResourceVersion: says.GetResourceVersion(), Continue: says.GetContinue(), ShardInfo: sharding.InfoOf(list)}
+	about.ResourceVersion, about.Continue, about.ShardInfo = says.GetResourceVersion(), says.GetContinue(), sharding.InfoOf(list)
 	return about, list, nil
 }
 
@@ -384,13 +380,13 @@ func (l *listing) addItem(item listedItem) error {
 
 // unchecked is true as long as the state may turn out to be too old. Nothing of it shows then.
 func (l *listing) unchecked() bool {
-	return l.version == "" && l.progress.floor() != ""
+	return l.version == "" && l.progress.version != ""
 }
 
 // isAt notes the version of the state, or fails if that is older than the store and the source has not said that it does
 // not know the store's. A source without versions was asked for a state at least as new, so it is at the floor.
 func (l *listing) isAt(version string) error {
-	have := cmp.Or(l.version, l.progress.floor())
+	have := cmp.Or(l.version, l.progress.version)
 	if version == "" {
 		version = have
 	}
@@ -488,15 +484,10 @@ func (l *listing) flush() error {
 
 // pass passes a part to the replacement, which begins with the first one. rejected are the errors of its objects.
 func (l *listing) pass(part ReplacementPart) (rejected []*ObjectError, err error) {
-	replacer, ok := l.store.(Replacer)
-	switch {
-	case l.replacement != nil:
-	case ok && !embedsQueue(l.store):
+	if l.replacement == nil {
 		// Of a source that was restored, or may have been, the same version may be another state.
-		reset := l.progress.unknown && (l.progress.floor() == "" || l.stepBack != nil || l.unchecked())
-		l.replacement = replacer.BeginReplace(ReplaceOptions{Staged: l.unchecked(), VersionsReset: reset})
-	default:
-		l.replacement = &wholeReplacement{store: l.store}
+		reset := l.progress.unknown && (l.progress.version == "" || l.stepBack != nil || l.unchecked())
+		l.replacement = l.replacer.BeginReplace(ReplaceOptions{Staged: l.unchecked(), VersionsReset: reset})
 	}
 	rejected, err = l.replacement.Add(l.ctx, part)
 	if err != nil && l.ctx.Err() == nil {
@@ -563,7 +554,7 @@ func (l *listing) commit() error {
 	return nil
 }
 
-// abort gives up a list. It notes how new a state the list may have shown: that of its version, or of its newest object.
+// abort gives up a list. It notes how new a state a first list may have shown: that of its version, or of its newest object.
 // What the store has quarantined stays.
 func (l *listing) abort() {
 	l.steps.LogIfLong(slowList)
@@ -571,8 +562,8 @@ func (l *listing) abort() {
 		l.replacement.Abort()
 	}
 	l.reportRejected()
-	if l.fits {
-		l.progress.shown = newerOf(l.progress.shown, cmp.Or(l.version, l.newest))
+	if l.fits && !l.status.Synced {
+		l.progress.version = newerOf(l.progress.version, cmp.Or(l.version, l.newest))
 	}
 }
 

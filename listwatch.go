@@ -179,51 +179,33 @@ func (m *markedListWatch) IsWatchListSemanticsUnSupported() bool { return m.unsu
 // slowSource is how long a call into the source may outlive its context before that is reported.
 const slowSource = 30 * time.Second
 
-// sourceCall is a call into the source, on a goroutine of its own, and what ends it besides its return. The run waits
-// for the call whatever happens.
-type sourceCall struct {
-	// op names the call in a report.
-	op string
-	// ctx and cancel are those of a call whose context outlives it; by default it ends with the call.
-	ctx    context.Context
-	cancel context.CancelFunc
-	// limit, if it comes, ends the call.
-	limit <-chan time.Time
-	// items are those of a list that comes one by one, for take; its error ends the call.
-	items <-chan listedItem
-	take  func(listedItem) error
-}
-
-// ask calls the source, and waits for the call whatever ends it. It returns that, and the error of the call, of take, of the
-// context, or errWatchOverdue for the limit. A panic of the call comes out of ask.
-func (m *run) ask(c sourceCall, call func(ctx context.Context) error) (ended end, err error) {
-	if c.cancel == nil {
-		c.ctx, c.cancel = context.WithCancel(m.ctx)
-		defer c.cancel()
-	}
+// ask calls the source, on a goroutine of its own, and waits for the call whatever ends it: its return, the context, the timer
+// of waits, or an error of take, which gets the items of waits. It returns the error of the call, of take, of the context, or
+// errWatchOverdue for the timer. A panic of the call comes out of ask.
+func (m *run) ask(
+	op string, cancel context.CancelFunc, waits waiting, take func(listedItem) error, call func() error,
+) (ended end, err error) {
 	answer := errSourceExited // until the call has returned
-	asking := apart(func() { answer = call(c.ctx) })
-	running := true
+	asking := apart(func() { answer = call() })
 	defer func() {
-		if running { // a panic of the store or the error handler
-			c.cancel()
+		if !isClosed(asking.done) { // a panic of the store or the error handler
+			cancel()
 			<-asking.done
 		}
 	}()
-	for running {
-		woke := m.next(waiting{done: asking.done, timer: c.limit, items: c.items})
-		if woke.end == endItem {
-			if err = c.take(woke.item); err == nil {
-				continue
-			}
+	waits.done = asking.done
+	for ended = endItem; ended == endItem && err == nil; {
+		woke := m.next(waits)
+		if ended = woke.end; ended == endItem {
+			err = take(woke.item)
 		}
-		if woke.end != endDone {
-			c.cancel()
-			m.await(m.ctx, c.op, asking)
-		}
-		ended, running = woke.end, false
 	}
-	m.rethrow(c.op, asking)
+	if ended != endDone {
+		cancel()
+		m.reportSlow(m.ctx, op, asking)
+		<-asking.done
+	}
+	m.rethrow(op, asking)
 	switch ended {
 	case endDone:
 		err = answer
@@ -255,8 +237,8 @@ func apart(f func()) *sideCall {
 	return c
 }
 
-// isSlow waits for a call that is to end. One that still runs 30 s later is reported, and isSlow is true.
-func (r *Reflector) isSlow(ctx context.Context, op string, c *sideCall) bool {
+// reportSlow waits for a call that is to end. One that still runs 30 s later is slow, and reported.
+func (r *Reflector) reportSlow(ctx context.Context, op string, c *sideCall) (slow bool) {
 	timer := r.clock.NewTimer(slowSource)
 	defer timer.Stop()
 	select {
@@ -265,13 +247,6 @@ func (r *Reflector) isSlow(ctx context.Context, op string, c *sideCall) bool {
 	case <-timer.C():
 		r.report(ctx, &SlowSourceError{Op: op, Waited: slowSource})
 		return true
-	}
-}
-
-// await waits for a call that is to end, however long that lasts.
-func (r *Reflector) await(ctx context.Context, op string, c *sideCall) {
-	if r.isSlow(ctx, op, c) {
-		<-c.done
 	}
 }
 

@@ -54,8 +54,9 @@ type Reflector struct {
 	clock               clock.Clock
 	// shard says which objects are this replica's, nil if all are.
 	shard *sharding.Filter
-	// taker is the store, or the adapter of one that is not of this package.
-	taker taker
+	// taker and replacer are the store, or the adapter of one that is not of this package, or has no BeginReplace.
+	taker    taker
+	replacer Replacer
 	// relists are requests of a list while a watch is open.
 	relists chan chan struct{}
 	// progress and meters belong to the goroutine that runs the reflector.
@@ -80,7 +81,8 @@ type Reflector struct {
 // progress is the state that a run leaves to the next one.
 type progress struct {
 	backoff *backoff
-	// version is the last one that the store accepted, empty once the source has regressed.
+	// version is the last one that the store accepted, or that of a first list that was begun and never committed, whose parts
+	// are visible: no older state is accepted. It is empty once the source has regressed.
 	version string
 	// unknown is true once the source does not know the last version, be it that it has expired, that the source has not
 	// come as far, or that it has regressed: the next list is at "", and may be older.
@@ -89,9 +91,6 @@ type progress struct {
 	// the last one was made for such items.
 	undecoded map[string]string
 	refetched time.Time
-	// shown is the version of a list that was begun and never committed. Of a
-	// first list, the parts that came are visible: the next must not be older.
-	shown string
 	// whole is true if the next list is not to be in pages.
 	whole bool
 	// paged is true once a list at "0" came in pages: that server answers from
@@ -108,9 +107,6 @@ type progress struct {
 	heard  time.Time
 	checks checks
 }
-
-// floor is the version below which no state is accepted.
-func (p *progress) floor() string { return cmp.Or(p.version, p.shown) }
 
 // NewNamespaceKeyedIndexerAndReflector is for code written for client-go; new code uses NewReflectorWithOptions. The
 // indexer has NamespaceIndex.
@@ -201,10 +197,15 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	}
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, options.Random)
 	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
-	if own, ok := store.(taker); ok {
-		r.taker = own
-	} else {
+	var ok bool
+	if r.taker, ok = store.(taker); !ok {
 		r.taker = foreignStore{store}
+	}
+	// A program's type that embeds a DeltaFIFO has that one's unexported methods too, and may have an Add or a Replace of its
+	// own, which are to be called.
+	promoted, queue := store.(interface{ itself() *DeltaFIFO })
+	if r.replacer, ok = store.(Replacer); !ok || queue && store != ReflectorStore(promoted.itself()) {
+		r.replacer = foreignStore{store}
 	}
 	return r
 }
@@ -360,13 +361,6 @@ type ReflectorStore interface {
 	// Replace makes the list the whole content, at the given version. The store owns the slice afterwards.
 	Replace(list []any, resourceVersion string) error
 	Resync() error
-}
-
-// embedsQueue says whether a store is a program's type that embeds a DeltaFIFO. It has that one's
-// unexported methods too, and may have an Add or a Replace of its own, which are to be called.
-func embedsQueue(store ReflectorStore) bool {
-	promoted, has := store.(interface{ itself() *DeltaFIFO })
-	return has && store != ReflectorStore(promoted.itself())
 }
 
 // ReflectorBookmarkStore is a ReflectorStore that receives bookmarks.

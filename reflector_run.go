@@ -88,7 +88,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		return fmt.Errorf("reflector %s: %w", r.name, ErrAlreadyRan)
 	}
 	defer r.running.Store(false)
-	defer r.setPhase(PhaseStopped)
+	defer r.setPhase(PhaseStopped, 0)
 	defer r.releaseMeters()
 	r.beginMeters()
 	defer r.shard.Run(ctx, r.relist)()
@@ -98,11 +98,8 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	if r.WatchListPageSize < 0 {
 		r.report(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
 	}
-	isInternal := func(err error) bool { return answersTo[CauseOf(err)].stream == watchWithDeadline }
-	m := &run{
-		Reflector: r, ctx: ctx, round: round,
-		retry: NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, isInternal, r.clock),
-	}
+	m := &run{Reflector: r, ctx: ctx, round: round}
+	m.retry = NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, func(error) bool { return true }, r.clock)
 	if r.options.ResyncPeriod > 0 {
 		m.resync = r.clock.NewTimer(r.options.ResyncPeriod)
 		defer m.resync.Stop()
@@ -143,27 +140,22 @@ func (m *run) mirror() {
 // pause waits before the state to, after a failure or after none: as long as the backoff asks for, and so that the requests
 // of that state stay within the limits of G13.
 func (m *run) pause(to state, f failure) state {
-	f.requests = m.requestsFor(to)
-	if to == stateWhole && m.streamIsDue() && !f.atOnce {
+	switch f.requests = 2; { // a list and its watch
+	case to == stateWatch:
+		f.requests = 1
+	case m.streams && m.streamIsDue() && !f.atOnce:
 		f.requests = streamListWatch // the pause makes room for what follows if the stream fails again
+	case m.mayStream():
+		f.requests = 1
 	}
 	pause := m.progress.backoff.pause(m.clock.Now(), f)
 	m.rested = pause > 0 || m.rested && f.began.IsZero()
 	if pause > 0 {
-		m.setPhase(PhasePaused)
-		next := m.clock.Now().Add(pause)
-		m.mu.Lock()
-		m.status.NextAttempt = next
-		m.mu.Unlock()
+		m.setPhase(PhasePaused, pause)
 		timer := m.clock.NewTimer(pause)
 		defer timer.Stop()
-		waits := waiting{timer: timer.C()}
-		if m.check != nil { // which was cancelled: its failure is reported at once
-			waits.done = m.check.done
-		}
-		if m.next(waits).end == endDone {
+		for m.next(waiting{timer: timer.C()}).end == endDone { // a check that was cancelled: its failure is reported at once
 			m.older = m.endCheck()
-			m.next(waiting{timer: timer.C()})
 		}
 	}
 	return to
@@ -174,16 +166,9 @@ func (m *run) newest() bool {
 	return m.progress.unknown || len(m.relisted) > 0
 }
 
-// requestsFor is how many requests a state makes: a list is followed by a watch, a stream is its own.
-func (m *run) requestsFor(to state) int {
-	if to == stateWatch || m.mayStream() {
-		return 1
-	}
-	return 2
-}
-
 // waiting is what a state waits for; a nil channel never comes.
 type waiting struct {
+	// done is that of a call, by default of the check that is under way.
 	done   <-chan struct{}
 	timer  <-chan time.Time
 	events <-chan watch.Event
@@ -219,6 +204,9 @@ type woken struct {
 // next waits for the first of w and the context, and resyncs meanwhile. A run waits nowhere else, except for calls into
 // the source that outlive their context.
 func (m *run) next(w waiting) woken {
+	if w.done == nil && m.check != nil {
+		w.done = m.check.done
+	}
 	var resync <-chan time.Time
 	if m.resync != nil {
 		resync = m.resync.C()
@@ -298,14 +286,14 @@ func (m *run) undecoded() map[string]string {
 	return versions
 }
 
+// errDiverged ends a watch because the store was found to differ from the source, or this replica's share has changed.
+var errDiverged = fmt.Errorf("the newest state was asked for: %w", errRefetch)
+
 // errRefetch ends a watch because a list is due, for one because of undecoded items.
 var errRefetch = errors.New("one more list is due")
 
 // errEnoughRead ends a list of which only the version is wanted.
 var errEnoughRead = errors.New("one object is enough")
-
-// errDiverged ends a watch because the store was found to differ from the source, or this replica's share has changed.
-var errDiverged = fmt.Errorf("the newest state was asked for: %w", errRefetch)
 
 // refetchLater notes the undecoded items of a list that was committed, and when to list again for those that the list
 // before did not have.
@@ -391,7 +379,7 @@ func (m *run) serveTimer(w *openWatch) error {
 		w.timer.Reset(next.Sub(now))
 		return nil
 	}
-	if at := m.refetchAt; !at.IsZero() && isDue(latest(at, now.Add(m.progress.backoff.stretch(now, m.requestsFor(stateWhole))))) {
+	if at := m.refetchAt; !at.IsZero() && isDue(latest(at, now.Add(m.progress.backoff.stretch(now, 2)))) {
 		if m.refetchAt = (time.Time{}); len(m.undecoded()) > 0 { // the watch has brought no later states
 			m.progress.refetched = now
 			return errRefetch
@@ -445,7 +433,7 @@ func (m *run) leaveCheck() error {
 	if c == nil || c.slow {
 		return nil
 	}
-	if c.slow = m.isSlow(m.ctx, "List", c.sideCall); c.slow {
+	if c.slow = m.reportSlow(m.ctx, "List", c.sideCall); c.slow {
 		return nil
 	}
 	return m.endCheck()

@@ -306,7 +306,7 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 	p, cause, f := &m.progress, CauseOf(err), failure{began: began, retryAfter: retryAfter(err)}
 	switch cause {
 	case causeRegression: // the next list is accepted whatever its version
-		p.version, p.shown, p.unknown = "", "", true
+		p.version, p.unknown = "", true
 	case CauseExpired, CauseVersionTooLarge:
 		// Another pause would keep a mirror behind whose version was forgotten while the source was away.
 		f.atOnce = !m.newest() && (m.rested || of != PhaseWatching)
@@ -315,7 +315,6 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 	}
 	next, ends := stateWhole, of == PhaseListing && !f.atOnce
 	if of == PhaseWatching {
-		m.retry.After(err)
 		p.checks.wanted = p.checks.wanted || cause != causeShortWatch
 		action := answersTo[cause].stream
 		if request {
@@ -327,7 +326,7 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 				next = stateWatch
 			}
 		case watchWithDeadline:
-			if m.retry.ShouldRetry() {
+			if m.retry.After(err); m.retry.ShouldRetry() {
 				next = stateWatch
 			}
 		case watchAgainAtOnce:

@@ -228,12 +228,12 @@ func FuzzBackoff(f *testing.F) {
 			}
 			now = now.Add(pause)
 		}
-		allowed := limitFailing
+		allowed := failingLimit
 		if progress {
-			allowed = limitProgress
+			allowed = progressLimit
 		}
 		first, later := perMinute(start, times)
-		if first > allowed.firstMinute || later > allowed.laterMinute {
+		if first > firstMinuteLimit || later > allowed {
 			t.Fatalf("%d requests in the first minute and %d in a later one, progress %v", first, later, progress)
 		}
 	})

@@ -235,15 +235,17 @@ func appliedVersionOf(store any) (string, bool) {
 // barredPhases are those of a source that gives the same answer often enough.
 var barredPhases = map[Cause]Phase{CauseNotFound: PhaseNotFound, CauseForbidden: PhaseForbidden}
 
-// setPhase notes the current phase, and that there is no next attempt. A source that has answered "not
-// found" or "forbidden" often enough stays in that phase whatever is tried.
-func (r *Reflector) setPhase(phase Phase) {
+// setPhase notes the current phase, and the next attempt after a pause. A source that has answered "not found" or
+// "forbidden" often enough stays in that phase whatever is tried.
+func (r *Reflector) setPhase(phase Phase, pause time.Duration) {
 	now := r.clock.Now()
 	r.mu.Lock()
 	if barred, ok := barredPhases[r.inARowCause]; ok && r.inARow >= barredAfter && phase != PhaseStopped {
 		phase = barred
 	}
-	r.status.NextAttempt = time.Time{}
+	if r.status.NextAttempt = (time.Time{}); pause > 0 {
+		r.status.NextAttempt = now.Add(pause)
+	}
 	changed := r.status.Phase != phase
 	if changed {
 		r.status.Phase, r.status.PhaseSince = phase, now
@@ -260,7 +262,7 @@ func (r *Reflector) succeeded() {
 	r.mu.Lock()
 	r.status.ConsecutiveFailures, r.inARow = 0, 0
 	r.mu.Unlock()
-	r.setPhase(PhaseWatching)
+	r.setPhase(PhaseWatching, 0)
 }
 
 // setCurrent notes by what the source has shown that the store is current.

@@ -74,7 +74,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	patience := timeout + watchGrace
 	if l != nil {
 		patience = streamQuiet
-		if options.ResourceVersion = m.progress.floor(); m.newest() {
+		if options.ResourceVersion = m.progress.version; m.newest() {
 			options.ResourceVersion = ""
 		}
 		options.SendInitialEvents, options.ResourceVersionMatch = ptr.To(true), metav1.ResourceVersionMatchNotOlderThan
@@ -91,7 +91,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	m.watch = w
 	m.progress.backoff.note(now, false)
 	inc(m.meters.watches)
-	_, err := m.ask(sourceCall{op: "Watch", ctx: ctx, cancel: cancel, limit: w.timer.C()}, func(ctx context.Context) error {
+	_, err := m.ask("Watch", cancel, waiting{timer: w.timer.C()}, nil, func() error {
 		got, err := m.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {
 			w.watch = got // first, since ResultChan may panic
@@ -126,7 +126,8 @@ func (m *run) stopWatch() {
 	w.cancel()
 	if w.watch != nil {
 		stop := apart(w.watch.Stop)
-		m.await(m.ctx, "Stop", stop)
+		m.reportSlow(m.ctx, "Stop", stop)
+		<-stop.done
 		m.rethrow("Stop", stop)
 	}
 }
@@ -139,7 +140,7 @@ func (m *run) watchState(l *listing) state {
 	if l != nil {
 		phase = PhaseStreaming
 	}
-	m.setPhase(phase)
+	m.setPhase(phase, 0)
 	w, err := m.open(l)
 	refused := err != nil
 	if !refused {
@@ -189,9 +190,6 @@ func (m *run) applyEvents(w *openWatch) error {
 		waits := waiting{events: w.results, timer: w.timer.C(), resync: true}
 		if w.listing == nil { // else a list is under way
 			waits.relists = m.relists
-		}
-		if m.check != nil {
-			waits.done = m.check.done
 		}
 		switch woke := m.next(waits); woke.end {
 		case endEvent:

@@ -39,14 +39,14 @@ const (
 // mayStream says whether the next state is to be streamed. After a failure that is tried later, where G13 leaves room
 // for the list and the watch that follow another failure.
 func (m *run) mayStream() bool {
-	return m.streams && m.progress.streamAfter.IsZero() ||
-		m.streamIsDue() && m.progress.backoff.stretch(m.clock.Now(), streamListWatch) == 0
+	return m.streams && (m.progress.streamAfter.IsZero() ||
+		m.streamIsDue() && m.progress.backoff.stretch(m.clock.Now(), streamListWatch) == 0)
 }
 
 // streamIsDue says whether it is time to try again a stream that has failed.
 func (m *run) streamIsDue() bool {
 	after := m.progress.streamAfter
-	return m.streams && !after.IsZero() && !m.clock.Now().Before(after)
+	return !after.IsZero() && !m.clock.Now().Before(after)
 }
 
 // streamFailed gives up a stream, reports why it failed and says the next step. Every kind of failure counts as a try; a

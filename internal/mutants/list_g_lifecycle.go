@@ -4,16 +4,16 @@ package mutants
 var lifecycleMutants = []Mutant{
 	{
 		Name: "sleeps-a-pause-out-before-it-stops", Guards: []string{"G9"}, File: "reflector_run.go",
-		From:    "\t\tif m.next(waits).end == endDone {\n",
-		To:      "\t\tif <-timer.C(); m.ctx == nil {\n",
+		From:    "m.next(waiting{timer: timer.C()}).end == endDone {",
+		To:      "<-timer.C(); m.ctx == nil; {",
 		Package: guarantees,
 		Test:    "TestG9RunReturnsAtOnceInEveryPhase",
 		Fault:   "A process that is asked to end while its server is away hangs for up to a minute.",
 	},
 	{
 		Name: "leaves-a-hanging-source-behind", Guards: []string{"G9"}, File: "listwatch.go",
-		From:    "\tif r.isSlow(ctx, op, c) {\n\t\t<-c.done\n\t}\n",
-		To:      "\tr.isSlow(ctx, op, c)\n",
+		From:    "Waited: slowSource})\n\t\treturn true\n",
+		To:      "Waited: slowSource})\n\t\tc.done = make(chan struct{})\n\t\tclose(c.done)\n\t\treturn true\n",
 		Package: guarantees,
 		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed",
 		Fault:   "Run returns while its source is still being called, and nobody owns that goroutine.",

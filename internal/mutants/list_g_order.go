@@ -3,9 +3,9 @@ package mutants
 // What readers and handlers see of each key, and in which order: G2, G3, G4.
 var orderMutants = []Mutant{
 	{
-		Name: "forgets-what-an-aborted-first-list-has-shown", Guards: []string{"G2"}, File: "reflector.go",
-		From:    "cmp.Or(p.version, p.shown)",
-		To:      "cmp.Or(p.version)",
+		Name: "forgets-what-an-aborted-first-list-has-shown", Guards: []string{"G2"}, File: "list.go",
+		From:    "l.fits && !l.status.Synced {",
+		To:      "l.fits && l.status.Synced {",
 		Package: guarantees,
 		Test:    "TestG2AFirstListIsNotFollowedByAnOlderOne",
 		Fault:   "After a first list that broke off, a handler receives an older state of an object that it knows.",

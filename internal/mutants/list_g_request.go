@@ -67,8 +67,8 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "does-not-count-the-requests-that-are-about-to-be-made", Guards: []string{"G13"}, File: "backoff.go",
-		From:  "if len(b.since(b.runStart))+n <= allowed.firstMinute {",
-		To:    "if len(b.since(b.runStart)) <= allowed.firstMinute {",
+		From:  "len(made)+n-allowed",
+		To:    "len(made)-allowed",
 		Test:  "TestBackoffKeepsTheLimitsWhateverFails",
 		Fault: "A failing source gets more requests in the first minute than was promised.",
 	},
