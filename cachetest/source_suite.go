@@ -62,7 +62,8 @@ type ListerWatcherRig struct {
 	// Delete deletes the object.
 	Delete func(name string) error
 
-	// Compact expires all versions before the current one, and their continue tokens. If nil, expiry is not checked.
+	// Compact expires all versions before the current one, and their continue tokens, and leaves the objects as they
+	// are. If nil, expiry is not checked.
 	Compact func() error
 	// EndWatches ends all open watches normally. If nil, that is not checked.
 	EndWatches func() error

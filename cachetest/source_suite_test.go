@@ -179,6 +179,17 @@ var listFaults = map[string]sourceFault{
 			}
 		},
 	},
+	"pages of a state that is not kept": {
+		check: "pages make one consistent list", says: "must ignore the limit",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				if o.Continue != "" {
+					f.CompactAll()
+				}
+				return f.Source.ListWithContext(ctx, o)
+			}
+		},
+	},
 	"a token that leads to itself": {
 		check: "pages make one consistent list", says: "list for ever",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {

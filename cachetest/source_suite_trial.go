@@ -151,7 +151,11 @@ func (t *sourceTrial) pages(limit int64, between func() error) (whole listing, c
 	options := metav1.ListOptions{Limit: limit}
 	for {
 		page, err := t.list(options)
-		if err != nil {
+		switch {
+		case count > 0 && isExpired(err):
+			return whole, count, fmt.Errorf("page %d: %w: a reflector would drop its pages and list again without a limit; "+
+				"a source that cannot list the state of the first page again must ignore the limit", count+1, err)
+		case err != nil:
 			return whole, count, fmt.Errorf("page %d: %w", count+1, err)
 		}
 		if count++; count == 1 {

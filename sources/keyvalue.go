@@ -30,7 +30,8 @@ type KeyValueStore interface {
 	// List calls take once for each live key of the range, as it was at one revision, which List passes to take and
 	// returns. An error of take ends it and is returned. more is true if the limit left out keys.
 	List(ctx context.Context, keys KeyRange, take func(revision uint64, kv KeyValue) error) (revision uint64, more bool, err error)
-	// Watch begins to watch the changes after a revision. The watch must outlive ctx: it ends by its Stop.
+	// Watch begins to watch the changes after a revision. ctx spans only the call, unlike that of a Source's
+	// WatchWithContext: the watch continues when ctx ends, until its Stop.
 	Watch(ctx context.Context, after uint64) (KeyWatch, error)
 }
 
@@ -45,11 +46,13 @@ type KeyWatch interface {
 
 // KeyRange is the range of keys that a list requests.
 type KeyRange struct {
-	// Revision selects the state, 0 the newest. A store that keeps no old states returns Expired for others.
+	// Revision selects the state, 0 the newest. A store that keeps no old states returns Expired for any other, and
+	// must ignore Limit.
 	Revision uint64
 	// After is the last key of the previous page: the list begins behind it. It is empty for the first page.
 	After string
-	// Limit is the largest number of keys, 0 for all. A store may ignore it.
+	// Limit is the largest number of keys, 0 for all. A store that honours it must be able to list the revision of the
+	// first page again, at least for a minute: the next pages are requested at that revision. Any store may ignore it.
 	Limit int64
 }
 

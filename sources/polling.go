@@ -9,8 +9,8 @@
 // A change that is reverted between two calls is not seen. An object that is deleted and created again between two
 // calls is updated, unless it has another UID.
 //
-// A [KeyValueSource] is made of a store of keys whose changes have increasing revisions, with the four methods of
-// [KeyValueStore] and [KeyWatch]. Packages sources/etcd and sources/nats are such sources. docs/sources.md says when to write a
+// A [KeyValueSource] is made of a store of keys whose changes have increasing revisions, with the two methods of
+// [KeyValueStore] and the two of [KeyWatch]. Packages sources/etcd and sources/nats are such sources. docs/sources.md says when to write a
 // source by hand instead; [Expired] and [TooLarge] are errors for one.
 package sources
 
