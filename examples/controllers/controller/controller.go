@@ -77,11 +77,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	})
 	// With half of the pods, each number would be wrong.
 	if err := c.pods.WaitSynced(ctx); err != nil {
-		cancel()
-		running.Wait()
-		if errors.Is(err, context.Canceled) {
+		if ctx.Err() != nil { // cancelled, or past its deadline
 			err = nil
 		}
+		cancel()
+		running.Wait()
 		return errors.Join(err, ran)
 	}
 	for c.next(ctx) {

@@ -54,3 +54,28 @@ func TestNothingIsReportedBeforeTheFirstListIsThere(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+func TestRunReturnsNilHoweverItsContextEndsBeforeTheFirstListIsThere(t *testing.T) {
+	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"cancelled": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		},
+		"past its deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := cachetest.NewTestSource(t, cachetest.Options{})
+				source.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+				ctx, cancel := end(klog.NewContext(t.Context(), klog.Logger{}))
+				defer cancel()
+				controller, err := NewController(source, func(context.Context, string, int) error { return nil })
+				require.NoError(t, err)
+				require.NoError(t, controller.Run(ctx))
+			})
+		})
+	}
+}
