@@ -90,8 +90,9 @@ func (r *rig) printed() string {
 	return r.out.String()
 }
 
-// after lets so much time pass since the start, and everything happen that then can.
-func (r *rig) after(elapsed time.Duration) {
+// until advances the time to elapsed since the rig was made, not since the call before, and waits for everything that
+// happens by then.
+func (r *rig) until(elapsed time.Duration) {
 	r.t.Helper()
 	time.Sleep(time.Until(r.started.Add(elapsed)))
 	synctest.Wait()
@@ -107,9 +108,9 @@ func (r *rig) apply(sessions ...*Session) {
 func TestASessionIsRemovedWhenItExpires(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, r *rig) {
 		r.apply(session("anne", time.Hour), session("bert", 3*time.Hour))
-		r.after(time.Hour - time.Nanosecond)
+		r.until(time.Hour - time.Nanosecond)
 		require.Empty(t, r.removed())
-		r.after(24 * time.Hour)
+		r.until(24 * time.Hour)
 		assert.Equal(t, []string{"anne after 1h0m0s", "bert after 3h0m0s"}, r.removed())
 	})
 }
@@ -117,9 +118,9 @@ func TestASessionIsRemovedWhenItExpires(t *testing.T) {
 func TestASessionThatIsExtendedLives(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, r *rig) {
 		r.apply(session("anne", time.Hour))
-		r.after(59 * time.Minute)
+		r.until(59 * time.Minute)
 		r.apply(session("anne", time.Hour)) // counted from now
-		r.after(24 * time.Hour)
+		r.until(24 * time.Hour)
 		assert.Equal(t, []string{"anne after 1h59m0s"}, r.removed())
 	})
 }
@@ -127,9 +128,9 @@ func TestASessionThatIsExtendedLives(t *testing.T) {
 func TestASessionThatIsCutShortIsRemovedEarlier(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, r *rig) {
 		r.apply(session("anne", 2*time.Hour))
-		r.after(time.Minute)
+		r.until(time.Minute)
 		r.apply(session("anne", time.Minute))
-		r.after(time.Hour)
+		r.until(time.Hour)
 		assert.Equal(t, []string{"anne after 2m0s"}, r.removed())
 	})
 }
@@ -137,10 +138,10 @@ func TestASessionThatIsCutShortIsRemovedEarlier(t *testing.T) {
 func TestASessionThatSomebodyElseRemovedIsLeftAlone(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, r *rig) {
 		r.apply(session("anne", time.Hour))
-		r.after(time.Minute)
+		r.until(time.Minute)
 		_, err := r.Delete("shop", "anne")
 		require.NoError(t, err)
-		r.after(24 * time.Hour)
+		r.until(24 * time.Hour)
 		assert.Empty(t, r.removed())
 	})
 }
@@ -149,7 +150,7 @@ func TestARemovalThatFailsIsTriedAgain(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, r *rig) {
 		r.refuseNext(2)
 		r.apply(session("anne", time.Minute))
-		r.after(time.Hour)
+		r.until(time.Hour)
 		assert.Equal(t, []string{"anne after 1m20s"}, r.removed())
 		assert.Equal(t, "could not remove shop/anne: no, not now\n"+
 			"could not remove shop/anne: no, not now\nremoved shop/anne\n", r.printed())
@@ -167,18 +168,18 @@ func (r *rig) outage() {
 func TestAnOutageLosesNothing(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, r *rig) {
 		r.apply(session("anne", 5*time.Minute))
-		r.after(time.Minute)
+		r.until(time.Minute)
 
 		r.outage()
 		r.ResetRequests()
 		r.apply(session("bert", 2*time.Minute))
-		r.after(11 * time.Minute)
+		r.until(11 * time.Minute)
 		assert.Equal(t, []string{"anne after 5m0s"}, r.removed())
 		assert.LessOrEqual(t, len(r.Requests()), 20+9*3, "20 in the first minute, 3 in each of the others")
 
 		r.CompactAll() // nobody remembers what happened meanwhile: it must be listed
 		r.Heal()
-		r.after(13 * time.Minute) // a pause until the next watch, and one until the list
+		r.until(13 * time.Minute) // a pause until the next watch, and one until the list
 		require.Len(t, r.removed(), 2)
 		assert.Contains(t, r.removed()[1], "bert after 1")
 	})
@@ -188,10 +189,10 @@ func TestAnOutageAtTheStartIsWaitedFor(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, r *rig) {
 		r.outage()
 		r.apply(session("anne", time.Second))
-		r.after(10 * time.Minute)
+		r.until(10 * time.Minute)
 		require.Empty(t, r.removed())
 		r.Heal()
-		r.after(11 * time.Minute)
+		r.until(11 * time.Minute)
 		assert.Len(t, r.removed(), 1)
 	})
 }
