@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,8 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// versionReached reports whether a store at a version has everything up to wanted. A version of the store that is no number says
-// nothing: some sources have one until there is an object.
+// versionReached reports whether a store at a version has everything up to wanted. A version of an empty store that is no number
+// says nothing: some sources have one until there is an object.
 func versionReached(version, wanted string) (bool, error) {
 	if version == wanted {
 		return true, nil
@@ -43,6 +44,11 @@ func (s scoped) waitForVersion(ctx context.Context, version string, ended <-chan
 		have := s.LastStoreSyncResourceVersion()
 		if reached, _ := versionReached(have, version); reached {
 			return nil
+		}
+		if _, err := resourceversion.CompareResourceVersion(have, version); err != nil && have != "" {
+			if now := s.storage.table.Snapshot(); now.Version == have && now.Len() > 0 {
+				return fmt.Errorf("resource version %s cannot be compared with the store's %q: %w", version, have, err)
+			}
 		}
 		if versionBefore(have, seen) {
 			return &VersionRegressionError{Kind: "store", Current: seen, Received: have}
@@ -456,8 +462,8 @@ func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
 	}
 }
 
-// WaitForResourceVersion waits, without polling, until the store has everything up to a version, such as the one that a
-// write returned. It fails for a version that is not a number, or that regressed.
+// WaitForResourceVersion waits until the store has everything up to a version, such as that of a write. With Namespaces
+// each must reach it: use Fresh. It fails for a version that regressed or cannot be compared.
 func (o observed) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	return o.shared.store.waitForVersion(ctx, resourceVersion, o.shared.ended)
 }
@@ -471,7 +477,18 @@ func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandle
 	if err := o.WaitForResourceVersion(ctx, resourceVersion); err != nil {
 		return err
 	}
-	handled := l.cursor.Handled()
+	storage := o.shared.store.storage
+	storage.writing.Lock() // the log has all changes of the version then
+	waiting, end := l.cursor.Pending()
+	storage.writing.Unlock()
+	for ; len(waiting) > 0; end-- {
+		last := &waiting[len(waiting)-1]
+		if !versionBefore(resourceVersion, receivedOf(cmp.Or(last.New, last.Old)).ResourceVersion) {
+			break
+		}
+		waiting = waiting[:len(waiting)-1]
+	}
+	handled := l.cursor.Handled(end)
 	defer l.cursor.Forget(handled)
 	select {
 	case <-handled:

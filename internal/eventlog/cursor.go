@@ -139,15 +139,29 @@ func (c *Cursor[K]) Next(r *Record[K]) bool {
 	return ok
 }
 
-// Handled returns a channel that is closed once what was appended before the call has been handled, which is when Next is
-// called after the last of it. A caller that waits no more calls Forget.
-func (c *Cursor[K]) Handled() <-chan struct{} {
+// Pending returns the records of the log that wait, and the number after the last of them.
+func (c *Cursor[K]) Pending() (all []Record[K], end uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := handledWait{c.log.end.Load(), make(chan struct{})}
-	if c.waits = append(c.waits, w); c.asleep {
-		c.endWaitsLocked()
+	for r := range c.unreadLocked {
+		all = append(all, *r)
 	}
+	return all, min(c.position.Load()+uint64(len(all)), c.log.end.Load())
+}
+
+// handled is closed.
+var handled = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Handled returns a channel that is closed once the records with a number below end have been handled, and what was
+// appended before them, which is when Next is called after the last of it. A caller that waits no more calls Forget.
+func (c *Cursor[K]) Handled(end uint64) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asleep && c.snapshot == nil {
+		return handled
+	}
+	w := handledWait{end, make(chan struct{})}
+	c.waits = append(c.waits, w)
 	return w.done
 }
 
@@ -258,6 +272,11 @@ func (c *Cursor[K]) waitingLocked(yield func(r *Record[K]) bool) {
 			return
 		}
 	}
+	c.unreadLocked(yield)
+}
+
+// unreadLocked are the records of the log that wait.
+func (c *Cursor[K]) unreadLocked(yield func(r *Record[K]) bool) {
 	end, b := c.log.end.Load(), c.block
 	for at := c.position.Load(); at < end; at++ {
 		if at-b.from == uint64(len(b.records)) {

@@ -188,7 +188,7 @@ func (m *cursorModel) await() {
 	if len(m.waits) == 2 {
 		return
 	}
-	m.waits = append(m.waits, modelWait{slices.DeleteFunc(slices.Clone(m.waiting), (*waitingEntry).isEnd), m.cursor.Handled()})
+	m.waits = append(m.waits, modelWait{slices.DeleteFunc(slices.Clone(m.waiting), (*waitingEntry).isEnd), m.cursor.Handled(m.log.end.Load())})
 }
 
 // checkWaits checks which waits have ended once the handler has handled all but what waits. That none lasts too long is

@@ -88,6 +88,32 @@ func TestWaitForResourceVersionWaitsWhileTheStoresVersionIsNoNumber(t *testing.T
 	})
 }
 
+// Fails if a wait that nothing can end lasts as long as its context.
+func TestWaitForResourceVersionFailsWhereTheVersionOfAStoreWithObjectsIsNoNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := watch.NewFake()
+		informer := runInformer(t, cache.ToListerWatcherWithContext(&cache.ListWatch{
+			ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+				return &metav1.PartialObjectMetadataList{
+					ListMeta: metav1.ListMeta{ResourceVersion: "v1"}, Items: []object{*podAt("a", "1", "v1")},
+				}, nil
+			},
+			WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return events, nil },
+		}), cache.InformerConfig[*object]{})
+		require.NoError(t, informer.WaitForResourceVersion(t.Context(), "v1"))
+		var invalid resourceversion.InvalidResourceVersion
+		require.ErrorAs(t, informer.WaitForResourceVersion(t.Context(), "7"), &invalid)
+		waited := make(chan error, 1)
+		events.Delete(podAt("a", "1", "v2"))
+		synctest.Wait()
+		go func() { waited <- informer.WaitForResourceVersion(t.Context(), "7") }()
+		synctest.Wait()
+		require.Empty(t, waited, "an empty store may have a word")
+		events.Add(podAt("a", "1", "v3"))
+		require.ErrorAs(t, <-waited, &invalid)
+	})
+}
+
 func TestWaitForResourceVersionSaysWhyAVersionWillNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))

@@ -66,6 +66,50 @@ func TestWaitForHandlerReturnsOnceTheHandlerHasHandledTheVersion(t *testing.T) {
 	}
 }
 
+// Fails if a wait lasts until the handler has handled what is newer than the version.
+func TestWaitForHandlerDoesNotWaitForNewerChangesThatWere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		handle, err := informer.Shared().AddEventHandler(&slowHandler{})
+		require.NoError(t, err)
+		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "1"))
+		if !underRace {
+			require.Zero(t, testing.AllocsPerRun(100, func() { _ = informer.WaitForHandler(t.Context(), handle, "1") }))
+		}
+		for i := range 8 {
+			require.NoError(t, source.Apply(pod("a", fmt.Sprint(i+2))))
+		}
+		_, err = source.Delete("a", "1")
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, "10", informer.Status().AppliedVersion)
+		began := time.Now()
+		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "3"))
+		require.Equal(t, 2*time.Second, time.Since(began))
+		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "9"))
+		require.Equal(t, 8*time.Second, time.Since(began))
+	})
+}
+
+// The changes of a list are in no order. Fails if a wait ends at the first one that is newer than the version.
+func TestWaitForHandlerWaitsForOlderChangesThatCameBehindNewerOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t)
+		informer := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged}})
+		slow := &slowHandler{}
+		handle, err := informer.Shared().AddEventHandler(slow)
+		require.NoError(t, err)
+		source.CloseWatches()
+		for _, name := range []string{"6", "5", "4", "3", "2", "1"} { // the list is by name
+			require.NoError(t, source.Apply(pod("a", name)))
+		}
+		source.CompactAll()
+		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "3"))
+		require.EqualValues(t, 6, slow.handled.Load(), "the oldest is the last of the list")
+	})
+}
+
 func TestWaitForHandlerEndsWithTheHandlerAndRefusesThoseOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
