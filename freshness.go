@@ -259,7 +259,7 @@ type listedState struct {
 	optional bool
 }
 
-// verify compares the store with the source, and has the reflector list if they differ.
+// verify compares the store with the source. If they differ, it has the reflector list, and reports that.
 func (f *feed) verify(ctx context.Context) error {
 	shard := f.reflector.shard
 	view := shard.Settled()
@@ -284,10 +284,14 @@ func (f *feed) verify(ctx context.Context) error {
 	slices.Sort(found.Missing)
 	slices.Sort(found.Extra)
 	slices.Sort(found.Outdated)
-	if err := f.reflector.relist(ctx); err != nil {
-		return fmt.Errorf("%w; not repaired: %w", found, err)
+	err = found
+	if failed := f.reflector.relist(ctx); failed != nil {
+		err = fmt.Errorf("%w; not repaired: %w", found, failed)
 	}
-	return found
+	if running := f.informer.ctx; running.Err() == nil { // the caller's may have ended
+		f.reflector.report(running, err)
+	}
+	return err
 }
 
 // listItems lists one page.
@@ -444,7 +448,7 @@ func (f *feed) healthy(limit time.Duration) error {
 	return err
 }
 
-// verifyAtIntervals verifies and reports what that finds, until ctx ends. The pauses are jittered by a tenth.
+// verifyAtIntervals verifies until ctx ends, and reports what keeps it from that. The pauses are jittered by a tenth.
 func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
 	for {
 		timer := inf.clock.NewTimer(wait.Jitter(inf.options.VerifyInterval, 0.1))
@@ -455,7 +459,8 @@ func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
 			return
 		}
 		for _, f := range inf.feeds {
-			if err := f.beginAnswer(ctx, "Verify", (*feed).verify)(); err != nil && ctx.Err() == nil {
+			err := f.beginAnswer(ctx, "Verify", (*feed).verify)()
+			if err != nil && ctx.Err() == nil && !errors.As(err, new(*DivergenceError)) {
 				f.reflector.report(ctx, err)
 			}
 		}
@@ -516,8 +521,8 @@ func (o observed) Fresh(ctx context.Context) error { return ask(ctx, "Fresh", (*
 // must be at least 90 s.
 func (o observed) Healthy(limit time.Duration) error { return healthy(limit, o.shared) }
 
-// Verify compares the store of a running informer with a list of the source. After a difference, a *DivergenceError, the informer lists
-// again.
+// Verify compares the store of a running informer with a list of the source. A difference is a *DivergenceError and
+// reported; the informer lists again.
 func (o observed) Verify(ctx context.Context) error {
 	return ask(ctx, "Verify", (*feed).verify, o.shared)
 }

@@ -650,6 +650,43 @@ func TestAnInformerVerifiesAtIntervalsAndReportsTheDifferences(t *testing.T) {
 	})
 }
 
+// Fails if only the caller of Verify learns of a difference (G12), or if it is not said that the list that repairs has failed.
+func TestADifferenceThatACallOfVerifyFindsIsReportedOnce(t *testing.T) {
+	for _, repaired := range []bool{true, false} {
+		t.Run(fmt.Sprint("repaired ", repaired), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, errs := newSource(t, pod("a", "1"), pod("a", "2")), &heard{}
+				informer := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
+					Strategy: cache.ListPaged, ErrorHandler: errs.handle,
+				}})
+				_, err := source.DeleteSilently("a", "2")
+				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if lists := 0; !repaired {
+					source.OnList(func(metav1.ListOptions) error {
+						if lists++; lists > 1 {
+							cancel()
+						}
+						return nil
+					})
+				}
+				returned := informer.Verify(ctx)
+				synctest.Wait()
+				require.Equal(t, !repaired, errors.Is(returned, context.Canceled))
+				require.Len(t, errs.all(), 1)
+				var found *cache.DivergenceError
+				require.ErrorAs(t, errs.all()[0], &found)
+				require.Equal(t, []string{"a/2"}, found.Extra)
+				require.Equal(t, map[cache.Cause]int64{"divergence": 1}, informer.Status().Failures)
+				require.Equal(t, cache.Cause("divergence"), informer.Status().LastFailure.Cause)
+				require.Zero(t, informer.Status().ConsecutiveFailures)
+				require.Equal(t, !repaired, errors.Is(errs.all()[0], context.Canceled), "whether it says that it was not repaired")
+			})
+		})
+	}
+}
+
 func TestHealthyFailsOnceTheSourceHasNotShownForTooLongThatTheStoreIsCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))

@@ -145,7 +145,7 @@ var handlerMetrics = []struct {
 		func(h cache.HandlerStatus) float64 { return number(h.Synced) }, func(a, b float64) float64 { return min(a, b) }},
 }
 
-// causeDivergence is cache.CauseOf of what a periodic Verify finds.
+// causeDivergence is cache.CauseOf of what a Verify finds.
 const causeDivergence = "divergence"
 
 var phases = []cache.Phase{
