@@ -54,11 +54,11 @@ func TestAStatusHasAStableJSONFormAndPrintsInOneLine(t *testing.T) {
 	want, err := os.ReadFile("testdata/status.json")
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(got)+"\n")
-	const line = `pods of *v1.Pod: watching since 2026-01-02T03:04:05Z, synced, version "12" of "13", 2 failures in a row, ` +
-		`1 quarantined, 1 of 2 handlers behind, last failure: expired at 2026-01-02T03:04:05Z: boom`
+	const line = `pods of *v1.Pod: watching since 2026-01-02T03:04:05Z, version "12", received "13", failures in a row: 2, ` +
+		`quarantined: 1, handlers behind: 1 of 2, last failure: expired at 2026-01-02T03:04:05Z: boom`
 	assert.Equal(t, line, fmt.Sprintf("%v", status))
-	assert.Equal(t, `namespace "a",  of : forbidden since 2026-01-02T03:04:05Z, not synced, version "" of "", 0 failures in a row, `+
-		`0 quarantined, 0 of 0 handlers behind`, fmt.Sprint(status.Namespaces[0]))
+	current := Status{Namespace: "a", Name: "pods/a", TypeDescription: "*v1.Pod", Phase: PhaseListing, PhaseSince: at, Handlers: status.Handlers[1:]}
+	assert.Equal(t, `namespace "a", pods/a of *v1.Pod: listing since 2026-01-02T03:04:05Z, not synced`, fmt.Sprint(current))
 	assert.Equal(t, "handler h (ordered): 3 behind, the oldest for 1.5s, 7 delivered, 1 panicked", fmt.Sprint(status.Handlers[0]))
 	assert.Equal(t, `object "a/1" at version 9, key failed: boom`, fmt.Sprint(status.Quarantined[0]))
 }

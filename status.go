@@ -123,21 +123,25 @@ type Failure struct {
 }
 
 func (s Status) String() string {
-	synced, behind := "not synced", 0
-	if s.Synced {
-		synced = "synced"
-	}
+	behind := 0
 	for _, h := range s.Handlers {
 		behind += min(h.Backlog, 1)
 	}
-	text := fmt.Sprintf("%s of %s: %s since %s, %s, version %q of %q, %d failures in a row, %d quarantined, %d of %d handlers behind",
-		s.Name, s.TypeDescription, s.Phase, s.PhaseSince.Format(time.RFC3339), synced, s.AppliedVersion, s.ReceivedVersion,
-		s.ConsecutiveFailures, len(s.Quarantined), behind, len(s.Handlers))
+	text := fmt.Sprintf("%s of %s: %s since %s", s.Name, s.TypeDescription, s.Phase, s.PhaseSince.Format(time.RFC3339))
+	add := func(shown bool, format string, args ...any) {
+		if shown {
+			text += fmt.Sprintf(format, args...)
+		}
+	}
+	add(!s.Synced, ", not synced")
+	add(s.AppliedVersion != "", ", version %q", s.AppliedVersion)
+	add(s.ReceivedVersion != s.AppliedVersion, ", received %q", s.ReceivedVersion)
+	add(s.ConsecutiveFailures > 0, ", failures in a row: %d", s.ConsecutiveFailures)
+	add(len(s.Quarantined) > 0, ", quarantined: %d", len(s.Quarantined))
+	add(behind > 0, ", handlers behind: %d of %d", behind, len(s.Handlers))
+	add(s.LastFailure != nil, ", last failure: %v", s.LastFailure)
 	if s.Namespace != "" {
 		text = fmt.Sprintf("namespace %q, %s", s.Namespace, text)
-	}
-	if s.LastFailure != nil {
-		text += ", last failure: " + s.LastFailure.String()
 	}
 	return text
 }

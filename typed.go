@@ -71,7 +71,7 @@ type InformerConfig[T Object] struct {
 	// Identifier and InformerMetricsProvider are those of SharedIndexInformerOptions.
 	Identifier              InformerNameAndResource
 	InformerMetricsProvider InformerMetricsProvider
-	// ReflectorOptions are for the reflector. Their Name, ResyncPeriod and ShouldResync must not be set.
+	// ReflectorOptions are for the reflector. Name overrides theirs; their ResyncPeriod and ShouldResync must not be set.
 	ReflectorOptions ReflectorOptions
 }
 

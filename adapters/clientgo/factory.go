@@ -3,6 +3,7 @@ package clientgo
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,14 +49,17 @@ type FactoryOptions struct {
 // Fake clientsets work as others do. The informer has client-go's namespace index.
 //
 // It must be called before anybody has asked the factory for the type: otherwise the
-// informer that the factory has is returned, with ErrInformerExists. It starts nothing and
-// sends nothing. It panics if the factory or the collection is nil, or as NewInformerFunc
+// informer that the factory has is returned, with ErrInformerExists. A collection of objects of
+// another type than example is an error, too. It starts nothing and sends nothing. It panics if the factory or the collection is nil, or as NewInformerFunc
 // does.
 func InformerFor[NewInformer ~func(Clientset, time.Duration) toolscache.SharedIndexInformer, Clientset any, List runtime.Object](
 	factory Factory[NewInformer], example runtime.Object, collection Collection[List], options FactoryOptions,
 ) (toolscache.SharedIndexInformer, error) {
 	if isNil(factory) || isNil(collection) {
 		panic("clientgo.InformerFor: the factory or the collection is nil")
+	}
+	if listed := listedType[List](); listed != nil && listed != reflect.TypeOf(example) {
+		return nil, fmt.Errorf("clientgo.InformerFor: the collection has objects of type %v, the example is a %T", listed, example)
 	}
 	newInformer := NewInformerFunc(options.Informer)
 	made := false
@@ -69,6 +73,19 @@ func InformerFor[NewInformer ~func(Clientset, time.Duration) toolscache.SharedIn
 		return informer, fmt.Errorf("%w: %T", ErrInformerExists, example)
 	}
 	return informer, nil
+}
+
+// listedType is the type of the objects of a generated list, nil where it has no Items.
+func listedType[List runtime.Object]() reflect.Type {
+	list := reflect.TypeFor[List]()
+	if list.Kind() != reflect.Pointer || list.Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	items, found := list.Elem().FieldByName("Items")
+	if !found || items.Type.Kind() != reflect.Slice {
+		return nil
+	}
+	return reflect.PointerTo(items.Type.Elem())
 }
 
 // listWatchOf is a generated client as a source.
