@@ -21,7 +21,7 @@ import (
 type RetryWithDeadline interface {
 	// After records a result; nil and errors of another kind do not count.
 	After(error)
-	// ShouldRetry returns whether the run is within its deadline. Then the next error starts a new run.
+	// ShouldRetry returns whether the run is within its deadline. Once it is not, the next error starts a new run.
 	ShouldRetry() bool
 }
 

@@ -400,11 +400,14 @@ func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 		m.report(m.ctx, placed(bad))
 	}
 	m.bookmarks.Store(true)
-	m.setCurrent("bookmark")
 	version := c.says.received.ResourceVersion
-	switch bookmarks, ok := m.store.(ReflectorBookmarkStore); {
-	case versionBefore(version, w.version):
+	if versionBefore(version, w.version) {
 		return &VersionRegressionError{Kind: "bookmark", Current: w.version, Received: version}
+	}
+	if bad == nil {
+		m.setCurrent("bookmark")
+	}
+	switch bookmarks, ok := m.store.(ReflectorBookmarkStore); {
 	case w.listing != nil:
 		w.version = cmp.Or(version, w.version)
 		if bad == nil { // else it may have been the end: if nothing follows, the stream is given up for being quiet
@@ -434,14 +437,17 @@ func (m *run) moveVersion(w *openWatch, version, by string) {
 	m.setAccepted(version, by)
 }
 
-// refuse reports a state of an object, or its deletion, that was not applied. A state is quarantined by its key, by the
-// store or here; without a key there is nothing to quarantine. A deletion that fits was applied all the same. One of
-// an unknown object, which no later event corrects, is quarantined by its place until the next list.
+// refuse reports a state of an object, or its deletion, that was not applied as received. A state is quarantined by its
+// key, by the store or here; without a key there is nothing to quarantine. A deletion was applied all the same, unless
+// the store found no key: then no later event corrects it, and it is quarantined, by its place if it has no name, until
+// the next list.
 func (m *run) refuse(deleted bool, obj any, bad *ObjectError) {
+	deleted = deleted && bad.Stage != stageType
+	applied := bad.Stage != stageMetadata && (bad.Stage != stageKey || errors.Is(bad.Err, errOtherNamespace))
 	switch {
-	case bad.Key == "" && (!deleted || bad.Stage == stageType):
+	case bad.Key == "" && !deleted:
 		m.report(m.ctx, placed(bad))
-	case bad.Key != "" && deleted && bad.Stage != stageType && bad.Stage != stageMetadata:
+	case bad.Key != "" && deleted && applied:
 		m.released(obj)
 		if !bad.repeated {
 			m.report(m.ctx, bad)

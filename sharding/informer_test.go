@@ -144,6 +144,7 @@ func TestAListOfAnotherShardFails(t *testing.T) {
 		}
 		r := newReplica(t, wrong, cache.ReflectorOptions{}, sharding.Split(2)[0])
 		require.False(t, r.informer.HasSynced())
+		require.Zero(t, r.informer.Len(), "readers see none of it")
 		require.ErrorContains(t, r.failures[0], "the server sent the shard")
 	})
 }

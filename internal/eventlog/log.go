@@ -50,11 +50,11 @@ type block[K comparable] struct {
 	next    *block[K]
 }
 
-// Records per block. With 88 bytes each, as informers have them, a block of an idle informer takes
+// Records per block. With 80 bytes each, as informers have them, a block of an idle informer takes
 // 1 KiB, one of a busy informer 4 KiB.
 const (
-	smallBlock = 11
-	largeBlock = 46
+	smallBlock = 12
+	largeBlock = 51
 )
 
 // New returns an empty log. Records are timed relative to start.

@@ -98,6 +98,12 @@ func badObjectIsQuarantined(t *testing.T, stage string, install func(*cache.Conf
 	sleep(time.Minute)
 	assert.Equal(t, requests, len(source.Requests()), "nothing is listed because of it")
 	assert.Equal(t, map[string]string{"a/1": "5", "b/3": "3"}, r.versions())
+	if stage == "key" { // nobody knows what the deletion deletes, until a list does
+		require.Len(t, r.status().Quarantined, 1)
+		assert.Equal(t, "a/2", r.status().Quarantined[0].Key)
+		source.BreakWatches(cachetest.ErrExpired())
+		sleep(time.Minute)
+	}
 	assert.Empty(t, r.status().Quarantined)
 	r.stop()
 }

@@ -785,3 +785,24 @@ func TestStatusSaysWhatShowedTheStoreToBeCurrent(t *testing.T) {
 		require.Equal(t, "bookmark", by())
 	})
 }
+
+func TestABookmarkThatGoesBackwardsShowsNothingToBeCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newAnswering([]runtime.Object{rightPod("1", "1")})
+		informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source.as(wholeList)), cache.InformerConfig[*object]{
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&reports{}).handle},
+		})
+		m := mirrored{run: func(ctx context.Context) { _ = informer.Run(ctx) }}
+		end := m.begin(t)
+		source.send(modified(rightPod("1", "106")))
+		synctest.Wait()
+		before := informer.Status()
+		require.Equal(t, "event", before.CurrentBy)
+		sleep(time.Second)
+		source.send(bookmark("103"))
+		synctest.Wait()
+		require.NotNil(t, informer.Status().LastFailure)
+		require.Equal(t, before.LastCurrent, informer.Status().LastCurrent)
+		end()
+	})
+}

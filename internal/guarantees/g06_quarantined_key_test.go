@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,6 +82,33 @@ func TestG6GetFindsAQuarantinedObjectByTheStoresKeyFunction(t *testing.T) {
 			})
 		})
 	}
+}
+
+// G6: a deletion whose object has no key cannot be applied: the object stays, and is listed as quarantined by its
+// name, until a list shows that it is absent. Fails if the version moves past the deletion and nothing says so.
+func TestG6ADeletionWithoutAKeyIsQuarantinedUntilTheNextList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newAnswering([]apiruntime.Object{rightKeyed("1", "1", "k1")}, []apiruntime.Object{})
+		heard := &reports{}
+		informer := cache.NewSharedIndexInformerWithOptions(source.as(wholeList), &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
+			KeyFunction: labelKey, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+		})
+		m := mirrored{run: informer.RunWithContext}
+		end := m.begin(t)
+		source.send(deleted(rightPod("1", "101")))
+		synctest.Wait()
+		checkVersion(t, informer.GetStore(), "k1", "1")
+		status := informer.(cache.StatusReporter).Status()
+		require.Len(t, status.Quarantined, 1)
+		assert.Equal(t, "a/1", status.Quarantined[0].Key)
+		require.Len(t, heard.all, 1)
+		require.ErrorIs(t, heard.all[0], errNoLabel)
+		source.expire()
+		sleep(time.Minute)
+		assert.Empty(t, informer.GetStore().ListKeys())
+		assert.Empty(t, informer.(cache.StatusReporter).Status().Quarantined)
+		end()
+	})
 }
 
 // G6: of two objects of different kinds and the same name that are quarantined one may be
