@@ -123,16 +123,17 @@ type Failure struct {
 }
 
 func (s Status) String() string {
-	behind := 0
+	text, behind := "", 0
 	for _, h := range s.Handlers {
 		behind += min(h.Backlog, 1)
 	}
-	text := fmt.Sprintf("%s of %s: %s since %s", s.Name, s.TypeDescription, s.Phase, s.PhaseSince.Format(time.RFC3339))
 	add := func(shown bool, format string, args ...any) {
 		if shown {
 			text += fmt.Sprintf(format, args...)
 		}
 	}
+	add(s.Namespace != "", "namespace %q, ", s.Namespace)
+	add(true, "%s of %s: %s since %s", s.Name, s.TypeDescription, s.Phase, s.PhaseSince.Format(time.RFC3339))
 	add(!s.Synced, ", not synced")
 	add(s.AppliedVersion != "", ", version %q", s.AppliedVersion)
 	add(s.ReceivedVersion != s.AppliedVersion, ", received %q", s.ReceivedVersion)
@@ -140,9 +141,6 @@ func (s Status) String() string {
 	add(len(s.Quarantined) > 0, ", quarantined: %d", len(s.Quarantined))
 	add(behind > 0, ", handlers behind: %d of %d", behind, len(s.Handlers))
 	add(s.LastFailure != nil, ", last failure: %v", s.LastFailure)
-	if s.Namespace != "" {
-		text = fmt.Sprintf("namespace %q, %s", s.Namespace, text)
-	}
 	return text
 }
 

@@ -78,9 +78,8 @@ func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, ve
 			l.last.next = &block[K]{from: l.last.from + uint64(l.used), records: make([]Record[K], largeBlock)}
 			l.last, l.used = l.last.next, 0
 		}
-		r := &l.last.records[l.used]
-		*r = record
-		r.Since = since
+		record.Since = since
+		l.last.records[l.used] = record
 		l.used++
 	}
 	end := l.last.from + uint64(l.used)

@@ -786,7 +786,7 @@ func TestStatusSaysWhatShowedTheStoreToBeCurrent(t *testing.T) {
 	})
 }
 
-func TestABookmarkThatGoesBackwardsShowsNothingToBeCurrent(t *testing.T) {
+func TestABookmarkBelowTheLastVersionProvesNoCurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newAnswering([]runtime.Object{rightPod("1", "1")})
 		informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source.as(wholeList)), cache.InformerConfig[*object]{

@@ -59,13 +59,8 @@ func (o Origin) Recreates(other Origin) bool {
 	return o.uid&other.uid&hasUID != 0 && (o.uid^other.uid)&^originBits != 0
 }
 
-// checksum is that of an entry whose key has the checksum key, mixed as in splitmix64 so that entries do not cancel out.
-func (o Origin) checksum(key uint64) uint64 {
-	mixed := key + o.version*0x9e3779b97f4a7c15
-	mixed = (mixed ^ mixed>>30) * 0xbf58476d1ce4e5b9
-	mixed = (mixed ^ mixed>>27) * 0x94d049bb133111eb
-	return mixed ^ mixed>>31
-}
+// checksum is that of an entry whose key has the checksum key. It is mixed twice, so that the sums of several entries do not cancel out.
+func (o Origin) checksum(key uint64) uint64 { return mixedWord(mixedWord(key, o.version), key) }
 
 // Version is the version if it is decimal, else empty.
 func (o Origin) Version() string {

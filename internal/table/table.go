@@ -146,9 +146,7 @@ func (s *state) spaceOf(c *cell) string {
 }
 
 // Len is how many objects there are.
-func (t *Table) Len() int {
-	return int(t.objects.Load())
-}
+func (t *Table) Len() int { return int(t.objects.Load()) }
 
 // Snapshot returns the state of now, which stays as it is. It is O(1); the writer then copies
 // each piece of about 4 kB before it changes it.

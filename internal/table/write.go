@@ -11,8 +11,7 @@ const inPlace = 32
 // happen before Commit, and no user code run.
 func (t *Table) Begin(changes int) {
 	// What a write in place appends to is not moved while readers wait.
-	roomy := cap(t.s.spaces)-len(t.s.spaces) >= inPlace
-	t.staged = changes > inPlace || !roomy
+	t.staged = changes > inPlace || cap(t.s.spaces)-len(t.s.spaces) < inPlace
 	t.mu.Lock()
 	if t.staged {
 		t.freeze()
