@@ -14,8 +14,8 @@ var versionFaults = []Mutant{
 	},
 	{
 		Name: "accepts-an-older-bookmark", Guards: []string{"B15", "G11"}, File: "watch.go",
-		From:    "\tcase versionBefore(version, w.version):\n",
-		To:      "\tcase version == \"\" && versionBefore(version, w.version):\n",
+		From:    "\tif versionBefore(version, w.version) {\n",
+		To:      "\tif version == \"\" && versionBefore(version, w.version) {\n",
 		Package: guarantees,
 		Test:    "TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest",
 		Fault:   "A server that has lost its newest state is not noticed, and the applied version regresses.",
