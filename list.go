@@ -263,11 +263,11 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	if version := about.ResourceVersion; l.pages == 0 && (l.version == "" || version != "" && version != l.version) {
 		err = l.isAt(version)
 	}
-	if err == nil {
-		err = l.shard.Listed(about.ShardInfo)
-	}
 	if err == nil && list != nil {
 		err = eachItem(list, func(item runtime.Object) error { return l.addItem(listedItem{about, item}) })
+	}
+	if err == nil {
+		err = l.shard.Listed(about.ShardInfo)
 	}
 	if err == nil {
 		err = l.flush()
