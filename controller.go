@@ -25,13 +25,7 @@ type Config struct {
 	// Queue stands between reflector and Process. With a Store there is none.
 	Queue
 	ListerWatcher
-	// Namespaces are sources by namespace, of one server, instead of one ListerWatcher, for programs that may not, or
-	// need not, read all namespaces. Each has its own reflector, versions, backoff and permissions. All fill Store,
-	// whose keys begin with "namespace/"; an object of another namespace is quarantined.
-	//
-	// Handler receives an initial list for each namespace. Transform, ReflectorOptions.Random and the error handler are
-	// called concurrently; the reflector passed to the error handler is named ReflectorOptions.Name/namespace.
-	// HasSynced means all namespaces; SyncedIn and Status.Namespaces report each.
+	// Namespaces are instead of ListerWatcher, as InformerConfig.Namespaces. The keys of Store begin with "namespace/".
 	Namespaces map[string]Source
 	// Process handles what Queue.Pop returns (Deltas, of a DeltaFIFO). Its errors are reported.
 	Process ProcessFunc

@@ -21,7 +21,7 @@ var (
 	// ErrAlreadyRan is reported by a second run of a controller, informer or set, or a concurrent one of a reflector.
 	ErrAlreadyRan = errors.New("already running or already run")
 	// ErrInformerStopped is the cause when an informer is used, or waited for, after its run. An informer runs once.
-	ErrInformerStopped = errors.New("informer has stopped: make a new one")
+	ErrInformerStopped = errors.New("informer has stopped")
 	// ErrForeignRegistration is the cause when an informer is passed the handle of another informer.
 	ErrForeignRegistration = errors.New("registration belongs to another informer")
 	// ErrHandlerRunning is returned by ShutDownEventHandler when a call of the handler has not returned after 30 s.

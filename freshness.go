@@ -128,8 +128,11 @@ func (f *feed) beginAnswer(ctx context.Context, op string, call func(*feed, cont
 		case <-ctx.Done():
 			failure = context.Cause(ctx)
 		}
-		if inf.ctx.Err() != nil {
+		switch {
+		case inf.ctx.Err() != nil:
 			failure = ErrInformerStopped
+		case ctx.Err() != nil:
+			failure = f.explain("%w; it", failure)
 		}
 		// The reflector's name has the namespace.
 		return fmt.Errorf("informer %s of %s: %w", f.reflector.name, f.reflector.typeDescription, failure)
@@ -434,14 +437,19 @@ func (f *feed) healthy(limit time.Duration) error {
 	case status.Phase == PhaseStopped:
 		problem = "has stopped"
 	case limit < smallest:
-		return fmt.Errorf("informer %s: a staleness of %v cannot be shown, the least for this source is %v", r.name, limit, smallest)
+		problem = fmt.Sprintf("cannot show a staleness of %v, the least for this source is %v", limit, smallest)
 	case staleness > limit:
 		problem = fmt.Sprintf("may be stale for %v", staleness.Round(time.Millisecond))
 	default:
 		return nil
 	}
-	err := fmt.Errorf("informer %s of %s %s, it is %s since %s", r.name, r.typeDescription, problem, status.Phase,
-		status.PhaseSince.Format(time.RFC3339))
+	return f.explain("informer %s of %s %s, it", r.name, r.typeDescription, problem)
+}
+
+// explain is fmt.Errorf with the phase, and the last failure, of the feed behind the text.
+func (f *feed) explain(format string, args ...any) error {
+	status := f.reflector.Status()
+	err := fmt.Errorf(format+" is %s since %s", append(args, status.Phase, status.PhaseSince.Format(time.RFC3339))...)
 	if status.LastFailure != nil {
 		err = fmt.Errorf("%w, last failure: %w", err, status.LastFailure.Err)
 	}
@@ -514,11 +522,13 @@ func (o observed) StatusChanges(ctx context.Context) iter.Seq[Status] {
 	return statusChanges(ctx, o.shared.feeds[0].reflector.changes, o.Status)
 }
 
-// Fresh requests the source's version, and waits until everything that it had committed before the call can be read. The informer must run.
+// Fresh requests the source's version, and waits until everything that it had committed before the call can be read. The
+// informer must run. If ctx ends first, the error has phase and last failure.
 func (o observed) Fresh(ctx context.Context) error { return ask(ctx, "Fresh", (*feed).probe, o.shared) }
 
 // Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit, which
-// must be at least 90 s.
+// must be at least 90 s. For a source that has sent no bookmark the least is 10m30s (MaxWatchTimeout and 30 s) once
+// LastCurrent is 90 s ago. The error has phase and last failure.
 func (o observed) Healthy(limit time.Duration) error { return healthy(limit, o.shared) }
 
 // Verify compares the store of a running informer with a list of the source. A difference is a *DivergenceError and

@@ -111,8 +111,8 @@ type keyedHandler interface {
 	onDelete(key table.Key, obj any)
 }
 
-// Delivery is how an informer delivers changes to one handler. In each mode one goroutine delivers each key's Add, then
-// Updates, then Delete.
+// Delivery is how one goroutine notifies a handler: Ordered (the default), Coalesced or OrderedUnbounded; of each key
+// Add, then Updates, then Delete.
 type Delivery int
 
 const (

@@ -314,7 +314,7 @@ func (inf *sharedIndexInformer) stop() {
 }
 
 // WaitSynced waits until the whole first list is in the store, not for handlers. If ctx or the run ends first, the
-// error has phase and failure.
+// error wraps ctx's error, ErrInformerStopped or both, and has phase and last failure.
 func (o observed) WaitSynced(ctx context.Context) error { return waitSynced(ctx, o.shared) }
 
 // waitSynced waits for the first lists to be in the stores. The error describes each source whose list is not.
@@ -328,13 +328,8 @@ func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 		return nil
 	}
 	for _, f := range feedsOf(informers) {
-		if f.HasSynced() {
-			continue
-		}
-		status := f.reflector.Status()
-		err = fmt.Errorf("%w; informer %s of %s is %s", err, status.Name, status.TypeDescription, status.Phase)
-		if status.LastFailure != nil {
-			err = fmt.Errorf("%w, last failure: %w", err, status.LastFailure.Err)
+		if !f.HasSynced() {
+			err = f.explain("%w; informer %s of %s", err, f.reflector.name, f.reflector.typeDescription)
 		}
 	}
 	return err

@@ -187,8 +187,8 @@ func (r Reader[T]) Snapshot() Reader[T] {
 // ResourceVersion is the applied version; empty if no list had been applied.
 func (r Reader[T]) ResourceVersion() string { return r.now().table.Version }
 
-// ByNamespace returns the reader of one namespace, or of all for "". Its Lookup and Get expect names, and keys of the
-// form namespace/name.
+// ByNamespace returns the reader of one namespace, or of all for "". Its Lookup and Get are called with a name, "web-1",
+// not with the key, "shop/web-1", which All and AllByIndex yield. Keys must have that form.
 func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
 	r.namespace = namespace
 	return r
@@ -220,7 +220,7 @@ func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 	return obj, exists
 }
 
-// Get returns the object under key: "namespace/name", or "name" in a reader of one namespace. For a missing object the
+// Get returns the object under key: "namespace/name", or "name" in a reader of ByNamespace. For a missing object the
 // error is apierrors.IsNotFound, for a quarantined one an *ObjectError. Wait for the sync before relying on either.
 func (r Reader[T]) Get(key string) (T, error) {
 	obj, exists := r.Lookup(key)

@@ -82,7 +82,7 @@ type SharedIndexInformerOptions struct {
 	InformerMetricsProvider InformerMetricsProvider
 	// KeyFunction makes the store's keys. Default: DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
-	// Namespaces are sources by namespace, instead of the constructor's, which must be nil. See Config.Namespaces.
+	// Namespaces are sources by namespace, instead of the constructor's, which must be nil. See InformerConfig.Namespaces.
 	Namespaces map[string]Source
 	Transform  TransformFunc
 	// Handlers are the defaults of every handler's options. Their ResyncPeriod must not be set.
@@ -202,8 +202,8 @@ type InformerSet struct {
 // anyInformer is an *Informer of any type.
 type anyInformer interface{ untyped() *sharedIndexInformer }
 
-// Add adds informers, each an *Informer[T], and runs them if the set runs. It fails, and adds none, if one or the set
-// has stopped.
+// Add adds informers, each an *Informer of any type, and runs them if the set runs. It fails, and adds none, if one or
+// the set has stopped.
 func (s *InformerSet) Add(informers ...anyInformer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

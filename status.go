@@ -46,8 +46,7 @@ type Status struct {
 	TypeDescription string    `json:"typeDescription"`
 	Phase           Phase     `json:"phase"`
 	PhaseSince      time.Time `json:"phaseSince"`
-	// AppliedVersion is the version up to which the store has the source's state, ReceivedVersion the last one that the
-	// reflector's store or queue accepted.
+	// AppliedVersion: the store has the source's state up to it. ReceivedVersion: the last that store or queue accepted.
 	AppliedVersion  string `json:"appliedVersion"`
 	ReceivedVersion string `json:"receivedVersion"`
 	// Synced is true once the whole first list was applied.

@@ -50,7 +50,11 @@ type InformerConfig[T Object] struct {
 	// ObjectType is an example of the source's objects, optional where T is a pointer to an API type. An unstructured
 	// example with a group/version/kind quarantines other kinds. If T is an interface, nil accepts every T.
 	ObjectType runtime.Object
-	// Namespaces are sources by namespace, instead of NewTypedInformer's, which must be nil. See Config.Namespaces.
+	// Namespaces are sources by namespace, of one server, instead of NewTypedInformer's, which must be nil: for programs
+	// that may not, or need not, read all. Each has its own reflector, versions, backoff and permissions; one that is
+	// forbidden delays no other. An object of another namespace is quarantined. Handlers receive an initial list of each.
+	// HasSynced means all; SyncedIn and Status.Namespaces report each. Transform, ReflectorOptions.Random and the error
+	// handler are called concurrently, the latter with a reflector named ReflectorOptions.Name/namespace.
 	Namespaces map[string]Source
 	// KeyFunction makes the keys, before and after Transform. Default: DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
@@ -158,8 +162,7 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 	}
 }
 
-// Run mirrors the source until ctx ends, waits for running calls of the source and of handlers, drops the backlogs, and
-// returns nil. Failures are reported and retried. A second Run returns an error. It panics with a *PanicError if a handler or the source did.
+// Run mirrors the source until ctx ends, waits for running calls, drops the handlers' backlogs, and returns nil. Failures are reported and retried. A second Run fails. It panics with a *PanicError if a handler or source did.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
 
 // Stop ends the run as the end of its context does, and does not wait. Before Run it counts as the run. A handler may
@@ -191,7 +194,7 @@ func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 
 func (i *Informer[T]) untyped() *sharedIndexInformer { return i.shared }
 
-// Shared returns the same informer for code that needs the compatible interface. An object that its SetTransform
+// Shared returns the same informer as the compatible interface. An object that its SetTransform
 // turns into another type is quarantined.
 func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -733,7 +735,46 @@ func TestHealthyOfASourceWithoutBookmarksNeedsTheLengthOfAWatch(t *testing.T) {
 		require.NoError(t, informer.Healthy(11*time.Minute))
 		time.Sleep(time.Hour)
 		require.NoError(t, informer.Healthy(11*time.Minute))
+
+		source.CloseWatches()
+		source.FailRequests(cachetest.Forever, forbidden())
+		time.Sleep(3 * time.Minute)
+		err := informer.Healthy(2 * time.Minute)
+		require.ErrorContains(t, err, "the least for this source is 10m30s, it is forbidden since 2000-01-01T01:03:")
+		require.ErrorContains(t, err, "last failure: ")
+		require.Equal(t, cache.CauseForbidden, cache.CauseOf(err))
 	})
+}
+
+// Each of these waits longer than its context allows for a source that refuses its requests, and says so.
+func TestAWaitForAForbiddenSourceNamesTheRefusal(t *testing.T) {
+	for name, wait := range map[string]func(*cache.Informer[*object], context.Context) error{
+		"WaitSynced": (*cache.Informer[*object]).WaitSynced, "Fresh": (*cache.Informer[*object]).Fresh, "Verify": (*cache.Informer[*object]).Verify,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				open, shut := newSource(t, pod("a", "1")), newSource(t)
+				shut.FailRequests(cachetest.Forever, forbidden())
+				informer := cache.NewTypedInformer(nil, cache.InformerConfig[*object]{
+					Name: "pods", Namespaces: map[string]cache.Source{"a": open, "b": shut},
+				})
+				running, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+				ended := make(chan error, 1)
+				go func() { ended <- informer.Run(running) }()
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := wait(informer, ctx)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, 1, strings.Count(err.Error(), " is forbidden since "), err)
+				require.Contains(t, err.Error(), "pods/b", err)
+				require.Equal(t, cache.CauseForbidden, cache.CauseOf(err))
+				stop()
+				require.NoError(t, <-ended)
+				require.ErrorIs(t, wait(informer, t.Context()), cache.ErrInformerStopped)
+			})
+		})
+	}
 }
 
 func TestStatusHasTheLastList(t *testing.T) {
