@@ -6,8 +6,7 @@
 // Pass a [Source] to the controller instead of a client. In a bubble of testing/synctest a test takes no real time:
 //
 //	synctest.Test(t, func(t *testing.T) {
-//		src := cachetest.NewSourceOf[*Pod]()
-//		defer src.Close()
+//		src := cachetest.NewTestSourceOf[*Pod](t, cachetest.Options{})
 //		src.MustApply(t, newPod("web-1"))
 //		controller := NewController(src)
 //		// klog.Logger{} keeps the failures of the scripted outage out of the test's output.
@@ -31,7 +30,8 @@
 //		require.Equal(t, []string{"web-1", "web-2"}, controller.Handled())
 //	})
 //
-// [NewTestSource] closes the source with its test, and fails the test if a scripted fault never fired.
+// [NewTestSourceOf], and [NewTestSource] for unstructured objects, close the source with its test, and fail the test if a
+// scripted fault never fired.
 //
 // # A source
 //
@@ -48,8 +48,11 @@
 // It supports paging with continue tokens, resource version matches, compaction ("410 Expired"), bookmarks, streaming
 // lists, label and field selectors, and timeouts. Objects are copied in and out.
 //
-// Unstructured objects need no options. [NewSourceOf] makes a source of typed objects; Options.NewList returns the list
-// type that typed clients return.
+// Unstructured objects need no options. [NewTestSourceOf], and [NewSourceOf] outside of tests, make a source of typed
+// objects; Options.NewList returns the list type that typed clients return. [Source.Namespace] is a source of one
+// namespace, for a mirror of several: all have the versions of one server, and one can be forbidden alone:
+//
+//	src.Namespace("secret").FailRequests(cachetest.Forever, apierrors.NewForbidden(resource, "", cause))
 //
 // # Virtual time
 //

@@ -46,8 +46,8 @@ func (s *Source) Namespace(namespace string) *View {
 	return &View{source: s, namespace: namespace}
 }
 
-// View is one namespace of a Source. Views share the source's fault script and record of requests: to make only one
-// namespace fail, use a Source for each namespace instead.
+// View is one namespace of a Source. Views share the source's versions, fault script and record of requests. To make only
+// one namespace fail, for example with a Forbidden error, use View.FailRequests.
 type View struct {
 	source    *Source
 	namespace string
@@ -73,6 +73,26 @@ func (v *View) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	return v.source.watch(ctx, v.namespace, opts)
 }
 
+// FailRequests makes the next n requests (Forever: all) of the view's namespace fail with err; nil means ErrInternal. All
+// views of the namespace count, and requests of the namespace to a Handler. Open watches continue. Heal, and that of the
+// source, end it.
+func (v *View) FailRequests(n int, err error) {
+	v.source.plan("View.FailRequests", n != 0, func(f *faults, p *plan) {
+		if f.namespaces == nil {
+			f.namespaces = map[string]*script[error]{}
+		}
+		if f.namespaces[v.namespace] == nil {
+			f.namespaces[v.namespace] = &script[error]{}
+		}
+		f.namespaces[v.namespace].add(n, scriptedError(err), p)
+	})
+}
+
+// Heal ends the failures of FailRequests in the view's namespace.
+func (v *View) Heal() {
+	v.source.script(func(f *faults) { delete(f.namespaces, v.namespace) })
+}
+
 // IsWatchListSemanticsUnSupported is Source.IsWatchListSemanticsUnSupported.
 func (v *View) IsWatchListSemanticsUnSupported() bool {
 	return v.source.IsWatchListSemanticsUnSupported()
@@ -92,7 +112,7 @@ func (s *Source) list(ctx context.Context, namespace string, opts metav1.ListOpt
 }
 
 func (s *Source) answerList(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, listAnswer, error) {
-	mangle, err := s.admitList(ctx, opts)
+	mangle, err := s.admitList(ctx, namespace, opts)
 	if err != nil {
 		return nil, listAnswer{}, err
 	}

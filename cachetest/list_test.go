@@ -208,6 +208,37 @@ func TestNamespaceViewsShowOneNamespace(t *testing.T) {
 	require.False(t, src.Namespace("a").IsWatchListSemanticsUnSupported())
 }
 
+func TestAViewFailsAlone(t *testing.T) {
+	src := cachetest.NewTestSource(t, cachetest.Options{})
+	apply(t, src, pod("a", "1"), pod("b", "1"))
+	shut := src.Namespace("a")
+	shut.FailRequests(1, nil)
+	shut.FailRequests(cachetest.Forever, errTest)
+	src.FailLists(1, cachetest.ErrExpired())
+	_, err := src.Namespace("a").List(metav1.ListOptions{})
+	require.Equal(t, cachetest.ErrInternal().Error(), err.Error())
+	for range 2 {
+		_, err = shut.List(metav1.ListOptions{})
+		require.ErrorIs(t, err, errTest)
+		_, err = shut.Watch(metav1.ListOptions{ResourceVersion: "1"})
+		require.ErrorIs(t, err, errTest)
+	}
+	_, err = src.Namespace("b").List(metav1.ListOptions{})
+	require.Error(t, err, "the source's own script is for all views")
+	names, _ := list(t, src.Namespace("b"), metav1.ListOptions{})
+	require.Equal(t, []string{"b/1"}, names)
+	names, _ = list(t, src, metav1.ListOptions{})
+	require.Len(t, names, 2)
+	src.Namespace("a").Heal()
+	names, _ = list(t, shut, metav1.ListOptions{})
+	require.Equal(t, []string{"a/1"}, names)
+	shut.FailRequests(cachetest.Forever, errTest)
+	_, err = shut.List(metav1.ListOptions{})
+	require.ErrorIs(t, err, errTest)
+	src.Heal()
+	list(t, shut, metav1.ListOptions{})
+}
+
 func TestSelectorsSelect(t *testing.T) {
 	src := cachetest.NewSource(cachetest.Options{})
 	busy := pod("a", "busy", "app", "web")

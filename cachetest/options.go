@@ -22,8 +22,9 @@ type Options struct {
 	Resource schema.GroupResource
 
 	// NewObject returns an empty object of the source's type, for bookmarks. Default: the type of NewList's items, else
-	// that of the first stored object. A source of typed objects that is watched while empty needs NewObject or
-	// NewList.
+	// that of the first stored object, else unstructured. For typed objects set NewObject or NewList if a bookmark may be
+	// sent before the first object is stored, and the client checks its type: client-go's reflectors do, this module's do
+	// not. RigOver also makes its objects with it. NewTestSourceOf and NewSourceOf set it.
 	NewObject func() runtime.Object
 
 	// NewList returns an empty list, such as func() runtime.Object { return &corev1.PodList{} }. Default: an

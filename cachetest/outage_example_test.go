@@ -55,8 +55,7 @@ func (c *Controller) Handled() []string {
 
 func TestAControllerSurvivesAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := cachetest.NewSourceOf[*Pod]()
-		defer src.Close()
+		src := cachetest.NewTestSourceOf[*Pod](t, cachetest.Options{})
 		src.MustApply(t, newPod("web-1"))
 		controller := NewController(src)
 		// klog.Logger{} keeps the failures of the scripted outage out of the test's output.
@@ -99,8 +98,7 @@ func TestTheDocumentationShowsATestThatPasses(t *testing.T) {
 
 func TestASourceOfOneTypeSendsBookmarksOfItBeforeItHasAny(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := cachetest.NewSourceOf[*Pod]()
-		defer src.Close()
+		src := cachetest.NewTestSourceOf[*Pod](t, cachetest.Options{})
 		events, err := src.Watch(metav1.ListOptions{ResourceVersion: "1", AllowWatchBookmarks: true})
 		require.NoError(t, err)
 		defer events.Stop()

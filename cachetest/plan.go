@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
 // NewTestSource returns an empty source that is closed at the test's end. When it is closed, each scripted fault that
@@ -16,6 +18,12 @@ func NewTestSource(t testing.TB, options Options) *Source {
 	s.test = t
 	t.Cleanup(s.Close)
 	return s
+}
+
+// NewTestSourceOf is NewTestSource for objects of one type, such as *corev1.Pod. It sets Options.NewObject.
+func NewTestSourceOf[T apiruntime.Object](t testing.TB, options Options) *Source {
+	options.NewObject = newObjectOf[T]
+	return NewTestSource(t, options)
 }
 
 // plan is one call of a fault script method whose fault waits for a request. It is guarded by the source's mu. It is
@@ -47,13 +55,14 @@ func (s *Source) planLocked(method string, fault bool) *plan {
 	return p
 }
 
-// callerOfSource returns where a method of Source was called, as file:line.
+// callerOfSource returns where a method of Source or View was called, as file:line.
 func callerOfSource() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		frame, more := frames.Next()
-		if !more || !strings.Contains(frame.Function, "/cachetest.(*Source).") {
+		own := strings.Contains(frame.Function, "/cachetest.(*Source).") || strings.Contains(frame.Function, "/cachetest.(*View).")
+		if !more || !own {
 			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
 		}
 	}

@@ -14,7 +14,8 @@ const Forever = -1
 // faults are the scripted faults of a source. The caller holds the source's lock.
 type faults struct {
 	list, watch requestFaults
-	errors      script[error] // for both verbs, after the verb's own
+	errors      script[error]             // for both verbs, after the verb's own
+	namespaces  map[string]*script[error] // of one namespace, before the verb's own
 
 	oldLists   script[*snapshot]
 	streamEnds script[streamEnd]
@@ -127,8 +128,8 @@ func (f *faults) holdLocked() chan struct{} {
 }
 
 // admitList applies the script to a list. It returns the change to make to the result.
-func (s *Source) admitList(ctx context.Context, opts metav1.ListOptions) (listChange, error) {
-	if err := s.admit(ctx, opts, &s.faults.list); err != nil {
+func (s *Source) admitList(ctx context.Context, namespace string, opts metav1.ListOptions) (listChange, error) {
+	if err := s.admit(ctx, namespace, opts, &s.faults.list); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -137,12 +138,12 @@ func (s *Source) admitList(ctx context.Context, opts metav1.ListOptions) (listCh
 }
 
 // admitWatch applies the script to a Watch call.
-func (s *Source) admitWatch(ctx context.Context, opts metav1.ListOptions) error {
-	return s.admit(ctx, opts, &s.faults.watch)
+func (s *Source) admitWatch(ctx context.Context, namespace string, opts metav1.ListOptions) error {
+	return s.admit(ctx, namespace, opts, &s.faults.watch)
 }
 
 // admit applies the faults to a request. Each is read when the request reaches it, so that no fault outlasts Heal.
-func (s *Source) admit(ctx context.Context, opts metav1.ListOptions, f *requestFaults) error {
+func (s *Source) admit(ctx context.Context, namespace string, opts metav1.ListOptions, f *requestFaults) error {
 	if err := s.hang(ctx, f); err != nil {
 		return err
 	}
@@ -158,14 +159,17 @@ func (s *Source) admit(ctx context.Context, opts metav1.ListOptions, f *requestF
 		}
 	}
 	s.mu.Lock()
-	failure, fails := f.errors.take()
-	if !fails {
-		failure, fails = s.faults.errors.take()
+	scripts := []*script[error]{&f.errors, &s.faults.errors}
+	if own := s.faults.namespaces[namespace]; own != nil {
+		scripts = append([]*script[error]{own}, scripts...)
+	}
+	for _, errors := range scripts {
+		if failure, fails := errors.take(); fails {
+			s.mu.Unlock()
+			return failure
+		}
 	}
 	s.mu.Unlock()
-	if fails {
-		return failure
-	}
 	// As a transport does for a request that was given up meanwhile.
 	return ctx.Err()
 }

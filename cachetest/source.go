@@ -57,10 +57,12 @@ func NewSource(options Options) *Source {
 	return s
 }
 
-// NewSourceOf returns an empty source of objects of one type, such as *corev1.Pod.
-func NewSourceOf[T runtime.Object]() *Source {
-	object := reflect.TypeFor[T]().Elem()
-	return NewSource(Options{NewObject: func() runtime.Object { return reflect.New(object).Interface().(runtime.Object) }})
+// NewSourceOf returns an empty source of objects of one type, such as *corev1.Pod. In a test use NewTestSourceOf.
+func NewSourceOf[T runtime.Object]() *Source { return NewSource(Options{NewObject: newObjectOf[T]}) }
+
+// newObjectOf returns an empty object of the type to which T points.
+func newObjectOf[T runtime.Object]() runtime.Object {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(runtime.Object)
 }
 
 // Get returns a copy of an object, or a NotFound error.

@@ -115,11 +115,12 @@ func TestEveryFaultThatAwaitsARequestIsReportedUnlessItFired(t *testing.T) {
 		verb   cachetest.Verb
 		opts   metav1.ListOptions
 	}{
-		"FailRequests": {func(s *cachetest.Source) { s.FailRequests(2, nil) }, watch, from},
-		"FailLists":    {func(s *cachetest.Source) { s.FailLists(2, nil) }, list, metav1.ListOptions{}},
-		"FailWatches":  {func(s *cachetest.Source) { s.FailWatches(2, nil) }, watch, from},
-		"OnList":       {func(s *cachetest.Source) { s.OnList(hook) }, list, metav1.ListOptions{}},
-		"OnWatch":      {func(s *cachetest.Source) { s.OnWatch(hook) }, watch, from},
+		"FailRequests":      {func(s *cachetest.Source) { s.FailRequests(2, nil) }, watch, from},
+		"View.FailRequests": {func(s *cachetest.Source) { s.Namespace("").FailRequests(2, nil) }, watch, from},
+		"FailLists":         {func(s *cachetest.Source) { s.FailLists(2, nil) }, list, metav1.ListOptions{}},
+		"FailWatches":       {func(s *cachetest.Source) { s.FailWatches(2, nil) }, watch, from},
+		"OnList":            {func(s *cachetest.Source) { s.OnList(hook) }, list, metav1.ListOptions{}},
+		"OnWatch":           {func(s *cachetest.Source) { s.OnWatch(hook) }, watch, from},
 		"MangleList": {func(s *cachetest.Source) {
 			s.MangleList(func(obj runtime.Object) runtime.Object { return obj })
 		}, list, metav1.ListOptions{}},

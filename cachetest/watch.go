@@ -44,7 +44,7 @@ func (s *Source) watch(ctx context.Context, namespace string, opts metav1.ListOp
 }
 
 func (s *Source) openWatch(ctx context.Context, namespace string, opts metav1.ListOptions, req *Request) (*stream, error) {
-	if err := s.admitWatch(ctx, opts); err != nil {
+	if err := s.admitWatch(ctx, namespace, opts); err != nil {
 		return nil, err
 	}
 	if err := s.validate(opts, true); err != nil {

@@ -37,17 +37,16 @@ func main() {
 func run(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, klog.Logger{}), time.Minute)
 	defer cancel()
-	backends, sources := map[string]*cachetest.Source{}, map[string]cache.Source{}
+	server, sources := cachetest.NewSourceOf[Order](), map[string]cache.Source{}
+	defer server.Close()
 	for _, namespace := range []string{"berlin", "paris", "secret"} {
-		backend := cachetest.NewSourceOf[Order]()
-		defer backend.Close()
-		if err := backend.Apply(order(namespace, "order-1"), order(namespace, "order-2")); err != nil {
+		if err := server.Apply(order(namespace, "order-1"), order(namespace, "order-2")); err != nil {
 			return err
 		}
-		backends[namespace], sources[namespace] = backend, backend
+		sources[namespace] = server.Namespace(namespace)
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "orders"}, "", errors.New("no role allows it"))
-	backends["secret"].FailRequests(cachetest.Forever, forbidden)
+	server.Namespace("secret").FailRequests(cachetest.Forever, forbidden)
 
 	orders := cache.NewTypedInformer(nil, cache.InformerConfig[Order]{Name: "orders", Namespaces: sources})
 	var running sync.WaitGroup
@@ -55,29 +54,25 @@ func run(ctx context.Context, out io.Writer) error {
 	defer cancel() // before that wait
 	running.Go(func() { _ = orders.Run(ctx) })
 
-	// Work can begin with the namespaces that have synced.
-	for _, namespace := range []string{"berlin", "paris"} {
-		synced, _ := orders.SyncedIn(namespace)
-		if err := cache.WaitForDone(ctx, synced); err != nil {
-			return err
-		}
-		keys := slices.Sorted(maps.Keys(maps.Collect(orders.ByNamespace(namespace).All())))
-		fmt.Fprintln(out, namespace, "has synced:", keys)
+	// Work can begin with the namespaces that have synced. To wait for one, use SyncedIn.
+	if err := waitSyncedOrForbidden(ctx, orders); err != nil {
+		return err
 	}
-	for status := range orders.StatusChanges(ctx) {
-		secret := namespaceStatus(status, "secret")
-		if secret.Phase == cache.PhaseForbidden {
-			fmt.Fprintf(out, "secret has not: its content is unknown, not empty; cause %q\n", secret.LastFailure.Cause)
-			break
+	for _, one := range orders.Status().Namespaces {
+		if !one.Synced {
+			fmt.Fprintf(out, "%s has not: its content is unknown, not empty; cause %q\n", one.Namespace, one.LastFailure.Cause)
+			continue
 		}
+		keys := slices.Sorted(maps.Keys(maps.Collect(orders.ByNamespace(one.Namespace).All())))
+		fmt.Fprintln(out, one.Namespace, "has synced:", keys)
 	}
 
-	backends["secret"].Heal() // the role is granted
+	server.Namespace("secret").Heal() // the role is granted
 	if err := orders.WaitSynced(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "all have synced:", orders.Len(), "orders")
-	if _, err := backends["paris"].Delete("paris", "order-1"); err != nil {
+	if _, err := server.Delete("paris", "order-1"); err != nil {
 		return err
 	}
 	if err := orders.Fresh(ctx); err != nil { // waits until the deletion can be read
@@ -100,8 +95,17 @@ func order(namespace, name string) Order {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// namespaceStatus returns the status of one of the namespaces.
-func namespaceStatus(all cache.Status, namespace string) cache.Status {
-	i := slices.IndexFunc(all.Namespaces, func(one cache.Status) bool { return one.Namespace == namespace })
-	return all.Namespaces[i]
+// waitSyncedOrForbidden waits until each namespace has synced or is known to be forbidden.
+func waitSyncedOrForbidden(ctx context.Context, orders *cache.Informer[Order]) error {
+	for status := range orders.StatusChanges(ctx) {
+		if !slices.ContainsFunc(status.Namespaces, func(one cache.Status) bool {
+			return !one.Synced && one.Phase != cache.PhaseForbidden
+		}) {
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return cache.ErrInformerStopped
 }

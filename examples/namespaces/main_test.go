@@ -18,9 +18,9 @@ paris has synced: [paris/order-1 paris/order-2]
 secret has not: its content is unknown, not empty; cause "forbidden"
 all have synced: 6 orders
 paris has 1
-berlin: watching at version 2
-paris: watching at version 3
-secret: watching at version 2
+berlin: watching at version 6
+paris: watching at version 7
+secret: watching at version 6
 `, out.String())
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache/cachetest"
@@ -27,7 +26,7 @@ func TestTheProgramReportsWhatChanged(t *testing.T) {
 
 func TestNothingIsReportedBeforeTheFirstListIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := cachetest.NewTestSource(t, cachetest.Options{NewList: func() runtime.Object { return &corev1.PodList{} }})
+		source := cachetest.NewTestSourceOf[*corev1.Pod](t, cachetest.Options{})
 		require.NoError(t, source.Apply(pod("web-1", "node-a")))
 		source.FailRequests(3, cachetest.ErrConnectionRefused())
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
@@ -68,7 +67,7 @@ func TestRunReturnsNilHoweverItsContextEndsBeforeTheFirstListIsThere(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := cachetest.NewTestSource(t, cachetest.Options{})
+				source := cachetest.NewTestSourceOf[*corev1.Pod](t, cachetest.Options{})
 				source.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
 				ctx, cancel := end(klog.NewContext(t.Context(), klog.Logger{}))
 				defer cancel()
