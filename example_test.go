@@ -184,6 +184,43 @@ func ExampleReader() {
 	// shop/prices prices
 }
 
+// A snapshot answers several questions about one point in time, whatever is written meanwhile.
+func ExampleReader_Snapshot() {
+	source := cachetest.NewSource(cachetest.Options{})
+	defer source.Close()
+	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"), configMap("lab", "prices", "1"))
+	values := func(object *unstructured.Unstructured) ([]string, error) {
+		value, _, err := unstructured.NestedString(object.Object, "data", "value")
+		return []string{value}, err
+	}
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{
+		Indexes: cache.TypedIndexers[*unstructured.Unstructured]{"value": values},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { informer.Run(ctx) })
+	_ = informer.WaitSynced(ctx)
+
+	report := func(now cache.Reader[*unstructured.Unstructured]) error {
+		ones, err := now.ByIndex("value", "1")
+		if err != nil {
+			return err
+		}
+		fmt.Println(len(ones), "of", now.Len(), "have value 1 at version", now.ResourceVersion())
+		return nil
+	}
+	before := informer.Snapshot()
+	source.Apply(configMap("shop", "stock", "1"))
+	_ = informer.Fresh(ctx)
+	fmt.Println(errors.Join(report(before), report(informer.Snapshot())))
+	cancel()
+	running.Wait()
+	// Output:
+	// 2 of 3 have value 1 at version 3
+	// 3 of 3 have value 1 at version 4
+	// <nil>
+}
+
 // An index needs a function that says under which values an object is found. It
 // may be none, one or several.
 func ExampleNewIndexer() {
