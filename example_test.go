@@ -184,41 +184,45 @@ func ExampleReader() {
 	// shop/prices prices
 }
 
-// A snapshot answers several questions about one point in time, whatever is written meanwhile.
+// Reads of one snapshot agree, whatever is written meanwhile. The README shows the function that makes them.
 func ExampleReader_Snapshot() {
-	source := cachetest.NewSource(cachetest.Options{})
-	defer source.Close()
-	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"), configMap("lab", "prices", "1"))
-	values := func(object *unstructured.Unstructured) ([]string, error) {
-		value, _, err := unstructured.NestedString(object.Object, "data", "value")
-		return []string{value}, err
+	type Pod = metav1.PartialObjectMetadata
+	pod := func(name, app string) *Pod {
+		return &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": app}}}
 	}
-	informer := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{
-		Indexes: cache.TypedIndexers[*unstructured.Unstructured]{"value": values},
+	source := cachetest.NewSourceOf[*Pod]()
+	defer source.Close()
+	source.Apply(pod("web-1", "shop"), pod("web-2", "shop"), pod("front", "blog"))
+	pods := cache.NewTypedInformer(source, cache.InformerConfig[*Pod]{
+		Indexes: cache.TypedIndexers[*Pod]{
+			"app": func(pod *Pod) ([]string, error) { return []string{pod.Labels["app"]}, nil },
+		},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { informer.Run(ctx) })
-	_ = informer.WaitSynced(ctx)
+	running.Go(func() { pods.Run(ctx) })
+	_ = pods.WaitSynced(ctx)
 
-	report := func(now cache.Reader[*unstructured.Unstructured]) error {
-		ones, err := now.ByIndex("value", "1")
+	count := func() error {
+		now := pods.Snapshot() // the reads of a snapshot agree
+		shop, err := now.ByIndex("app", "shop")
 		if err != nil {
 			return err
 		}
-		fmt.Println(len(ones), "of", now.Len(), "have value 1 at version", now.ResourceVersion())
+		fmt.Println(len(shop), "of", now.Len(), "pods at version", now.ResourceVersion())
 		return nil
 	}
-	before := informer.Snapshot()
-	source.Apply(configMap("shop", "stock", "1"))
-	_ = informer.Fresh(ctx)
-	fmt.Println(errors.Join(report(before), report(informer.Snapshot())))
+	before := pods.Snapshot()
+	first := count()
+	source.Apply(pod("web-3", "shop"))
+	fresh := pods.Fresh(ctx) // waits until the store has what was just written
+	fmt.Println(errors.Join(first, fresh, count()), before.Len())
 	cancel()
 	running.Wait()
 	// Output:
-	// 2 of 3 have value 1 at version 3
-	// 3 of 3 have value 1 at version 4
-	// <nil>
+	// 2 of 3 pods at version 3
+	// 3 of 4 pods at version 4
+	// <nil> 3
 }
 
 // An index needs a function that says under which values an object is found. It
