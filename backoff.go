@@ -22,13 +22,13 @@ const (
 	// limitMinute is the window of the limits below, and how long a run of failures is young.
 	limitMinute = time.Minute
 
-	// The default pauses: 0.2 s, each half as long again, and every 5 s while a run of failures is young; then growing up to
-	// 30 s. However they are jittered, twenty of them take more than a minute: one request after each stays within the
-	// limit of G13.
-	firstPause   = 200 * time.Millisecond
-	pauseGrowth  = 1.5
+	// The default pauses: firstPause, each half as long again, up to steadyPause while a run of failures is young; then growing
+	// up to longestPause.
 	steadyPause  = 5 * time.Second
 	longestPause = 30 * time.Second
+	// Before request n of a run a pause is at most n - quickRequests seconds, or one: outages of a few seconds end with a quick
+	// request, and a run with two requests to a pause does not use up the limit of G13 sooner for it.
+	firstPause, pauseGrowth, quickRequests = 200 * time.Millisecond, 1.5, 8
 	// A pause below steadyPause is shortened by up to half of itself, any other is stretched by up to a quarter.
 	jitterShorter, jitterLonger = 0.5, 0.25
 
@@ -83,11 +83,10 @@ func newBackoff(configured *wait.Backoff, reset time.Duration, random func() flo
 // note counts a request that is made at a time: one call of List or Watch. A list in pages is one, however many of its pages
 // were answered.
 func (b *backoff) note(at time.Time, list bool) {
-	const keep = 32
 	if n := len(b.requests); n == 0 || at.Sub(b.requests[n-1]) >= shortWatch && (list || !b.listed) {
 		b.clusterStart = at
 	}
-	b.requests = append(b.requests[:0], b.requests[max(0, len(b.requests)-keep+1):]...)
+	b.requests = append(b.requests[:0], b.requests[max(0, len(b.requests)-31):]...) // the latest 32, with this one
 	b.requests, b.listed = append(b.requests, at), list
 }
 
@@ -112,7 +111,9 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 	}
 	if !f.atOnce {
 		if !b.configured && now.Before(b.runStart.Add(limitMinute)) {
-			b.current.Duration = min(b.current.Duration, steadyPause)
+			first, _ := slices.BinarySearchFunc(b.requests, b.runStart, time.Time.Compare)
+			b.current.Duration = min(b.current.Duration,
+				time.Duration(max(1, len(b.requests)-first+1-quickRequests))*time.Second, steadyPause)
 		}
 		jitter := b.jitter
 		if pause = b.current.Step(); !b.configured && pause < steadyPause {

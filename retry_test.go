@@ -110,21 +110,21 @@ func TestNoPauseIsLongerThanAMinute(t *testing.T) {
 	}
 }
 
-// B26: the default pauses while nothing else stretches them. Fails if one of them, or the
+// B26: the default pauses, one request after each. Fails if one of them, or the
 // jitter, is another.
 func TestBackoffIsQuickForAMinuteAndGrowsAfterwards(t *testing.T) {
 	const steady = 5 * time.Second
-	quick := []time.Duration{ // each half as long again
+	quick := []time.Duration{ // each half as long again, but a second until nine requests were made
 		200 * time.Millisecond, 300 * time.Millisecond, 450 * time.Millisecond, 675 * time.Millisecond,
-		1012500 * time.Microsecond, 1518750 * time.Microsecond, 2278125 * time.Microsecond, 3417187500 * time.Nanosecond,
+		time.Second, time.Second, time.Second, time.Second, time.Second, 1500 * time.Millisecond, 2250 * time.Millisecond, 3375 * time.Millisecond,
 	}
 	for random, of := range map[float64]struct {
 		quick, steady float64 // by which the jitter multiplies
 		want          []time.Duration
 	}{
-		0: {1, 1, slices.Concat(quick, slices.Repeat([]time.Duration{steady}, 11),
+		0: {1, 1, slices.Concat(quick, slices.Repeat([]time.Duration{steady}, 8), []time.Duration{limitMinute - 53750*time.Millisecond},
 			[]time.Duration{steady * 3 / 2, steady * 9 / 4, steady * 27 / 8, steady * 81 / 16, longestPause, longestPause})},
-		0.5: {0.75, 1.125, slices.Concat(quick, slices.Repeat([]time.Duration{steady}, 10),
+		0.5: {0.75, 1.125, slices.Concat(quick, slices.Repeat([]time.Duration{steady}, 9),
 			[]time.Duration{steady * 3 / 2, steady * 9 / 4, steady * 27 / 8, steady * 81 / 16, longestPause, longestPause})},
 	} {
 		b := newBackoff(nil, 0, func() float64 { return random })
@@ -137,6 +137,9 @@ func TestBackoffIsQuickForAMinuteAndGrowsAfterwards(t *testing.T) {
 			got := b.pause(now, failure{began: now, requests: 1})
 			assert.InDelta(t, float64(pause)*factor, float64(got), 10, "pause %d, jitter %v", i, random)
 			now = now.Add(got)
+			if now.Before(time.Unix(0, 0).Add(limitMinute)) { // later, the limit would stretch each pause
+				b.note(now, false)
+			}
 		}
 	}
 }
