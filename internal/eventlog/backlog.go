@@ -2,28 +2,28 @@ package eventlog
 
 import "maps"
 
-// backlog is a queue of records that merges those of one key. A merged record keeps the place of its
-// oldest part. Call reset before the first use.
+// backlog is a queue of records that merges those of one key. A merged record keeps the position of its oldest part.
+// Call reset before the first use.
 type backlog[K comparable] struct {
-	// byKey has the entries that are changes, which is all but an End.
+	// byKey has the entry of each key, which is every entry except an End.
 	byKey map[K]*entry[K]
-	// root links the ends of the list: after it is the oldest entry, before it the newest.
+	// root links the ends of the list: the entry after it is the oldest, the one before it the newest.
 	root entry[K]
-	// most is how many keys the map has had: a map never shrinks.
+	// most is the largest number of keys that the map has had, since a map never shrinks.
 	most int
 }
 
 type entry[K comparable] struct {
 	Record[K]
-	// after is the position of the cursor once it had read the record.
+	// after is the position of the cursor after it read the record.
 	after          uint64
 	previous, next *entry[K]
 }
 
-// keptKeys is up to how many keys a map is kept for, whatever is left in it.
+// keptKeys is the number of keys up to which a map is not replaced by a smaller one.
 const keptKeys = 64
 
-// reset drops all records and the memory of them.
+// reset drops all records and their memory.
 func (b *backlog[K]) reset() {
 	b.byKey, b.most = map[K]*entry[K]{}, 0
 	b.root.previous, b.root.next = &b.root, &b.root
@@ -31,7 +31,8 @@ func (b *backlog[K]) reset() {
 
 func (b *backlog[K]) isEmpty() bool { return b.root.next == &b.root }
 
-// add merges a record, with the position after it, with the one of its key, or appends it. An End is never merged.
+// add merges a record into the entry of its key, or appends it. after is the position after the record. An End is never
+// merged.
 func (b *backlog[K]) add(r *Record[K], after uint64) {
 	if waiting := b.byKey[r.Key]; waiting != nil && r.Kind != End {
 		if merge(&waiting.Record, r); waiting.Kind == None {
@@ -47,7 +48,7 @@ func (b *backlog[K]) add(r *Record[K], after uint64) {
 	}
 }
 
-// take removes the oldest record and stores it in r; it returns false if there is none.
+// take removes the oldest record and stores it in r. It returns false if there is none.
 func (b *backlog[K]) take(r *Record[K]) bool {
 	e := b.root.next
 	if e == &b.root {

@@ -8,36 +8,37 @@ import (
 	"time"
 )
 
-// Cursor is the position of one handler in a log, and the records that wait for that handler alone:
+// Cursor is the position of one handler in a log, and the records that wait only for that handler:
 //
 //	backlog, merged by key │ log from the position on, with a snapshot before one of its records
 //
-// Next and Resync are for the handler's goroutine; the other methods may be called concurrently.
+// Only the handler's goroutine calls Next and Resync. The other methods may be called concurrently.
 type Cursor[K comparable] struct {
 	log     *Log[K]
 	merging Merging
 	ready   chan struct{}
 
-	// position is the number of the record to read next. It is stored with the lock.
+	// position is the number of the next record to read. It is changed under the lock.
 	position atomic.Uint64
 
 	mu sync.Mutex
-	// asleep says that the handler waits for ready: everything was handled. handled is the store's version when it last was.
+	// asleep is set while the handler has processed everything and waits for ready. handled is the store's version when
+	// that was last so.
 	asleep  bool
 	handled string
-	// block has the record at the position, or is full and right before it.
+	// block contains the record at position, or is full and ends just before it.
 	block *block[K]
-	// behind says that what waits is being merged.
+	// behind is set while pending records are merged.
 	behind   bool
 	backlog  backlog[K]
 	snapshot *pending[K]
-	// endAt is the position at which the first list ends, never once that is read.
+	// endAt is the position at which the first list ends, or never once that has been read.
 	endAt uint64
 	// waits are the calls of Handled that have not ended.
 	waits []handledWait
 }
 
-// handledWait is closed once the records with a number below before were handled.
+// handledWait ends once all records with a number below before have been handled. Then done is closed.
 type handledWait struct {
 	before uint64
 	done   chan struct{}
@@ -47,8 +48,7 @@ type handledWait struct {
 type Merging uint8
 
 const (
-	// WhenBehind merges from the time on when more than max(1024, 2 x live keys) records wait, until none
-	// waits.
+	// WhenBehind merges once more than max(1024, 2 x live keys) records wait, until none waits.
 	WhenBehind Merging = iota
 	Always
 	Never
@@ -56,7 +56,7 @@ const (
 
 // Snapshot is the content of the store after the last write whose records are in the log.
 type Snapshot[K comparable] struct {
-	// Len is how many records there are at most. Next returns that of one more object: an Add, or an Update to itself.
+	// Len is the maximum number of records. Next returns the record of one more object: an Add, or an Update to itself.
 	Len  int
 	Next func() (r Record[K], ok bool)
 }
@@ -69,10 +69,10 @@ type pending[K comparable] struct {
 }
 
 const (
-	// moved is how many records an append moves into a backlog, besides twice as many as it appends: the
-	// informer waits, and the processor for the memory of each.
+	// moved is how many records one append may move into a backlog, in addition to twice the appended ones. The
+	// informer waits meanwhile.
 	moved = 2048
-	// nowhere is the position of a cursor that does not read: behind every record.
+	// nowhere is the position of a cursor that does not read: after every record.
 	nowhere = math.MaxUint64
 	// never is a position that no cursor has.
 	never = nowhere - 1
@@ -86,8 +86,8 @@ func (l *Log[K]) NewCursor(merging Merging) *Cursor[K] {
 	return c
 }
 
-// Join puts the cursor at the end of the log, behind a snapshot, which may be empty, and behind the end of
-// the first list if that was before. No record may be appended between the snapshot and the call.
+// Join sets the cursor to the end of the log, after a snapshot, which may be empty, and after the end of the first list
+// if that was appended before. No record may be appended between taking the snapshot and the call.
 func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
@@ -102,8 +102,9 @@ func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 	}
 }
 
-// Resync delivers a snapshot behind all that waits, unless an earlier one or the end of the first list is pending.
-// It should be without the keys of Keys. No record may be appended between the snapshot and the call.
+// Resync delivers a snapshot after all pending records, unless an earlier snapshot or the end of the first list is
+// pending. The snapshot should not contain the keys of Keys. No record may be appended between taking the snapshot and
+// the call.
 func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,8 +119,8 @@ func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time) {
 	}
 }
 
-// Next removes the next record and stores it in r. If it returns false, none waits, r is as it was, and
-// Ready receives once that has changed.
+// Next removes the next record and stores it in r. If none waits it returns false and leaves r unchanged, and Ready
+// receives once there may be a record.
 func (c *Cursor[K]) Next(r *Record[K]) bool {
 	c.mu.Lock()
 	if len(c.waits) > 0 {
@@ -139,7 +140,7 @@ func (c *Cursor[K]) Next(r *Record[K]) bool {
 	return ok
 }
 
-// Pending returns the records of the log that wait, and the number after the last of them.
+// Pending returns the waiting records of the log, and the number that follows the last of them.
 func (c *Cursor[K]) Pending() (all []Record[K], end uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,11 +150,11 @@ func (c *Cursor[K]) Pending() (all []Record[K], end uint64) {
 	return all, min(c.position.Load()+uint64(len(all)), c.log.end.Load())
 }
 
-// handled is closed.
+// handled is a closed channel.
 var handled = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Handled returns a channel that is closed once the records with a number below end have been handled, and what was
-// appended before them, which is when Next is called after the last of it. A caller that waits no more calls Forget.
+// Handled returns a channel that is closed once all records with a number below end, and all appended before them, have
+// been handled, which is when Next is called after the last of them. A caller that stops waiting must call Forget.
 func (c *Cursor[K]) Handled(end uint64) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,16 +166,16 @@ func (c *Cursor[K]) Handled(end uint64) <-chan struct{} {
 	return w.done
 }
 
-// Forget drops a wait: those for a handler that hangs must not pile up.
+// Forget drops a wait, so that waits for a hanging handler do not accumulate.
 func (c *Cursor[K]) Forget(done <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waits = slices.DeleteFunc(c.waits, func(w handledWait) bool { return w.done == done })
 }
 
-// endWaitsLocked ends the waits for what has been handled. The handler is in no call.
+// endWaitsLocked ends the waits for handled records. The handler must not be in a call.
 func (c *Cursor[K]) endWaitsLocked() {
-	handled := min(c.position.Load(), never) + 1 // waits for records before this have ended
+	handled := min(c.position.Load(), never) + 1 // waits for records before this number end
 	if s := c.snapshot; s != nil {
 		handled = min(handled, s.before)
 	}
@@ -219,8 +220,8 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	return true
 }
 
-// appended moves records into the backlog if they are to be merged, after so many have been appended,
-// and wakes the handler if it waits for records. It is called with the log's lock.
+// appended is called with the log's lock after count records were appended. It moves records into the backlog if they
+// must be merged, and wakes the handler if it sleeps.
 func (c *Cursor[K]) appended(count, live int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,7 +243,7 @@ func (c *Cursor[K]) appended(count, live int) {
 	}
 }
 
-// changesLocked is how many changes wait.
+// changesLocked returns the number of pending changes.
 func (c *Cursor[K]) changesLocked() int {
 	n, at, end := len(c.backlog.byKey), c.position.Load(), c.log.end.Load()
 	if at < end {
@@ -254,7 +255,7 @@ func (c *Cursor[K]) changesLocked() int {
 	return n
 }
 
-// Keys are the keys of the changes that wait, without those of a snapshot.
+// Keys returns the keys of the pending changes, except those of a snapshot.
 func (c *Cursor[K]) Keys() map[K]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +266,7 @@ func (c *Cursor[K]) Keys() map[K]bool {
 	return keys
 }
 
-// waitingLocked are the changes that wait, oldest first, without those of a snapshot.
+// waitingLocked iterates over the pending changes, oldest first, except those of a snapshot.
 func (c *Cursor[K]) waitingLocked(yield func(r *Record[K]) bool) {
 	for e := c.backlog.root.next; e != &c.backlog.root; e = e.next {
 		if e.Kind != End && !yield(&e.Record) {
@@ -288,17 +289,17 @@ func (c *Cursor[K]) unreadLocked(yield func(r *Record[K]) bool) {
 	}
 }
 
-// Status is what waits for a cursor.
+// Status describes the pending changes of a cursor.
 type Status struct {
-	// Changes is how many changes wait.
+	// Changes is the number of pending changes.
 	Changes int
-	// Oldest is since when the oldest of them has waited.
+	// Oldest is when the oldest of them began to wait.
 	Oldest time.Time
-	// Merging says that they are merged by key.
+	// Merging is true while they are merged by key.
 	Merging bool
 }
 
-// Status returns what waits for the cursor.
+// Status returns the cursor's status.
 func (c *Cursor[K]) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -309,14 +310,14 @@ func (c *Cursor[K]) Status() Status {
 	return s
 }
 
-// HandledVersion returns whether everything was handled, else the store's version when it last was.
+// HandledVersion returns whether everything was handled, and otherwise the store's version when that was last so.
 func (c *Cursor[K]) HandledVersion() (all bool, version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asleep, c.handled
 }
 
-// oldestLocked is since when the oldest change has waited; there is one.
+// oldestLocked returns when the oldest pending change began to wait. There must be one.
 func (c *Cursor[K]) oldestLocked() time.Duration {
 	s := c.snapshot
 	if s == nil || c.position.Load() < s.before || len(c.backlog.byKey) > 0 {
@@ -330,7 +331,7 @@ func (c *Cursor[K]) oldestLocked() time.Duration {
 // Ready receives after Next has returned false, once there may be another record.
 func (c *Cursor[K]) Ready() <-chan struct{} { return c.ready }
 
-// Close drops all that waits. Next returns nothing from then on.
+// Close drops all pending records. Next returns false from then on.
 func (c *Cursor[K]) Close() {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()

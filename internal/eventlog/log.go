@@ -1,18 +1,18 @@
-// Package eventlog holds the changes that an informer's handlers are to be notified of. The informer
-// appends each change once to a Log; every handler reads it at its own pace through a Cursor.
+// Package eventlog has the changes that an informer's handlers must be notified of. The informer appends each change
+// once to a Log. Each handler reads it at its own pace through a Cursor.
 //
 //	  block            block            last block
 //	┌─┬─┬─┬─┬─┐      ┌─┬─┬─┬─┬─┐      ┌─┬─┬─┬ ─ ┐
 //	└─┴─┴─┴─┴─┘ ───▶ └─┴─┴─┴─┴─┘ ───▶ └─┴─┴─┴ ─ ┘
 //	                      ▲ slowest cursor  ▲   ▲ end
 //
-// Blocks are linked forwards only. The log refers to the last block and each cursor to its own, so the
-// collector frees the blocks that all cursors have read.
+// Blocks are linked forwards only. The log refers to the last block and each cursor to its own, so the garbage
+// collector frees blocks that all cursors have read.
 //
-// A cursor that has fallen behind has its pending records moved, by the appending goroutine, into a
-// backlog of its own, which merges them by key. An append moves a bounded number of them.
+// If a cursor falls behind, the appending goroutine moves its pending records into the cursor's backlog, which merges
+// them by key. An append moves a bounded number of records.
 //
-// The package calls no user code and starts no goroutine. Locks: the log's, then a cursor's.
+// The package calls no user code and starts no goroutine. Lock order: the log's, then a cursor's.
 package eventlog
 
 import (
@@ -23,27 +23,26 @@ import (
 	"time"
 )
 
-// Log is an append-only log of records with any number of cursors. All methods may be called
-// concurrently.
+// Log is an append-only log of records with any number of cursors. All methods may be called concurrently.
 type Log[K comparable] struct {
 	start time.Time
-	// end is how many records were appended. A reader that has loaded it sees all of them.
+	// end is the number of appended records. A reader that has loaded it sees all of them.
 	end atomic.Uint64
 
 	mu sync.Mutex
-	// cursors are those that read the log.
+	// cursors are the cursors that read the log.
 	cursors []*Cursor[K]
 	last    *block[K]
-	// used is how many records the last block has.
+	// used is the number of records in the last block.
 	used int
-	// ended says that the first list has ended.
+	// ended is set once the first list has ended.
 	ended bool
 	// version was the store's before the last write.
 	version string
 }
 
-// block is consecutive records of which from is the number of the first. A cursor reads only records
-// before the log's end, and only then fields that Append may have changed.
+// block is a sequence of records; from is the number of the first. A cursor reads only records before the log's end,
+// and reads next only after that: Append may change the rest.
 type block[K comparable] struct {
 	from    uint64
 	records []Record[K]
@@ -62,9 +61,9 @@ func New[K comparable](start time.Time) *Log[K] {
 	return &Log[K]{start: start, last: &block[K]{records: make([]Record[K], smallBlock)}}
 }
 
-// Append appends the records of one write to the store and wakes the cursors that wait. It copies the
-// records and sets their Since. live is the number of keys in the store, which bounds the backlogs, version that of the store
-// before the write. Append never waits for a handler.
+// Append appends the records of one write to the store and wakes sleeping cursors. It copies the records and sets their
+// Since. live is the number of keys in the store, which bounds the backlogs; version is the store's before the write.
+// Append never waits for a handler.
 func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,10 +86,10 @@ func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, ve
 	for _, c := range l.cursors {
 		c.appended(int(end-before), live)
 	}
-	l.trimLocked() // a stuck handler does not do it
+	l.trimLocked() // a hanging handler does not trim
 }
 
-// AppendEnd appends the end of the first list, which is no record of the log. It must be called at most once.
+// AppendEnd appends the end of the first list, which takes no record in the log. It must be called at most once.
 func (l *Log[K]) AppendEnd(live int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +102,8 @@ func (l *Log[K]) AppendEnd(live int) {
 	}
 }
 
-// trimLocked clears the last block once every cursor is at the end: the objects in it may be large. It
-// does not move any cursor, and no cursor looks into a block while it is at the end.
+// trimLocked clears the last block once every cursor is at the end, since its objects may be large. It moves no cursor,
+// and a cursor at the end reads no block.
 func (l *Log[K]) trimLocked() {
 	end := l.last.from + uint64(l.used)
 	if l.used == 0 || slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() != end }) {

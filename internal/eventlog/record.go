@@ -9,32 +9,32 @@ type Record[K comparable] struct {
 	Old any
 	// New is the object of an Add, an Update or a Recreate.
 	New any
-	// Since is when the record began to wait, counted from the start of the log, which sets it. A
-	// merged record has waited since its oldest part came.
+	// Since is when the record began to wait, relative to the start of the log. Append sets it. A merged record has
+	// that of its oldest part.
 	Since time.Duration
 	Kind  Kind
-	// Initial says that the record belongs to the first list.
+	// Initial is set if the record belongs to the first list.
 	Initial bool
 }
 
-// Kind is what happened to an object.
+// Kind is the kind of a change.
 type Kind uint8
 
 const (
 	// None is the kind of the zero Record: nothing to deliver.
 	None Kind = iota
 	Add
-	// Update repeats an object that has not changed, as Old and New, for a resync.
+	// Update has an unchanged object as both Old and New for a resync.
 	Update
 	Delete
 	// Recreate is a Delete of Old and an Add of New.
 	Recreate
-	// End follows the last record of the first list. It has nothing else and counts as no change.
+	// End follows the last record of the first list. It has no object and does not count as a change.
 	End
 )
 
-// merge makes first the record to deliver instead of first and then later, of the same key. Its kind is
-// None if the two cancel out.
+// merge replaces first by the record to deliver instead of first and later, which have the same key. Its kind is None
+// if the two cancel out.
 //
 //	first \ later   Update               Delete             Recreate             Add
 //	Add             Add(new)             None               Add(new)             Add(new)
@@ -42,8 +42,8 @@ const (
 //	Delete          Recreate(first's old, new)              as Update            as Update
 //	Recreate        Recreate(first's old, new)              as Update            as Update
 //
-// Delete after Delete or Recreate is a Delete of the first's old object.
-// Pairs that no source produces, such as Update after Delete, result in the same final state.
+// Delete after Delete or Recreate is a Delete of the first's old object. Pairs that no source produces, such as Update
+// after Delete, result in the same final state.
 func merge[K comparable](first, later *Record[K]) {
 	switch first.Kind {
 	case Add:

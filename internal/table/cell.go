@@ -5,41 +5,40 @@ import (
 	"unsafe"
 )
 
-// This is the only file of the module that uses unsafe. Cells are read while they are written,
-// so they are made of words that are loaded and stored atomically. An interface value and a
-// string are two words each; here they are split into a pointer and a small number.
+// This is the only file of the module that uses unsafe. Cells are read while they are written, so they consist of words
+// that are loaded and stored atomically. An interface value and a string are two words each; here they are split into a
+// pointer and a small number.
 //
-// It is sound because a pointer is only put together with the number that was stored with it
-// (readers check that, see Table.Get), numbers of types never change their meaning, and each
-// pointer is kept as a pointer, so that the garbage collector sees it.
+// It is sound for three reasons. A pointer is combined only with the number that was stored with it (readers check
+// that, see Table.Get). The number of a type never changes its meaning. Each pointer is stored as a pointer, so the
+// garbage collector sees it.
 
-// word is a pointer: the type or the data of an interface value, or to the first byte of a string.
+// word is a pointer: the type or the data of an interface value, or the first byte of a string.
 type word = unsafe.Pointer
 
-// iface is how Go represents an any; sync/atomic.Value relies on the same.
+// iface is Go's representation of an any. sync/atomic.Value relies on the same.
 type iface struct{ typ, data word }
 
 func split(obj any) iface { return *(*iface)(unsafe.Pointer(&obj)) }
 
-// HasWord is false for nil and for values whose data word is nil: nil pointers, maps, functions
-// and channels.
+// HasWord returns false for nil and for values whose data word is nil: nil pointers, maps, functions and channels.
 func HasWord(obj any) bool { return split(obj).data != nil }
 
-// Same reports whether two values are one object, without calling it: the same pointer or map,
-// or the same copy of a value. It is false for nil.
+// Same reports whether two values are the same object, without calling its methods: the same pointer or map, or the
+// same copy of a value. It is false for nil.
 func Same(a, b any) bool { return a != nil && split(a) == split(b) }
 
-// cell is an object, its key and its origin, in 40 bytes. Its words are plain so that a chunk can be
-// copied; those before the origin are accessed atomically where they may be written meanwhile.
+// cell has an object, its key and its origin, in 40 bytes. Its words are plain so that a chunk can be copied. Those
+// before origin are accessed atomically if a reader and the writer may use them concurrently.
 type cell struct {
 	value word
-	name  word // the part of the key after its space
-	// kind is the number of the object's type, and from the ninth bit on the length of the name. It is 0 if the cell is
-	// free, and boxed if either is too large: value is a *box then.
+	name  word // the name of the key
+	// kind is the number of the object's type and, from bit 8 on, the length of the name. It is 0 if the cell is free.
+	// It is boxed if either is too large; then value is a *box.
 	kind uint32
-	// space is the number of the key's first part. In a free cell it is that of the next free one.
+	// space is the number of the key's space. In a free cell it is the number of the next free one, plus 1.
 	space uint32
-	// origin is for the writer alone.
+	// Only the writer uses origin.
 	origin Origin
 }
 
@@ -53,8 +52,8 @@ type box struct {
 	name   string
 }
 
-// types numbers the types of a table's objects, from 1 on. It only grows; readers hold older versions,
-// which have all the types that they meet.
+// types numbers the types of a table's objects, from 1 on. It only grows. Readers have older versions, which contain
+// all the types in their cells.
 type types struct {
 	all atomic.Pointer[[]word]
 	ids map[word]uint32
@@ -66,8 +65,8 @@ func newTypes() *types {
 	return t
 }
 
-// cell takes an object and a name apart. The bytes of the name stay where the caller has them. Only the
-// writer calls it.
+// cell returns the cell for an object and a name. It refers to the caller's bytes of the name. Only the writer calls
+// it.
 func (t *types) cell(obj any, name string) cell {
 	i := split(obj)
 	id, known := t.ids[i.typ]
@@ -83,7 +82,7 @@ func (t *types) cell(obj any, name string) cell {
 	return cell{value: i.data, name: word(unsafe.StringData(name)), kind: id | uint32(len(name))<<8}
 }
 
-// object is the object of a cell that is not free.
+// object returns the object of a cell that is not free.
 func (c *cell) object(all []word) (obj any) {
 	if c.kind == boxed {
 		return (*box)(c.value).object
@@ -92,7 +91,7 @@ func (c *cell) object(all []word) (obj any) {
 	return obj
 }
 
-// text is the name.
+// text returns the name.
 func (c *cell) text() string {
 	if c.kind == boxed {
 		return (*box)(c.value).name
@@ -100,8 +99,8 @@ func (c *cell) text() string {
 	return unsafe.String((*byte)(c.name), c.kind>>8)
 }
 
-// load reads a cell that may be written meanwhile. Its pointers may be followed only after
-// Table.changes has been found unchanged.
+// load reads a cell that may be written concurrently. Its pointers may be followed only after Table.changes was found
+// unchanged.
 func (c *cell) load() cell {
 	return cell{
 		value: atomic.LoadPointer(&c.value), name: atomic.LoadPointer(&c.name),
@@ -109,7 +108,7 @@ func (c *cell) load() cell {
 	}
 }
 
-// store writes the words that differ: each atomic store takes as long as a lock.
+// store writes only words that differ, since each atomic store takes as long as a lock.
 func (c *cell) store(to cell) {
 	atomic.StorePointer(&c.value, to.value)
 	if c.name != to.name {

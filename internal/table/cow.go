@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// cowList is a list of pieces that snapshots share, in pages. Pieces and pages carry the
-// epoch that they were made in; the writer copies those of older epochs before it changes
-// them. Readers may load pieces meanwhile.
+// cowList is a list of pieces in pages. Snapshots share both. Pieces and pages have the epoch in which they were made;
+// the writer copies those of older epochs before it changes them. Readers may load pieces concurrently.
 type cowList[T any] struct {
 	pages []atomic.Pointer[cowPage[T]]
 }
@@ -32,7 +31,7 @@ func (l *cowList[T]) get(i uint32) *piece[T] {
 	return nil
 }
 
-// clone copies the list of pages, which are copied themselves when they are changed.
+// clone copies the list of pages. The pages are copied when they are changed.
 func (l *cowList[T]) clone() cowList[T] { return cowList[T]{slices.Clone(l.pages)} }
 
 // reach makes room for a piece. Readers with a copy of l do not see it.
@@ -43,7 +42,8 @@ func (l *cowList[T]) reach(i uint32, epoch uint64) {
 	}
 }
 
-// own returns the value of a piece that may be changed: a copy, or a new one if there is none.
+// own returns the value of a piece that may be changed: a copy if it is of an older epoch, or a new one if there is
+// none.
 func (l *cowList[T]) own(i uint32, epoch uint64) *T {
 	p := l.get(i)
 	if p == nil || p.epoch != epoch {
@@ -57,7 +57,7 @@ func (l *cowList[T]) own(i uint32, epoch uint64) *T {
 	return &p.value
 }
 
-// set makes a piece of this epoch part of the list.
+// set makes a piece of the current epoch part of the list.
 func (l *cowList[T]) set(i uint32, to *piece[T]) {
 	l.ownPage(i/pageLen, to.epoch).items[i%pageLen].Store(to)
 }
@@ -75,8 +75,7 @@ func (l *cowList[T]) ownPage(at uint32, epoch uint64) *cowPage[T] {
 	return copied
 }
 
-// double makes the first n pieces, all there are, the next n too. Pages stand in two places
-// until they are changed.
+// double repeats the first n pieces, which are all, as the next n. A page has two positions until it is changed.
 func (l *cowList[T]) double(n uint32, epoch uint64) {
 	if n < pageLen {
 		page := l.ownPage(0, epoch)
@@ -86,14 +85,14 @@ func (l *cowList[T]) double(n uint32, epoch uint64) {
 		return
 	}
 	for i := range l.pages {
-		l.pages[i].Load().epoch = 0 // which no write has
+		l.pages[i].Load().epoch = 0 // no write has epoch 0
 	}
 	l.pages = slices.Concat(l.pages, l.pages)
 }
 
-// perCell holds a value for each cell, which only the writer uses: there is one version of it.
+// perCell has a value for each cell. Only the writer uses it, so it is not versioned.
 type perCell[T any] struct {
-	chunks []*[chunkLen]T // nil where no cell has had a value
+	chunks []*[chunkLen]T // nil if no cell in it has had a value
 }
 
 func (p *perCell[T]) get(number uint32) (value T) {

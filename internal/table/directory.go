@@ -5,18 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// directory finds numbers by hash: those of cells by the hash of their key, those of index
-// values by the hash of their text. It does not know what it finds: callers compare.
+// directory finds numbers by hash: those of cells by the hash of their key, those of index records by the hash of their
+// text. Callers compare the keys themselves.
 //
 //	low bits of the hash ──▶ segment: │ group │ group │ ... │
 //	                                     ▲      8 hashes, 8 numbers
 //	            top bits of the hash, and on from there to the first group with a free place
 //
-// It is extendible hashing. A full segment is split by one more bit of the hash; all others
-// stay what they are. A segment that needs fewer bits than the directory has stands in
-// several places. Doubling copies only pointers to pages, so no step takes long.
+// It is extendible hashing. A full segment is split by one more bit of the hash; all others stay unchanged. A segment
+// that uses fewer bits than the directory has several positions. Doubling copies only pointers to pages, so no step
+// takes long.
 type directory struct {
-	// mask has the low bits by which segments are found.
+	// mask has the low bits of a hash that select a segment.
 	mask     uint32
 	segments cowList[segment]
 }
@@ -24,28 +24,28 @@ type directory struct {
 const (
 	groups   = 8
 	groupLen = 8
-	// maxUsed is how many places of a segment may be used: searches end at a free one.
+	// maxUsed bounds the used places of a segment, since searches end at a free one.
 	maxUsed = groups * groupLen * 7 / 8
 )
 
-// segment is some of the numbers. All searches for one go through the same groups.
+// segment has a part of the numbers. All searches for one number visit the same groups.
 type segment struct {
-	// bits is how many low bits all hashes share, used how many places are not free.
+	// bits is the number of low bits that all hashes share, used the number of used places.
 	bits, used uint8
-	_          [54]byte // with the epoch of the piece, one cache line
+	_          [54]byte // with the piece's epoch, one cache line
 	groups     [groups]group
 }
 
-// group is some hashes, 0 where a place is free, and their numbers, in one cache line. Its
-// words are accessed atomically; they are plain so that a segment can be copied.
+// group has hashes, 0 for a free place, and their numbers, in one cache line. Its words are accessed atomically; they
+// are plain so that a segment can be copied.
 type group struct {
 	hashes, numbers [groupLen]uint32
 }
 
-// hashOf makes a hash for a directory of one of 64 bits.
+// hashOf reduces a 64-bit hash to one for a directory, which is not 0.
 func hashOf(hash uint64) uint32 { return max(1, uint32(hash>>32)) }
 
-// home is the group in which a search begins.
+// home returns the group in which a search begins.
 func home(hash uint32) int { return int(hash / (1 << 32 / groups)) }
 
 func newDirectory(epoch uint64) (d directory) {
@@ -64,7 +64,7 @@ func (d *directory) own(hash uint32, epoch uint64) *segment {
 	return &p.value
 }
 
-// replace puts a segment in all places whose numbers end with its bits of the hash.
+// replace sets all positions of a segment: those that end with its bits of the hash.
 func (d *directory) replace(hash uint32, p *piece[segment]) {
 	step := uint32(1) << p.value.bits
 	for at := hash & (step - 1); at <= d.mask; at += step {
@@ -72,8 +72,8 @@ func (d *directory) replace(hash uint32, p *piece[segment]) {
 	}
 }
 
-// put adds a number that is not there. It returns false, and has done nothing, if the
-// directory must double first.
+// put adds a number that is not in the directory. If the directory must double first, it returns false and changes
+// nothing.
 func (d *directory) put(hash, number uint32, epoch uint64) bool {
 	s := d.own(hash, epoch)
 	for s.used == maxUsed {
@@ -99,13 +99,13 @@ func (d *directory) put(hash, number uint32, epoch uint64) bool {
 	return true
 }
 
-// double gives each segment twice as many places.
+// double gives each segment twice as many positions.
 func (d *directory) double(epoch uint64) {
 	d.segments.double(d.mask+1, epoch)
 	d.mask = d.mask<<1 | 1
 }
 
-// first returns a number that has a hash. Most hashes have one.
+// first returns a number with a hash. Most hashes have one.
 func (d *directory) first(hash uint32) (number uint32, found bool) {
 	s := &d.segments.get(hash & d.mask).value
 	for i := range groups {
@@ -120,7 +120,7 @@ func (d *directory) first(hash uint32) (number uint32, found bool) {
 	return 0, false
 }
 
-// find calls is with the numbers that have a hash until it returns true.
+// find calls is with each number that has the hash until it returns true.
 func (d *directory) find(hash uint32, is func(number uint32) bool) bool {
 	s := &d.segments.get(hash & d.mask).value
 	for i := range groups {
@@ -137,7 +137,7 @@ func (d *directory) find(hash uint32, is func(number uint32) bool) bool {
 	return false
 }
 
-// remove removes a number, which must be there.
+// remove removes a number, which must be in the directory.
 func (d *directory) remove(hash, number uint32, epoch uint64) {
 	s := d.own(hash, epoch)
 	for i := home(hash); ; i = (i + 1) % groups {
@@ -150,8 +150,8 @@ func (d *directory) remove(hash, number uint32, epoch uint64) {
 	}
 }
 
-// matches has a bit for each place of a hash. It has no branch: which place it is cannot be
-// predicted, and a wrong guess would wait for memory.
+// matches returns a bit for each place with the hash. It is branch-free, because the matching place is unpredictable
+// and a misprediction would wait for memory.
 func (g *group) matches(hash uint32) uint {
 	return is(&g.hashes[0], hash) | is(&g.hashes[1], hash)<<1 | is(&g.hashes[2], hash)<<2 | is(&g.hashes[3], hash)<<3 |
 		is(&g.hashes[4], hash)<<4 | is(&g.hashes[5], hash)<<5 | is(&g.hashes[6], hash)<<6 | is(&g.hashes[7], hash)<<7
@@ -180,8 +180,8 @@ func (s *segment) put(hash, number uint32) {
 	}
 }
 
-// free frees a place. Searches that go on beyond its group must not end there, so a number
-// from further on is moved to the place, and to that one's place another.
+// free frees a place. Searches that continue beyond its group must not end there, so a number from a later group is
+// moved to the place, and its own place is filled the same way.
 func (s *segment) free(group, place int) {
 	s.used--
 	for at := 1; s.groups[(group+at-1)%groups].matches(0) == 0; at++ {

@@ -18,14 +18,15 @@ type index struct {
 	// values finds records, whose numbers begin with 1.
 	values  directory
 	records cowList[record]
-	// len is how many values at least one object has, made how many records there are, with 0 and the free ones.
+	// len is the number of values that at least one object has. made is the number of records, including record 0 and
+	// free ones.
 	len  int
 	made uint32
 	// free is the first free record, or 0.
 	free uint32
 }
 
-// record is a value and the cells that have it. In a free one, next is the next free one.
+// record is a value and the cells that have it. In a free record, next is the next free one.
 type record struct {
 	text     string
 	postings postings
@@ -57,7 +58,7 @@ func (i *index) each(yield func(string) bool) {
 	}
 }
 
-// add adds a cell to those that have a value, unless it is among them, and returns the value's record.
+// add adds a cell to those that have a value, unless it is one of them, and returns the value's record.
 func (i *index) add(text string, cell uint32) (number uint32) {
 	hash := i.hash(text)
 	number, found := i.find(text, hash)
@@ -69,7 +70,7 @@ func (i *index) add(text string, cell uint32) (number uint32) {
 			i.made++
 			i.records.reach(number, i.epoch)
 		}
-		// A copy: the text is usually part of an object, and would keep it alive.
+		// A copy: the text is usually part of an object and would keep it alive.
 		*i.records.own(number, i.epoch) = record{text: strings.Clone(text)}
 		for !i.values.put(hash, number, i.epoch) {
 			i.values.double(i.epoch)
@@ -91,19 +92,19 @@ func (i *index) remove(number, cell uint32) {
 	}
 }
 
-// postings are the numbers of the cells that have a value, in their order, in blocks, so that a change
-// copies one block and the list of them.
+// postings are the sorted numbers of the cells that have a value, in blocks, so that a change copies only one block and
+// the list of blocks.
 type postings struct {
-	// epoch is that of the list.
+	// epoch is that of the list of blocks.
 	epoch  uint64
 	blocks []piece[[]uint32]
 	len    uint32
 }
 
-// blockLen is how many numbers a block may have.
+// blockLen is the maximum number of numbers in a block.
 const blockLen = 1024
 
-// find returns the block and the place in it where a number is, or would be.
+// find returns the block and the place in it where a number is or would be inserted.
 func (p *postings) find(number uint32) (block, place int, found bool) {
 	after, _ := slices.BinarySearchFunc(p.blocks, number, func(b piece[[]uint32], number uint32) int {
 		if b.value[0] <= number {
@@ -143,7 +144,7 @@ func (p *postings) add(number uint32, epoch uint64) {
 	}
 	half := blockLen / 2
 	if place == blockLen {
-		half = blockLen // numbers mostly come in their order
+		half = blockLen // numbers mostly arrive in ascending order
 	}
 	rest := piece[[]uint32]{epoch, slices.Clone(b.value[half:])}
 	b.value = slices.Clone(b.value[:half])
@@ -157,15 +158,15 @@ func (p *postings) remove(number uint32, epoch uint64) {
 	if b.value = slices.Delete(b.value, place, place+1); len(b.value) == 0 {
 		p.blocks = slices.Delete(p.blocks, at, at+1)
 	} else if cap(b.value) > 4*len(b.value) {
-		b.value = slices.Clone(b.value) // which releases the rest
+		b.value = slices.Clone(b.value) // releases the rest of the array
 	}
 }
 
-// references are the records in which each cell stands, in one index.
+// references has the records of each cell in one index.
 type references struct {
-	// one has the record of a cell that has one value, and several for one that has more.
+	// one has the record of a cell with one value, and the constant several for a cell with more.
 	one perCell[uint32]
-	// several are the records of the cells that have several values, in the order of the values.
+	// several has the records of cells with several values, in the order of the values.
 	several map[uint32][]uint32
 }
 
@@ -185,7 +186,7 @@ func (r *references) of(cell uint32, room []uint32) []uint32 {
 
 func (r *references) set(cell uint32, records []uint32) {
 	if delete(r.several, cell); len(r.several) == 0 {
-		r.several = nil // a map keeps its memory
+		r.several = nil // a map does not release its memory
 	}
 	switch len(records) {
 	case 0:
@@ -201,13 +202,13 @@ func (r *references) set(cell uint32, records []uint32) {
 	}
 }
 
-// Index sets the values of an entry in one of the indexes.
+// Index sets the values of an entry in one index.
 func (t *Table) Index(at int, number uint32, values []string) {
 	refs, i := &t.references[at], t.s.indexes[at]
 	var room [4]uint32
 	records := refs.of(number, room[:0])
 	if slices.EqualFunc(records, values, func(record uint32, text string) bool { return i.record(record).text == text }) {
-		return // nearly all updates
+		return // most updates
 	}
 	if i.epoch != t.epoch {
 		copied := *i

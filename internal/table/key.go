@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Key is the key of an object: a text, cut at its first slash. The part before the slash,
-// usually a namespace, is stored once for all keys that share it. Keys are comparable. A text without
-// a slash, or that begins with one, is all name.
+// Key is the key of an object: a text split at its first slash. The part before the slash, usually a namespace, is
+// stored once for all keys that share it. Keys are comparable. A text without a slash, or that begins with one, is all
+// name.
 type Key struct{ space, name string }
 
-// KeyOf is the key with a text.
+// KeyOf returns the key for a text.
 func KeyOf(text string) Key {
 	if slash := strings.IndexByte(text, '/'); slash > 0 {
 		return Key{text[:slash], text[slash+1:]}
@@ -18,7 +18,7 @@ func KeyOf(text string) Key {
 	return Key{name: text}
 }
 
-// Named is the key whose text is namespace/name, or name where the namespace is empty.
+// Named returns the key whose text is namespace/name, or name if the namespace is empty.
 func Named(namespace, name string) Key {
 	switch {
 	case namespace == "":
@@ -29,10 +29,10 @@ func Named(namespace, name string) Key {
 	return Key{namespace, name}
 }
 
-// Parts are the text before the first slash and the text after it, or nothing and the whole text.
+// Parts returns the text before the first slash and the text after it, or "" and the whole text.
 func (k Key) Parts() (space, name string) { return k.space, k.name }
 
-// String is the text.
+// String returns the text.
 func (k Key) String() string {
 	if k.space == "" {
 		return k.name
@@ -40,7 +40,7 @@ func (k Key) String() string {
 	return k.space + "/" + k.name
 }
 
-// Is reports whether the key has a text.
+// Is reports whether the key has this text.
 func (k Key) Is(text string) bool { return k == KeyOf(text) }
 
 // IsIn reports whether the text begins with prefix, whose only slash is its last character.
@@ -48,11 +48,11 @@ func (k Key) IsIn(prefix string) bool {
 	return k.space != "" && k.space == prefix[:len(prefix)-1]
 }
 
-// checksum is that of the two parts of the text: the same in every process.
+// checksum returns the checksum of the two parts of the text, the same in every process.
 func (k Key) checksum() uint64 { return mixed(mixed(0, k.space), k.name) }
 
-// mixed is sum after a text, in words of 8 bytes; the last one has the rest behind a 1, so that its length counts. A byte at a
-// time would cost an update several hundredths of its time.
+// mixed mixes a text into sum, in words of 8 bytes. The last word has the remaining bytes after a 1, so that the length
+// counts. Mixing byte by byte would take several percent of an update's time.
 func mixed(sum uint64, text string) uint64 {
 	for ; len(text) >= 8; text = text[8:] {
 		sum = mixedWord(sum, uint64(text[0])|uint64(text[1])<<8|uint64(text[2])<<16|uint64(text[3])<<24|
@@ -65,13 +65,13 @@ func mixed(sum uint64, text string) uint64 {
 	return mixedWord(sum, rest)
 }
 
-// mixedWord is one-to-one in each of both.
+// mixedWord is bijective in each argument.
 func mixedWord(sum, word uint64) uint64 {
 	sum = (sum ^ word) * 0x9e3779b97f4a7c15
 	return sum ^ sum>>32
 }
 
-// hash is keyed with a secret of the process: nobody can choose names whose hashes collide.
+// hash uses a seed that is secret to the process, so that nobody can choose names whose hashes collide.
 func (k Key) hash(seed maphash.Seed) uint32 {
 	return hashOf(maphash.String(seed, k.name) + 3*maphash.String(seed, k.space))
 }

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// Snapshot is the state of a table at one point in time. It never changes, and may be used by
-// any number of goroutines. A snapshot that is kept costs copies of what changes later, and
-// the objects that it alone has. All its methods return entries unordered.
+// Snapshot is the state of a table at one point in time. It never changes, and may be used concurrently. A retained
+// snapshot makes later changes copy pieces, and keeps its objects alive. All methods return entries unordered.
 type Snapshot struct {
-	// Version is the table's label at that time: the resource version up to which it holds the source's changes.
+	// Version is the table's label at that time: the resource version up to which it has the source's changes.
 	Version string
 
 	state *state
@@ -23,16 +22,16 @@ type Entry struct {
 	cell     *cell
 }
 
-// Object is the object.
+// Object returns the object.
 func (e Entry) Object() any { return e.cell.object(e.snapshot.types) }
 
-// Key is its key.
+// Key returns the key.
 func (e Entry) Key() Key { return e.snapshot.state.key(e.cell) }
 
-// Origin is what was received with the object.
+// Origin returns the object's origin.
 func (e Entry) Origin() Origin { return e.cell.origin }
 
-// Len is how many objects there are.
+// Len returns the number of objects.
 func (s *Snapshot) Len() int { return s.state.len }
 
 // Get returns the entry of a key.
@@ -44,7 +43,7 @@ func (s *Snapshot) Get(key Key) (Entry, bool) {
 	return Entry{s, s.state.cell(number)}, true
 }
 
-// cells calls yield with each cell that is not free.
+// cells iterates over the cells that are not free.
 func (s *Snapshot) cells(yield func(*cell) bool) {
 	for c := range s.chunks {
 		for at := range c {
@@ -55,7 +54,7 @@ func (s *Snapshot) cells(yield func(*cell) bool) {
 	}
 }
 
-// chunks are all chunks.
+// chunks iterates over all chunks.
 func (s *Snapshot) chunks(yield func(*chunk) bool) {
 	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
 		if !yield(&s.state.chunks.get(at).value) {
@@ -64,7 +63,7 @@ func (s *Snapshot) chunks(yield func(*chunk) bool) {
 	}
 }
 
-// Each calls f with every entry until it returns false.
+// Each calls f with each entry until it returns false.
 func (s *Snapshot) Each(f func(Entry) bool) {
 	for c := range s.cells {
 		if !f(Entry{s, c}) {
@@ -73,8 +72,8 @@ func (s *Snapshot) Each(f func(Entry) bool) {
 	}
 }
 
-// From is the first entry whose place is not before next, and the place after it; ok is false
-// if there is none. Places begin at 0.
+// From returns the first entry at or after the place next, and the place after it. ok is false if there is none. Places
+// begin at 0.
 func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 	for ; next < s.state.cells; next++ {
 		if c := s.state.cell(next); c.kind != 0 {
@@ -84,8 +83,8 @@ func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 	return Entry{}, next, false
 }
 
-// EachWithKey is Each with the texts of the keys. The texts of a chunk are made in one piece of
-// memory of some 2 kB, which each of them keeps alive.
+// EachWithKey is Each with the texts of the keys. The texts of a chunk share one allocation of about 2 kB, which each
+// of them keeps alive.
 func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 	var room [32 * chunkLen]byte
 	for c := range s.chunks {
@@ -113,7 +112,7 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 	}
 }
 
-// Values are those that at least one object has in an index, and how many there are.
+// Values returns an iterator over the values that at least one object has in an index, and their number.
 func (s *Snapshot) Values(index int) (all func(func(string) bool), count int) {
 	return s.state.indexes[index].each, s.state.indexes[index].len
 }
@@ -126,10 +125,10 @@ func (s *Snapshot) postings(index int, value string) *postings {
 	return &postings{}
 }
 
-// HavingLen is how many objects have a value in an index.
+// HavingLen returns the number of objects with a value in an index.
 func (s *Snapshot) HavingLen(index int, value string) int { return int(s.postings(index, value).len) }
 
-// Having calls f with every entry that has a value in an index until it returns false.
+// Having calls f with each entry that has a value in an index until it returns false.
 func (s *Snapshot) Having(index int, value string, f func(Entry) bool) {
 	for _, block := range s.postings(index, value).blocks {
 		for _, number := range block.value {
@@ -140,7 +139,7 @@ func (s *Snapshot) Having(index int, value string, f func(Entry) bool) {
 	}
 }
 
-// ObjectsOf calls f with every object of a snapshot that is a T until it returns false.
+// ObjectsOf calls f with each object of a snapshot that is a T until it returns false.
 func ObjectsOf[T any](s *Snapshot, f func(T) bool) {
 	for c := range s.cells {
 		if obj, ok := c.object(s.types).(T); ok && !f(obj) {
@@ -159,7 +158,7 @@ func AppendObjectsOf[T any](list []T, s *Snapshot) []T {
 	return list
 }
 
-// ObjectsOfHaving returns the Ts that have a value in an index.
+// ObjectsOfHaving returns the Ts with a value in an index.
 func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
 	p := s.postings(index, value)
 	list := make([]T, 0, p.len)
@@ -173,8 +172,8 @@ func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
 	return list
 }
 
-// HasOnly reports whether all objects of a snapshot are certainly Ts: its table has never had
-// others. It is false for an interface type other than any.
+// HasOnly reports whether all objects of a snapshot are Ts for certain: its table has never had others. It is false for
+// an interface type other than any.
 func HasOnly[T any](s *Snapshot) bool {
 	var none T
 	if _, every := any(&none).(*any); every {

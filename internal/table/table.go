@@ -6,68 +6,66 @@ import (
 	"sync/atomic"
 )
 
-// Table holds objects by key, and by the values that they have in indexes. One goroutine at a
-// time may write (see Begin); any number may read meanwhile. Create one with New.
+// Table has objects by key, and by their values in indexes. One goroutine at a time may write (see Begin); any number
+// may read concurrently. New returns one.
 type Table struct {
 	seed  maphash.Seed
 	types *types
 	label func() string
 
-	// changes is odd while the visible state is changed in place: whatever was read between
-	// two loads of the same even number is consistent.
+	// changes is odd while the visible state is changed in place. Everything read between two loads of the same even
+	// number is consistent.
 	changes atomic.Uint64
-	// state is what readers see.
+	// state is the state that readers see.
 	state atomic.Pointer[state]
-	// latest is the snapshot of that state, nil if nobody has asked for it.
+	// latest is the snapshot of that state, nil if there is none.
 	latest atomic.Pointer[Snapshot]
-	// mu is held while the visible state is changed: by a write in place, or while one
-	// pointer is stored.
+	// mu is held while the visible state is changed: during a write in place, or while a pointer is stored.
 	mu sync.Mutex
-	// epoch is that of the pieces that may be changed in place; older ones may be part of a
-	// snapshot. It is never 0.
+	// epoch is that of the pieces that may be changed in place. Older pieces may be part of a snapshot. It is never 0.
 	epoch uint64
 	// frozen is true if the whole visible state is part of a snapshot.
 	frozen bool
 
-	// The rest is used only by the goroutine that may write. s is the state that it sees: the visible
-	// one, unless a write is staged.
+	// Only the goroutine that may write uses the fields below. s is the state that it sees: the visible one, unless a
+	// write is staged.
 	s      *state
 	staged bool
-	// spaces are the numbers of those in the state.
+	// spaces has the numbers of the spaces in the state.
 	spaces     map[string]uint32
 	references []references // by index
 	listings   []*Listing
 	// sum is the checksum of s.
 	sum uint64
 
-	// checksum and objects are what the last Commit published.
+	// checksum and objects are published by Commit.
 	checksum atomic.Uint64
 	objects  atomic.Int64
 }
 
-// state is one state of a table. It is either frozen, and never changes, or changed in place by
-// the writer. Get reads keys, chunks and spaces without a lock: those are changed only
-// element by element, or in another state (see Table.reshape).
+// state is one state of a table. It is either frozen and never changes, or the writer changes it in place. Get reads
+// keys, chunks and spaces without a lock: they are changed only element by element, or in another state (see
+// Table.reshape).
 type state struct {
 	keys   directory
 	chunks cowList[chunk]
-	// spaces are the first parts of keys with their slash, by number; 0 is that of keys without.
+	// spaces has the first parts of keys, with their slash, by number. Number 0 is for keys without one.
 	spaces []string
-	// cells counts all cells, including free ones, len those that are not free. free is the first free
-	// one, counted from 1.
+	// cells counts all cells, including free ones; len counts those that are not free. free is the first free cell,
+	// counted from 1.
 	cells, free uint32
 	len         int
 	indexes     []*index
 }
 
-// chunkLen is how many cells are copied together: with the epoch and 8 bytes of the allocator, 102
-// fill 4,096.
+// chunkLen is the number of cells that are copied together. With the epoch and 8 bytes of the allocator, 102 of them
+// take 4,096 bytes.
 const chunkLen = 102
 
 type chunk [chunkLen]cell
 
-// New makes an empty table. label is called under a lock for each snapshot: it must return
-// what was set in the last Commit or Relabel.
+// New returns an empty table. label is called under a lock for each snapshot: it must return the value set in the last
+// Commit or Relabel.
 func New(indexes int, label func() string) *Table {
 	t := &Table{seed: maphash.MakeSeed(), types: newTypes(), label: label, epoch: 1}
 	t.reset(indexes)
@@ -75,19 +73,19 @@ func New(indexes int, label func() string) *Table {
 	return t
 }
 
-// reset makes the state that the writer sees an empty one.
+// reset makes the writer's state empty.
 func (t *Table) reset(indexes int) {
 	t.s = &state{keys: newDirectory(t.epoch), spaces: []string{""}}
 	t.spaces, t.references, t.sum = map[string]uint32{"": 0}, nil, 0
 	t.AddIndexes(indexes)
 }
 
-// Checksum is that of the keys and versions of all entries, whatever their order. It is the same in every process if all
-// versions are decimal.
+// Checksum returns a checksum of the keys and versions of all entries, independent of their order. It is the same in
+// every process if all versions are decimal.
 func (t *Table) Checksum() uint64 { return t.checksum.Load() }
 
-// Get returns the object of a key. It takes no lock unless it meets a write in place, for which it
-// waits then, or another key with the same hash.
+// Get returns the object of a key. It takes no lock unless it meets a write in place, for which it then waits, or
+// another key with the same hash.
 func (t *Table) Get(key Key) (obj any, exists bool) {
 	hash, c := key.hash(t.seed), cell{}
 	at, s := t.changes.Load(), t.state.Load()
@@ -116,7 +114,7 @@ func (t *Table) Get(key Key) (obj any, exists bool) {
 
 func (t *Table) object(c *cell) any { return c.object(*t.types.all.Load()) }
 
-// find searches for the cell of a key in a state that nobody writes meanwhile.
+// find looks up the cell of a key in a state that is not written concurrently.
 func (s *state) find(key Key, hash uint32) (number uint32, exists bool) {
 	exists = s.keys.find(hash, func(candidate uint32) bool {
 		number = candidate
@@ -125,7 +123,7 @@ func (s *state) find(key Key, hash uint32) (number uint32, exists bool) {
 	return number, exists
 }
 
-// cell is the cell with a number, nil if there is none.
+// cell returns the cell with a number, nil if there is none.
 func (s *state) cell(number uint32) *cell {
 	if p := s.chunks.get(number / chunkLen); p != nil {
 		return &p.value[number%chunkLen]
@@ -139,17 +137,17 @@ func (s *state) isKey(c *cell, key Key) bool {
 
 func (s *state) key(c *cell) Key { return Key{s.spaceOf(c), c.text()} }
 
-// spaceOf is the first part of a cell's key without the slash.
+// spaceOf returns the first part of a cell's key without the slash.
 func (s *state) spaceOf(c *cell) string {
 	space := s.spaces[c.space]
 	return space[:max(1, len(space))-1]
 }
 
-// Len is how many objects there are.
+// Len returns the number of objects.
 func (t *Table) Len() int { return int(t.objects.Load()) }
 
-// Snapshot returns the state of now, which stays as it is. It is O(1); the writer then copies
-// each piece of about 4 kB before it changes it.
+// Snapshot returns the current state, which never changes. It is O(1). Afterwards the writer copies each piece of about
+// 4 kB before it changes it.
 func (t *Table) Snapshot() *Snapshot {
 	if s := t.latest.Load(); s != nil {
 		return s
@@ -173,10 +171,10 @@ func (t *Table) freeze() {
 	}
 }
 
-// Relabel calls set, which changes what label returns, while nobody takes a snapshot.
+// Relabel calls set, which changes the result of label. No snapshot is created meanwhile.
 func (t *Table) Relabel(set func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.latest.Store(nil) // before set: it no longer has the label
+	t.latest.Store(nil) // before set: that snapshot has the old label
 	set()
 }

@@ -2,15 +2,14 @@ package table
 
 import "slices"
 
-// inPlace is up to how many changes a write makes where readers see them, some 50 us, during
-// which they wait. Larger writes are staged, and published by storing one pointer.
+// inPlace is the maximum number of changes that a write makes in the visible state. Readers wait for it, some 50 us.
+// Larger writes are staged, and published by storing one pointer.
 const inPlace = 32
 
-// Begin opens a write of about so many changes, which readers see together at Commit. Callers see to
-// it that only one is open. Readers may wait for a write of few changes, so nothing slow may
-// happen before Commit, and no user code run.
+// Begin opens a write of about so many changes, which readers see together at Commit. The caller ensures that only one
+// is open. Readers may wait for a write of few changes, so nothing slow and no user code may run before Commit.
 func (t *Table) Begin(changes int) {
-	// What a write in place appends to is not moved while readers wait.
+	// Slices that a write in place appends to must not be reallocated while readers wait.
 	t.staged = changes > inPlace || cap(t.s.spaces)-len(t.s.spaces) < inPlace
 	t.mu.Lock()
 	if t.staged {
@@ -21,7 +20,7 @@ func (t *Table) Begin(changes int) {
 		return
 	}
 	t.changes.Add(1)
-	// No store of a value that is there already: each takes as long as a lock.
+	// Avoid storing unchanged values: each atomic store takes as long as a lock.
 	if t.frozen {
 		t.s = t.s.clone()
 		t.latest.Store(nil)
@@ -30,7 +29,7 @@ func (t *Table) Begin(changes int) {
 	}
 }
 
-// clone copies a state for changes; its pieces are copied when they are changed.
+// clone copies a state for changes. Its pieces are copied when they are changed.
 func (s *state) clone() *state {
 	c := *s
 	c.keys.segments, c.chunks = s.keys.segments.clone(), s.chunks.clone()
@@ -38,7 +37,7 @@ func (s *state) clone() *state {
 	return &c
 }
 
-// reshape changes a field of the state that readers load without a lock: they get another one.
+// reshape changes a field of the state that readers load without a lock, in a new state.
 func (t *Table) reshape(change func(*state)) {
 	s := *t.s
 	change(&s)
@@ -47,12 +46,12 @@ func (t *Table) reshape(change func(*state)) {
 	}
 }
 
-// minFree is from how many on it is worth the work to release memory.
+// minFree is the number of free entries from which releasing their memory is worth the work.
 const minFree = 1024
 
-// Commit publishes the write, and calls also, which may change what label returns, while
-// nobody reads. If more of the table's memory is free than in use, the table is then rebuilt: so many have
-// been removed since, so that costs a constant for each removal.
+// Commit publishes the write, and calls also, which may change label's result, while nobody reads. Then, if more of the
+// table is free than in use, it rebuilds the table. Removals have made that space free, so the cost per removal is
+// constant.
 func (t *Table) Commit(also func()) {
 	if t.staged {
 		t.mu.Lock()
@@ -78,7 +77,7 @@ func (t *Table) Commit(also func()) {
 	}
 }
 
-// pack puts everything into a new state. Readers are not blocked. No write may be open.
+// pack moves everything into a new state. Readers are not blocked. No write may be open.
 func (t *Table) pack() {
 	t.Begin(inPlace + 1)
 	old, references := t.s, t.references
@@ -108,28 +107,28 @@ func (t *Table) pack() {
 	t.Commit(nil)
 }
 
-// Place is where the look-up of a key ends or, once the table has changed, begins again.
+// Place is the result of Seek, from which Find continues, even if the table has changed since.
 type Place struct{ hash, number uint32 }
 
-// Slot is the entry of a key, if there is one, as a write needs it.
+// Slot is the entry of a key, if there is one, for a write.
 type Slot struct {
 	Object any
 	Origin Origin
 	Exists bool
-	// Number is that of the entry's cell, until the entry is removed or the table packed.
+	// Number is that of the entry's cell, until the entry is removed or the table is packed.
 	Number uint32
 	hash   uint32
 }
 
-// Seek begins a look-up, which Find ends. Of several keys all are best begun before the first is found: the
-// processor waits for their memory together then. Only the goroutine that may write may call either.
+// Seek begins a look-up that Find completes. For several keys, call Seek for all before the first Find: then the
+// processor waits for their memory together. Only the goroutine that may write may call either.
 func (t *Table) Seek(key Key) Place {
 	p := Place{hash: key.hash(t.seed)}
 	p.number, _ = t.s.keys.first(p.hash)
 	return p
 }
 
-// Find returns the slot of a key that was sought, whatever has changed since. It is true until the next change.
+// Find returns the slot of a key, even if the table has changed since Seek. It is valid until the next change.
 func (t *Table) Find(key Key, p Place) Slot {
 	number, c := p.number, t.s.cell(p.number)
 	if c == nil || !t.s.isKey(c, key) {
@@ -142,7 +141,7 @@ func (t *Table) Find(key Key, p Place) Slot {
 	return Slot{t.object(c), c.origin, true, number, p.hash}
 }
 
-// Several is how many values the entry at a place has, in all indexes in which it has several.
+// Several returns the number of values of the entry at a place, over all indexes in which it has several.
 func (t *Table) Several(p Place) (n int) {
 	for i := range t.references {
 		n += len(t.references[i].several[p.number])
@@ -150,10 +149,10 @@ func (t *Table) Several(p Place) (n int) {
 	return n
 }
 
-// Put stores an object, not nil, under a key, whose slot was just found, with its origin and its values in each
-// index, which must not repeat. It keeps neither the values nor their texts. It returns the number.
+// Put stores an object, which must not be nil, under a key whose slot was just found, with its origin and its values in
+// each index, which must not repeat. It retains neither the values nor their texts. It returns the entry's number.
 func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
-	// The old name may be part of the old object, and would keep it alive.
+	// Always store the new name: the old one may be part of the old object and would keep it alive.
 	c := t.types.cell(obj, key.name)
 	c.origin = origin
 	sum := key.checksum()
@@ -186,7 +185,7 @@ func (t *Table) Remove(at Slot) {
 	}
 }
 
-// AddIndexes adds indexes without values, after the others. The write must be staged.
+// AddIndexes adds empty indexes after the others. The write must be staged.
 func (t *Table) AddIndexes(more int) {
 	for range more {
 		t.s.indexes = append(t.s.indexes, newIndex(t.epoch, t.seed))
@@ -194,7 +193,7 @@ func (t *Table) AddIndexes(more int) {
 	}
 }
 
-// add makes a cell for a new key.
+// add returns a cell for a new key.
 func (t *Table) add(hash uint32) (number uint32) {
 	if t.s.free > 0 {
 		number = t.s.free - 1
@@ -218,12 +217,12 @@ func (t *Table) set(number uint32, to cell) {
 	t.s.chunks.own(at, t.epoch)[number%chunkLen].store(to)
 }
 
-// numberOf is the number of a key's first part.
+// numberOf returns the number of a key's first part.
 func (t *Table) numberOf(space string) uint32 {
 	number, known := t.spaces[space]
 	if !known {
 		number = uint32(len(t.s.spaces))
-		text := space + "/" // a copy: it may be part of an object
+		text := space + "/" // a copy: space may be part of an object
 		t.spaces[text[:len(space)]] = number
 		t.reshape(func(s *state) { s.spaces = append(s.spaces, text) })
 	}
