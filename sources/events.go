@@ -15,18 +15,18 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// eventStream is the reader's end of a watch and of its goroutine.
+// eventStream is a watch's channel and its goroutine.
 type eventStream struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	results chan watch.Event
 	stop    sync.Once
-	// done is closed at the end of the goroutine, to which panicked belongs until then.
+	// done is closed when the goroutine ends. Until then only the goroutine uses panicked.
 	done     chan struct{}
 	panicked *cache.PanicError
 }
 
-// newEventStream makes a stream that ends with ctx and after timeoutSeconds.
+// newEventStream returns a stream that ends with ctx and after timeoutSeconds.
 func newEventStream(ctx context.Context, options metav1.ListOptions) *eventStream {
 	s := &eventStream{results: make(chan watch.Event), done: make(chan struct{})}
 	if seconds := ptr.Deref(options.TimeoutSeconds, 0); seconds > 0 {
@@ -40,7 +40,7 @@ func newEventStream(ctx context.Context, options metav1.ListOptions) *eventStrea
 // ResultChan implements watch.Interface.
 func (s *eventStream) ResultChan() <-chan watch.Event { return s.results }
 
-// Stop implements watch.Interface. The first call passes on a panic of the goroutine.
+// Stop implements watch.Interface. The first call panics again with a panic of the goroutine.
 func (s *eventStream) Stop() {
 	s.cancel()
 	<-s.done
@@ -51,7 +51,7 @@ func (s *eventStream) Stop() {
 	})
 }
 
-// run runs a function on the goroutine that sends, and closes the channel at its end.
+// run runs send on the goroutine, and closes the channel afterwards.
 func (s *eventStream) run(send func()) {
 	defer close(s.done)
 	defer close(s.results)
@@ -64,7 +64,7 @@ func (s *eventStream) run(send func()) {
 	send()
 }
 
-// send is false if the watch is at its end. Then nothing is sent, also if there is a reader.
+// send returns false if the watch has ended. Then nothing is sent, even if a reader waits.
 func (s *eventStream) send(event watch.Event) bool {
 	if s.ctx.Err() != nil {
 		return false
@@ -77,8 +77,8 @@ func (s *eventStream) send(event watch.Event) bool {
 	}
 }
 
-// fail ends the watch with an error. After ServiceUnavailable a reflector pauses and watches again from the same version, so that
-// nothing has to be listed once the source is there again.
+// fail ends the watch with an error. After ServiceUnavailable a reflector pauses and watches again from the same
+// version, so that no list is needed once the source has recovered.
 func (s *eventStream) fail(err error) bool {
 	status := apierrors.NewServiceUnavailable("").Status()
 	var own apierrors.APIStatus

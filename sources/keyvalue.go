@@ -20,25 +20,26 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// KeyValueStore is a store of keys whose changes have increasing revisions, as NewKeyValueSource needs it. Packages
-// sources/etcd and sources/nats have one each. The methods are called concurrently, and honour their contexts.
+// KeyValueStore is a store of keys whose changes have increasing revisions, for NewKeyValueSource. Packages
+// sources/etcd and sources/nats have one each. The methods may be called concurrently, and must return when their
+// context ends.
 //
-// A *apierrors.StatusError is passed on unchanged. For a revision that the store has forgotten it returns Expired, for one
-// that it has not reached TooLarge. After ServiceUnavailable, or an error without a status, a reflector watches again, and
-// lists if that fails ten times; after Disconnected it does not list.
+// A *apierrors.StatusError is passed on unchanged. For a revision that the store has forgotten, return Expired; for one
+// that it has not reached, TooLarge. After ServiceUnavailable, or an error without a status, a reflector watches again,
+// and lists if that fails ten times. After Disconnected it does not list.
 type KeyValueStore interface {
-	// List calls take once for each live key of the range, as it was at one revision, which List passes to take and
-	// returns. An error of take ends it and is returned. more is true if the limit left out keys.
+	// List calls take once for each live key of the range, as it was at one revision. List passes the revision to take
+	// and returns it. An error of take ends the list and is returned. more is true if the limit omitted keys.
 	List(ctx context.Context, keys KeyRange, take func(revision uint64, kv KeyValue) error) (revision uint64, more bool, err error)
-	// Watch begins to watch the changes after a revision. ctx spans only the call, unlike that of a Source's
-	// WatchWithContext: the watch continues when ctx ends, until its Stop.
+	// Watch starts to watch the changes after a revision. ctx is only that of the call, unlike in a Source's
+	// WatchWithContext: the watch continues after ctx has ended, until its Stop.
 	Watch(ctx context.Context, after uint64) (KeyWatch, error)
 }
 
-// KeyWatch is one watch. One goroutine calls it.
+// KeyWatch is one watch. One goroutine at a time calls it.
 type KeyWatch interface {
-	// Next blocks until there are changes and returns all changes of one revision, in their order. No changes and a
-	// revision mean that every change up to it has been returned: a bookmark.
+	// Next blocks until there are changes, and returns all changes of one revision, in order. A revision without
+	// changes means that every change up to it has been returned: a bookmark.
 	Next(ctx context.Context) (revision uint64, changes []KeyChange, err error)
 	// Stop ends the watch and waits for its goroutines.
 	Stop()
@@ -46,23 +47,24 @@ type KeyWatch interface {
 
 // KeyRange is the range of keys that a list requests.
 type KeyRange struct {
-	// Revision selects the state, 0 the newest. A store that keeps no old states returns Expired for any other, and
+	// Revision selects the state; 0 means the newest. A store without old states returns Expired for any other, and
 	// must ignore Limit.
 	Revision uint64
-	// After is the last key of the previous page: the list begins behind it. It is empty for the first page.
+	// After is the last key of the previous page: the list begins after it. It is empty for the first page.
 	After string
-	// Limit is the largest number of keys, 0 for all. A store that honours it must be able to list the revision of the
-	// first page again, at least for a minute: the next pages are requested at that revision. Any store may ignore it.
+	// Limit is the maximum number of keys; 0 means all. A store may ignore it. A store that applies it must be able to
+	// list the first page's revision again for at least a minute, because the next pages are requested at it.
 	Limit int64
 }
 
 // KeyValue is the state of a key.
 type KeyValue struct {
-	// Key identifies the object: the text before its first slash is the namespace, the rest the name. Without a slash it
-	// is all name.
+	// Key identifies the object: the text before its first slash is the namespace, the rest the name. Without a slash
+	// all of it is the name.
 	Key   string
 	Value []byte
-	// Created is the revision that created the key, from which its UID is made, or 0: then it has none.
+	// Created is the revision that created the key; the object's UID is derived from it. 0 means that the object has no
+	// UID.
 	Created uint64
 	// Revision is the one that set the value, or that deleted the key.
 	Revision uint64
@@ -71,7 +73,7 @@ type KeyValue struct {
 // KeyChange is a change of a key: watch.Added, watch.Modified or watch.Deleted.
 type KeyChange struct {
 	Type watch.EventType
-	// KeyValue is the new state. Of a deletion it has the last value, and the deletion's revision.
+	// KeyValue is the new state. For a deletion it has the last value, and the deletion's revision.
 	KeyValue
 	// LastUnknown is true for a deletion whose last value is not known.
 	LastUnknown bool
@@ -79,15 +81,16 @@ type KeyChange struct {
 
 // KeyValueSource is a Source, and a ListerWatcher, over a KeyValueStore. All methods may be called concurrently.
 //
-// Resource versions are the store's revisions, and "empty" is that of a store in which nothing was ever written. A value
-// that cannot be decoded is quarantined by its key. Changes of one revision, those of a transaction, are delivered one
-// after the other at one version: a reader can see some of them.
+// Resource versions are the store's revisions; "empty" is that of a store to which nothing was ever written. An object
+// whose value cannot be decoded is quarantined. The changes of one revision, such as those of a transaction, are
+// delivered one after the other with the same version: a reader may see only some of them.
 type KeyValueSource[T Object] struct {
 	store  KeyValueStore
 	decode func(kv KeyValue) (T, error)
 
 	mu sync.Mutex
-	// torn are the revisions of which a stopped watch has sent some changes and not all: a watch from there repeats them.
+	// torn has the revisions of which a stopped watch has sent some changes but not all. A watch from there repeats
+	// them.
 	torn map[uint64]bool
 }
 
@@ -97,9 +100,10 @@ var (
 	_ cache.ItemLister    = (*KeyValueSource[*Entry[string]])(nil)
 )
 
-// NewKeyValueSource makes a source. decode makes an object of each listed and changed state, concurrently; it must neither
-// change nor keep the bytes of the value. The source sets the object's namespace, name and resource version, and its UID if it has none. An error or
-// a panic of decode quarantines the object. NewKeyValueSource starts nothing, and panics if store or decode is nil.
+// NewKeyValueSource returns a source. decode makes an object from each listed or changed state, possibly concurrently.
+// It must neither change nor retain the bytes of the value. The source sets the object's namespace, name and resource
+// version, and its UID if it has none. An error or a panic of decode quarantines the object. NewKeyValueSource starts
+// no goroutine, and panics if store or decode is nil.
 func NewKeyValueSource[T Object](store KeyValueStore, decode func(kv KeyValue) (T, error)) *KeyValueSource[T] {
 	if store == nil || decode == nil {
 		panic("sources: NewKeyValueSource: the store or the decode function is nil")
@@ -113,7 +117,7 @@ func (s *KeyValueSource[T]) List(options metav1.ListOptions) (runtime.Object, er
 }
 
 // ListWithContext returns a *metav1.List. It supports resource version, match, limit and continue token, as far as the
-// store does. Selectors are refused with 400 Bad Request: give each part a prefix, and a source, of its own.
+// store does. Selectors are refused with 400 Bad Request: use a separate prefix and source for each part.
 func (s *KeyValueSource[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	return collect(func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
 		return s.ListItems(ctx, options, take)
@@ -160,7 +164,7 @@ func (s *KeyValueSource[T]) ListItems(
 	return about, nil
 }
 
-// object decodes a state and gives it its metadata.
+// object decodes a state and sets its metadata.
 func (s *KeyValueSource[T]) object(kv KeyValue) Object {
 	obj, err := decoded(s.decode, kv)
 	if err != nil {
@@ -169,7 +173,7 @@ func (s *KeyValueSource[T]) object(kv KeyValue) Object {
 	return named(obj, kv)
 }
 
-// named gives an object the metadata of a key.
+// named sets the metadata of an object from its key.
 func named(obj Object, kv KeyValue) Object {
 	namespace, name, _ := strings.Cut(kv.Key, "/")
 	if namespace == "" || name == "" {
@@ -184,16 +188,17 @@ func named(obj Object, kv KeyValue) Object {
 	return obj
 }
 
-// uidOf is a UID that every process makes of a key and the revision that created it. Package sharding needs random bits.
+// uidOf derives a UID from a key and the revision that created it, the same in every process. It is a hash, because
+// package sharding needs random bits.
 func uidOf(kv KeyValue) types.UID {
 	sum := sha256.Sum256([]byte(formatVersion(kv.Created) + "/" + kv.Key))
 	return types.UID(hex.EncodeToString(sum[:16]))
 }
 
-// empty is the version of a store at revision 0, in which nothing was ever written: "0" asks for any state.
+// empty is the version of a store at revision 0, to which nothing was ever written: "0" would mean any version.
 const empty = "empty"
 
-// position is a version of a request.
+// position is the version of a request.
 type position struct {
 	revision uint64
 	// any is true for "" and "0".
@@ -207,7 +212,7 @@ func formatPosition(revision uint64) string {
 	return formatVersion(revision)
 }
 
-// readPosition reads the version of a request without selectors.
+// readPosition parses the version of a request, and refuses selectors.
 func readPosition(options metav1.ListOptions) (position, error) {
 	if options.LabelSelector != "" {
 		return position{}, apierrors.NewBadRequest("labelSelector: a source of keys and values has no selectors")
@@ -222,10 +227,10 @@ func readPosition(options metav1.ListOptions) (position, error) {
 	return position{revision, revision == 0}, err
 }
 
-// errLastUnknown quarantines nothing: a deletion is applied, and handlers receive the last state that the cache had.
+// errLastUnknown quarantines nothing: the deletion is applied, and handlers receive the last state in the cache.
 var errLastUnknown = errors.New("the store does not know the last value of the deleted key")
 
-// event is the event of a change.
+// event returns the event for a change.
 func (s *KeyValueSource[T]) event(change KeyChange) watch.Event {
 	if change.LastUnknown {
 		return watch.Event{Type: change.Type, Object: named(&undecodable{err: errLastUnknown}, change.KeyValue)}
@@ -233,14 +238,14 @@ func (s *KeyValueSource[T]) event(change KeyChange) watch.Event {
 	return watch.Event{Type: change.Type, Object: s.object(change.KeyValue)}
 }
 
-// bookmark makes an empty object of the source's type.
+// bookmark returns a bookmark with an empty object of the source's type.
 func (s *KeyValueSource[T]) bookmark(revision uint64) watch.Event {
 	mark := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(Object)
 	mark.SetResourceVersion(formatPosition(revision))
 	return watch.Event{Type: watch.Bookmark, Object: mark}
 }
 
-// begin is the revision after which a watch from a revision begins.
+// begin returns the revision after which a watch from a revision begins.
 func (s *KeyValueSource[T]) begin(from uint64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,14 +255,14 @@ func (s *KeyValueSource[T]) begin(from uint64) uint64 {
 	return from
 }
 
-// tear notes a revision of which a watch has sent some changes and not all.
+// tear records a revision of which a watch has sent some changes but not all.
 func (s *KeyValueSource[T]) tear(revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.torn[revision] = true
 }
 
-// requestError is an error of a request, that of the context if it has ended.
+// requestError returns the context's error if it has ended, else err.
 func requestError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

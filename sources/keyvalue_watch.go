@@ -12,12 +12,12 @@ func (s *KeyValueSource[T]) Watch(options metav1.ListOptions) (watch.Interface, 
 	return s.WatchWithContext(context.Background(), options)
 }
 
-// WatchWithContext delivers the changes after a version. Watches from "" and "0" begin with the present objects as Added.
-// An expired version is answered with 410 Expired, a future one with 504 Timeout, selectors with 400 Bad Request, and
-// sendInitialEvents with 422 Invalid.
+// WatchWithContext delivers the changes after a version. A watch from "" or "0" first delivers the current objects as
+// Added. It fails with 410 Expired for an expired version, 504 Timeout for a future one, 400 Bad Request for selectors,
+// and 422 Invalid for sendInitialEvents.
 //
-// The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an Error event. Stop waits
-// for its goroutines. A panic of the store comes out of Stop as a *cache.PanicError.
+// The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an Error event. Stop
+// waits for its goroutines. If the store panics, Stop panics with a *cache.PanicError.
 func (s *KeyValueSource[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	from, err := readPosition(options)
 	if err == nil {
@@ -46,11 +46,11 @@ type keyValueWatch[T Object] struct {
 	source    *KeyValueSource[T]
 	bookmarks bool
 	changes   KeyWatch
-	// initial are the objects with which a watch from any version begins.
+	// initial has the objects that a watch from any version delivers first.
 	initial []Object
 }
 
-// list begins a watch from any version with the present objects, unless the request declines them.
+// list starts a watch from any version with the current objects, unless the request declines them.
 func (w *keyValueWatch[T]) list(options metav1.ListOptions) error {
 	revision, _, err := w.source.store.List(w.ctx, KeyRange{}, func(_ uint64, kv KeyValue) error {
 		if options.SendInitialEvents == nil {
@@ -69,7 +69,7 @@ func (w *keyValueWatch[T]) open(from uint64) (err error) {
 	return err
 }
 
-// deliver sends until the watch ends.
+// deliver sends events until the watch ends.
 func (w *keyValueWatch[T]) deliver() {
 	defer w.changes.Stop()
 	for _, obj := range w.initial {
@@ -82,7 +82,7 @@ func (w *keyValueWatch[T]) deliver() {
 	}
 }
 
-// next sends the changes of one revision. It is false if the watch is at its end.
+// next sends the changes of one revision. It returns false if the watch has ended.
 func (w *keyValueWatch[T]) next() bool {
 	revision, changes, err := w.changes.Next(w.ctx)
 	switch {

@@ -1,17 +1,18 @@
-// Package sources makes sources of functions and of key-value stores.
+// Package sources makes sources from functions and from key-value stores.
 //
-// A [PollingSource] is made of a function that returns the present objects. It calls the function for each list and, while a watch is
-// open, at an interval, compares the result with the previous one, and delivers the differences as events:
+// A [PollingSource] is made from a function that returns the current objects. It calls the function for each list and,
+// while a watch is open, at an interval. It compares each result with the previous one, and delivers the differences as
+// events:
 //
 //	source := sources.NewPollingSource(listMachines, sources.PollingOptions[*Machine]{})
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*Machine]{})
 //
-// A change that is reverted between two calls is not seen. An object that is deleted and created again between two
+// A change that is reverted between two calls is not noticed. An object that is deleted and created again between two
 // calls is updated, unless it has another UID.
 //
-// A [KeyValueSource] is made of a store of keys whose changes have increasing revisions, with the two methods of
-// [KeyValueStore] and the two of [KeyWatch]. Packages sources/etcd and sources/nats are such sources. docs/sources.md says when to write a
-// source by hand instead; [Expired] and [TooLarge] are errors for one.
+// A [KeyValueSource] is made from a store of keys whose changes have increasing revisions, with the two methods of
+// [KeyValueStore] and the two of [KeyWatch]. Packages sources/etcd and sources/nats are such sources. docs/sources.md
+// explains when to write a source by hand instead; [Expired] and [TooLarge] are errors for such a source.
 package sources
 
 import (
@@ -38,24 +39,24 @@ const (
 	defaultInterval = 30 * time.Second
 	defaultTimeout  = time.Minute
 	defaultHistory  = 1000
-	// The pause after a failed call, doubled with each further one up to longestPause.
+	// Pause after a failed call. It doubles with each further failure, up to longestPause.
 	firstPause, longestPause = time.Second, 30 * time.Second
 )
 
-// Object is a pointer to a struct with ObjectMeta and a DeepCopyObject.
+// Object is a pointer to a struct with ObjectMeta and a DeepCopyObject method.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// PollingOptions configures a PollingSource. The zero value is useful.
+// PollingOptions configures a PollingSource. All fields are optional.
 type PollingOptions[T Object] struct {
 	// Interval is the pause between two calls of the function while a watch is open. Default: 30 seconds.
 	Interval time.Duration
-	// Timeout ends the context of a call, which then has failed. Default: one minute.
+	// Timeout bounds a call: its context ends, and the call counts as failed. Default: one minute.
 	Timeout time.Duration
-	// Equal returns whether two states of one object are the same, so that there is no event. Their resource versions
-	// are equal, and so are the UIDs unless the function sets them. It must not change them. Default:
+	// Equal returns whether two states of one object are equal, so that there is no event. Their resource versions are
+	// equal, and so are the UIDs unless the function sets them. It must not change them. Default:
 	// equality.Semantic.DeepEqual, which panics for a type with unexported fields.
 	Equal func(a, b T) bool
 	// History is the number of changes kept for watches that resume or read slowly; those of the last call are always
@@ -66,8 +67,8 @@ type PollingOptions[T Object] struct {
 // PollingSource is a Source, and a ListerWatcher, over a function. All methods may be called concurrently.
 //
 // Each list calls the function; concurrent lists share a call. All open watches share one call each interval. After a
-// failure the function is called again after 1, 2, 4, 8, 16 and then every 30 seconds, however many callers there are;
-// a list waits for that call and returns its error. A failure ends the open watches with an Error event: the error's
+// failure the function is called again after 1, 2, 4, 8, 16 and then every 30 seconds, however many callers wait; a
+// list waits for that call and returns its error. A failure ends the open watches with an Error event: the error's
 // Status, or ServiceUnavailable.
 //
 // Resource versions are the source's own: decimal, one for each change. An object without a UID gets a random one, so
@@ -77,7 +78,7 @@ type PollingSource struct {
 	equal             func(a, b Object) bool
 	interval, timeout time.Duration
 	keep              int
-	// turn is held by the caller that calls the function. It alone writes what mu guards.
+	// turn is held by the caller that calls the function. Only that caller writes the fields that mu guards.
 	turn chan struct{}
 
 	mu sync.Mutex
@@ -88,12 +89,13 @@ type PollingSource struct {
 	// next is when the next call is due.
 	next    time.Time
 	version uint64
-	// objects are the present ones in the function's order, known the same by name. Objects and the slice never change.
+	// objects has the current objects in the function's order, known the same ones by name. The objects and the slice
+	// are immutable.
 	objects []Object
 	known   map[cache.ObjectName]Object
 	// example is an object of the source's type, for bookmarks.
 	example Object
-	// history has the last changes; the last one led to version, and each to a version one higher than the one before.
+	// history has the last changes. The last one led to version; versions increase by one.
 	history []change
 	// changed is closed when a call has ended.
 	changed chan struct{}
@@ -111,9 +113,9 @@ type change struct {
 	before, now Object
 }
 
-// NewPollingSource makes a source of a function that returns the present objects, each namespace and name once. The
-// function must honour its context, must not call the source, and keeps its objects. NewPollingSource starts nothing,
-// and panics for a nil function or a negative option.
+// NewPollingSource returns a source for a function that returns the current objects, each namespace and name once. The
+// function must return when its context ends, must not call the source, and keeps ownership of its objects.
+// NewPollingSource starts no goroutine, and panics if the function is nil or an option is negative.
 func NewPollingSource[T Object](list func(ctx context.Context) ([]T, error), options PollingOptions[T]) *PollingSource {
 	if list == nil {
 		panic("sources: NewPollingSource: the list function is nil")
@@ -143,13 +145,13 @@ func NewPollingSource[T Object](list func(ctx context.Context) ([]T, error), opt
 		timeout:  cmp.Or(options.Timeout, defaultTimeout),
 		keep:     cmp.Or(options.History, defaultHistory),
 		turn:     make(chan struct{}, 1),
-		version:  1, // a list of nothing must have one, too
+		version:  1, // an empty list must have a version too
 		changed:  make(chan struct{}),
 	}
 }
 
-// Poll calls the function at once, for a program that knows of a change. When it returns nil, lists and open watches
-// have all changes made before the call.
+// Poll calls the function at once, for a program that knows of a change. It blocks until the call has returned. If it
+// returns nil, lists and open watches have all changes made before it was called.
 func (p *PollingSource) Poll(ctx context.Context) error {
 	p.mu.Lock()
 	begun := p.begun
@@ -163,7 +165,7 @@ func (p *PollingSource) List(options metav1.ListOptions) (runtime.Object, error)
 }
 
 // ListWithContext calls the function and returns a *metav1.List of copies. It supports resource version and match,
-// label selectors, and field selectors of metadata.name and metadata.namespace; a limit is ignored.
+// label selectors, and field selectors of metadata.name and metadata.namespace. It ignores a limit.
 func (p *PollingSource) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	return collect(func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
 		return p.ListItems(ctx, options, take)
@@ -203,7 +205,7 @@ func (p *PollingSource) ListItems(
 	return about, nil
 }
 
-// poll calls the function, unless a call with a higher number than after has a result by then: that is shared.
+// poll calls the function, unless a call with a higher number than after has a result by then, which it shares.
 func (p *PollingSource) poll(ctx context.Context, after uint64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -226,7 +228,7 @@ func (p *PollingSource) poll(ctx context.Context, after uint64) error {
 	p.mu.Unlock()
 	known, objects, changes, err := p.call(ctx)
 	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx) // says nothing of the function: the next caller has the turn
+		return context.Cause(ctx) // not a failure of the function: the next caller calls it
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,8 +253,8 @@ func (p *PollingSource) poll(ctx context.Context, after uint64) error {
 	return nil
 }
 
-// call calls the function and compares what it returns with the known objects. Deletions come first, by name, then the
-// other changes in the function's order. The caller has the turn.
+// call calls the function and compares its result with the known objects. Deletions come first, by name, then other
+// changes in the function's order. The caller holds turn.
 func (p *PollingSource) call(ctx context.Context) (
 	known map[cache.ObjectName]Object, objects []Object, changes []change, err error,
 ) {
@@ -305,8 +307,8 @@ func (p *PollingSource) call(ctx context.Context) (
 	return known, objects, changes, nil
 }
 
-// identify returns a copy of an object with version and UID of its known state, which is nil if there is none. listed are the
-// objects before it.
+// identify returns a copy of an object with the version and UID of its known state, and that state, nil if there is
+// none. listed has the objects before it in the result.
 func (p *PollingSource) identify(obj Object, listed map[cache.ObjectName]Object) (before, now Object, err error) {
 	if isNil(obj) {
 		return nil, nil, errors.New("it is nil")
@@ -329,7 +331,7 @@ func (p *PollingSource) identify(obj Object, listed map[cache.ObjectName]Object)
 	return before, now, nil
 }
 
-// sleep is false if the context ended first.
+// sleep returns false if the context ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

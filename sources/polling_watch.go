@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// bookmarkInterval is how often a watch that allows bookmarks gets one; about that of API servers.
+// bookmarkInterval is the time between bookmarks of a watch that allows them; about that of API servers.
 const bookmarkInterval = time.Minute
 
 // Watch is WatchWithContext without a context.
@@ -22,12 +22,12 @@ func (p *PollingSource) Watch(options metav1.ListOptions) (watch.Interface, erro
 	return p.WatchWithContext(context.Background(), options)
 }
 
-// WatchWithContext delivers the changes after a version, and then those that calls of the function find. Watches from
-// "" and "0" begin with the present objects as Added. An expired version is answered with 410 Expired, a future one
-// with 504 Timeout, and sendInitialEvents with 422 Invalid.
+// WatchWithContext delivers the changes after a version, and then those that calls of the function find. A watch from
+// "" or "0" first delivers the current objects as Added. It fails with 410 Expired for an expired version, 504 Timeout
+// for a future one, and 422 Invalid for sendInitialEvents.
 //
 // The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an Error event. Stop
-// waits for its goroutine and for a running call. A panic of the function comes out of Stop as a *cache.PanicError.
+// waits for its goroutine and for a running call. If the function panics, Stop panics with a *cache.PanicError.
 func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	selected, from, err := readOptions(options)
 	if err != nil {
@@ -75,13 +75,13 @@ type pollWatch struct {
 	selected  selection
 	bookmarks bool
 
-	// The rest belongs to the goroutine.
+	// Only the goroutine uses the fields below.
 	initial []Object
 	cursor  uint64
-	marked  time.Time // when the last bookmark was sent
+	marked  time.Time // time of the last bookmark
 }
 
-// deliver sends until the watch ends.
+// deliver sends events until the watch ends.
 func (w *pollWatch) deliver() {
 	for _, obj := range w.initial {
 		if w.selected.matches(obj) && !w.send(watch.Event{Type: watch.Added, Object: obj.DeepCopyObject()}) {
@@ -93,7 +93,7 @@ func (w *pollWatch) deliver() {
 	}
 }
 
-// step does the next thing that is to be done, or waits until there may be one. It is false if the watch is at its end.
+// step takes the next step, or waits until there may be one. It returns false if the watch has ended.
 func (w *pollWatch) step() bool {
 	p := w.source
 	p.mu.Lock()
@@ -118,7 +118,7 @@ func (w *pollWatch) step() bool {
 	case err != nil:
 		return w.fail(err)
 	case !now.Before(due):
-		_ = p.poll(w.ctx, ended) // the next step finds its result
+		_ = p.poll(w.ctx, ended) // the next step reads the result
 		return true
 	case w.bookmarks && example != nil && !now.Before(mark):
 		w.marked = now
@@ -137,7 +137,7 @@ func (w *pollWatch) step() bool {
 	return true
 }
 
-// bookmark makes an empty object of the type and kind of example.
+// bookmark returns an empty object of the type and kind of example.
 func bookmark(example Object, version uint64) runtime.Object {
 	mark := reflect.New(reflect.TypeOf(example).Elem()).Interface().(Object)
 	mark.GetObjectKind().SetGroupVersionKind(example.GetObjectKind().GroupVersionKind())
@@ -145,13 +145,13 @@ func bookmark(example Object, version uint64) runtime.Object {
 	return mark
 }
 
-// selection are the objects that a request asks for.
+// selection selects the objects of a request.
 type selection struct {
 	labels labels.Selector
 	fields fields.Selector
 }
 
-// readOptions reads the selectors and the version of a request: 0 for "" and "0".
+// readOptions parses the selectors and the version of a request, 0 for "" and "0".
 func readOptions(options metav1.ListOptions) (selected selection, version uint64, err error) {
 	if selected.labels, err = labels.Parse(options.LabelSelector); err != nil {
 		return selected, 0, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: %v", err))
@@ -173,8 +173,8 @@ func (s selection) matches(obj Object) bool {
 		s.fields.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()})
 }
 
-// event is the event that a change is for a watch of the selection: an object that enters it is Added, one that leaves it is
-// Deleted, in its last selected state. The type is "" if there is none.
+// event returns the event that a watch with the selection gets for a change. An object that enters the selection is
+// Added; one that leaves it is Deleted, with its last selected state. The type is "" if there is no event.
 func (s selection) event(c change) watch.Event {
 	switch before, now := s.matches(c.before), s.matches(c.now); {
 	case before && now:

@@ -15,12 +15,13 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Expired is the error for a version that a source has forgotten, 410 Expired: a reflector lists.
+// Expired returns the error for a version that a source has forgotten: 410 Expired. A reflector lists.
 func Expired(asked, oldest uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
 }
 
-// TooLarge is the error for a version that a source has not reached, 504 Timeout with ResourceVersionTooLarge: a reflector lists at "".
+// TooLarge returns the error for a version that a source has not reached: 504 Timeout with ResourceVersionTooLarge. A
+// reflector lists at "".
 func TooLarge(asked, version uint64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, version), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
@@ -29,15 +30,15 @@ func TooLarge(asked, version uint64) error {
 	return err
 }
 
-// Disconnected is the error for a request without a connection. A reflector watches again, however often that fails, and
-// does not list.
+// Disconnected returns the error for a request without a connection. A reflector watches again, however often that
+// fails, and does not list.
 func Disconnected(err error) error { return disconnected{err} }
 
 type disconnected struct{ error }
 
 func (e disconnected) Unwrap() error { return e.error }
 
-// FailureCause names the cause for cache.CauseOf.
+// FailureCause returns the cause for cache.CauseOf.
 func (disconnected) FailureCause() string { return string(cache.CauseConnectionRefused) }
 
 // refuseStreaming refuses a streaming list, so that a reflector lists.
@@ -50,7 +51,7 @@ func refuseStreaming(options metav1.ListOptions) error {
 	})
 }
 
-// readVersion reads the version of a request: 0 for "" and "0".
+// readVersion parses the version of a request: 0 for "" and "0".
 func readVersion(options metav1.ListOptions) (version uint64, err error) {
 	if options.ResourceVersion == "" {
 		return 0, nil
@@ -63,7 +64,7 @@ func readVersion(options metav1.ListOptions) (version uint64, err error) {
 
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
 
-// collect makes one list of a list item by item.
+// collect makes one list from a list item by item.
 func collect(
 	items func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error),
 ) (runtime.Object, error) {
@@ -79,7 +80,7 @@ func collect(
 	return list, nil
 }
 
-// isNil is true for nil and for a nil pointer.
+// isNil returns whether an object is nil or a nil pointer.
 func isNil(obj Object) bool {
 	v := reflect.ValueOf(obj)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

@@ -7,12 +7,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// configAddress is where the API's paths begin, by client-go's rules: no Host is
-// localhost, and one without a scheme is https if the config says anything of TLS
-// (a CA, a client certificate, or that the server's is not to be checked), else http.
+// configAddress returns the address under which the API's paths begin, by client-go's rules: an empty Host means
+// localhost, and a Host without a scheme means https if the config has any TLS setting (a CA, a client certificate,
+// Insecure), else http.
 func configAddress(config *rest.Config) (string, error) {
-	// The path that this returns beside the address is that of APIPath and
-	// GroupVersion. kubeapi makes its own from the resource.
+	// The returned path is ignored: it comes from APIPath and GroupVersion, and kubeapi builds its own from the
+	// resource.
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return "", errNoAddress
@@ -20,8 +20,8 @@ func configAddress(config *rest.Config) (string, error) {
 	return address(base)
 }
 
-// address is a URL without query and fragment and with its path escaped anew (/a%2Fb becomes /a/b), as client-go's clients have
-// it. User and password are refused: net/http would send them, and logs would show them.
+// address returns a URL without query and fragment and with its path escaped anew (/a%2Fb becomes /a/b), as client-go's
+// clients use it. It refuses a user and password, which net/http would send and logs would show.
 func address(base *url.URL) (string, error) {
 	switch {
 	case base.User != nil:
@@ -35,6 +35,6 @@ func address(base *url.URL) (string, error) {
 	return plain.String(), nil
 }
 
-// errNoAddress replaces what net/url and client-go say of a Host that cannot be read:
-// they quote it, and there may be a password in it.
+// errNoAddress replaces the errors of net/url and client-go for an invalid Host. They quote it, and it may contain a
+// password.
 var errNoAddress = errors.New("is neither a URL (https://host:port/path) nor host:port; a path needs the scheme")

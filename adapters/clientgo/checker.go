@@ -8,9 +8,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// doneChecker presents a checker to client-go, whose WaitFor takes Done for success. The
-// checkers of our informers are also done when that never will come, and have another
-// channel that is not.
+// doneChecker returns a checker for client-go, whose WaitFor takes Done for success. The Done of our informers'
+// checkers is also closed if success has become impossible; their Succeeded is not.
 func doneChecker(checker cache.DoneChecker) toolscache.DoneChecker {
 	if successful, ok := checker.(succeeding); ok {
 		return successOnly{checker, successful}
@@ -21,7 +20,8 @@ func doneChecker(checker cache.DoneChecker) toolscache.DoneChecker {
 	return checker
 }
 
-// succeeding is a checker of this library's informers and registrations: Succeeded is closed upon success alone.
+// succeeding is implemented by the checkers of this library's informers and registrations. Succeeded is closed only on
+// success.
 type succeeding interface{ Succeeded() <-chan struct{} }
 
 type successOnly struct {
@@ -33,8 +33,8 @@ func (s successOnly) Name() string { return s.checker.Name() }
 
 func (s successOnly) Done() <-chan struct{} { return s.successful.Succeeded() }
 
-// forwarded is of a checker that can end in vain and has one channel for both ends. No
-// informer of this library has such.
+// forwarded is for a checker that can fail and has one channel for success and failure. No informer of this library has
+// one.
 type forwarded struct {
 	checker cache.DoneChecker
 	failing cache.DoneError
@@ -45,9 +45,8 @@ type forwarded struct {
 
 func (f *forwarded) Name() string { return f.checker.Name() }
 
-// Done is closed once the checker is done without an error. The goroutine that sees to it
-// is the checker's: it ends when that is done, one way or the other, as a DoneError
-// promises to be. Nothing waits for it, nor need it: it has no effect but the channel.
+// Done is closed once the checker is done without an error. Its goroutine ends when the checker is done, as a DoneError
+// must be at some time. Nothing waits for the goroutine; it only closes the channel.
 func (f *forwarded) Done() <-chan struct{} {
 	f.once.Do(func() {
 		f.success = make(chan struct{})

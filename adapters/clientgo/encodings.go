@@ -12,8 +12,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// encodingsOf returns the encodings that a client of this config accepts, the preferred one first, without those that kubeapi
-// cannot decode into the objects' type; nil, the default, if none is left.
+// encodingsOf returns the encodings that a client of this config accepts, the preferred one first, without those that
+// kubeapi cannot decode into the objects' type. It returns nil, which means the default, if none is left.
 func encodingsOf(content rest.ContentConfig, objectType runtime.Object) []kubeapi.Encoding {
 	accepted := content.AcceptContentTypes
 	if accepted == "" {
@@ -32,8 +32,8 @@ func encodingsOf(content rest.ContentConfig, objectType runtime.Object) []kubeap
 		default:
 			continue
 		}
-		// One type may come twice, with different parameters: clients of metadata ask for
-		// ";as=PartialObjectMetadata" and for the plain type. kubeapi adds these itself.
+		// A type may occur twice with different parameters: metadata clients accept ";as=PartialObjectMetadata" and the
+		// plain type. kubeapi adds the parameters itself.
 		if !slices.Contains(encodings, encoding) {
 			encodings = append(encodings, encoding)
 		}
@@ -47,9 +47,8 @@ type clause struct {
 	weight float64
 }
 
-// clausesOf reads an Accept header, the heaviest first, equals in their order. Clauses
-// that cannot be read are left out, and so are those of weight 0, which name what is not
-// accepted.
+// clausesOf parses an Accept header, the largest weight first, equal ones in order. It ignores invalid clauses and
+// those with weight 0, which name types that are not accepted.
 func clausesOf(accepted string) []clause {
 	var clauses []clause
 	for text := range strings.SplitSeq(accepted, ",") {

@@ -7,31 +7,25 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// Causes of failure, for errors.Is. A mistake in kubeapi.Options, a field that is
-// not the caller's to set included, is kubeapi.ErrInvalidOptions.
+// Causes of failure, for errors.Is. An invalid field of kubeapi.Options, or one that must be empty here, is
+// kubeapi.ErrInvalidOptions.
 var (
-	// ErrInvalidConfig is what NewSource returns for a rest.Config of which it can make
-	// neither address nor transport.
-	// Cure: correct the field that the text names; client-go would refuse most of these
-	// too.
+	// ErrInvalidConfig: NewSource cannot make an address or a transport from the rest.Config. Correct the field that
+	// the text names; client-go would refuse most of these too.
 	ErrInvalidConfig = errors.New("clientgo: invalid rest.Config")
 
-	// ErrUnsupportedClient is what NewSourceForClient returns for a REST client whose
-	// HTTP client it cannot reach: an implementation of rest.Interface that is not
-	// *rest.RESTClient, like the one of package rest/fake, or one that has no server, like
-	// those that fake clientsets return.
-	// Cure: NewSource with the rest.Config. In a test, NewSource with a config whose
-	// Transport is the test's: that answers the requests, and no server is needed.
+	// ErrUnsupportedClient: NewSourceForClient cannot use the REST client's HTTP client. The client is another
+	// implementation of rest.Interface than *rest.RESTClient, such as that of package rest/fake, or it has no server,
+	// such as those of fake clientsets. Use NewSource with the rest.Config. In a test, use NewSource with a config
+	// whose Transport responds to the requests.
 	ErrUnsupportedClient = errors.New("clientgo: unsupported REST client")
 
-	// ErrInformerExists is what InformerFor returns if the factory has an informer of the
-	// type already, client-go's or one that was made so before.
-	// Cure: call InformerFor right after the factory is made.
+	// ErrInformerExists: InformerFor was called for a type of which the factory already has an informer. Call it right
+	// after the factory is made.
 	ErrInformerExists = errors.New("clientgo: the factory has an informer of this type already")
 )
 
-// unset refuses what the config or the client decides, rather than overwrite it: a
-// caller who sets it expects an effect.
+// unset refuses options that the config or the client decides, instead of ignoring them.
 func unset(options kubeapi.Options) error {
 	for _, field := range []struct {
 		name string

@@ -19,34 +19,32 @@ type Factory[NewInformer any] interface {
 	InformerFor(obj runtime.Object, newFunc NewInformer) toolscache.SharedIndexInformer
 }
 
-// Collection is a generated client of one resource, in one namespace or in all:
-// clientset.CoreV1().Pods(namespace), for example.
+// Collection is a generated client of one resource, in one namespace or in all: clientset.CoreV1().Pods(namespace), for
+// example.
 type Collection[List runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (List, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// FactoryOptions are what InformerFor cannot learn from a factory.
+// FactoryOptions are options that InformerFor cannot read from a factory.
 type FactoryOptions struct {
-	// TweakListOptions, if set, changes the options of each list and watch. It is what the
-	// factory was given by WithTweakListOptions, and may be called concurrently.
+	// TweakListOptions, if set, changes the options of each list and watch, possibly concurrently. Pass the factory's
+	// function of WithTweakListOptions.
 	TweakListOptions func(*metav1.ListOptions)
 
-	// Informer are the options of the informer. Its ResyncPeriod must be 0: that is the
-	// factory's, as its transform is.
+	// Informer are the options of the informer. ResyncPeriod must be 0: resync period and transform are the factory's.
 	Informer cache.SharedIndexInformerOptions
 }
 
-// InformerFor makes the informer of a factory for the type of example one of this library.
-// From then on all that the factory hands out for the type, informers and listers, is fed
-// by it. The type arguments are inferred:
+// InformerFor makes the factory's informer for the type of example an informer of this library, and returns it. From
+// then on, all informers and listers of the factory for this type use it. The type arguments are inferred:
 //
 //	factory := informers.NewSharedInformerFactoryWithOptions(clientset, resync, informers.WithNamespace("shop"))
 //	_, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods("shop"), clientgo.FactoryOptions{})
 //
-// The namespace is that of the collection, and the selectors are those of the options,
-// because a factory keeps its own to itself; resync period and transform are the factory's.
-// Fake clientsets work as others do. The informer has client-go's namespace index.
+// The namespace is that of the collection, and the selectors are those of the options, because a factory does not
+// expose its own. Resync period and transform are the factory's. Fake clientsets work too. The informer has client-go's
+// namespace index.
 //
 // It must be called before anybody has asked the factory for the type: otherwise the
 // informer that the factory has is returned, with ErrInformerExists. A collection of objects of
@@ -65,7 +63,7 @@ func InformerFor[NewInformer ~func(Clientset, time.Duration) toolscache.SharedIn
 	made := false
 	informer := factory.InformerFor(example, func(clientset Clientset, resync time.Duration) toolscache.SharedIndexInformer {
 		made = true
-		// Fake clientsets say that they cannot stream.
+		// Fake clientsets report that they cannot stream.
 		lw := cache.ToListWatcherWithWatchListSemantics(listWatchOf(collection, options.TweakListOptions), clientset)
 		return newInformer(lw, example, resync, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 	})
@@ -88,7 +86,7 @@ func listedType[List runtime.Object]() reflect.Type {
 	return reflect.PointerTo(items.Type.Elem())
 }
 
-// listWatchOf is a generated client as a source.
+// listWatchOf returns a generated client as a source.
 func listWatchOf[List runtime.Object](collection Collection[List], tweak func(*metav1.ListOptions)) *cache.ListWatch {
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}

@@ -10,16 +10,15 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// ResourceEventHandler makes a handler that was written for client-go fit for an informer
-// of this library. The compiler lets it be added as it is, for the methods are the same,
-// but it would not know the tombstones: OnDelete is called for an object whose deletion was
-// not seen with the DeletedFinalStateUnknown of the informer's package, and those of the
-// two packages are different types. Nil stays nil.
+// ResourceEventHandler adapts a handler written for client-go to an informer of this library. The methods are the same,
+// so an unadapted handler compiles, but it would not recognize tombstones: OnDelete receives the
+// DeletedFinalStateUnknown of the informer's package, and those of the two packages are different types. For a nil
+// handler it returns nil.
 //
-// Handlers that are added through SharedIndexInformer need none of this.
+// Handlers that are added through SharedIndexInformer do not need it.
 func ResourceEventHandler(handler toolscache.ResourceEventHandler) cache.ResourceEventHandler {
 	if isNil(handler) {
-		return nil // the informer refuses it, as it should
+		return nil // AddEventHandler refuses nil
 	}
 	return eventHandler{handler}
 }
@@ -42,9 +41,8 @@ func (h eventHandler) OnDelete(obj any) {
 	h.handler.OnDelete(obj)
 }
 
-// handlerName is what an informer of this library calls a handler that is not wrapped: its type,
-// or the name of the first function of the forms that are made of functions. A filter has the
-// name of its Handler.
+// handlerName returns the name that an informer of this library would give to the unwrapped handler: its type, or the
+// name of the first function of a handler made of functions. A filter has the name of its Handler.
 func handlerName(handler toolscache.ResourceEventHandler) string {
 	if filter, ok := handler.(toolscache.FilteringResourceEventHandler); ok && filter.Handler != nil {
 		handler = filter.Handler
@@ -66,8 +64,7 @@ func handlerName(handler toolscache.ResourceEventHandler) string {
 	return fmt.Sprintf("%T", handler)
 }
 
-// functionName is the name of the first of a handler's functions that is not nil, or the type of
-// a handler that has none.
+// functionName returns the name of the first function that is not nil, or the type of a handler without functions.
 func functionName(handler any, functions ...any) string {
 	for _, function := range functions {
 		if value := reflect.ValueOf(function); !value.IsNil() {

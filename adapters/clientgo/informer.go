@@ -11,44 +11,36 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// NewInformer makes an informer of this library for code that wants one of client-go's. Its
-// signature is that of client-go's NewSharedIndexInformer, so that it can be given as it
-// stands to controller-runtime (NewInformer of its cache.Options), and be called in a
+// NewInformer returns an informer of this library as a client-go informer. Its signature is that of client-go's
+// NewSharedIndexInformer, so it can be the NewInformer of controller-runtime's cache.Options, and be called in a
 // generated factory's InformerFor.
 //
-// The source may be one of either library, and is asked in the ways that it offers: with
-// a context, item by item (cache.ItemLister). Its first state is streamed, as client-go
-// does by default, unless the source has the method IsWatchListSemanticsUnSupported and
-// that returns true; where no stream comes, it is listed.
+// The source may be of either library. Its methods with a context and for items (cache.ItemLister) are used if it has
+// them. The first list is streamed, as in client-go, unless the source has a method IsWatchListSemanticsUnSupported
+// that returns true. If the stream fails, it is listed.
 //
-// A resync period below a second is raised to a second, and one below 0 for none, as
-// client-go does; either is logged. NewInformer starts nothing. It panics if lw is nil or an
-// index has no function.
+// As in client-go, a resync period below a second is raised to a second, and a negative one means none; both are
+// logged. NewInformer starts no goroutine. It panics if lw is nil or an index has no function.
 func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	return NewInformerFunc(cache.SharedIndexInformerOptions{})(lw, exampleObject, resync, indexers)
 }
 
-// NewInformerFunc is NewInformer with options, which all informers that the function
-// makes have. It is for code that asks for such a function: NewInformer of
-// controller-runtime's cache.Options, and what makes informers for generated factories.
+// NewInformerFunc returns NewInformer with options that all its informers have. It is for code that expects such a
+// function: the NewInformer of controller-runtime's cache.Options, and generated factories.
 //
-// Source, example, resync period and indexers are those that the function is called
-// with; the indexers come on top of those of the options. Handlers are added by code that
-// knows client-go's options only, so that Handlers says how they are notified and
-// what becomes of their panics. Some options cannot be shared, or are overruled:
+// Source, example, resync period and indexers are the returned function's parameters; the indexers are added to those
+// of the options. Handlers are added by code that only knows client-go's options, so the option Handlers sets their
+// delivery and the recovery of their panics. Some options cannot be shared, or are overridden:
 //
-//   - ResyncPeriod must be 0, or NewInformerFunc panics: the caller of the function decides.
-//   - Transform is overruled by a call of SetTransform. controller-runtime does that for
-//     each informer, also without a transform; set DefaultTransform of its options.
-//   - An ErrorHandler in ReflectorOptions is overruled by SetWatchErrorHandler only in part:
-//     see SharedIndexInformer.
-//   - Random in ReflectorOptions is called by all of the informers: it must be safe for
-//     concurrent use.
-//   - A Name in ReflectorOptions would be that of all the informers, and an Identifier, with
-//     a metrics provider, one for all of them.
+//   - ResyncPeriod must be 0, or NewInformerFunc panics: it is a parameter of the function.
+//   - Transform is overridden by SetTransform. controller-runtime calls that for each informer, even without a transform; set
+//     DefaultTransform in its options.
+//   - An ErrorHandler in ReflectorOptions is only partly overridden by SetWatchErrorHandler: see SharedIndexInformer.
+//   - Random in ReflectorOptions is called by all informers, so it must be safe for concurrent use.
+//   - A Name in ReflectorOptions would be the name of all informers, and so would an Identifier, with a metrics provider.
 //
-// The options are not kept but for what they point to. The function may be called
-// concurrently. It panics as NewInformerWithOptions does.
+// The options are copied, except for values that they point to. The returned function may be called concurrently. It
+// panics under the conditions of NewInformerWithOptions.
 func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	if options.ResyncPeriod != 0 {
 		panic("clientgo.NewInformerFunc: SharedIndexInformerOptions.ResyncPeriod is set: it is the function's parameter")
@@ -67,10 +59,9 @@ func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.L
 	}
 }
 
-// NewInformerWithOptions is NewInformer with all that can be said of an informer here.
-// Indexers makes this library's of client-go's. ReflectorOptions.Strategy decides how the
-// first state comes, if it is not cache.ListAutomatic; that is what NewInformer says. It
-// panics as cache.NewSharedIndexInformerWithOptions does, but not for the resync period.
+// NewInformerWithOptions is NewInformer with all options of an informer. Indexers converts client-go's index functions.
+// ReflectorOptions.Strategy decides how the first list is made; cache.ListAutomatic means as in NewInformer. It panics
+// under the conditions of cache.NewSharedIndexInformerWithOptions, but not for the resync period.
 func NewInformerWithOptions(lw toolscache.ListerWatcher, exampleObject runtime.Object, options cache.SharedIndexInformerOptions) toolscache.SharedIndexInformer {
 	if options.ReflectorOptions.Strategy == cache.ListAutomatic && !saysWhetherItStreams(lw) {
 		options.ReflectorOptions.Strategy = cache.ListStreaming
@@ -79,20 +70,18 @@ func NewInformerWithOptions(lw toolscache.ListerWatcher, exampleObject runtime.O
 	return present(cache.NewSharedIndexInformerWithOptions(lw, exampleObject, options), options.ReflectorOptions.ErrorHandler)
 }
 
-// saysWhetherItStreams is where the two libraries differ. client-go takes silence for
-// yes; ours takes it for no, and what the sources that controller-runtime makes say is
-// nothing.
+// saysWhetherItStreams returns whether a source declares if it can stream. Without a declaration, client-go streams and
+// this library lists. The sources that controller-runtime makes have none.
 func saysWhetherItStreams(lw toolscache.ListerWatcher) bool {
 	_, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool })
 	return ok
 }
 
-// minimumResync is the least resync period, in client-go and here.
+// minimumResync is the smallest resync period, in client-go and here.
 const minimumResync = time.Second
 
-// resyncPeriod is the period that counts for one that was asked for in client-go's terms.
-// Ours refuses periods that it cannot keep; client-go uses the nearest one, and programs that
-// rely on that must still start.
+// resyncPeriod returns the period to use for a requested one. This library refuses periods that it cannot keep;
+// client-go uses the nearest one, and programs that rely on that must still start.
 func resyncPeriod(asked time.Duration, logger *klog.Logger) time.Duration {
 	used := asked
 	switch {

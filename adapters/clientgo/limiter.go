@@ -9,9 +9,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// limiterOf is the rate limiter that a config asks for; nil is none. client-go's
-// clients limit themselves to DefaultQPS where QPS is 0. A source does not: a reflector
-// bounds its requests itself, and more tightly.
+// limiterOf returns the config's rate limiter, or nil. client-go's clients use DefaultQPS if QPS is 0. A source does
+// not need that, because a reflector limits its requests to fewer.
 func limiterOf(config *rest.Config) flowcontrol.RateLimiter {
 	switch {
 	case config.RateLimiter != nil:
@@ -24,8 +23,7 @@ func limiterOf(config *rest.Config) flowcontrol.RateLimiter {
 	return flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 }
 
-// throttled is a transport in which each request waits for the limiter first; without a
-// limiter it is the transport as it is.
+// throttled returns a transport that waits for the limiter before each request, or next if limiter is nil.
 func throttled(next http.RoundTripper, limiter flowcontrol.RateLimiter) http.RoundTripper {
 	if limiter == nil {
 		return next
@@ -33,25 +31,25 @@ func throttled(next http.RoundTripper, limiter flowcontrol.RateLimiter) http.Rou
 	return &limited{limiter: limiter, next: next}
 }
 
-// limited waits in the transport and not in kubeapi.Options.Authorize, whose failures are reported as those of a login, and
+// limited waits in the transport. kubeapi.Options.Authorize would report a failure as one of credentials. It waits
 // before client-go's transports, so that a token that expires meanwhile is renewed.
 type limited struct {
 	limiter flowcontrol.RateLimiter
-	next    http.RoundTripper // nil for http.DefaultTransport, whichever that is by then
+	next    http.RoundTripper // nil means http.DefaultTransport at the time of the request
 }
 
-// RoundTrip waits for no longer than the request's context.
+// RoundTrip waits at most until the request's context ends.
 func (l *limited) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err := l.limiter.Wait(request.Context()); err != nil {
 		if request.Body != nil {
-			_ = request.Body.Close() // a RoundTripper owes that also where it sends nothing
+			_ = request.Body.Close() // a RoundTripper must close it even on errors
 		}
 		return nil, fmt.Errorf("waiting for the client's rate limiter: %w", err)
 	}
 	return l.WrappedRoundTripper().RoundTrip(request)
 }
 
-// WrappedRoundTripper is by what apimachinery looks through transports.
+// WrappedRoundTripper lets apimachinery unwrap the transport.
 func (l *limited) WrappedRoundTripper() http.RoundTripper {
 	if l.next == nil {
 		return http.DefaultTransport
@@ -59,8 +57,8 @@ func (l *limited) WrappedRoundTripper() http.RoundTripper {
 	return l.next
 }
 
-// CloseIdleConnections is what http.Client's calls. Most of client-go's transports have
-// no such method, but can be looked through, which net/http does not do.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections. Most of client-go's transports have no such
+// method and must be unwrapped, which net/http does not do.
 func (l *limited) CloseIdleConnections() {
 	utilnet.CloseIdleConnectionsFor(l.WrappedRoundTripper())
 }

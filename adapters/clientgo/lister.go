@@ -6,9 +6,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// GenericLister presents a lister of this library as one of client-go's, as the
-// GenericInformer of a generated factory has it. Generated listers are made of an Indexer
-// instead. It panics if lister is nil.
+// GenericLister returns a lister of this library as a client-go GenericLister, as in the GenericInformer of a generated
+// factory. For generated listers use Indexer. It panics if lister is nil.
 func GenericLister(lister cache.GenericLister) toolscache.GenericLister {
 	if isNil(lister) {
 		panic("clientgo.GenericLister: the lister is nil")

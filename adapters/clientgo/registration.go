@@ -8,7 +8,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// registration is the handle of a handler, and compared by its address.
+// registration is the handle of a handler. It is compared by address.
 type registration struct {
 	informer cache.SharedInformer
 	handle   cache.ResourceEventHandlerRegistration
@@ -23,15 +23,14 @@ func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
 	return doneChecker(r.handle.HasSyncedChecker())
 }
 
-// ShutdownChan is what client-go's ShutDownEventHandler looks for in a handle, once it
-// has had the handler removed, and then receives from. Here it is the call that waits, at most
-// 30 s for a call of the handler that hangs or that shuts itself down, and the channel is
-// closed. For a handler that has not been removed it returns nil.
+// ShutdownChan is called by client-go's ShutDownEventHandler after it has removed the handler. The call waits for the
+// handler's running call, at most 30 s in case that hangs or shuts its own handler down, and returns a closed channel.
+// It returns nil if the handler has not been removed.
 func (r *registration) ShutdownChan() <-chan struct{} {
 	if !r.removed.Load() {
 		return nil
 	}
-	// It is removed already, so the only error left is cache.ErrHandlerRunning.
+	// The handler is removed already, so the only possible error is cache.ErrHandlerRunning.
 	_ = cache.ShutDownEventHandler(r.informer, r.handle)
 	return closed
 }

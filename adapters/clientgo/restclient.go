@@ -10,25 +10,20 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// NewSourceForClient makes a source of a REST client that exists, for example
-// clientset.CoreV1().RESTClient(): it has the client's address and HTTP client, and with
-// that its credentials and connections, and it shares the client's rate limiter.
+// NewSourceForClient returns a source that uses an existing REST client, for example clientset.CoreV1().RESTClient():
+// its address, its HTTP client with credentials and connections, and its rate limiter.
 //
-// The options are those of NewSource, with these differences, because a REST client
-// does not tell how it was configured:
+// The options are those of NewSource, with these differences, because a REST client does not expose its configuration:
 //
-//   - If Resource names a plural only, group and version are the client's; if it names a
-//     group and no version, the version is the client's where the group is. (A version
-//     without a group is of the core API, as everywhere.)
-//   - Without a UserAgent it is the client's own, or net/http's if the client has none.
-//   - Encodings and OnWarning are kubeapi's defaults if the options have none. The
-//     client's warning handler hears nothing.
+//   - If Resource has only a plural name, group and version are the client's. If it has a group without a version, the version is
+//     the client's if the group is too. (A version without a group is of the core API.)
+//   - Without a UserAgent, the client's own is used, or net/http's if the client has none.
+//   - If Encodings or OnWarning is empty, kubeapi's default applies. The client's warning handler is not called.
 //
-// The client must be a *rest.RESTClient that has a server; the error for any other,
-// those of client-go's fakes included, is ErrUnsupportedClient. (A test that answers
-// requests itself can do so as the Transport of a rest.Config, with NewSource.) Nothing is
-// sent. The client is not changed; of its HTTP client a copy is used that has no Timeout,
-// as that would cut watches.
+// The client must be a *rest.RESTClient with a server. For any other, such as client-go's fakes, the error is
+// ErrUnsupportedClient. (A test can respond to requests in the Transport of a rest.Config, with NewSource.) It sends
+// nothing. The client is not changed. A copy of its HTTP client without a Timeout is used, since a Timeout would end
+// watches.
 func NewSourceForClient(client rest.Interface, options kubeapi.Options) (*kubeapi.ListerWatcher, error) {
 	if err := unset(options); err != nil {
 		return nil, err
@@ -37,7 +32,7 @@ func NewSourceForClient(client rest.Interface, options kubeapi.Options) (*kubeap
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupportedClient, err)
 	}
-	// The root of what the client can reach, its path prefix included.
+	// The root URL of the client, including its path prefix.
 	options.BaseURL, err = address(shown.Get().AbsPath("/").URL())
 	if err != nil {
 		return nil, fmt.Errorf("%w: its address %w", ErrUnsupportedClient, err)
@@ -50,25 +45,24 @@ func NewSourceForClient(client rest.Interface, options kubeapi.Options) (*kubeap
 	return kubeapi.New(options)
 }
 
-// asRESTClient is the client as the one type that shows its HTTP client.
+// asRESTClient returns the client as the only type that exposes its HTTP client.
 func asRESTClient(client rest.Interface) (*rest.RESTClient, error) {
 	shown, ok := client.(*rest.RESTClient)
 	if !ok {
 		return nil, fmt.Errorf("%T is no *rest.RESTClient; %s", client, cureForTests)
 	}
-	// A fake clientset returns a nil one; a zero one has no address, of which AbsPath
-	// would make a panic.
+	// A fake clientset returns a nil client. A zero client has no address, and AbsPath would panic.
 	if shown == nil || shown.Get().URL().Host == "" {
 		return nil, fmt.Errorf("it has no server, like those of fake clientsets; %s", cureForTests)
 	}
 	return shown, nil
 }
 
-// cureForTests is for those who will mostly see these errors.
+// cureForTests is part of the errors that mostly tests get.
 const cureForTests = "in a test, use NewSource with a rest.Config whose Transport is the test's"
 
-// httpClientOf sends requests as the client does, without a Timeout. A client that has
-// none uses net/http's default, and so does the zero http.Client.
+// httpClientOf returns a client that sends requests as the REST client does, without a Timeout. Without an HTTP client
+// it uses net/http's default.
 func httpClientOf(client *rest.RESTClient) *http.Client {
 	var own http.Client
 	if client.Client != nil {
@@ -79,8 +73,8 @@ func httpClientOf(client *rest.RESTClient) *http.Client {
 	return &own
 }
 
-// completed fills in what a resource leaves to the client. What it says counts: an empty
-// group with a version is the core API, whichever group the client was made for.
+// completed sets the missing parts of a resource from the client. An empty group with a version is the core API,
+// whatever the client's group.
 func completed(resource schema.GroupVersionResource, client schema.GroupVersion) schema.GroupVersionResource {
 	if resource.Version == "" && (resource.Group == "" || resource.Group == client.Group) {
 		return client.WithResource(resource.Resource)
@@ -88,9 +82,8 @@ func completed(resource schema.GroupVersionResource, client schema.GroupVersion)
 	return resource
 }
 
-// withoutUserAgent makes room for the client's own: its transport puts that only on
-// requests which have none, and kubeapi has put its default there by now. It is a
-// kubeapi.Options.Authorize.
+// withoutUserAgent removes kubeapi's default, because the client's transport sets its own only on requests without one.
+// It is a kubeapi.Options.Authorize.
 func withoutUserAgent(request *http.Request) error {
 	request.Header.Del("User-Agent")
 	return nil

@@ -11,52 +11,41 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// SharedIndexInformer presents an informer of this library as one of client-go's. What is
-// called on either, before the run or during it, holds for both; run one of the two, once.
-// It is a cache.StatusReporter, as is what its GetController returns, if the informer is one.
+// SharedIndexInformer returns an informer of this library as a client-go SharedIndexInformer. Calls of either apply to
+// both; run one of the two, once. If the informer is a cache.StatusReporter, so are the result and its GetController.
 //
-// Handlers that are added here are assumed to be written for client-go: they receive the
-// deletion of an unseen object with client-go's DeletedFinalStateUnknown. Add one that expects this
-// library's to the informer itself, and one that is made for client-go through
-// ResourceEventHandler if it is added there.
+// Handlers that are added through the result receive client-go's DeletedFinalStateUnknown for deletions that were not
+// observed. Add a handler that expects this library's type to the informer itself. To add a client-go handler there,
+// use ResourceEventHandler.
 //
-// What differs from client-go's own, beside what the informer does differently:
+// Differences from client-go's informer, in addition to those of the informer itself:
 //
-//   - How a handler is notified is set at the informer (Handlers of its options), as
-//     client-go's options have no Delivery: if more than a thousand changes or so wait for a
-//     handler, they are merged by key, unless it is cache.OrderedUnbounded.
-//   - A watch error handler receives the failures of the source, on one goroutine, one
-//     failure at a time, as client-go's reflectors do. It does not receive what these do
-//     not know: quarantined objects, recovered panics of handlers, changed shared objects,
-//     misuse. That is passed to the ErrorHandler of the options, if they were given to
-//     NewInformerWithOptions or NewInformerFunc, and else to cache.DefaultWatchErrorHandler;
-//     and so does the answer of a source that does not stream its first state, of which
-//     client-go reports nothing. Without a watch error handler all is passed there.
-//   - The errors are this library's: errors.Is and the functions of apimachinery's errors
-//     package see through them, == does not, but for io.EOF and io.ErrUnexpectedEOF of a
-//     watch, which are given as they are, because client-go's DefaultWatchErrorHandler
-//     compares them.
-//   - The *Reflector that a watch error handler is given is a stand-in that only knows Name
-//     and TypeDescription. Its LastSyncResourceVersion is "": ask the informer.
-//   - Names in logs, errors and waits are this library's: of an informer the place in the
-//     code that made it, unless ReflectorOptions.Name says something else, with the type.
-//     Those that controller-runtime makes are all called after the same line of its code.
-//   - A registration's HasSyncedChecker, and the informer's, are done only if they come
-//     true, because client-go's WaitFor knows no failure: a wait for a handler that was
-//     removed, or for an informer that was stopped, lasts until its context ends. Of a
-//     checker that is not this library's, and has a cache.DoneError and no
-//     Succeeded, Done starts a goroutine, which ends when the checker does.
-//   - client-go's ShutDownEventHandler, called by the very handler that it shuts down,
-//     returns after 30 s instead of never.
-//   - GetIndexer and GetStore are as Indexer says.
+//   - client-go's handler options have no Delivery. It is set at the informer (Handlers in its options). Beyond about a thousand
+//     waiting changes of a handler, they are merged by key, unless the delivery is cache.OrderedUnbounded.
+//   - A watch error handler receives the failures of the source, on one goroutine, one at a time, as from client-go's reflectors.
+//     Other failures go to the ErrorHandler in the options of NewInformerWithOptions or NewInformerFunc, by default
+//     cache.DefaultWatchErrorHandler: quarantined objects, recovered panics of handlers, changed shared objects, misuse, and the
+//     refusal of a source to stream its first list. Without a watch error handler, all failures go there.
+//   - Errors are this library's: errors.Is and the functions of apimachinery's errors package unwrap them, == does not. Exceptions
+//     are io.EOF and io.ErrUnexpectedEOF of a watch, which are passed bare, because client-go's DefaultWatchErrorHandler compares
+//     them.
+//   - The *Reflector passed to a watch error handler is a stand-in with Name and TypeDescription only. Its LastSyncResourceVersion
+//     is "": use the informer's.
+//   - Names in logs, errors and waits are this library's: an informer's is the place in the code that made it, with the type, unless
+//     ReflectorOptions.Name is set. All informers that controller-runtime makes have the same line of its code in their name.
+//   - The HasSyncedChecker of a registration and of the informer are done only on success, because client-go's WaitFor knows no
+//     failure: a wait for a removed handler, or a stopped informer, lasts until its context ends. If a checker of another package
+//     has cache.DoneError and no Succeeded, Done starts a goroutine, which ends when the checker is done.
+//   - client-go's ShutDownEventHandler, called by the handler that it shuts down, returns after 30 s instead of never.
+//   - GetIndexer and GetStore return an Indexer as in the function of that name.
 //
 // It panics if informer is nil.
 func SharedIndexInformer(informer cache.SharedIndexInformer) toolscache.SharedIndexInformer {
 	return present(informer, nil)
 }
 
-// present is SharedIndexInformer. onError has what watch error handlers of client-go are
-// not called with; nil is the default.
+// present implements SharedIndexInformer. onError receives the errors that client-go's watch error handlers are not
+// called with; nil means the default.
 func present(informer cache.SharedIndexInformer, onError cache.WatchErrorHandlerWithContext) toolscache.SharedIndexInformer {
 	if isNil(informer) {
 		panic("clientgo.SharedIndexInformer: the informer is nil")
@@ -71,15 +60,14 @@ func present(informer cache.SharedIndexInformer, onError cache.WatchErrorHandler
 	return adapted
 }
 
-// sharedIndexInformer has the methods of ours, but for those that mention other types in
-// client-go.
+// sharedIndexInformer replaces the methods whose types differ in client-go.
 type sharedIndexInformer struct {
 	cache.SharedIndexInformer
 	indexer toolscache.Indexer
 	onError cache.WatchErrorHandlerWithContext
 }
 
-// reportingInformer is of an informer that has a status.
+// reportingInformer is an informer with a status.
 type reportingInformer struct {
 	*sharedIndexInformer
 	cache.StatusReporter
@@ -111,7 +99,7 @@ func (i *sharedIndexInformer) AddEventHandlerWithOptions(handler toolscache.Reso
 	return &registration{informer: i.SharedIndexInformer, handle: handle}, nil
 }
 
-// resyncOf is the period that a handler is to have.
+// resyncOf returns the resync period of a handler.
 func resyncOf(options toolscache.HandlerOptions) *time.Duration {
 	if options.ResyncPeriod == nil {
 		return nil
@@ -174,20 +162,20 @@ func (i *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler toolscache
 	return i.SharedIndexInformer.SetWatchErrorHandlerWithContext(errors.report)
 }
 
-// controller has the methods of ours, but for the one that mentions another type.
+// controller replaces the method whose type differs in client-go.
 type controller struct{ cache.Controller }
 
 func (c controller) HasSyncedChecker() toolscache.DoneChecker {
 	return doneChecker(c.Controller.HasSyncedChecker())
 }
 
-// reportingController is of a controller that has a status.
+// reportingController is a controller with a status.
 type reportingController struct {
 	controller
 	cache.StatusReporter
 }
 
-// isNil says whether an interface holds nothing, or a nil pointer.
+// isNil reports whether an interface is nil or holds a nil pointer.
 func isNil(x any) bool {
 	value := reflect.ValueOf(x)
 	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()

@@ -10,19 +10,15 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// NewSource makes a source that reaches its server as a client made of the config
-// would, and decodes what that answers as kubeapi does.
+// NewSource returns a source that connects to its server as a client of the config would, and decodes like kubeapi.
 //
-// The options say which objects are wanted and how they are decoded. BaseURL,
-// HTTPClient and Authorize must be empty: they come from the config. UserAgent,
-// OnWarning and Encodings come from it where the options have none, and either can set
-// DisableCompression. The package documentation has the whole table.
+// The options select the objects and how they are decoded. BaseURL, HTTPClient and Authorize must be empty: they come
+// from the config. UserAgent, OnWarning and Encodings come from the config if the options have none. DisableCompression
+// applies if either sets it. The package documentation has the whole table.
 //
-// Like kubeapi.New it sends no request, but files that the config names are read, as
-// client-go does when it makes a transport; a file with a token is read again about
-// once a minute, by client-go's own rule. The config is neither changed nor kept, what
-// it points to included, except for the values that are there to be called: its
-// functions, handlers, Transport and RateLimiter, and an exec plugin's process.
+// It sends no request, but reads files that the config names, as client-go does when it makes a transport; client-go
+// reads a token file again about once a minute. The config is not changed, and is copied including the values it points
+// to, except its functions, handlers, Transport and RateLimiter, and an exec plugin's process.
 //
 // The error wraps kubeapi.ErrInvalidOptions or ErrInvalidConfig and names the field.
 func NewSource(config *rest.Config, options kubeapi.Options) (*kubeapi.ListerWatcher, error) {
@@ -36,8 +32,8 @@ func NewSource(config *rest.Config, options kubeapi.Options) (*kubeapi.ListerWat
 	if err != nil {
 		return nil, fmt.Errorf("%w: Host: %w", ErrInvalidConfig, err)
 	}
-	// Not rest.HTTPClientFor: its client would have the config's Timeout, which cuts
-	// watches, and may be http.DefaultClient, which anybody may have changed.
+	// Not rest.HTTPClientFor: its client would have the config's Timeout, which ends watches, and may be the shared
+	// http.DefaultClient.
 	transport, err := rest.TransportFor(ownCopy(config))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
@@ -57,16 +53,15 @@ func NewSource(config *rest.Config, options kubeapi.Options) (*kubeapi.ListerWat
 	return kubeapi.New(options)
 }
 
-// warningCode is the one that API servers send, "miscellaneous persistent warning" of
-// RFC 7234, and the only one that client-go's own handlers do anything about. The
-// agent is "-", as of every API server: the host that warns is no secret.
+// warningCode is the code that API servers send ("miscellaneous persistent warning" in RFC 7234), and the only one that
+// client-go's handlers process. The agent is "-", as from every API server.
 const (
 	warningCode  = 299
 	warningAgent = "-"
 )
 
-// warningsOf passes warnings to the config's handler. Nil, where it has none, leaves them
-// to kubeapi, which logs them as client-go's default does.
+// warningsOf returns a function that passes warnings to the config's handler. If there is none it returns nil, and
+// kubeapi logs warnings as client-go's default does.
 func warningsOf(config *rest.Config) func(context.Context, string) {
 	with, without := config.WarningHandlerWithContext, config.WarningHandler
 	switch {

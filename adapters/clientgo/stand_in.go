@@ -13,8 +13,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// standIn is a reflector of client-go's with the name of one of ours, for watch error handlers, which read that name. It is
-// made for the first failure, and mirrors nothing.
+// standIn is a client-go reflector with the name of one of ours, for watch error handlers, which read that name. It is
+// made at the first failure, and never run.
 type standIn struct {
 	once      sync.Once
 	reflector *toolscache.Reflector
@@ -32,7 +32,7 @@ func (s *standIn) of(r *cache.Reflector) *toolscache.Reflector {
 	return s.reflector
 }
 
-// errStandIn is what comes of running the stand-in, which is nobody's business.
+// errStandIn is returned if the stand-in is run.
 var errStandIn = errors.New("clientgo: this reflector only has a name; the informer's is not one of client-go's")
 
 var noSource = &toolscache.ListWatch{

@@ -10,13 +10,13 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// watchErrors tells a watch error handler of client-go what one of client-go's reflectors
-// would tell it. Such handlers are called by the reflector alone, one call at a time, and
-// need not lock anything; ours are called wherever a failure occurs.
+// watchErrors passes to a client-go watch error handler the errors that a client-go reflector would report. Only the
+// reflector calls such handlers, one call at a time, so they need no lock; this library's are called wherever a failure
+// occurs.
 type watchErrors struct {
 	standIn standIn
 	handler toolscache.WatchErrorHandlerWithContext
-	// others receives what the handler does not.
+	// others receives all other errors.
 	others cache.WatchErrorHandlerWithContext
 }
 
@@ -32,9 +32,8 @@ func (w *watchErrors) report(ctx context.Context, r *cache.Reflector, err error)
 	w.handler(ctx, w.standIn.of(r), err)
 }
 
-// ofSource says whether an error is of the source. Those the reflector's own goroutine
-// reports; some of the others come from the goroutines of handlers, from that which looks
-// for changed objects, or from the caller of the next Run.
+// ofSource reports whether an error is of the source. The reflector's goroutine reports those. Others may come from
+// goroutines of handlers, from the mutation detector, or from the caller of a second Run.
 func ofSource(err error) bool {
 	switch cache.CauseOf(err) {
 	case "invalid-object", "transform-error", "index-error", "store-error", "handler-error", "panic", "mutated", "misuse":
@@ -43,14 +42,13 @@ func ofSource(err error) bool {
 	return true
 }
 
-// notStreamed says whether an error is no more than the answer of a source that does not
-// stream: a list follows at once.
+// notStreamed reports whether an error only means that the source does not stream: a list follows at once.
 func notStreamed(phase cache.Phase, err error) bool {
 	return phase == cache.PhaseStreaming && cache.CauseOf(err) == cache.CauseBadRequest
 }
 
-// phaseOf is what the reflector does, which it tells as what it did when it failed. A
-// foreign informer may have no reflector to show.
+// phaseOf returns the reflector's phase, which still is the phase of the failure. An informer of another package may
+// pass no reflector.
 func phaseOf(r *cache.Reflector) cache.Phase {
 	if r == nil {
 		return ""
@@ -58,8 +56,8 @@ func phaseOf(r *cache.Reflector) cache.Phase {
 	return r.Status().Phase
 }
 
-// bareEOF takes everything off the errors that handlers of client-go compare with ==: to
-// them they say that a watch has ended. A list that ends so has failed, and keeps its own.
+// bareEOF unwraps the errors that client-go's handlers compare with ==; to them they mean the end of a watch. For a
+// list they mean a failure, so its errors stay wrapped.
 func bareEOF(err error) error {
 	for _, bare := range []error{io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, bare) {

@@ -6,13 +6,13 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// informerInstruments are those of cache.InformerMetricsProvider, by the informer's name and resource.
+// informerInstruments are those of cache.InformerMetricsProvider, labelled by the informer's name and resource.
 type informerInstruments struct {
 	queued, appliedVersion *prometheus.GaugeVec
 	latency                *prometheus.HistogramVec
 }
 
-// informerLabels are the values of the labels of an informer.
+// informerLabels are the label values of an informer.
 type informerLabels struct{ name, group, version, resource string }
 
 func labelsOf(id cache.InformerNameAndResource) informerLabels {
@@ -58,14 +58,14 @@ func (m *Metrics) NewStoreResourceVersionMetric(id cache.InformerNameAndResource
 	return reservedGauge{id, m.appliedVersion.WithLabelValues(m.publishLocked(id)...)}
 }
 
-// publishLocked notes that id publishes, and returns its labels' values.
+// publishLocked records that id publishes, and returns its label values.
 func (m *Metrics) publishLocked(id cache.InformerNameAndResource) []string {
 	labels := labelsOf(id)
 	m.published[labels] = id
 	return labels.values()
 }
 
-// ReleaseInformerMetrics removes the series of an informer when its run ends.
+// ReleaseInformerMetrics removes the series of an informer. The informer calls it when its run ends.
 func (m *Metrics) ReleaseInformerMetrics(id cache.InformerNameAndResource) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,8 @@ func (m *Metrics) ReleaseInformerMetrics(id cache.InformerNameAndResource) {
 	}
 }
 
-// dropUnreserved removes the series of names that have been released. A store with metrics has no other end.
+// dropUnreserved removes the series of released names. For a store with metrics there is no other notification of its
+// end.
 func (m *Metrics) dropUnreserved() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +93,7 @@ func (m *Metrics) dropLocked(labels informerLabels) {
 	}
 }
 
-// reservedGauge drops values once its name has been released, which another informer may have reserved since.
+// reservedGauge ignores values once its name has been released, since another informer may have reserved it.
 type reservedGauge struct {
 	id    cache.InformerNameAndResource
 	gauge prometheus.Gauge

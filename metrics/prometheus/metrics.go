@@ -11,18 +11,18 @@ import (
 
 const namespace = "watchmirror_cache"
 
-// Metrics are the metrics of a program's informers, reflectors and controllers: a prometheus.Collector, and the provider
-// of their instruments. Make one with New. All methods may be called concurrently.
+// Metrics are the metrics of a program's informers, reflectors and controllers: a prometheus.Collector, and the
+// provider of their instruments. New returns one. All methods may be called concurrently.
 type Metrics struct {
 	reflectorInstruments
 	informerInstruments
 
 	mu sync.Mutex
-	// runs counts the runs of reflectors by name.
+	// runs counts the current runs of reflectors by name.
 	runs map[string]int
-	// published has the identifier under whose labels an informer or store publishes.
+	// published has the identifier that publishes under each set of labels.
 	published map[informerLabels]cache.InformerNameAndResource
-	// pipelines are those of Add, by name.
+	// pipelines has the arguments of Add, by name.
 	pipelines map[string]*pipeline
 }
 
@@ -32,7 +32,7 @@ var (
 	_ cache.InformerMetricsProvider = (*Metrics)(nil)
 )
 
-// New makes metrics without any series. For labels of the whole program, register it with prometheus.WrapRegistererWith.
+// New returns metrics without series. For labels of the whole program, register it with prometheus.WrapRegistererWith.
 func New() *Metrics {
 	return &Metrics{
 		reflectorInstruments: newReflectorInstruments(),
@@ -51,7 +51,7 @@ func (m *Metrics) Describe(descs chan<- *prometheus.Desc) {
 	describeStatus(descs)
 }
 
-// Collect implements prometheus.Collector. It calls Status of each added pipeline.
+// Collect implements prometheus.Collector. It calls Status of each added informer, reflector and controller.
 func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	m.dropUnreserved()
 	for _, instrument := range m.instruments() {
@@ -85,5 +85,5 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// label is text as the value of a label, which must be valid UTF-8.
+// label returns text as a label value, which must be valid UTF-8.
 func label(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

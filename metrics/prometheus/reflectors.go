@@ -9,7 +9,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// reflectorInstruments are those of cache.MetricsProvider, by the reflector's name.
+// reflectorInstruments are those of cache.MetricsProvider, labelled by the reflector's name.
 type reflectorInstruments struct {
 	lists, watches, shortWatches *prometheus.CounterVec
 	listDuration, itemsInList    *prometheus.HistogramVec
@@ -17,7 +17,7 @@ type reflectorInstruments struct {
 	receivedVersion, firstSync   *prometheus.GaugeVec
 }
 
-// Buckets in seconds and numbers of objects or events.
+// Buckets in seconds, and in numbers of objects or events.
 var (
 	listBuckets  = []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}
 	watchBuckets = []float64{1, 10, 60, 300, 600, 1800}
@@ -42,8 +42,8 @@ func (i *reflectorInstruments) vectors() []vector {
 	return []vector{i.lists, i.watches, i.shortWatches, i.listDuration, i.itemsInList, i.watchDuration, i.itemsInWatch, i.receivedVersion, i.firstSync}
 }
 
-// NewListsMetric implements cache.MetricsProvider. A run asks for this instrument first, and once: it is where the runs
-// of a name are counted.
+// NewListsMetric implements cache.MetricsProvider. Each run requests this instrument first, and once, so the runs of a
+// name are counted here.
 func (m *Metrics) NewListsMetric(name string) cache.CounterMetric {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *Metrics) NewLastResourceVersionMetric(name string) cache.GaugeMetric {
 	}}
 }
 
-// versionGauge is the received version of a run, which has none before the end of its first list.
+// versionGauge is the received version of a run. Its first value marks the end of the first list.
 type versionGauge struct {
 	prometheus.Gauge
 	began  time.Time
@@ -101,7 +101,7 @@ func (g *versionGauge) Set(version float64) {
 	g.Gauge.Set(version)
 }
 
-// ReleaseReflectorMetrics removes the series of a name when the last run of that name ends.
+// ReleaseReflectorMetrics removes the series of a name when the last run with that name ends.
 func (m *Metrics) ReleaseReflectorMetrics(name string) {
 	name = label(name)
 	m.mu.Lock()

@@ -13,16 +13,16 @@ import (
 type pipeline struct {
 	name   string
 	status interface{ Status() cache.Status }
-	// count returns the number of stored objects; nil if it is not known.
+	// count returns the number of stored objects; nil if the store is not known.
 	count func() int
 }
 
-// Add publishes the status of an informer, reflector or controller from now on, until remove is called or the process
-// ends. Its series have the label name, which is best the one it has in its config. What Add is passed must have a
-// method Status() cache.Status, as everything that this library makes has: also a cache.SharedIndexInformer and a
-// cache.Controller, whose interfaces do not show it. Add fails for anything else, and if the name is in use.
+// Add publishes the status of an informer, reflector or controller until remove is called. Its series have the label
+// name; best use the name in its config. The argument must have a method Status() cache.Status. Everything that this
+// library returns has one, including a cache.SharedIndexInformer and a cache.Controller, whose interfaces do not show
+// it. Add fails for anything else, and if the name is in use.
 //
-// The number of objects is known of informers. For a reflector or controller pass its store to AddWithStore.
+// The number of objects is published for informers. For a reflector or controller use AddWithStore.
 func (m *Metrics) Add(name string, informerOrReflector any) (remove func(), err error) {
 	return m.add(name, informerOrReflector, informerOrReflector)
 }
@@ -65,7 +65,7 @@ func (m *Metrics) allPipelines() []*pipeline {
 	return all
 }
 
-// counterOf returns how to count the objects of an informer or store without copying them; nil if there is no way.
+// counterOf returns a function that counts the objects of an informer or store without copying them, or nil.
 func counterOf(store any) func() int {
 	switch s := store.(type) {
 	case interface{ Len() int }:
@@ -76,7 +76,8 @@ func counterOf(store any) func() int {
 	return nil
 }
 
-// The labels of the metrics from a status. source_namespace is empty for a single source; targets often have a label namespace of their own.
+// Labels of the metrics from a status. source_namespace is empty for a single source. It is not called namespace, since
+// scrape targets often have that label.
 var (
 	byName     = []string{"name"}
 	bySource   = []string{"name", "source_namespace"}
@@ -94,8 +95,8 @@ func desc(name, help string, labels []string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
 }
 
-// sourceMetrics are those of a reflector: one series for each namespace of several, one for a single source.
-// A false result leaves the series out.
+// sourceMetrics are those of a reflector: one series for each namespace, one for a single source. A false result omits
+// the series.
 var sourceMetrics = []struct {
 	desc  *prometheus.Desc
 	value func(s cache.Status, now time.Time) (float64, bool)
@@ -126,7 +127,7 @@ var sourceMetrics = []struct {
 	}},
 }
 
-// handlerMetrics are those of a handler. Handlers of one name are one series: join combines their values.
+// handlerMetrics are those of a handler. Handlers with the same name share a series: join combines their values.
 var handlerMetrics = []struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -145,7 +146,7 @@ var handlerMetrics = []struct {
 		func(h cache.HandlerStatus) float64 { return number(h.Synced) }, func(a, b float64) float64 { return min(a, b) }},
 }
 
-// causeDivergence is cache.CauseOf of what a Verify finds.
+// causeDivergence is the cache.CauseOf of a difference that Verify finds.
 const causeDivergence = "divergence"
 
 var phases = []cache.Phase{
@@ -217,7 +218,7 @@ func (p *pipeline) collectHandlers(metrics chan<- prometheus.Metric, handlers []
 	}
 }
 
-// constant makes a metric whose labels are valid and complete: anything else is a mistake in this package.
+// constant returns a metric. It panics if labels are invalid or missing, which would be a fault of this package.
 func constant(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(desc, kind, value, labels...)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// Leases is a store of leases of package sharding, each a key of etcd. NewLeases makes one. Its methods may be called concurrently.
+// Leases is a store of leases of package sharding. Each lease is a key of etcd. NewLeases returns one. Its methods may
+// be called concurrently.
 type Leases struct {
 	client *clientv3.Client
 	prefix string
@@ -20,11 +21,11 @@ type Leases struct {
 
 var _ sharding.Leases = (*Leases)(nil)
 
-// NewLeases makes a store of the keys that begin with prefix, such as "myprogram/leases/": no other program may write them. It does not
-// close the client.
+// NewLeases returns a store in the keys that begin with prefix, such as "myprogram/leases/". No other program may write
+// these keys. It does not close the client.
 func NewLeases(client *clientv3.Client, prefix string) *Leases { return &Leases{client, prefix} }
 
-// List implements sharding.Leases, by one linearizable read.
+// List implements sharding.Leases with one linearizable read.
 func (l *Leases) List(ctx context.Context) ([]sharding.Lease, error) {
 	answer, err := l.client.Get(ctx, l.prefix, clientv3.WithPrefix())
 	if err != nil {
@@ -42,7 +43,7 @@ func (l *Leases) List(ctx context.Context) ([]sharding.Lease, error) {
 	return all, nil
 }
 
-// Put implements sharding.Leases. The version is the revision of the key.
+// Put implements sharding.Leases. The version is the key's revision.
 func (l *Leases) Put(ctx context.Context, lease sharding.Lease) (version string, err error) {
 	text, err := json.Marshal(lease)
 	if err != nil {
@@ -61,7 +62,7 @@ func (l *Leases) Delete(ctx context.Context, lease sharding.Lease) error {
 	return err
 }
 
-// change makes a change if the key has the lease's version, or is absent if that has none.
+// change makes a change if the key has the lease's version, or does not exist if the lease has none.
 func (l *Leases) change(ctx context.Context, lease sharding.Lease, op clientv3.Op) (revision int64, err error) {
 	seen := int64(0)
 	if lease.Version != "" {

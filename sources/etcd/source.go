@@ -1,15 +1,15 @@
 // Package etcd makes a source of the keys of an etcd cluster that have a prefix.
 //
-// A cache of it equals those keys: it lists them in pages at one revision, and watches from the next one. The values are
-// those of the program, decoded by its function:
+// The source lists the keys in pages at one revision, and watches from that revision, so a cache equals the keys. The
+// program's function decodes the values:
 //
 //	source := etcd.NewSource(client, "machines/", sources.Values(decodeMachine), etcd.Options{})
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*sources.Entry[Machine]]{})
 //
-// Resource versions are revisions of the cluster: WaitForResourceVersion with the revision in the answer to a write
-// waits until the cache has it. An object's UID is made of the key and its create revision, so a key that was deleted and
-// created again is a deletion and an addition, also where a list hides it. Every change is delivered, deletions with the
-// last value. docs/sources.md has the guarantees, docs/scaling.md when to use it.
+// Resource versions are revisions of the cluster. WaitForResourceVersion with the revision in a write's response waits
+// until the cache has the write. An object's UID is derived from the key and its create revision, so a key that was
+// deleted and created again is a deletion and an addition, even if only a list shows it. Every change is delivered,
+// deletions with the last value. docs/sources.md has the guarantees, docs/scaling.md when to use it.
 package etcd
 
 import (
@@ -36,26 +36,29 @@ import (
 const (
 	defaultTimeout  = 10 * time.Second
 	defaultProgress = 30 * time.Second
-	// pageSize is how many keys one request lists where the program sets no limit; that of API servers.
+	// pageSize is the number of keys in one request if the list has no limit; the same as in API servers.
 	pageSize = 500
 )
 
-// Options configures a source. The zero value is useful.
+// Options configures a source. All fields are optional.
 type Options struct {
-	// Timeout ends a request that is not answered: one for a page of a list, for a watch, and, after two of them, for the
-	// progress of a watch. Default: 10 seconds.
+	// Timeout bounds the wait for a response: to the request for a page of a list, for a watch, and to each of two
+	// requests for the progress of a watch. Default: 10 seconds.
 	Timeout time.Duration
-	// ProgressInterval is how long a watch is silent until it asks for its progress. The answer is a bookmark; without one
-	// the watch ends, since its connection or its member is of no use. Default: 30 seconds.
+	// ProgressInterval is how long a watch may be silent before it requests its progress. The response becomes a
+	// bookmark. Without a response the watch ends, since its connection or its member does not work. Default: 30
+	// seconds.
 	ProgressInterval time.Duration
 }
 
-// NewSource makes a source of the keys that begin with prefix and are longer; "" means all. Without the prefix a key is
-// the object's namespace, up to the first slash, and its name. decode makes an object of a value: sources.Values makes
-// such a function for types that have no metadata. NewSource starts nothing, and does not close the client. It uses its
-// connection, not a KV or Watcher that was set in it: a prefix of package namespace belongs in front of prefix.
+// NewSource returns a source of the keys that begin with prefix and are longer; "" means all. Without the prefix, the
+// text of a key before the first slash is the object's namespace, the rest its name. decode makes an object from a
+// value; sources.Values returns such a function for types without metadata. NewSource starts no goroutine, and does not
+// close the client. It uses the client's connection, not its KV or Watcher, so a prefix of etcd's package namespace
+// must be part of prefix.
 //
-// An error in decode quarantines the object. NewSource panics for a nil client or function, or a negative option.
+// An error of decode quarantines the object. NewSource panics if the client or the function is nil or an option is
+// negative.
 func NewSource[T sources.Object](
 	client *clientv3.Client, prefix string, decode func(kv sources.KeyValue) (T, error), options Options,
 ) *sources.KeyValueSource[T] {
@@ -72,7 +75,7 @@ func NewSource[T sources.Object](
 	return sources.NewKeyValueSource(s, decode)
 }
 
-// store is the keys with a prefix as a sources.KeyValueStore.
+// store presents the keys with a prefix as a sources.KeyValueStore.
 type store struct {
 	client            *clientv3.Client
 	kv                clientv3.KV
@@ -80,11 +83,11 @@ type store struct {
 	timeout, progress time.Duration
 }
 
-// first is the first key behind another one, and end the first one behind the prefix.
+// first returns the first key after another one, end the first key after those with the prefix.
 func (s *store) first(after string) string { return s.prefix + after + "\x00" }
 func (s *store) end() string               { return clientv3.GetPrefixRangeEnd(s.prefix) }
 
-// List implements sources.KeyValueStore. Every page is of the revision of the first.
+// List implements sources.KeyValueStore. All pages have the revision of the first.
 func (s *store) List(
 	ctx context.Context, keys sources.KeyRange, take func(revision uint64, kv sources.KeyValue) error,
 ) (revision uint64, more bool, err error) {
@@ -115,7 +118,7 @@ func (s *store) List(
 	}
 }
 
-// page requests some keys behind another one at a revision, 0 for the newest.
+// page requests keys after another one at a revision, 0 for the newest.
 func (s *store) page(ctx context.Context, after string, revision uint64, limit int64) (*clientv3.GetResponse, error) {
 	if revision > math.MaxInt64 {
 		return nil, s.tooLarge(ctx, revision)
@@ -135,7 +138,7 @@ func (s *store) page(ctx context.Context, after string, revision uint64, limit i
 	return page, nil
 }
 
-// present is the newest revision that the cluster has committed.
+// present returns the newest revision that the cluster has committed.
 func (s *store) present(ctx context.Context) (uint64, error) {
 	page, err := s.page(ctx, "", 0, 1)
 	if err != nil {
@@ -144,7 +147,7 @@ func (s *store) present(ctx context.Context) (uint64, error) {
 	return uint64(page.Header.Revision), nil
 }
 
-// tooLarge is the error for a revision that the cluster has not reached.
+// tooLarge returns the error for a revision that the cluster has not reached.
 func (s *store) tooLarge(ctx context.Context, revision uint64) error {
 	present, err := s.present(ctx)
 	if err != nil {
@@ -157,7 +160,8 @@ func compacted(revision uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("etcd: revision %d has been compacted", revision))
 }
 
-// asStatus names the cause of a failed request for a reflector. It watches again after all that has no better name.
+// asStatus translates a failed request into a Status for a reflector. ServiceUnavailable, for all other failures, makes
+// it watch again.
 func (s *store) asStatus(verb string, err error) error {
 	err = rpctypes.Error(err)
 	code := status.Code(err)
@@ -170,7 +174,7 @@ func (s *store) asStatus(verb string, err error) error {
 	case codes.Unauthenticated:
 		return apierrors.NewUnauthorized(fmt.Sprintf("etcd: %s %q: %v", verb, s.prefix, err))
 	}
-	// The client waits for a connection until the context ends, and then says nothing of it.
+	// The client waits for a connection until the context ends, and its error does not mention the connection.
 	switch state := s.client.ActiveConnection().GetState(); state {
 	case connectivity.Connecting, connectivity.TransientFailure:
 		return sources.Disconnected(fmt.Errorf("etcd: %s %q: no connection: %w, the client is %s", verb, s.prefix, err, state))
@@ -178,7 +182,7 @@ func (s *store) asStatus(verb string, err error) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("etcd: %s %q: %v", verb, s.prefix, err))
 }
 
-// keyValue is a key without the prefix, with its revisions.
+// keyValue returns a key without the prefix, and its revisions.
 func (s *store) keyValue(kv *mvccpb.KeyValue) sources.KeyValue {
 	return sources.KeyValue{
 		Key: strings.TrimPrefix(string(kv.Key), s.prefix), Value: kv.Value,
@@ -186,7 +190,7 @@ func (s *store) keyValue(kv *mvccpb.KeyValue) sources.KeyValue {
 	}
 }
 
-// createRequest asks for a watch of all changes after a revision.
+// createRequest requests a watch of all changes after a revision.
 func (s *store) createRequest(after uint64) *pb.WatchRequest {
 	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
 		Key: []byte(s.first("")), RangeEnd: []byte(s.end()), StartRevision: int64(after) + 1, PrevKv: true, ProgressNotify: true,

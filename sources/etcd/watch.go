@@ -17,20 +17,20 @@ import (
 	"github.com/watchmirror/cache/sources"
 )
 
-// keyWatch is one watch on a stream of its own. It does not use the client's Watcher, which reconnects without a word
-// and holds what is not read without a bound: here a lost connection ends the watch, so that the cache's status shows it,
-// and the server waits for a slow reader.
+// keyWatch is one watch on its own stream. The client's Watcher reconnects silently and buffers unread events without a
+// bound. Here a lost connection ends the watch, so that the cache's status shows it, and a slow reader slows the
+// server.
 type keyWatch struct {
 	store  *store
 	stream grpc.BidiStreamingClient[pb.WatchRequest, pb.WatchResponse]
 	cancel context.CancelFunc
-	// responses has what the goroutine receives, until done is closed.
+	// responses has the received responses, until done is closed.
 	responses chan received
 	done      chan struct{}
-	// revision is the one up to which all changes were received; pending are those not returned yet, in their order.
+	// revision is the one up to which all changes were received. pending has those not returned yet, in order.
 	revision uint64
 	pending  []*mvccpb.Event
-	// timer fires when the watch must ask for its progress, or has asked in vain.
+	// timer fires when the watch must request its progress, or when that request has timed out.
 	timer *time.Timer
 	asked int
 }
@@ -40,7 +40,7 @@ type received struct {
 	err      error
 }
 
-// Watch implements sources.KeyValueStore. A member without a leader ends the watch.
+// Watch implements sources.KeyValueStore. The watch ends if its member has no leader.
 func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, error) {
 	if after >= math.MaxInt64 {
 		return nil, s.tooLarge(ctx, after)
@@ -68,7 +68,7 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 	return w, nil
 }
 
-// receive passes on what the stream receives, until its end.
+// receive passes on received responses until the stream ends.
 func (w *keyWatch) receive(ctx context.Context) {
 	defer close(w.done)
 	for {
@@ -97,8 +97,8 @@ func (w *keyWatch) created(ctx context.Context) error {
 	}
 }
 
-// reached compares the revision of a member with that of the watch. A member may lag behind another one; a cluster that
-// does was restored from an older copy.
+// reached compares the revision of a member with that of the watch. A member may lag behind others. If the whole
+// cluster is behind, it was restored from an older copy.
 func (w *keyWatch) reached(ctx context.Context, revision uint64) error {
 	if revision >= w.revision {
 		return nil
@@ -110,7 +110,7 @@ func (w *keyWatch) reached(ctx context.Context, revision uint64) error {
 	return err
 }
 
-// failure is the error of a response with which the watch is at its end.
+// failure returns the error of a response that ends the watch, or nil.
 func (w *keyWatch) failure(r received) error {
 	switch {
 	case r.err != nil:
@@ -154,8 +154,8 @@ func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error
 	return w.take()
 }
 
-// askProgress requests a response that has all changes before it. A member does not answer while it is sending older
-// changes, so that it is asked twice.
+// askProgress requests a response that follows all earlier changes. A member does not respond while it sends older
+// changes, so the watch asks twice.
 func (w *keyWatch) askProgress() error {
 	if w.asked == 2 {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf(
@@ -186,7 +186,7 @@ func (w *keyWatch) take() (uint64, []sources.KeyChange, error) {
 func (s *store) change(event *mvccpb.Event) sources.KeyChange {
 	c := sources.KeyChange{Type: watch.Modified, KeyValue: s.keyValue(event.Kv)}
 	switch {
-	case event.Type == mvccpb.Event_DELETE && event.PrevKv == nil: // it was compacted
+	case event.Type == mvccpb.Event_DELETE && event.PrevKv == nil: // the last value was compacted
 		c.Type, c.LastUnknown = watch.Deleted, true
 	case event.Type == mvccpb.Event_DELETE:
 		c.Type, c.KeyValue = watch.Deleted, s.keyValue(event.PrevKv)

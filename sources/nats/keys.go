@@ -9,28 +9,28 @@ import (
 	"github.com/watchmirror/cache/sources"
 )
 
-// keptDeletions is how many deleted keys are kept for other watches that are behind.
+// keptDeletions bounds the deleted keys that are kept for watches that are behind.
 const keptDeletions = 1000
 
-// keyTable has what a bucket's messages do not say: whether a key was there before, and the last value of a deleted
-// one. All watches and lists of a source share it, each at a revision of its own.
+// keyTable has information that a bucket's messages lack: whether a key existed before, and the last value of a deleted
+// key. All watches and lists of a source share it, each at its own revision.
 type keyTable struct {
 	mu   sync.Mutex
 	live map[string]keyState
-	// dead are the last states of deleted keys, and order their keys, the oldest first.
+	// dead has the last states of deleted keys; order has their keys, the oldest first.
 	dead  map[string]keyState
 	order []string
-	// complete is true once a list has shown all keys, at revision since. Later deletions are kept, if they are behind
-	// evicted.
+	// complete is true once a list has shown all keys, at revision since. Later deletions are kept, unless they are at
+	// or before evicted.
 	complete       bool
 	since, evicted uint64
-	// created is when the bucket was created, and newest the highest of its revisions.
+	// created is when the bucket was created, newest the highest revision seen.
 	created time.Time
 	newest  uint64
 }
 
-// keyState is the last state of a key. deleted is the revision of its deletion, 0 if that is not known; then it was not
-// after until.
+// keyState is the last state of a key. deleted is the revision of its deletion, 0 if that is not known; then it was at
+// until or before.
 type keyState struct {
 	created, revision, deleted, until uint64
 	value                             []byte
@@ -46,7 +46,7 @@ func (t *keyTable) len() int {
 	return len(t.live)
 }
 
-// listed notes the whole state at a revision.
+// listed records the complete state at a revision.
 func (t *keyTable) listed(revision uint64, state map[string]sources.KeyValue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +63,7 @@ func (t *keyTable) listed(revision uint64, state map[string]sources.KeyValue) {
 	}
 }
 
-// at returns the keys at a revision, if they are known. Some may have been deleted before it.
+// at returns the keys at a revision, and whether they are known. Some of them may have been deleted before it.
 func (t *keyTable) at(revision uint64) (keys map[string]bool, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +81,7 @@ func (t *keyTable) at(revision uint64) (keys map[string]bool, known bool) {
 	return keys, t.complete && revision >= max(t.since, t.evicted)
 }
 
-// change is the change that a message is. It is redundant if it deletes a key that did not exist.
+// change returns the change that a message means. redundant is true if it deletes a key that did not exist.
 func (t *keyTable) change(m message) (c sources.KeyChange, redundant bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +109,7 @@ func (t *keyTable) change(m message) (c sources.KeyChange, redundant bool) {
 	return c, false
 }
 
-// putLocked notes a value, unless a later one is known, and returns whether it was Added or Modified.
+// putLocked records a value, unless a later one is known, and returns watch.Added or watch.Modified.
 func (t *keyTable) putLocked(kv sources.KeyValue) watch.EventType {
 	known, lives := t.live[kv.Key]
 	last, died := t.dead[kv.Key]
@@ -126,7 +126,7 @@ func (t *keyTable) putLocked(kv sources.KeyValue) watch.EventType {
 	return watch.Modified
 }
 
-// buryLocked makes a key one that was deleted at a revision, or before it.
+// buryLocked records the deletion of a key at or before a revision.
 func (t *keyTable) buryLocked(key string, last keyState, until uint64) {
 	delete(t.live, key)
 	last.until = until
@@ -142,15 +142,15 @@ func (t *keyTable) buryLocked(key string, last keyState, until uint64) {
 	}
 }
 
-// newestSeen is the highest revision that an answer has shown.
+// newestSeen returns the highest revision that a response has shown.
 func (t *keyTable) newestSeen() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.newest
 }
 
-// sawBucket notes how far a bucket is; before is the newest revision seen when it was asked. Nothing is known of a
-// bucket that was created again, for which it is true, or restored from an older copy.
+// sawBucket records a bucket's creation time and newest revision. before is newestSeen at the time of the request. If
+// the bucket was created again (then it returns true) or restored from an older copy, it forgets all keys.
 func (t *keyTable) sawBucket(created time.Time, newest, before uint64) (another bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// Leases is a store of leases of package sharding, all of them in the value of one key: a bucket has no reads of several keys at one
-// point in time. NewLeases makes one. Its methods may be called concurrently.
+// Leases is a store of leases of package sharding. All leases are in the value of one key, because a bucket cannot read
+// several keys at one point in time. NewLeases returns one. Its methods may be called concurrently.
 type Leases struct {
 	kv  jetstream.KeyValue
 	key string
@@ -20,8 +20,8 @@ type Leases struct {
 
 var _ sharding.Leases = (*Leases)(nil)
 
-// NewLeases makes a store in a key of a bucket: no other program may write it. Each call of a method is a write, also List, since only a
-// conditional write shows that what was read is the newest state.
+// NewLeases returns a store in a key of a bucket. No other program may write this key. Each call of a method writes,
+// even List, since only a conditional write proves that the state read was the newest.
 func NewLeases(kv jetstream.KeyValue, key string) *Leases { return &Leases{kv, key} }
 
 // List implements sharding.Leases.
@@ -47,8 +47,8 @@ func (l *Leases) Delete(ctx context.Context, lease sharding.Lease) error {
 	return l.change(ctx, func(stored *sharding.MemoryLeases) error { return stored.Delete(ctx, lease) })
 }
 
-// change applies a call to the stored leases and writes them, again and again if others write meanwhile. A conflict needs no write: a
-// state that is too old may show one, after which the caller lists.
+// change applies call to the stored leases and writes them. It retries if others have written meanwhile. If call
+// conflicts, nothing is written: the state read may be old, but the caller lists after a conflict anyway.
 func (l *Leases) change(ctx context.Context, call func(*sharding.MemoryLeases) error) error {
 	for {
 		stored, revision := &sharding.MemoryLeases{}, uint64(0)
@@ -69,7 +69,7 @@ func (l *Leases) change(ctx context.Context, call func(*sharding.MemoryLeases) e
 		text, err := json.Marshal(stored)
 		switch {
 		case err != nil:
-		case revision == 0: // Create also replaces the mark of a deletion, which Update does not
+		case revision == 0: // unlike Update, Create also replaces the mark of a deletion
 			_, err = l.kv.Create(ctx, l.key, text)
 		default:
 			_, err = l.kv.Update(ctx, l.key, text, revision)
@@ -83,7 +83,8 @@ func (l *Leases) change(ctx context.Context, call func(*sharding.MemoryLeases) e
 	}
 }
 
-// isConflict reports whether a write was refused because others had written: replicated buckets say so by a code of their own.
+// isConflict reports whether a write was refused because others had written. Replicated buckets have a separate code
+// for this.
 func isConflict(err error) bool {
 	var refused *jetstream.APIError
 	return errors.As(err, &refused) && (refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||

@@ -13,10 +13,10 @@ import (
 	"github.com/watchmirror/cache/sources"
 )
 
-// longestHeartbeat is the longest that the client accepts.
+// longestHeartbeat is the longest one that the client accepts.
 const longestHeartbeat = 30 * time.Second
 
-// removeLimit is how long the end of a watch waits for the removal of its consumer.
+// removeLimit bounds the wait for the removal of a watch's consumer.
 const removeLimit = time.Second
 
 // message is a message of a bucket.
@@ -25,19 +25,19 @@ type message struct {
 	deletion bool
 }
 
-// reader reads messages in order through a consumer of its own, which the server keeps in memory. It ends with a failure
-// where a message is missing or the connection is lost: that is how the library's ordered consumer would begin again,
-// but a watch must first find out whether its version has expired.
+// reader reads messages in order through its own consumer, which the server keeps in memory. It fails if a message is
+// missing or the connection is lost. The client library's ordered consumer would start again instead, but a watch must
+// first find out whether its version has expired.
 type reader struct {
 	store    *store
 	consumer jetstream.Consumer
 	messages jetstream.MessagesContext
 	statuses chan natsgo.Status
-	// received has what the goroutine receives, until done is closed.
+	// received has the received messages, until done is closed.
 	received chan delivery
 	stopping chan struct{}
 	done     chan struct{}
-	// sequence is the consumer's of the last message.
+	// sequence is the consumer sequence of the last message.
 	sequence uint64
 }
 
@@ -46,7 +46,7 @@ type delivery struct {
 	err error
 }
 
-// read begins to read with a deliver policy.
+// read starts a reader with a deliver policy.
 func (s *store) read(ctx context.Context, config jetstream.ConsumerConfig) (*reader, error) {
 	if err := s.connected(); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *store) read(ctx context.Context, config jetstream.ConsumerConfig) (*rea
 	return r, nil
 }
 
-// receive passes on what the consumer delivers, until its end.
+// receive passes on the consumer's messages until it ends.
 func (r *reader) receive() {
 	defer close(r.done)
 	for {
@@ -89,10 +89,10 @@ func (r *reader) receive() {
 	}
 }
 
-// errSilent ends a wait for a message.
+// errSilent: no message arrived in time.
 var errSilent = errors.New("no message")
 
-// next waits for a message. errSilent is wrapped where none came within a time.
+// next waits for a message. If none arrives within the time, the error wraps errSilent.
 func (r *reader) next(ctx context.Context, within time.Duration) (message, error) {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -111,7 +111,7 @@ func (r *reader) next(ctx context.Context, within time.Duration) (message, error
 	}
 }
 
-// message reads a message and checks that it is the next one.
+// message converts a message and checks that it is the next one.
 func (r *reader) message(msg jetstream.Msg) (m message, err error) {
 	about, err := msg.Metadata()
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *reader) message(msg jetstream.Msg) (m message, err error) {
 	return m, nil
 }
 
-// stop ends the reading, waits for the goroutine and removes the consumer; the server does that too, later.
+// stop ends the reader, waits for its goroutine and removes the consumer. If that fails, the server removes it later.
 func (r *reader) stop() {
 	close(r.stopping)
 	if r.messages != nil {

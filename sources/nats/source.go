@@ -1,18 +1,19 @@
 // Package nats makes a source of a key-value bucket of NATS JetStream.
 //
-// A cache of it equals the bucket: it lists the last value of each key, and watches the bucket's stream from there. The
-// values are those of the program, decoded by its function:
+// The source lists the last value of each key, and watches the bucket's stream from there, so a cache equals the
+// bucket. The program's function decodes the values:
 //
 //	source := nats.NewSource(js, "machines", sources.Values(decodeMachine), nats.Options{})
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*sources.Entry[Machine]]{})
 //
-// Resource versions are sequences of the bucket's stream: WaitForResourceVersion with the revision that a Put returned
-// waits until the cache has it. Deletions come with the last value, of which the source keeps one for each key. Objects
-// have no UID, since a bucket does not know when a key was created, so a list after the first one delivers an update of
-// every object, and a key that was deleted and created again is an update where such a list hides it.
+// Resource versions are sequences of the bucket's stream. WaitForResourceVersion with the revision that a Put returned
+// waits until the cache has the write. Deletions are delivered with the last value; the source keeps one value for each
+// key. Objects have no UID, since a bucket does not know when a key was created. Therefore a list after the first one
+// delivers an update of every object, and a key that was deleted and created again is an update if only such a list
+// shows it.
 //
-// A bucket does not keep deletions for ever. So before a watch is resumed the source compares the keys that it knows with
-// those of the bucket: where one is there no more and has not even the mark of a deletion, the version is expired, and a
+// A bucket does not keep deletions for ever. So before a watch is resumed, the source compares the keys that it knows
+// with those of the bucket. If a key has disappeared without even the mark of a deletion, the version is expired, and a
 // cache lists. docs/sources.md has the guarantees, docs/scaling.md when to use it.
 package nats
 
@@ -36,32 +37,33 @@ import (
 const (
 	defaultTimeout  = 10 * time.Second
 	defaultProgress = 30 * time.Second
-	// consumerLife is after how long without a reader the server removes a consumer whose removal was lost.
+	// consumerLife is the time after which the server removes an unused consumer, in case its removal failed.
 	consumerLife = time.Minute
-	// quickRounds is how often a list hopes that nothing was written since its last message, before it asks for the names
-	// of all keys.
+	// quickRounds is how often a list checks for writes since its last message before it requests the names of all
+	// keys.
 	quickRounds = 3
 )
 
-// Options configures a source. The zero value is useful.
+// Options configures a source. All fields are optional.
 type Options struct {
 	// Filter limits the source to some keys, as in Watch of a bucket: "racks.*.machines" or "racks.>". Default: all.
 	Filter string
-	// Timeout ends a request that is not answered, and a list or a watch after as long a silence of a server that has
-	// more to send. Default: 10 seconds; at least 1 second.
+	// Timeout bounds the wait for a response, and the silence of a server that has more messages to send for a list or
+	// a watch. Default: 10 seconds; at least 1 second.
 	Timeout time.Duration
-	// ProgressInterval is how long a watch is silent until it compares its version with that of the bucket. The result is
-	// a bookmark. Default: 30 seconds.
+	// ProgressInterval is how long a watch may be silent before it compares its version with the bucket's. The result
+	// is a bookmark. Default: 30 seconds.
 	ProgressInterval time.Duration
 }
 
-// NewSource makes a source of the keys of a bucket. A key is the object's name, and what is before its first slash, if
-// it has one, its namespace. decode makes an object of a value: sources.Values makes such a function for types that have
-// no metadata. NewSource starts nothing, and does not close the connection, which should have MaxReconnects(-1).
+// NewSource returns a source of the keys of a bucket. The text of a key before its first slash, if there is one, is the
+// object's namespace, the rest its name. decode makes an object from a value; sources.Values returns such a function
+// for types without metadata. NewSource starts no goroutine, and does not close the connection, which should have
+// MaxReconnects(-1).
 //
-// A bucket whose keys vanish without a message is refused: one with a TTL and without LimitMarkerTTL, or one of a stream
-// with limits that discards old messages. An error in decode quarantines the object. NewSource panics if js or decode
-// is nil, if the bucket has no name, or for a negative option.
+// A bucket whose keys may disappear without a message is refused: one with a TTL and without LimitMarkerTTL, and one
+// whose stream has limits and discards old messages. An error of decode quarantines the object. NewSource panics if js
+// or decode is nil, if the bucket has no name, or if an option is negative.
 func NewSource[T sources.Object](
 	js jetstream.JetStream, bucket string, decode func(kv sources.KeyValue) (T, error), options Options,
 ) *sources.KeyValueSource[T] {
@@ -78,17 +80,16 @@ func NewSource[T sources.Object](
 	return sources.NewKeyValueSource(s, decode)
 }
 
-// store is a bucket as a sources.KeyValueStore.
+// store presents a bucket as a sources.KeyValueStore.
 type store struct {
 	js jetstream.JetStream
-	// prefix is that of the keys' subjects, and subject those of the source's keys.
+	// prefix is the prefix of the keys' subjects, subject matches the subjects of the source's keys.
 	bucket, stream, prefix, subject string
 	timeout, progress               time.Duration
 	keys                            *keyTable
 }
 
-// List implements sources.KeyValueStore. It ignores the limit: a bucket has no older states from which to list a second
-// page.
+// List implements sources.KeyValueStore. It ignores the limit: a bucket has no old states for a second page.
 func (s *store) List(
 	ctx context.Context, keys sources.KeyRange, take func(revision uint64, kv sources.KeyValue) error,
 ) (revision uint64, more bool, err error) {
@@ -130,15 +131,15 @@ func (s *store) state(ctx context.Context) (state map[string]sources.KeyValue, r
 	return state, revision, nil
 }
 
-// readState reads the last messages of all keys, and those that follow until nothing is missing: the server removes a
-// value that is overwritten before it was read, and its successor may be behind the newest message that was asked for.
+// readState reads the last messages of all keys, and later messages until none is missing: the server removes a value
+// that is overwritten before it was read, and its successor may come after the newest requested message.
 func (s *store) readState(ctx context.Context, newest uint64, state map[string]sources.KeyValue) (last uint64, err error) {
 	r, err := s.read(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy})
 	if err != nil {
 		return 0, err
 	}
 	defer r.stop()
-	keys := map[string]bool{} // that were read, deletions too
+	keys := map[string]bool{} // keys that were read, including deleted ones
 	for round := 1; ; round++ {
 		for last < newest {
 			m, err := r.next(ctx, s.timeout)
@@ -168,7 +169,7 @@ func (s *store) readState(ctx context.Context, newest uint64, state map[string]s
 	}
 }
 
-// names are the keys of which the bucket has a message, deletions too.
+// names returns the keys of which the bucket has a message, including deleted ones.
 func (s *store) names(ctx context.Context) (map[string]bool, error) {
 	stream, err := s.js.Stream(ctx, s.stream)
 	if err != nil {
@@ -194,17 +195,17 @@ func isSubset(keys, of map[string]bool) bool {
 	return true
 }
 
-// end is how far a bucket is.
+// end is the state of a bucket's stream.
 type end struct {
 	*jetstream.StreamInfo
-	// version is the stream's last sequence, newest that of the last message of a key of the source, 0 if there is none:
-	// what is above it was removed or is of other keys.
+	// version is the stream's last sequence. newest is that of the last message of the source's keys, 0 if there is
+	// none; messages after it were removed or are of other keys.
 	version, newest uint64
-	// another is true if the bucket was deleted and created again since the source saw it last.
+	// another is true if the bucket was deleted and created again since the source last saw it.
 	another bool
 }
 
-// end asks the leader of the stream: other members may lag behind it.
+// end asks the leader of the stream, since other members may lag behind.
 func (s *store) end(ctx context.Context) (end, error) {
 	if err := s.connected(); err != nil {
 		return end{}, err
@@ -226,8 +227,8 @@ func (s *store) end(ctx context.Context) (end, error) {
 	return e, err
 }
 
-// newest is the sequence of the last message of the source's keys. The library's own request may be answered by a member
-// that lags behind.
+// newest returns the sequence of the last message of the source's keys. A member that lags behind may respond to the
+// client library's own request.
 func (s *store) newest(ctx context.Context) (uint64, error) {
 	prefix := jetstream.DefaultAPIPrefix
 	switch options := s.js.Options(); {
@@ -272,10 +273,10 @@ func (s *store) check(config jetstream.StreamConfig) error {
 	return nil
 }
 
-// errNoConnection fails requests that the client would hold until it has connected again.
+// errNoConnection fails requests that the client would delay until it has reconnected.
 var errNoConnection = errors.New("no connection")
 
-// connected fails while there is no connection.
+// connected returns an error while there is no connection.
 func (s *store) connected() error {
 	if s.js.Conn().Status() != natsgo.CONNECTED {
 		return s.asStatus(errNoConnection)
@@ -283,7 +284,8 @@ func (s *store) connected() error {
 	return nil
 }
 
-// asStatus names the cause of a failed request for a reflector. It watches again after all that has no better name.
+// asStatus translates a failed request into a Status for a reflector. ServiceUnavailable, for all other failures, makes
+// it watch again.
 func (s *store) asStatus(err error) error {
 	switch status := s.js.Conn().Status(); {
 	case errors.Is(err, jetstream.ErrStreamNotFound):

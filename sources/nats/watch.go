@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache/sources"
 )
 
-// behindLimit is how often in a row a watch may be silent while the bucket has newer messages.
+// behindLimit is how often in a row a watch may be silent although the bucket has newer messages.
 const behindLimit = 2
 
 // keyWatch is one watch.
@@ -19,7 +19,7 @@ type keyWatch struct {
 	*reader
 	// revision is the one up to which all changes have been read.
 	revision uint64
-	// behind counts the silences in which the bucket had newer messages.
+	// behind counts consecutive silences in which the bucket had newer messages.
 	behind int
 }
 
@@ -29,7 +29,8 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 	if err != nil {
 		return nil, err
 	}
-	// After the consumer: what was removed by then is missing here, what is removed later it has, or a later message.
+	// After the consumer was created: a message removed before is noticed here; of a key removed later the consumer has
+	// this or a later message.
 	end, err := s.end(ctx)
 	if err == nil {
 		err = s.continues(after, end)
@@ -55,8 +56,8 @@ func (s *store) continues(after uint64, end end) error {
 	return nil
 }
 
-// isComplete checks that the messages behind a revision lead from its keys to those of the bucket: each of them has a
-// message, if only the mark of its deletion.
+// isComplete checks that the messages after a revision lead from its keys to the bucket's: each key of the revision
+// still has a message, if only the mark of its deletion.
 func (s *store) isComplete(ctx context.Context, after uint64) error {
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -100,7 +101,7 @@ func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error
 	}
 }
 
-// compare compares the watch with the bucket after a silence. It is true if the watch has everything.
+// compare compares the watch with the bucket after a silence. It returns true if the watch has everything.
 func (w *keyWatch) compare(ctx context.Context) (reached bool, err error) {
 	s := w.store
 	known := s.keys.len()

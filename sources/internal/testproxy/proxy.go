@@ -1,4 +1,4 @@
-// Package testproxy is a TCP proxy for tests of what a lost connection does.
+// Package testproxy is a TCP proxy for tests of lost connections.
 package testproxy
 
 import (
@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Proxy passes connections on to a server. All methods may be called concurrently.
+// Proxy forwards connections to a server. All methods may be called concurrently.
 type Proxy struct {
-	// Addr is where clients connect.
+	// Addr is the address for clients.
 	Addr     string
 	server   string
 	listener net.Listener
@@ -20,7 +20,7 @@ type Proxy struct {
 	conns  map[net.Conn]bool
 }
 
-// New starts a proxy on 127.0.0.1, which ends with the test.
+// New starts a proxy on 127.0.0.1 that ends with the test.
 func New(t testing.TB, server string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass copies until one side ends, then closes both.
+// pass copies bytes until one side ends, then closes both.
 func (p *Proxy) pass(to, from net.Conn) {
 	defer func() {
 		p.mu.Lock()
@@ -90,14 +90,14 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Freeze holds all bytes: the connections stay open and silent.
+// Freeze stops all bytes: the connections stay open and silent.
 func (p *Proxy) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.frozen = make(chan struct{})
 }
 
-// Thaw passes bytes on again.
+// Thaw lets bytes pass again.
 func (p *Proxy) Thaw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// startLimit is how long etcd may take until it serves.
+// startLimit bounds the time until etcd serves.
 const startLimit = time.Minute
 
 // Server is a cluster of one member on 127.0.0.1. It is not for concurrent use.
 type Server struct {
 	dir  string
 	etcd *embed.Etcd
-	// client is the URL for clients: a free port at first, then the same one.
+	// client is the URL for clients: a free port at the first start, the same one afterwards.
 	client url.URL
 }
 
@@ -42,7 +42,7 @@ func (s *Server) Restart() error {
 	peer := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
-	config.UnsafeNoFsync = true // the data is for one run
+	config.UnsafeNoFsync = true // the data is for one run only
 	config.TickMs, config.ElectionMs = 10, 100
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	etcd, err := embed.StartEtcd(config)
@@ -64,15 +64,15 @@ func (s *Server) Restart() error {
 // Stop stops the member. Its data stays.
 func (s *Server) Stop() { s.etcd.Close() }
 
-// Addr is the host and port for clients.
+// Addr returns the host and port for clients.
 func (s *Server) Addr() string { return s.client.Host }
 
-// Client returns a client of an address. Close it after use.
+// Client returns a client for an address. Close it after use.
 func Client(addr string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{"http://" + addr}, Logger: zap.NewNop()})
 }
 
-// Temporary starts a member whose data is removed by stop, and a client of it.
+// Temporary starts a member and returns a client for it. stop ends both and removes the data.
 func Temporary() (client *clientv3.Client, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "etcd")
 	if err != nil {

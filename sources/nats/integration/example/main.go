@@ -2,8 +2,8 @@
 //
 //	go run ./example
 //
-// Each replica of a program that shares its state in a bucket has such a cache: reads are local, with indexes and handlers, and
-// writes are conditional on the revision that the cache has.
+// Each replica of a program that shares its state in a bucket has such a cache. Reads are local, with indexes and
+// handlers. Writes are conditional on the revision in the cache.
 package main
 
 import (
@@ -72,7 +72,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	running, stop := context.WithCancel(ctx)
 	ran := make(chan error, 1)
 	go func() { ran <- machines.Run(running) }()
-	defer func() { // all handlers have returned by then
+	defer func() { // afterwards all handlers have returned
 		stop()
 		err = cmp.Or(err, <-ran)
 	}()
@@ -97,13 +97,13 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return machines.Verify(ctx)
 }
 
-// put writes a machine, unless it was changed since the state that the cache has, and waits until the cache has it.
+// put writes a machine, unless it has changed since the state in the cache, and waits until the cache has the write.
 func put(ctx context.Context, kv jetstream.KeyValue, machines *cache.Informer[*Entry], key string, machine Machine) error {
 	value, err := json.Marshal(machine)
 	if err != nil {
 		return err
 	}
-	var revision uint64 // 0: there is none
+	var revision uint64 // 0: the key does not exist
 	if known, exists := machines.Lookup(key); exists {
 		revision = known.Revision
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// startLimit is how long the server may take until it serves.
+	// startLimit bounds the time until the server serves.
 	startLimit = 30 * time.Second
 	// reconnectWait is the pause between two attempts of a client to connect.
 	reconnectWait = 50 * time.Millisecond
@@ -58,7 +58,7 @@ func (s *Server) Restart() error {
 	return nil
 }
 
-// Addr is the host and port for clients.
+// Addr returns the host and port for clients.
 func (s *Server) Addr() string { return s.server.Addr().String() }
 
 // Stop stops the server. Its data stays.
@@ -67,7 +67,7 @@ func (s *Server) Stop() {
 	s.server.WaitForShutdown()
 }
 
-// Connect returns a client of an address, which connects again for ever. Close its connection after use.
+// Connect returns a client for an address, which reconnects without limit. Close its connection after use.
 func Connect(addr string) (jetstream.JetStream, error) {
 	conn, err := natsgo.Connect("nats://"+addr, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(reconnectWait))
 	if err != nil {
@@ -76,7 +76,7 @@ func Connect(addr string) (jetstream.JetStream, error) {
 	return jetstream.New(conn)
 }
 
-// Temporary starts a server whose data is removed by stop, and a client of it.
+// Temporary starts a server and returns a client for it. stop ends both and removes the data.
 func Temporary() (client jetstream.JetStream, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "nats")
 	if err != nil {
