@@ -82,7 +82,7 @@ func TestAHistoryLimitExpiresSlowWatches(t *testing.T) {
 			apply(t, src, pod("a", "1"))
 			require.Len(t, ready(t, fast), 1)
 		}
-		// It was about to deliver version 2 and has missed 3 to 10 since.
+		// The reader was about to receive version 2, and has missed 3 to 10 since.
 		require.Equal(t, []string{"ADDED a/2 @2", "ERROR Expired", "closed"}, ready(t, slow))
 	})
 }
@@ -127,7 +127,7 @@ func TestCompactWatchesOnlyMovesForwardAndNeverPastThePresent(t *testing.T) {
 	})
 }
 
-// Fails if a watch that begins below the new version is accepted, or a list is refused.
+// Fails if a watch from below the new version is accepted, or if a list is refused.
 func TestAdvanceCompactedTakesNoWatchFromBeforeTheVersionItLeadsTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})

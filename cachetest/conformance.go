@@ -45,7 +45,7 @@ func newPace(virtual bool, patience, quiet time.Duration) pace {
 	return p
 }
 
-// runChecks runs each check as a subtest with a T of its own.
+// runChecks runs each check as a subtest with its own T.
 func runChecks[T any](t *testing.T, p pace, checks []check[T], start func(context.Context, testing.TB) T) {
 	t.Helper()
 	for _, c := range checks {

@@ -8,10 +8,10 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// A source with a backend of its own needs a rig that changes the backend. Here the
-// catalogue is both; yours has a database or a server behind it.
+// A source with its own backend needs a rig that changes the backend. Here the catalogue is both; yours has a database
+// or a server as backend.
 func ExampleTestListerWatcher() {
-	var t *testing.T // of the test that calls this
+	var t *testing.T // the calling test's
 
 	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
 		Virtual: true,
@@ -37,16 +37,16 @@ func ExampleTestListerWatcher() {
 					_, err := catalogue.Delete("default", name)
 					return err
 				},
-				// Without Compact, EndWatches and SendBookmarks the suite skips
-				// what needs them, and says so.
+				// Without Compact, EndWatches and SendBookmarks the suite skips the checks that need them, and prints
+				// the reason.
 			}
 		},
 	})
 }
 
-// A client of an API server is checked against one in memory, all in virtual time.
+// A client of an API server is checked with a server in memory, in virtual time.
 func ExampleRigOver() {
-	var t *testing.T // of the test that calls this
+	var t *testing.T // the calling test's
 
 	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
 		Virtual: true,
@@ -70,7 +70,7 @@ func ExampleRigOver() {
 }
 
 func ExampleTestStore() {
-	var t *testing.T // of the test that calls this
+	var t *testing.T // the calling test's
 
 	cachetest.TestStore(t, cachetest.StoreConfig{
 		New: func(testing.TB) cachetest.ReflectorStore {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// plainSource hides all methods of a source but those that each has.
+// plainSource has only the methods that a source must have.
 type plainSource struct{ source *Source }
 
 func (p plainSource) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -55,7 +55,7 @@ func TestWhatASourceLacksIsSkippedWithTheReason(t *testing.T) {
 	}, skipped)
 }
 
-// plainStore hides all methods of a store but those that each has.
+// plainStore has only the methods that a store must have.
 type plainStore struct{ store goodStore }
 
 func (p plainStore) Add(obj any) error                        { return p.store.Add(obj) }

@@ -6,7 +6,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// The suites run on this package's own sources.
+// The suites pass for this package's own sources.
 
 func TestSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	for name, options := range map[string]cachetest.Options{
@@ -24,7 +24,7 @@ func TestSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	})
 }
 
-// rigOf makes rigs of sources.
+// rigOf returns a function that makes rigs of sources.
 func rigOf(options cachetest.Options) func(testing.TB) cachetest.ListerWatcherRig {
 	return func(t testing.TB) cachetest.ListerWatcherRig {
 		source := cachetest.NewSource(options)
@@ -39,7 +39,7 @@ func TestViewKeepsThePromisesOfAListerWatcher(t *testing.T) {
 		New: func(t testing.TB) cachetest.ListerWatcherRig {
 			source := cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind})
 			t.Cleanup(source.Close)
-			// What other namespaces hold is nothing to the view.
+			// Objects of other namespaces do not affect the view.
 			apply(t, source, pod("elsewhere", "a"), pod("elsewhere", "b"))
 			rig := cachetest.RigOver(source, "shop", source.Namespace("shop"))
 			update := rig.Update

@@ -181,7 +181,7 @@ func TestADelayedEventStopsForTheEndOfItsWatch(t *testing.T) {
 		w.Stop()
 		require.Equal(t, []string{"closed"}, received(t, w, 1))
 		require.Equal(t, 6*time.Second, time.Since(start))
-		// A deadline that passes in silence and in the middle of a delay.
+		// A deadline that passes during silence, and in the middle of a delay.
 		w = open(t, src, metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: pointer(int64(5))})
 		synctest.Wait()
 		src.Silence()
@@ -315,7 +315,7 @@ func TestAnUnreadWatchThatTimesOutInSilenceEndsAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		w := open(t, src, metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: pointer(int64(1))})
-		synctest.Wait() // an event is on its way
+		synctest.Wait() // an event is in transit
 		src.Silence()
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, src.ActiveWatches())

@@ -18,7 +18,7 @@ import (
 
 var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
-// pod makes an unstructured object; labels come in pairs.
+// pod returns an unstructured object; labels are given in pairs.
 func pod(namespace, name string, labels ...string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(podKind)
@@ -34,7 +34,7 @@ func pod(namespace, name string, labels ...string) *unstructured.Unstructured {
 	return u
 }
 
-// widget is a typed object, as generated clients have them.
+// widget is a typed object like those of generated clients.
 type widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -68,7 +68,7 @@ func newWidget(namespace, name string, size int) *widget {
 	return &widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Size: size}
 }
 
-// filled returns a source that holds a/1 to a/3 and b/1 at versions 1 to 4.
+// filled returns a source with a/1 to a/3 and b/1 at versions 1 to 4.
 func filled(t testing.TB, options cachetest.Options) *cachetest.Source {
 	t.Helper()
 	src := cachetest.NewSource(options)
@@ -76,7 +76,7 @@ func filled(t testing.TB, options cachetest.Options) *cachetest.Source {
 	return src
 }
 
-// apply changes or adds an object.
+// apply creates or updates objects.
 func apply(t testing.TB, src *cachetest.Source, objs ...runtime.Object) {
 	t.Helper()
 	require.NoError(t, src.Apply(objs...))
@@ -88,7 +88,7 @@ func remove(t testing.TB, src *cachetest.Source, namespace, name string) {
 	require.NoError(t, err)
 }
 
-// list answers a list that must succeed: its items' names and itself.
+// list requires that a list succeeds, and returns it with the names of its items.
 func list(t testing.TB, from interface {
 	List(metav1.ListOptions) (runtime.Object, error)
 }, opts metav1.ListOptions) ([]string, metav1.ListInterface) {
@@ -123,7 +123,7 @@ func versionOf(t testing.TB, obj runtime.Object) string {
 	return accessor.GetResourceVersion()
 }
 
-// open opens a watch that must open and stops it at the end of the test.
+// open requires that a watch opens, and stops it at the end of the test.
 func open(t testing.TB, from interface {
 	Watch(metav1.ListOptions) (watch.Interface, error)
 }, opts metav1.ListOptions) watch.Interface {
@@ -134,8 +134,8 @@ func open(t testing.TB, from interface {
 	return w
 }
 
-// received reads n events and writes each as "ADDED a/1 @3"; a closed channel is
-// "closed" and silence for a virtual day is "silence", after which it stops.
+// received reads n events and writes each as "ADDED a/1 @3". It stops at a closed channel, written as "closed", and
+// after a virtual day without an event, written as "silence".
 func received(t testing.TB, w watch.Interface, n int) []string {
 	t.Helper()
 	var out []string
@@ -173,7 +173,7 @@ func describe(t testing.TB, event watch.Event) string {
 	return string(event.Type) + " " + nameOf(t, event.Object) + " @" + accessor.GetResourceVersion()
 }
 
-// ready reads the events that have arrived.
+// ready returns the events that have arrived.
 func ready(t testing.TB, w watch.Interface) []string {
 	t.Helper()
 	out := []string{}

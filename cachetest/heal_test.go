@@ -17,7 +17,7 @@ func TestNoRequestHangsPastHealHoweverTheyRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		defer src.Close()
-		// A gap of a few instructions takes many rounds to be hit; a round is quick.
+		// It takes many rounds to hit a gap of a few instructions; a round is quick.
 		for round := range 2000 {
 			const requests = 4
 			var asking, answered atomic.Int32

@@ -20,9 +20,9 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// patience is for how many answers the client of a watch waits: it disconnects when it has
-// seen as many, or a moment after the watch was opened. Until then it stays: a request that
-// was given up is answered otherwise, however busy the machine is.
+// patience is the number of responses that a watch's client waits for. It disconnects after as many, or a moment after
+// the watch was opened. It does not disconnect earlier, because the response to a cancelled request would depend on how
+// busy the machine is.
 type patience struct {
 	*httptest.ResponseRecorder
 	left   int
@@ -44,9 +44,9 @@ func (p *patience) FlushError() error {
 	return nil
 }
 
-// FuzzRequests sends arbitrary requests to a handler. A client without a token receives nothing but
-// that; an answer that is no success is a Status with its code; a list or a watch has what
-// the selectors of the request select, in order, and the pages of a list have it each once.
+// FuzzRequests sends arbitrary requests to a handler. A client without a token receives only a refusal. An unsuccessful
+// response is a Status with its code. A list or a watch has the objects that the request's selectors select, in order,
+// and the pages of a list have each of them once.
 func FuzzRequests(f *testing.F) {
 	f.Add("GET", "/api/v1/pods", "labelSelector=app%3Dweb&limit=1", "Bearer secret")
 	f.Add("GET", "/api/v1/namespaces/a/pods/", "fieldSelector=metadata.name!%3Dx&resourceVersion=3&resourceVersionMatch=Exact", "Bearer secret")
@@ -60,7 +60,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add("POST", "/api/v1/pods", "", "Bearer secret")
 	f.Add("GET", "/apis//v1//pods/x/y", "watch=x&limit=-1", "bearer secret")
 	f.Fuzz(func(t *testing.T, method, path, query, token string) {
-		// A request that no server of Go's would let through.
+		// Servers of net/http reject such a request.
 		if method == "" || strings.ContainsFunc(method, func(r rune) bool { return r < 'A' || r > 'Z' }) || !strings.HasPrefix(path, "/") {
 			return
 		}
@@ -83,7 +83,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// requestModel is a handler and what somebody asks of it.
+// requestModel is a handler and the requests to it.
 type requestModel struct {
 	*testing.T
 	handler     *cachetest.Handler
@@ -101,7 +101,7 @@ func (m *requestModel) send(method, query string) *httptest.ResponseRecorder {
 	return answer.ResponseRecorder
 }
 
-// failed wants a Status with the code of the answer.
+// failed requires a Status with the response's code.
 func (m *requestModel) failed(answer *httptest.ResponseRecorder) {
 	var status metav1.Status
 	require.NoError(m, json.Unmarshal(answer.Body.Bytes(), &status))
@@ -115,7 +115,7 @@ func (m *requestModel) failed(answer *httptest.ResponseRecorder) {
 	}
 }
 
-// found is the checked part of an answer: a list, an object or an event.
+// found is the checked part of a response: a list, an object or an event.
 type found struct {
 	Kind     string
 	Type     string
@@ -142,7 +142,7 @@ func (m *requestModel) succeeded(answer *httptest.ResponseRecorder, query string
 	}
 }
 
-// selects says whether a request is about an object.
+// selects reports whether a request selects an object.
 func (m *requestModel) selects(query url.Values, obj *metav1.PartialObjectMetadata) bool {
 	byLabel, err := labels.Parse(query.Get("labelSelector"))
 	require.NoError(m, err)
@@ -158,14 +158,14 @@ func (m *requestModel) selects(query url.Values, obj *metav1.PartialObjectMetada
 	return byLabel.Matches(labels.Set(obj.Labels)) && byField.Matches(fields.Set{"metadata.name": obj.Name, "metadata.namespace": obj.Namespace})
 }
 
-// other says whether a selector is about more than names, which is all that is compared.
+// other reports whether a selector has fields other than the name, which are not compared.
 func other(selector fields.Selector) bool {
 	return slices.ContainsFunc(selector.Requirements(), func(r fields.Requirement) bool {
 		return r.Field != "metadata.name" && r.Field != "metadata.namespace"
 	})
 }
 
-// pages follows a list to its end.
+// pages requests all pages of a list.
 func (m *requestModel) pages(list found, query url.Values) {
 	var keys []string
 	from := query.Get("continue")

@@ -24,7 +24,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// cluster serves pods, typed widgets of a group, and cluster-scoped nodes.
+// cluster serves pods, typed widgets with an API group, and cluster-scoped nodes.
 func cluster(t testing.TB) (h *cachetest.Handler, pods, widgets, nodes *cachetest.Source) {
 	pods = filled(t, cachetest.Options{})
 	widgets = cachetest.NewSource(cachetest.Options{NewList: newWidgetList})
@@ -41,7 +41,7 @@ func cluster(t testing.TB) (h *cachetest.Handler, pods, widgets, nodes *cachetes
 	return h, pods, widgets, nodes
 }
 
-// get asks the handler directly.
+// get calls the handler without a network.
 func get(h http.Handler, path string) (*http.Response, string) {
 	return do(h, httptest.NewRequest(http.MethodGet, path, nil))
 }
@@ -148,7 +148,7 @@ func TestAMissingObjectIsAStatus(t *testing.T) {
 		"/api/v1/pods//", "/api//v1/pods", "//api/v1/pods", "//", "/apis//v2/widgets", "/apis/shop.example//widgets",
 	} {
 		request := httptest.NewRequest(http.MethodGet, "/", nil)
-		request.URL.Path = path // a parser would take the start of "//" for a host
+		request.URL.Path = path // a parser would read "//" as the beginning of a host
 		resp, body := do(h, request)
 		requireStatus(t, http.StatusNotFound, metav1.StatusReasonNotFound, resp, body)
 	}
@@ -210,7 +210,7 @@ func TestAnswersThatAreNoListsAreServedAsTheyAre(t *testing.T) {
 	require.Contains(t, body, `"items":[]`)
 }
 
-// widgetWithChannel has no JSON form.
+// widgetWithChannel cannot be encoded in JSON.
 type widgetWithChannel struct {
 	widget
 	C chan int

@@ -136,7 +136,7 @@ func TestPagesAreOneConsistentState(t *testing.T) {
 	require.Equal(t, int64(2), *first.GetRemainingItemCount())
 	remove(t, src, "a", "3")
 	apply(t, src, pod("b", "0"))
-	// States listed in between must not matter to the pages.
+	// Lists of other states in between must not affect the pages.
 	for range 10 {
 		src.Advance(1)
 		_, _ = list(t, src, metav1.ListOptions{})

@@ -113,7 +113,7 @@ func (l *Listener) CutConnections() {
 	}
 }
 
-// CutNext makes each of the next n connections break after the client has received so many bytes.
+// CutNext makes each of the next n connections break after the client has received that many bytes.
 func (l *Listener) CutNext(n, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

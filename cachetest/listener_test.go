@@ -128,7 +128,7 @@ func TestDeadlinesEndBlockedCallsAndCanBeMoved(t *testing.T) {
 		_, err = read(client)
 		require.NoError(t, err)
 
-		// Moved while a read waits for it.
+		// The deadline changes while a read waits for it.
 		time.AfterFunc(time.Second, func() { _ = client.SetReadDeadline(time.Now().Add(-1)) })
 		_, err = read(client)
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)

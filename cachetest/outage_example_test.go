@@ -24,7 +24,7 @@ func newPod(name string) *Pod {
 	return &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 }
 
-// Controller is the controller of the documentation's test: it handles each pod once.
+// Controller is the controller in the documentation's test. It handles each pod once.
 type Controller struct {
 	pods *cache.Informer[*Pod]
 
@@ -80,7 +80,7 @@ func TestAControllerSurvivesAnOutage(t *testing.T) {
 	})
 }
 
-// The package's documentation shows the body of the test above, line by line.
+// The package documentation shows the body of the test above, line by line.
 func TestTheDocumentationShowsATestThatPasses(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)

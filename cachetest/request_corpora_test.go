@@ -12,8 +12,8 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/recording"
 )
 
-// requestInput is a request of FuzzRequests as a reflector has sent it, but to the handler
-// that there is: for another resource, and at a version that is near what its source has.
+// requestInput converts a recorded request of a reflector to a request of FuzzRequests, for the resource of its handler
+// and at a version near its source's.
 func requestInput(answer *recording.Body) recording.Input {
 	path := strings.Replace(answer.Path, "/apis/simulation/v1/", "/api/v1/", 1)
 	path = strings.Replace(path, "things", "pods", 1)
@@ -27,7 +27,7 @@ func requestInput(answer *recording.Body) recording.Input {
 		switch value := query.Get(name); name {
 		case "resourceVersion":
 			if n, err := strconv.Atoi(value); err == nil && n > 0 {
-				query.Set(name, strconv.Itoa(1+n%6)) // of a source that is at 4
+				query.Set(name, strconv.Itoa(1+n%6)) // the source is at version 4
 			}
 			thing += query.Get(name)
 		case "resourceVersionMatch", "limit", "sendInitialEvents":

@@ -15,7 +15,7 @@ import (
 
 var corpora = recording.CorporaFlag()
 
-// This is no test but the second half of making corpora; see package recording.
+// TestWriteCorpora is the second half of making corpora, not a test; see package recording.
 func TestWriteCorpora(t *testing.T) {
 	runs := corpora.Runs(t)
 	var sources, requests []recording.Input
@@ -25,7 +25,7 @@ func TestWriteCorpora(t *testing.T) {
 				requests = append(requests, requestInput(line.Answer))
 			}
 		}
-		// A run is long: it is started at other places too, with what there was first.
+		// A run is long. So scripts also begin in the middle, with the content at that point.
 		for from := 0; from < len(run); from += 40 {
 			for _, most := range []int{30, 80, 200} {
 				sources = append(sources, sourceInput(run, from, recording.NewScript(most)))
@@ -37,8 +37,8 @@ func TestWriteCorpora(t *testing.T) {
 	}
 }
 
-// sourceInput makes a script of FuzzSourceAgainstMaps of what was written to a source, and
-// what its reflectors asked, from a line of the recording on.
+// sourceInput converts a recording, from one of its lines on, to a script of FuzzSourceAgainstMaps: the writes to a
+// source and its reflectors' requests.
 func sourceInput(run []recording.Line, from int, script *recording.Script) recording.Input {
 	s := &sourceEncoder{Script: script}
 	for _, o := range run[0].Objects {
@@ -66,10 +66,10 @@ type sourceEncoder struct {
 	serial int
 }
 
-// half is a byte of two halves.
+// half returns a byte of two halves.
 func half(what, choice int) byte { return byte(what | min(choice, 15)<<4) }
 
-// slot gives the keys the eight numbers of a sourceModel, in the order in which they come.
+// slot assigns the eight numbers of a sourceModel to keys, in the order in which they appear.
 func (s *sourceEncoder) slot(key string) int {
 	at := slices.Index(s.keys, key)
 	if at < 0 {
@@ -110,7 +110,7 @@ func (s *sourceEncoder) step(line recording.Line) {
 	}
 }
 
-// list is a list in pages, between which more happens, or in one piece.
+// list encodes a list, either in pages with other steps in between, or whole.
 func (s *sourceEncoder) list(line recording.Line) {
 	switch {
 	case line.Ask.Continue:
@@ -133,7 +133,7 @@ func (s *sourceEncoder) list(line recording.Line) {
 	s.Add("list "+agoOf(line.Ask), half(11, ago(line.Ask)), how)
 }
 
-// ago is how many versions ago the version was that somebody asks for.
+// ago returns the number of versions between the requested version and the current one.
 func ago(ask *recording.Ask) int {
 	version, err := strconv.ParseUint(ask.Version, 10, 64)
 	if err != nil || version == 0 || version > ask.Now {
@@ -165,7 +165,7 @@ func TestSourceInputsLeadToWhatTheSourceHeld(t *testing.T) {
 		m.step()
 	}
 	m.source.Close()
-	// The first and the third key, as the model names them.
+	// The first and the third key, by the model's names.
 	require.Equal(t, []string{"a/0", "a/1"}, slices.Sorted(maps.Keys(m.states[m.version])))
 	require.Equal(t, m.version, m.compacted)
 	require.Empty(t, m.token, "the list has come to its end")

@@ -17,24 +17,22 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// FuzzSourceAgainstMaps writes to a source and keeps, beside it, a map of every state that
-// it ever had. Every list, of any version, in pages of any size between which more is
-// written, is what the maps say; a watch from any version leads from that state to the
-// present one; and versions that are compacted, or not reached, are refused.
+// FuzzSourceAgainstMaps writes to a source, and keeps a map of each of its states. Every list, of any version, in pages
+// of any size with writes in between, must equal the maps. A watch from any version must lead from that state to the
+// current one. Compacted and future versions must be refused.
 //
-// A script is bytes of two halves. The lower four bits are what happens:
+// Each byte of a script has two halves. The lower four bits are the step, the upper four its argument n:
 //
-//	0-4   put: of the key that the upper half is (2 namespaces, 4 names) a new state; its
-//	      label is what happens: "0" to "4"
-//	5, 6  delete that key; 6 is a deletion that watches do not see
-//	7     the version moves on by the upper half
-//	8     compact up to as many versions ago as the upper half is
-//	9     the same for watches only
-//	10    back to as many versions ago
-//	11    list, of as many versions ago: the next byte is the size of pages (lower three
-//	      bits), then namespace, selector and how exactly, a bit each
-//	12    watch, from as many versions ago
-//	13    begin a list of pages of two; 14 continues with it
+//	0-4   put a new state of key n (2 namespaces, 4 names); the step is its label: "0" to "4"
+//	5, 6  delete key n; 6 is a deletion without an event
+//	7     advance the version by n
+//	8     compact, up to n versions ago
+//	9     compact for watches only
+//	10    roll back by n versions
+//	11    list the state n versions ago; the next byte is the page size (lower three bits), then a bit each for namespace,
+//	      selector and match
+//	12    watch from n versions ago
+//	13    begin a list with pages of two; 14 continues it
 func FuzzSourceAgainstMaps(f *testing.F) {
 	f.Add([]byte{0x00, 0x11, 0x22, 0x33, 0x1b, 0x02, 0x15, 0x3c, 0x0b, 0x08, 0x0d, 0x0e, 0x28, 0x0e, 0x2c})
 	f.Add([]byte{0x00, 0x41, 0x52, 0x63, 0x0d, 0x46, 0x57, 0x0e, 0x2a, 0x0e, 0x3b, 0x81, 0x1c, 0x39, 0x5c, 0x0b, 0x33, 0x70, 0x6b, 0x8a})
@@ -54,7 +52,7 @@ func FuzzSourceAgainstMaps(f *testing.F) {
 	})
 }
 
-// sourceModel is a source and all that it has been.
+// sourceModel is a source and its expected states.
 type sourceModel struct {
 	*testing.T
 	source *cachetest.Source
@@ -62,11 +60,11 @@ type sourceModel struct {
 	// states has the content at each version: key to version and label.
 	states  map[uint64]map[string]string
 	version uint64
-	// compacted and unwatchable are the oldest versions to list and to watch from; hidden
-	// are those whose change no watch shows.
+	// compacted and unwatchable are the oldest versions that can be listed and watched from. hidden has the versions
+	// whose change no watch delivers.
 	compacted, unwatchable uint64
 	hidden                 []uint64
-	// token continues with a list at version listed that has had the keys so far.
+	// token continues a list at version listed, which has returned the keys so far.
 	token  string
 	listed uint64
 	had    map[string]string
@@ -113,7 +111,7 @@ func (m *sourceModel) step() {
 	}
 }
 
-// moved notes what the source holds after so many versions more.
+// moved records the source's content after the version advanced by so many.
 func (m *sourceModel) moved(content map[string]string, by uint64) {
 	for range by {
 		m.version++
@@ -175,14 +173,14 @@ func (m *sourceModel) rollback(to uint64) {
 	}
 }
 
-// asked does what a question does to a source that is at version 0.
+// asked records that a source at version 0 moves to 1 when it is requested.
 func (m *sourceModel) asked() {
 	if m.version == 0 {
 		m.moved(m.states[0], 1)
 	}
 }
 
-// list asks for a version in pages, and compares all of them.
+// list requests a version in pages, and compares all of them.
 func (m *sourceModel) list(version uint64, how byte) {
 	m.asked()
 	options := metav1.ListOptions{Limit: int64(how & 7), ResourceVersion: strconv.FormatUint(version, 10)}
@@ -239,7 +237,7 @@ func (m *sourceModel) list(version uint64, how byte) {
 	require.Equal(m, want, have)
 }
 
-// page asks for the next page of a list of the version at which it began.
+// page requests the next page of the list, which has the version of its first page.
 func (m *sourceModel) page() {
 	m.asked()
 	if m.token == "" {
@@ -262,7 +260,7 @@ func (m *sourceModel) page() {
 	}
 }
 
-// watch takes all events since a version, and applies them to its state.
+// watch receives all events after a version, and applies them to that version's state.
 func (m *sourceModel) watch(from uint64) {
 	if from == 0 {
 		return
@@ -293,7 +291,7 @@ func (m *sourceModel) watch(from uint64) {
 	require.False(m, open, "an event too many")
 }
 
-// items are the objects of a list.
+// items returns the objects of a list.
 func items(t *testing.T, list runtime.Object) []runtime.Object {
 	t.Helper()
 	objects, err := meta.ExtractList(list)
@@ -301,7 +299,7 @@ func items(t *testing.T, list runtime.Object) []runtime.Object {
 	return objects
 }
 
-// contentOf is objects by key, each as its version and its label. They must be in order.
+// contentOf returns objects by key, each as its version and label. It requires that they are sorted.
 func contentOf(t *testing.T, objects []runtime.Object) map[string]string {
 	t.Helper()
 	content := map[string]string{}

@@ -83,7 +83,7 @@ var endFaults = map[string]sourceFault{
 					return nil, err
 				}
 				stopped := make(chan struct{})
-				go func() { // ends with Stop only
+				go func() { // ends only with Stop
 					select {
 					case <-stopped:
 					case <-f.released:

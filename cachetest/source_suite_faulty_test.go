@@ -12,19 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// faulty is a source in front of a good one that does one thing wrong.
+// faulty is a source over a good one with one fault.
 type faulty struct {
 	*Source
-	// released is closed at the end of the test: what a fault leaves running ends
-	// then.
+	// released is closed at the end of the test, and ends whatever a fault left running.
 	released chan struct{}
-	// What a fault changes; nil is as the good source does.
+	// Functions of the fault; nil means as the good source.
 	list   func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch  func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	tamper func(watch.Event) []watch.Event
 	items  func(list runtime.Object, take func(runtime.Object) error) error
 
-	mu sync.Mutex // for faults that remember
+	mu sync.Mutex // for faults with state
 }
 
 func newFaulty(t testing.TB, options Options) *faulty {
@@ -64,7 +63,7 @@ func (f *faulty) WatchWithContext(ctx context.Context, options metav1.ListOption
 	return f.tampered(w, f.tamper), nil
 }
 
-// ListItems is right unless items is set.
+// ListItems is the good source's unless items is set.
 func (f *faulty) ListItems(ctx context.Context, options metav1.ListOptions, take func(metav1.ListMeta, runtime.Object) error) (metav1.ListMeta, error) {
 	list, err := f.ListWithContext(ctx, options)
 	if err != nil {
@@ -86,7 +85,7 @@ func inOrder(list runtime.Object, take func(runtime.Object) error) error {
 	return meta.EachListItem(list, take)
 }
 
-// forwarded is a watch whose events go through a function.
+// forwarded is a watch whose events pass through a function.
 type forwarded struct {
 	watch.Interface
 	results chan watch.Event
@@ -121,7 +120,7 @@ func (f *faulty) tampered(inner watch.Interface, tamper func(watch.Event) []watc
 	return w
 }
 
-// stopping returns a watch whose Stop does what stop does.
+// stopping returns a watch whose Stop calls stop.
 func stopping(inner watch.Interface, stop func()) watch.Interface {
 	return &restopped{inner, stop}
 }
@@ -133,7 +132,7 @@ type restopped struct {
 
 func (w *restopped) Stop() { w.stop() }
 
-// rechanneled has another channel each time it is asked.
+// rechanneled returns another channel for each call.
 type rechanneled struct{ watch.Interface }
 
 func (w rechanneled) ResultChan() <-chan watch.Event { return make(chan watch.Event) }

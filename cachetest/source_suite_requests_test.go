@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// relisting makes a fault of a function that changes the options of every list.
+// relisting makes a fault from a function that changes the options of every list.
 func relisting(change func(*metav1.ListOptions)) func(*faulty, *ListerWatcherRig) {
 	return func(f *faulty, _ *ListerWatcherRig) {
 		f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -26,7 +26,7 @@ func relisting(change func(*metav1.ListOptions)) func(*faulty, *ListerWatcherRig
 	}
 }
 
-// ahead says whether a version is one that the checks of unreached versions ask for.
+// ahead reports whether a version is one that the checks of future versions request.
 func ahead(version string) bool { return len(version) > 10 }
 
 var refusalFaults = map[string]sourceFault{
@@ -124,7 +124,7 @@ func TestARefusedRequestIsRight(t *testing.T) {
 	}
 }
 
-// The suite runs in a process of its own, which fails.
+// The suite runs in another process, since it fails.
 func TestASourceWithoutMarksFailsOnce(t *testing.T) {
 	if flag.Arg(0) == "without-marks" {
 		TestListerWatcher(t, ListerWatcherConfig{

@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// sourceFault is something wrong with a source, and the check that must see it.
+// sourceFault is a fault of a source and the check that must find it.
 type sourceFault struct {
 	check   string
-	says    string // is in the check's error
+	says    string // part of the check's error
 	options Options
 	wrong   func(*faulty, *ListerWatcherRig)
 }
@@ -68,7 +68,7 @@ func TestTheSourceBehindTheFaultsIsGood(t *testing.T) {
 	})
 }
 
-// mangled lists and changes the list.
+// mangled lists, and changes the list.
 func mangled(f *faulty, change func(*unstructured.UnstructuredList)) {
 	f.MangleList(func(list runtime.Object) runtime.Object {
 		change(list.(*unstructured.UnstructuredList))
@@ -290,7 +290,7 @@ var listFaults = map[string]sourceFault{
 	},
 }
 
-// plus is a version moved by n.
+// plus returns a version plus n.
 func plus(version string, n int) string {
 	number, err := strconv.Atoi(version)
 	if err != nil {
@@ -299,12 +299,12 @@ func plus(version string, n int) string {
 	return strconv.Itoa(number + n)
 }
 
-// tampering makes a fault of a function that sees every event.
+// tampering makes a fault from a function that changes events.
 func tampering(tamper func(watch.Event) []watch.Event) func(*faulty, *ListerWatcherRig) {
 	return func(f *faulty, _ *ListerWatcherRig) { f.tamper = tamper }
 }
 
-// editing makes a fault of a function that changes the objects of events of one type.
+// editing makes a fault from a function that changes the objects of events of one type.
 func editing(of watch.EventType, edit func(*unstructured.Unstructured)) func(*faulty, *ListerWatcherRig) {
 	return tampering(func(e watch.Event) []watch.Event {
 		if e.Type == of {
@@ -314,7 +314,7 @@ func editing(of watch.EventType, edit func(*unstructured.Unstructured)) func(*fa
 	})
 }
 
-// reopening makes a fault of a function that changes the options of every watch.
+// reopening makes a fault from a function that changes the options of every watch.
 func reopening(change func(*faulty, *metav1.ListOptions)) func(*faulty, *ListerWatcherRig) {
 	return func(f *faulty, _ *ListerWatcherRig) {
 		f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

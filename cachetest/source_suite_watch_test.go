@@ -157,7 +157,7 @@ var watchFaults = map[string]sourceFault{
 				go func() {
 					defer close(w.results)
 					for event := range inner.ResultChan() {
-						turn <- struct{}{} // kept while the reader is waited for: the fault
+						turn <- struct{}{} // kept while waiting for the reader: the fault
 						select {
 						case w.results <- event:
 						case <-f.released:

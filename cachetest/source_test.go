@@ -238,7 +238,7 @@ func TestCloseDuringADelayedWatchRefusesIt(t *testing.T) {
 	})
 }
 
-// What a reflector needs of a source.
+// listerWatcher has the methods that a reflector needs.
 type listerWatcher interface {
 	List(metav1.ListOptions) (runtime.Object, error)
 	Watch(metav1.ListOptions) (watch.Interface, error)

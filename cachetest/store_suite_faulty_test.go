@@ -8,7 +8,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Stores with one thing wrong each.
+// Stores with one fault each.
 
 type everythingExists struct{ goodStore }
 
@@ -81,7 +81,7 @@ type emptiesAtResync struct{ goodStore }
 
 func (s emptiesAtResync) Resync() error { return s.Replace(nil, "1") }
 
-// swallowsErrors says that all is well.
+// swallowsErrors returns no errors.
 type swallowsErrors struct{ goodStore }
 
 func (s swallowsErrors) Add(obj any) error    { _ = s.goodStore.Add(obj); return nil }
@@ -96,7 +96,7 @@ func (s swallowsErrors) AddIndexers(more cache.Indexers) error {
 	return nil
 }
 
-// emptiesOnError loses everything where a write fails.
+// emptiesOnError loses its content when a write fails.
 type emptiesOnError struct{ goodStore }
 
 func (s emptiesOnError) Add(obj any) error {
@@ -147,7 +147,7 @@ func (receivesNothing) ObjectVersion(string) (cache.ObjectVersion, bool) {
 	return cache.ObjectVersion{}, false
 }
 
-// losesRaces writes back all that it read before.
+// losesRaces writes back everything that it read before.
 type losesRaces struct{ goodStore }
 
 func (s losesRaces) Update(obj any) error {
@@ -156,7 +156,7 @@ func (s losesRaces) Update(obj any) error {
 	return s.Replace(append(others, obj), "1")
 }
 
-// waitsForReaders waits for something that only the end of the test brings.
+// waitsForReaders blocks until the end of the test.
 type waitsForReaders struct {
 	goodStore
 	released chan struct{}

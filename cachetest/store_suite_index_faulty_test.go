@@ -8,7 +8,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Stores with one thing wrong in their indexes.
+// Stores with one fault in their indexes each.
 
 type indexesNil struct{ goodStore }
 
@@ -17,7 +17,7 @@ func (s indexesNil) ByIndex(name, value string) ([]any, error) {
 	return append(objects, nil), err
 }
 
-// remembersIndexes answers as it did the first time.
+// remembersIndexes returns its first results again.
 type remembersIndexes struct {
 	goodStore
 	keys map[string][]string
@@ -65,13 +65,13 @@ func (s addsNoIndexLater) AddIndexers(more cache.Indexers) error {
 	return s.goodStore.AddIndexers(more)
 }
 
-// indexesWhatWasThere misses writes made while indexes are added.
+// indexesWhatWasThere omits writes made while indexes are added.
 type indexesWhatWasThere struct{ goodStore }
 
 func (s indexesWhatWasThere) AddIndexers(more cache.Indexers) error {
 	then := s.List()
 	isNew := func(obj any) bool { return !slices.Contains(then, obj) }
-	// Something must be written between the two, or nothing is missed.
+	// Without a write between the two, nothing would be omitted.
 	for begun := time.Now(); !slices.ContainsFunc(s.List(), isNew) && time.Since(begun) < time.Minute; {
 		goruntime.Gosched()
 	}

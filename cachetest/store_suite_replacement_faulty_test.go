@@ -6,7 +6,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Stores with one thing wrong in how they take a list in parts.
+// Stores with one fault in their Replacement each.
 
 type commitsAtNoVersion struct{ goodStore }
 
@@ -78,7 +78,7 @@ func (s rejectsNothing) BeginReplace(options cache.ReplaceOptions) cache.Replace
 	}}
 }
 
-// reworked is a replacement with other methods where they are set.
+// reworked is a replacement whose methods are replaced where fields are set.
 type reworked struct {
 	cache.Replacement
 	part   func(context.Context, cache.ReplacementPart) ([]*cache.ObjectError, error)

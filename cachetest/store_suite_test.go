@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// goodStore has everything that TestStore looks for.
+// goodStore has all methods that TestStore checks.
 type goodStore interface {
 	cache.Indexer
 	cache.Replacer
@@ -58,10 +58,10 @@ func TestEachCheckOfAStoreSeesItsFaults(t *testing.T) {
 	}
 }
 
-// storeFaults are stores with one thing wrong, and the check that must see it.
+// storeFaults are stores with one fault each, and the check that must find it.
 var storeFaults = []struct {
 	check string
-	says  string // is in the check's error
+	says  string // part of the check's error
 	of    func(goodStore) ReflectorStore
 }{
 	{"a new store is empty", `holds ["a=1"]`, func(s goodStore) ReflectorStore {

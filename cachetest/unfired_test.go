@@ -18,7 +18,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// tb is a test that records what it is failed with.
+// tb is a test that records its failures.
 type tb struct {
 	testing.TB
 	skipped  bool
@@ -36,7 +36,7 @@ func (t *tb) Errorf(format string, args ...any) {
 	t.errors = append(t.errors, line.ReplaceAllString(fmt.Sprintf(format, args...), "_test.go:N"))
 }
 
-// finish ends the test.
+// finish runs the cleanups, as at a test's end.
 func (t *tb) finish() {
 	for _, cleanup := range t.cleanups {
 		cleanup()
@@ -79,8 +79,8 @@ func TestFailRequestsHitsWhateverComes(t *testing.T) {
 	})
 }
 
-// A reflector streams its first state from a source that can stream: a script for lists alone does
-// nothing to it, and the test that wrote it would show nothing.
+// A reflector streams its first list if the source can stream. A script for lists alone then has no effect, and the
+// test would prove nothing.
 func TestASourceReportsAFaultThatMetNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &tb{}
@@ -105,7 +105,7 @@ func TestASourceReportsAFaultThatMetNoRequest(t *testing.T) {
 	})
 }
 
-// Each of these is written once for a source that gets nothing, and once for one that gets all it needs to fire.
+// Each is scripted once for a source without requests, and once for one with all requests that it needs to fire.
 func TestEveryFaultThatAwaitsARequestIsReportedUnlessItFired(t *testing.T) {
 	hook := func(metav1.ListOptions) error { return nil }
 	list, watch := cachetest.VerbList, cachetest.VerbWatch
@@ -149,7 +149,7 @@ func TestEveryFaultThatAwaitsARequestIsReportedUnlessItFired(t *testing.T) {
 					return inner, src
 				}
 				inner, src := make()
-				src.Heal() // which is no firing
+				src.Heal() // which does not count as firing
 				inner.finish()
 				require.Equal(t, []string{
 					"cachetest: " + name + " at unfired_test.go:N never fired: the source got 0 lists and 0 watches",
@@ -175,7 +175,7 @@ func TestEveryFaultThatAwaitsARequestIsReportedUnlessItFired(t *testing.T) {
 	}
 }
 
-// A watch that has not delivered so many events has not ended as the script says.
+// A watch that has not delivered the scripted number of events has not ended as scripted.
 func TestAScriptedEndThatAWatchHasNotReachedHasNotFired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &tb{}
@@ -207,8 +207,8 @@ func TestUnscriptedFaultsAreNotReported(t *testing.T) {
 	require.ErrorIs(t, ask(src, cachetest.VerbList, metav1.ListOptions{}), cachetest.ErrClosed, "it was closed with the test")
 }
 
-// A fault that the test itself has withdrawn before a request came does not count as never fired.
-// Fails if only the requests count.
+// A fault that the test withdraws before a request arrives is not reported as never fired. Fails if only requests
+// count.
 func TestAFaultThatWasWithdrawnIsNotReported(t *testing.T) {
 	inner := &tb{}
 	src := cachetest.NewTestSource(inner, cachetest.Options{})

@@ -42,8 +42,8 @@ func TestWatchFromNowhereBeginsWithWhatThereIsInNoVersionOrder(t *testing.T) {
 	})
 }
 
-// What a real API server does (B23): 200, then silence, without bookmarks, and later nothing
-// but what is newer than the version asked for.
+// A real API server does this (B23): 200, then silence without bookmarks, and later only events that are newer than the
+// requested version.
 func TestWatchFromAVersionNotReachedIsSilentUntilItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
@@ -120,7 +120,7 @@ func TestStreamingListEndsWithAnAnnotatedBookmarkAndContinues(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		src.CompactAll()
 		opts := streaming()
-		opts.ResourceVersion = "2" // compacted, but not older than 2 is what it gets
+		opts.ResourceVersion = "2" // compacted, but the watch receives nothing older than 2
 		w := open(t, src, opts)
 		require.Equal(t, []string{"ADDED a/1 @1", "ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4", "BOOKMARK end @4"}, ready(t, w))
 		apply(t, src, pod("c", "1"))
@@ -232,16 +232,16 @@ func TestTimeoutSecondsEndsTheWatchCleanly(t *testing.T) {
 		w := open(t, src, opts)
 		require.Equal(t, []string{"closed"}, received(t, w, 1))
 		require.Equal(t, 7*time.Second, time.Since(start))
-		// One that is not read ends too.
+		// A watch that is not read ends too.
 		opts.ResourceVersion = "1"
 		w = open(t, src, opts)
 		time.Sleep(8 * time.Second)
 		require.Equal(t, []string{"closed"}, received(t, w, 1))
 
-		// At the instant of a bookmark, the end comes first.
+		// At the instant of a bookmark, the end has priority.
 		for range 20 {
 			w = open(t, src, metav1.ListOptions{ResourceVersion: "4", TimeoutSeconds: pointer(int64(60)), AllowWatchBookmarks: true})
-			require.Equal(t, []string{"BOOKMARK @4", "closed"}, received(t, w, 2)) // two seconds before its end
+			require.Equal(t, []string{"BOOKMARK @4", "closed"}, received(t, w, 2)) // two seconds before the end
 		}
 
 		src = filled(t, cachetest.Options{IgnoreTimeouts: true})
@@ -261,8 +261,8 @@ func TestASelectorTurnsComingAndGoingIntoAddedAndDeleted(t *testing.T) {
 			pod("a", "2", "app", "web"),           // enters
 			pod("a", "1", "app", "web", "x", "y"), // stays
 			pod("a", "1", "app", "db"),            // leaves
-			pod("a", "1", "app", "db", "x", "y"),  // stays out
-			pod("a", "3"),                         // was never in
+			pod("a", "1", "app", "db", "x", "y"),  // stays outside
+			pod("a", "3"),                         // never inside
 		)
 		remove(t, src, "a", "2")
 		remove(t, src, "a", "1")

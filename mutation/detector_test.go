@@ -16,7 +16,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// rig is a detector with a store that it watches, in virtual time.
+// rig is a detector with a watched store, in virtual time.
 type rig struct {
 	*detector
 	store cache.Store
@@ -39,7 +39,7 @@ func (r *rig) report(key string, err error) {
 	r.reported = append(r.reported, text)
 }
 
-// take returns the reports since the last call.
+// take returns the reports since its last call.
 func (r *rig) take() []string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -48,7 +48,7 @@ func (r *rig) take() []string {
 	return r.reported
 }
 
-// put stores an object as an informer does.
+// put stores an object like an informer.
 func (r *rig) put(t *testing.T, obj metav1.Object) {
 	key, err := cache.MetaNamespaceKeyFunc(obj)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func (r *rig) put(t *testing.T, obj metav1.Object) {
 	require.NoError(t, r.store.Update(obj))
 }
 
-// change is a reader's, which a comparison sees: the detector locks before it compares.
+// change changes an object like a reader, visibly for a comparison: the detector locks before it compares.
 func (r *rig) change(f func()) {
 	r.detector.mu.Lock()
 	defer r.detector.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *rig) len() int {
 	return len(r.watched)
 }
 
-// run calls f beside a detector.
+// run calls f with a running detector.
 func run(t *testing.T, o Options, f func(t *testing.T, r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{detector: o.New().(*detector), store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
@@ -115,7 +115,7 @@ func TestAReportNamesFiveChangesAndCountsTheRestAndHasTheVersionOfTheCopy(t *tes
 		}
 		var found *cache.MutatedObjectError
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // everything is compared a last time
+		cancel() // everything is compared for the last time
 		d.Run(ctx, cache.NewStore(cache.MetaNamespaceKeyFunc), func(_ string, err error) { require.ErrorAs(t, err, &found) })
 		require.Len(t, found.Changes, 5)
 		require.Equal(t, 9, found.Total)
@@ -138,7 +138,7 @@ func TestAReplacedObjectIsComparedAtOnce(t *testing.T) {
 func TestARemovedObjectIsComparedAndForgottenOnceItIsAbsentTwice(t *testing.T) {
 	run(t, Options{Period: time.Hour}, func(t *testing.T, r *rig) {
 		object := newMachine("m")
-		r.Watch("ns/m", object) // the write has not ended
+		r.Watch("ns/m", object) // the write has not ended yet
 		time.Sleep(90 * time.Minute)
 		require.NoError(t, r.store.Add(object))
 		time.Sleep(5 * time.Hour)
@@ -248,7 +248,7 @@ func TestAnObjectThatCannotBeReadWasChanged(t *testing.T) {
 	})
 }
 
-// named calls read while it is converted.
+// named calls read while it is converted to JSON.
 type named struct {
 	Name string `json:"name"`
 	Size size   `json:"size"`

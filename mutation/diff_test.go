@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// read is the JSON form of an object.
+// read returns the JSON form of an object.
 func read(t *testing.T, obj any) map[string]any {
 	text, err := asJSON(obj)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestALongKeyIsCutInThePath(t *testing.T) {
 	is.Spec.Values[strings.Repeat("x", 1000)] = nil
 	got := differences(was, read(t, is))
 	require.Len(t, got, 2)
-	// 158 whole letters of two bytes fit 317 bytes.
+	// 158 letters of two bytes fit into 317 bytes.
 	require.Equal(t, `metadata.labels["`+strings.Repeat("é", 158)+`…"]`, got[0].Path)
 	require.Equal(t, `spec.values["`+strings.Repeat("x", 317)+`…"]`, got[1].Path)
 }

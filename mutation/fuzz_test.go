@@ -16,12 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FuzzFieldChanges compares two states of an object and checks the fields that are said to have
-// changed: nothing, exactly where reflect.DeepEqual sees nothing; otherwise what a
-// comparison that knows nothing but maps, lists and scalars says, path by path.
+// FuzzFieldChanges compares two states of an object and checks the reported fields: none exactly if reflect.DeepEqual
+// finds no difference, otherwise those that a comparison of maps, lists and scalars finds, path by path.
 //
-// The script makes a value and then the other one of it: each byte says what a value is,
-// or what becomes of it. See diffScript.
+// The script makes a value, and then another from it: each byte determines a value or its change. See diffScript.
 func FuzzFieldChanges(f *testing.F) {
 	f.Add([]byte{6, 3, 0, 6, 2, 1, 3, 7, 3, 3, 4, 5, 0, 2, 0, 0, 9, 1, 0, 10, 0, 8, 2, 0, 11})
 	f.Add([]byte{7, 2, 6, 1, 2, 3, 9, 6, 1, 2, 3, 8, 0, 0, 0, 11, 4})
@@ -42,8 +40,7 @@ func FuzzFieldChanges(f *testing.F) {
 	})
 }
 
-// diffScript makes values of bytes. Lists and maps have up to four elements and lie up
-// to eight deep in one another.
+// diffScript makes values from bytes. Lists and maps have up to four elements and are nested up to eight deep.
 type diffScript struct{ script []byte }
 
 func (s *diffScript) next() byte {
@@ -55,8 +52,7 @@ func (s *diffScript) next() byte {
 	return b
 }
 
-// diffKeys are the names of fields: those that stand behind a dot in a path, others, and
-// one that is cut.
+// diffKeys are names of fields: names that follow a dot in a path, other names, and one that is truncated.
 var diffKeys = []string{"a", "b_2", "2b", "a.b", "", "ü", `"`, "c/d", strings.Repeat("k", longestKey), strings.Repeat("l", longestKey+1)}
 
 func (s *diffScript) value(depth int) any {
@@ -96,7 +92,7 @@ func (s *diffScript) object(depth int) map[string]any {
 	return object
 }
 
-// changed is a copy of a value, as it is or not.
+// changed returns a copy of a value, possibly changed.
 func (s *diffScript) changed(value any) any {
 	switch b := s.next(); {
 	case b%16 == 11:
@@ -108,7 +104,7 @@ func (s *diffScript) changed(value any) any {
 	}
 }
 
-// copied is a copy; b says which fields are missing and which are new.
+// copied returns a copy; b determines which fields are missing and which are new.
 func (s *diffScript) copied(value any, b byte) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -157,7 +153,7 @@ func jsonChanges(path string, was, is any) (changes []change) {
 	case is == nil:
 		return []change{{path, removed}}
 	case beforeIsMap && afterIsMap && len(before)+len(after) == 0, wasList && isList && len(list)+len(newList) == 0:
-		if !reflect.DeepEqual(was, is) { // nil and empty
+		if !reflect.DeepEqual(was, is) { // one is nil, the other empty
 			return []change{{path, changed}}
 		}
 	case beforeIsMap && afterIsMap:
@@ -209,16 +205,15 @@ func mapChanges(path string, was, is map[string]any) (changes []change) {
 	return changes
 }
 
-// FuzzTypedFieldChanges compares values of types that mean something else than their
-// fields: quantities, by their canonical text, and times, which are
-// instants. Maps of texts are compared by entry.
+// FuzzTypedFieldChanges compares values of types whose meaning is not that of their fields: quantities by their
+// canonical text, and times by their instant. Maps of texts are compared by entry.
 func FuzzTypedFieldChanges(f *testing.F) {
 	f.Add("1", "1000m", int64(0), int64(0), "app", "web")
 	f.Add("1Ki", "1024", int64(1), int64(2), "", "a")
 	f.Add("0.5", "x", int64(-5), int64(5), `a"b`, "")
 	f.Fuzz(func(t *testing.T, size, newSize string, since, newSince int64, label, value string) {
 		if !utf8.ValidString(label) || !utf8.ValidString(value) {
-			return // JSON has no such text
+			return // JSON cannot have this text
 		}
 		was := &machine{}
 		was.Labels = map[string]string{"fixed": "x", label: value}
@@ -269,9 +264,8 @@ func FuzzTypedFieldChanges(f *testing.F) {
 	})
 }
 
-// longExponent says whether a quantity has an exponent of more digits than four.
-// apimachinery writes out as many zeros as it says, for which neither time nor memory need
-// suffice.
+// longExponent reports whether a quantity has an exponent of more than four digits. apimachinery writes out as many
+// zeros, for which time and memory may not suffice.
 func longExponent(text string) bool {
 	at := strings.LastIndexAny(text, "eE")
 	return at >= 0 && len(text)-at > len("e-999")

@@ -14,7 +14,7 @@ import (
 	"github.com/watchmirror/cache/overlay"
 )
 
-// synced returns an informer of 10,000 objects that has ended, and its overlay.
+// synced returns an informer of 10,000 objects whose run has ended, and its overlay.
 func synced(t testing.TB) (*cache.Informer[*object], *overlay.Overlay[*object]) {
 	source := cachetest.NewSource(cachetest.Options{})
 	defer source.Close()
@@ -41,7 +41,7 @@ func keys() (keys []string) {
 	return keys
 }
 
-// Get of the informer, of an overlay without and with an observed write, and of a key that has one.
+// Get of the informer, of an overlay without and with an observed write, and of a key with one.
 func BenchmarkGet(b *testing.B) {
 	items, o := synced(b)
 	keys := keys()

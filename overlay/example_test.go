@@ -27,7 +27,7 @@ func Example() {
 	if err := informer.WaitSynced(ctx); err != nil {
 		fmt.Println(err)
 	}
-	server.DelayEvents(time.Minute) // the watch is late
+	server.DelayEvents(time.Minute) // the watch delivers late
 
 	created, err := server.Create(newObject("one", "a"))
 	if err == nil {

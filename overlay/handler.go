@@ -11,11 +11,11 @@ import (
 )
 
 // Handler returns a handler that passes notifications on to handler, except those of states that were observed before:
-// one call is left out for each. Calls of the initial list and resyncs are always passed on. A state that does not
+// one call is omitted for each. Calls of the initial list and resyncs are always passed on. A state that does not
 // arrive within Options.MaxAge is passed on.
 //
-// Since a call may be left out, the next OnUpdate has the observed state as its old object, and an OnDelete may come
-// without an OnAdd. If changes were merged, a call that ends in an observed state is left out as a whole: the caller
+// Since a call may be omitted, the next OnUpdate has the observed state as its old object, and an OnDelete may come
+// without an OnAdd. If changes were merged, a call that ends in an observed state is omitted as a whole: the caller
 // has that state. If the watch is faster than the API call, handler is notified. Use each returned handler for one
 // informer.
 func (o *Overlay[T]) Handler(handler cache.TypedResourceEventHandler[T]) cache.TypedResourceEventHandler[T] {
@@ -137,7 +137,7 @@ func (f *filter) has(key string, s state, deleted bool) bool {
 	return has && !f.isOld(at, time.Now())
 }
 
-// leavesOut returns whether the notification of an object is left out.
+// leavesOut returns whether the notification of an object is omitted.
 func (f *filter) leavesOut(obj any, deleted bool) bool {
 	if f.count.Load() == 0 || isNil(obj) {
 		return false

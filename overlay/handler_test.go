@@ -14,7 +14,7 @@ import (
 	"github.com/watchmirror/cache/overlay"
 )
 
-// calls records what a handler is notified of, as the kind, the name and the version.
+// calls records a handler's notifications by kind, name and version.
 type calls struct {
 	mu   sync.Mutex
 	list []string
@@ -26,7 +26,7 @@ func (c *calls) add(kind string, obj *object) {
 	c.list = append(c.list, fmt.Sprintf("%s %s %s", kind, obj.GetName(), obj.GetResourceVersion()))
 }
 
-// made returns the calls since the last time.
+// made returns the calls since its last call.
 func (c *calls) made() []string {
 	synctest.Wait()
 	c.mu.Lock()
@@ -40,7 +40,7 @@ func (c *calls) OnAdd(obj *object, _ bool)                 { c.add("add", obj) }
 func (c *calls) OnUpdate(_, newObj *object)                { c.add("update", newObj) }
 func (c *calls) OnDelete(obj cache.DeletedObject[*object]) { c.add("delete", obj.OptionalObj) }
 
-// shared is calls as a handler without types.
+// shared returns calls as an untyped handler.
 func (c *calls) shared() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { c.add("add", obj.(*object)) },
@@ -54,7 +54,7 @@ func (c *calls) shared() cache.ResourceEventHandler {
 	}
 }
 
-// inBothForms runs a test with a typed and an untyped handler that is not to be notified of own writes.
+// inBothForms runs a test with a typed and an untyped handler that must not be notified of own writes.
 func inBothForms(t *testing.T, test func(t *testing.T, r *rig, handler *calls)) {
 	for name, add := range map[string]func(*rig, *calls) error{
 		"typed": func(r *rig, c *calls) error {
@@ -116,7 +116,7 @@ func TestAStateIsLeftOutOnceAndNotIfItWasObservedTooLate(t *testing.T) {
 
 func TestAStateThatThePendingHandlerHasNotSeenIsLeftOutAlsoIfTheStoreHasIt(t *testing.T) {
 	inBothForms(t, func(t *testing.T, r *rig, handler *calls) {
-		// Both are older than what the overlay shows, and the handler has not been notified.
+		// Both are older than the state that the overlay shows, and the handler has not been notified.
 		first, second := r.create("a", "a"), r.update("a", "b")
 		r.observed(second)
 		r.observed(first)
@@ -186,7 +186,7 @@ func TestAStateThatComesASecondTimeIsPassedOn(t *testing.T) {
 		}
 		assert.Equal(t, []string{"delete a 1", "add a 1", "delete a 1"}, handler.made())
 
-		// What has no version cannot be recognized, and a deletion without its last state neither.
+		// An object without a version, and a deletion without its last state, cannot be recognized.
 		require.NoError(t, o.Observed(newObject("b", "a")))
 		filtered.OnAdd(newObject("b", "a"), false)
 		assert.Equal(t, []string{"add b "}, handler.made())

@@ -22,7 +22,7 @@ import (
 	"github.com/watchmirror/cache/overlay"
 )
 
-// A controller keeps three items of an owner. It looks every 10 ms, at a cache that is 200 ms late.
+// A controller keeps three items of an owner. Every 10 ms it reads a cache that is 200 ms late.
 func TestAControllerReadsItsOwnWritesAndCreatesNoDuplicates(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *rig) {
 		r.DelayEvents(delay)
@@ -47,7 +47,7 @@ func TestAControllerReadsItsOwnWritesAndCreatesNoDuplicates(t *testing.T) {
 		reconcileFor(2 * time.Second)
 		assert.Equal(t, 3, created)
 
-		// A foreign deletion is seen once the watch has it, and never reverted.
+		// A foreign deletion is shown once the watch has delivered it, and never reverted.
 		r.delete("item-2")
 		time.Sleep(delay - time.Nanosecond)
 		reconcile()
@@ -311,7 +311,7 @@ func TestVersionsThatAreNoNumbersAreConfirmedByEvents(t *testing.T) {
 		return obj.GetResourceVersion()
 	}
 
-	// An update: states before it are not shown, its own and later ones are.
+	// An update: earlier states are not shown, its own and later ones are.
 	require.NoError(t, o.Observed(opaque("a", "u", "mine")))
 	require.NoError(t, indexer.Update(opaque("a", "u", "foreign")))
 	assert.Equal(t, "mine", version("a"))
@@ -322,13 +322,13 @@ func TestVersionsThatAreNoNumbersAreConfirmedByEvents(t *testing.T) {
 	events.OnUpdate(opaque("a", "u", "foreign"), opaque("a", "u", "mine"))
 	assert.Equal(t, "later", version("a"))
 
-	// A deletion, and another object of the name.
+	// A deletion, then another object with the same name.
 	o.ObservedDelete("shop/a", "u")
 	assert.Empty(t, version("a"))
 	require.NoError(t, indexer.Update(opaque("a", "w", "other")))
 	assert.Equal(t, "other", version("a"))
 
-	// An object that replaces another: the old one is not shown again.
+	// An object that replaces another: the other is not shown again.
 	require.NoError(t, o.Observed(opaque("b", "w", "mine")))
 	assert.Equal(t, "mine", version("b"))
 	require.NoError(t, indexer.Delete(opaque("b", "", "")))
@@ -338,7 +338,7 @@ func TestVersionsThatAreNoNumbersAreConfirmedByEvents(t *testing.T) {
 	require.NoError(t, indexer.Update(opaque("b", "z", "foreign")))
 	assert.Equal(t, "foreign", version("b"), "a third one is newer")
 
-	// A created object whose deletion the store has passed through.
+	// A created object whose deletion the store has already received.
 	require.NoError(t, o.Observed(opaque("c", "c", "mine")))
 	assert.Equal(t, "mine", version("c"))
 	events.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/c", Obj: opaque("c", "c", "last")})
@@ -363,7 +363,7 @@ func TestANamespaceThatIsBehindKeepsNoGhostOfAnother(t *testing.T) {
 		must(t)(source.Delete("shop", "a"))
 		synctest.Wait()
 		require.Equal(t, "1", items.ResourceVersion(), "lab has heard of nothing")
-		require.NoError(t, o.Observed(made)) // the answer is late
+		require.NoError(t, o.Observed(made)) // the call's result is observed late
 		assert.Zero(t, o.Len())
 		cancel()
 		synctest.Wait()
@@ -408,7 +408,7 @@ func TestAnObjectThatCannotBeIndexedIsReportedAndNotShown(t *testing.T) {
 	assert.ErrorContains(t, o.Observed(&object{}), "key is empty")
 	assert.Zero(t, o.Pending())
 
-	// Of an index that is added later it is left out.
+	// An index that is added later omits it.
 	require.NoError(t, o.Observed(newObject("a", "a")))
 	require.NoError(t, indexer.AddIndexers(cache.Indexers{
 		"name":  func(obj any) ([]string, error) { return []string{obj.(*object).GetName()}, nil },
@@ -490,7 +490,7 @@ func TestListersOfOtherCodeReadTheOverlay(t *testing.T) {
 	assert.Len(t, all, 1)
 }
 
-// Readers in parallel, each of which sees only newer versions, while one goroutine writes and observes, and the watch
+// Concurrent readers, each of which sees only newer versions, while one goroutine writes and observes and the watch
 // delivers.
 func TestNoReaderSeesAnOlderStateAfterANewerOne(t *testing.T) {
 	source := cachetest.NewSource(cachetest.Options{})

@@ -15,30 +15,30 @@ import (
 	"github.com/watchmirror/cache/overlay"
 )
 
-// moment is what the server had under a name from a version on; obj is nil after a deletion.
+// moment is the server's state of a name from a version on; obj is nil after a deletion.
 type moment struct {
 	version int
 	obj     *object
 }
 
-// script is a random run of own and foreign writes against a model: the server's history.
+// script is a random run of own and foreign writes, with the server's history as model.
 type script struct {
 	*rig
 	*rand.Rand
 	history map[string][]moment
 	// newest is the version of the newest observed write of a name.
 	newest map[string]int
-	// answers are those of own writes, which have not been observed yet.
+	// answers has the results of own writes that have not been observed yet.
 	answers []func()
 	steps   []string
-	// opaque means that versions are no numbers. Answers are not late then, and the watch shows each state.
+	// opaque: versions are not numbers. Then results are not late, and the watch delivers each state.
 	opaque bool
-	// foreign are the versions of the writes of others, foreignMade that of the last creation of a name by others.
+	// foreign has the versions of foreign writes, foreignMade the version of each name's last foreign creation.
 	foreign     []int
 	foreignMade map[string]int
 }
 
-// show returns a version as the store and answers have it.
+// show returns a version as the store and call results have it.
 func (s *script) show(version string) string {
 	if s.opaque {
 		return "v" + version
@@ -57,7 +57,7 @@ func versionOf(obj *object) int {
 	return version
 }
 
-// at returns the version of a name at a version of the server, "" if there was none.
+// at returns the version of a name at a version of the server, "" if it did not exist.
 func (s *script) at(name string, version int) (found string) {
 	for _, m := range s.history[name] {
 		if m.version > version {
@@ -80,13 +80,14 @@ func (s *script) applied() int {
 	return applied
 }
 
-// change makes one change at the server; observe reports that its answer has come.
+// change makes one change at the server; observe is called when its result has arrived.
 func (s *script) change(name string, own bool) {
 	owner := strconv.Itoa(s.IntN(3))
 	stored, err := s.Get("shop", name)
 	var m moment
 	var observe func()
-	// Without an order of versions, an object that came and went unseen before an own write cannot be known to be older.
+	// If versions are not ordered, an object that was created and deleted unseen before an own write cannot be
+	// recognized as older.
 	own = own && (!s.opaque || s.foreignMade[name] <= s.applied())
 	switch {
 	case err != nil:
@@ -100,7 +101,7 @@ func (s *script) change(name string, own bool) {
 		m.version, observe = versionOf(m.obj), func() { s.observe(m.obj) }
 	default:
 		uid := stored.(*object).GetUID()
-		// A caller deletes what it sees.
+		// A caller deletes the object that it sees.
 		seen, exists := s.overlay.Lookup("shop/" + name)
 		own = own && exists && seen.GetUID() == uid
 		m.version, observe = versionOf(s.delete(name)), func() { s.overlay.ObservedDelete("shop/"+name, uid) }
@@ -119,7 +120,7 @@ func (s *script) change(name string, own bool) {
 	}
 }
 
-// answer observes one of the own writes, in any order.
+// answer observes the result of one of the own writes, in any order.
 func (s *script) answer() {
 	if len(s.answers) > 0 {
 		at := s.IntN(len(s.answers))
@@ -158,7 +159,7 @@ func (s *script) step() {
 	}
 }
 
-// check compares what the overlay shows with the newest of the store's state and the observed ones.
+// check compares the shown objects with the newest of the store's state and the observed writes.
 func (s *script) check() {
 	s.t.Helper()
 	synctest.Wait()
@@ -182,7 +183,7 @@ func TestTheOverlayShowsTheNewestOfStoreAndObservedWritesInRandomScripts(t *test
 	})
 }
 
-// Besides, a handler is notified of all writes of others, and of no other.
+// In addition, a handler is notified of all foreign writes, and of no others.
 func TestTheOverlayShowsTheNewestInRandomScriptsWhoseVersionsAreNoNumbers(t *testing.T) {
 	transform := func(obj *object) (*object, error) {
 		obj.SetResourceVersion("v" + obj.GetResourceVersion())
@@ -221,7 +222,7 @@ func inRandomScripts(t *testing.T, transform func(*object) (*object, error), tes
 	}
 }
 
-// run makes 150 steps, and waits until all has been delivered.
+// run makes 150 steps, and waits until everything is delivered.
 func (s *script) run() {
 	for range 150 {
 		s.step()

@@ -23,7 +23,7 @@ import (
 
 type object = unstructured.Unstructured
 
-// newObject returns an object of namespace shop, which the index "owner" finds by its label.
+// newObject returns an object in namespace shop, with its owner in a label for the index "owner".
 func newObject(name, owner string) *object {
 	obj := &object{}
 	obj.SetAPIVersion("v1")
@@ -53,20 +53,20 @@ func (r *rig) report(e overlay.Expired) {
 	r.reports = append(r.reports, e)
 }
 
-// expired returns what was reported.
+// expired returns the reports.
 func (r *rig) expired() []overlay.Expired {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.reports)
 }
 
-// inBubble runs a test with an informer that has synced. The options may be changed by change, which may be nil.
+// inBubble runs a test with an informer that has synced. change, if not nil, changes the options.
 func inBubble(t *testing.T, change func(*overlay.Options[*object]), test func(t *testing.T, r *rig)) {
 	t.Helper()
 	inBubbleWith(t, nil, change, test)
 }
 
-// inBubbleWith is inBubble with a transform of the informer.
+// inBubbleWith is inBubble with a transform for the informer.
 func inBubbleWith(t *testing.T, transform func(*object) (*object, error), change func(*overlay.Options[*object]), test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func (r *rig) observed(obj *object) {
 	require.NoError(r.t, r.overlay.Observed(obj))
 }
 
-// shows checks that all reads show exactly these objects, which are given as name and version.
+// shows checks that all reads show exactly these objects, given as name and version.
 func (r *rig) shows(want map[string]string) {
 	r.t.Helper()
 	for _, reader := range []overlay.Reader[*object]{r.overlay.Reader, r.overlay.Snapshot()} {
@@ -205,7 +205,7 @@ func indexerVersions(t *testing.T, indexer cache.Indexer) map[string]string {
 	return found
 }
 
-// opaque returns an object with a UID and a version that need not be a number.
+// opaque returns an object with a UID and a version that may be any text.
 func opaque(name string, uid types.UID, version string) *object {
 	obj := newObject(name, "a")
 	obj.SetUID(uid)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What a write shows, by what the store had when it was observed, and has now.
+// Cases of what a write shows, by the store's state when it was observed and the store's state now.
 func TestAWriteIsShownUntilTheStoreHasItOrWhatCameAfterIt(t *testing.T) {
 	at := func(uid, version, applied string) sight {
 		return sight{state{true, types.UID(uid), version}, applied}

@@ -50,9 +50,9 @@ type CoordinatorOptions struct {
 // Coordinator assigns ranges to the running replicas, about the same number to each. NewCoordinator returns one.
 //
 // A range has one owner at a time. It gets a new owner only after its owner has released it, or once the owner's lease
-// has expired. An owner counts from before each renewal and gives up at two thirds of the lease; others count from when
-// they first saw the renewal. So the clocks of replicas may show different times, but must run at the same speed, to
-// within a tenth.
+// has expired. An owner measures its lease from before each renewal, and gives up its ranges after two thirds. Other
+// replicas measure it from when they first saw the renewal. So the clocks of replicas may show different times, but
+// must run at the same speed, to within a tenth.
 type Coordinator struct {
 	options CoordinatorOptions
 

@@ -17,7 +17,7 @@ import (
 
 var errAway = errors.New("the store is away")
 
-// network is a replica's way to the store: requests and answers may be lost or late.
+// network is a replica's connection to the store: requests and responses may be lost or late.
 type network struct {
 	sharding.Leases
 	mu     sync.Mutex
@@ -32,7 +32,7 @@ func (n *network) set(cut, lossy bool) {
 	n.cut, n.lossy = cut, lossy
 }
 
-// pass lets a call through the network: request and answer say whether they arrive.
+// pass sends a call through the network: request and answer report whether they arrive.
 func (n *network) pass(ctx context.Context) (request, answer bool) {
 	n.mu.Lock()
 	cut, lossy, delay := n.cut, n.lossy, time.Duration(0)
@@ -81,7 +81,7 @@ func (n *network) Delete(ctx context.Context, lease sharding.Lease) error {
 	return err
 }
 
-// worker is a replica under a coordinator.
+// worker is a replica with a coordinator.
 type worker struct {
 	*sharding.Coordinator
 	network *network
@@ -90,9 +90,9 @@ type worker struct {
 	err     error
 
 	mu sync.Mutex
-	// using are the ranges that it works on, from the begin of an Apply that has them to the end of one that has not.
+	// using has the ranges that it works on: from the beginning of an Apply with them to the end of one without them.
 	using sharding.Ranges
-	// took is how long an Apply takes, flaky whether every other one fails.
+	// took is the duration of an Apply. If flaky is set, every other one fails.
 	took   time.Duration
 	flaky  bool
 	errs   []error
@@ -127,7 +127,7 @@ func (w *worker) uses(obj *object) bool {
 
 const shards = 12
 
-// fleet are workers with a common store, and sample objects.
+// fleet has workers with a common store, and sample objects.
 type fleet struct {
 	*testing.T
 	store   sharding.MemoryLeases
@@ -192,7 +192,7 @@ func (f *fleet) watch(d time.Duration) {
 	}
 }
 
-// counts are the numbers of ranges of each worker.
+// counts returns the number of ranges of each worker.
 func (f *fleet) counts() (counts []int) {
 	for _, w := range f.workers {
 		n := 0
@@ -222,7 +222,7 @@ func TestOneReplicaOwnsEverythingAndSharesItWithThoseThatCome(t *testing.T) {
 		f.watch(time.Minute)
 		require.Equal(t, before, f.workers[0].applys, "nothing is applied while nothing changes")
 
-		f.workers[1].cancel() // in good order: its ranges are free at once
+		f.workers[1].cancel() // regular shutdown: its ranges are free at once
 		f.watch(6 * time.Second)
 		require.Equal(t, []int{6, 0, 6}, f.counts())
 		require.NoError(t, f.workers[1].err)
@@ -359,7 +359,7 @@ func TestNoRangeHasTwoOwnersWhateverTheNetworkDoes(t *testing.T) {
 						w.network.set(false, false)
 					case 3:
 						w.mu.Lock()
-						w.took = time.Duration(random.IntN(1500)) * time.Millisecond // twice that is within the third of a lease in which an owner gives up
+						w.took = time.Duration(random.IntN(1500)) * time.Millisecond // twice that is less than the third of a lease in which an owner gives up its ranges
 						w.mu.Unlock()
 					case 4:
 						if len(f.workers) < 8 {

@@ -11,8 +11,8 @@
 //	})
 //
 // Requests have the ranges in the list option shardSelector. API servers with the feature gate ShardedListAndWatch
-// (alpha in Kubernetes 1.36) then send only these objects, and report it in the metadata of a list. All other sources
-// send everything, and the reflector drops objects of other replicas. [Status] shows which of the two filters.
+// (alpha in Kubernetes 1.36) then send only these objects, and report the ranges in the metadata of a list. All other
+// sources send everything, and the reflector drops objects of other replicas. [Status] shows which of the two filters.
 //
 // # Changing the ranges
 //

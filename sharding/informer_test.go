@@ -47,7 +47,7 @@ func TestReplicasHaveEachObjectExactlyOnce(t *testing.T) {
 		for i, r := range replicas {
 			require.InDelta(t, 1000, r.informer.Len(), 120, "replica %d", i)
 		}
-		orders(t, source, 3300) // updates, which keep their UIDs, and additions
+		orders(t, source, 3300) // updates, which keep the UIDs, and additions
 		for i := range 500 {
 			_, err := source.Delete("shop", fmt.Sprint("order-", 3*i))
 			require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestTheStatusSaysWhereObjectsAreFiltered(t *testing.T) {
 
 func TestAWatchThatIsNotFilteredIsFilteredHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Behind one address, a server that filters answers the list and one that does not the watch.
+		// Behind one address, a server that filters responds to the list, and one that does not to the watch.
 		filters := cachetest.NewSource(cachetest.Options{ShardSelectors: true, NewObject: func() runtime.Object { return &object{} }})
 		t.Cleanup(filters.Close)
 		orders(t, filters, 100)
@@ -261,7 +261,7 @@ func TestTheStopOfAnInformerEndsAnApply(t *testing.T) {
 	})
 }
 
-// uidIn is a new UID with a hash in some ranges.
+// uidIn returns a new UID with a hash in some ranges.
 func uidIn(ranges sharding.Ranges) types.UID {
 	for {
 		if obj := order("any"); ranges.Includes(obj) {
@@ -270,14 +270,14 @@ func uidIn(ranges sharding.Ranges) types.UID {
 	}
 }
 
-// event is of the object a, with a UID and a version.
+// event returns an event of the object a, with a UID and a version.
 func event(kind watch.EventType, uid types.UID, version int) watch.Event {
 	obj := order("a")
 	obj.UID, obj.ResourceVersion = uid, strconv.Itoa(version)
 	return watch.Event{Type: kind, Object: obj}
 }
 
-// watched is a source without objects, and what sends events to its watch.
+// watched returns a source without objects, and a watcher that sends events to its watch.
 func watched() (cache.Source, *watch.FakeWatcher) {
 	events := watch.NewFake()
 	return &cache.ListWatch{
@@ -314,7 +314,7 @@ func TestAKeyWhoseNewObjectBelongsToAnotherReplicaIsDeletedWithItsLastState(t *t
 	}
 }
 
-// recorder is a store of another package, without a GetByKey, that notes what it is called with.
+// recorder is a store of another package without GetByKey, which records its calls.
 type recorder struct {
 	cache.ReflectorStore
 	deleted []any
@@ -442,7 +442,8 @@ func TestReplicasAddUpToTheSourceWhateverChanges(t *testing.T) {
 	}
 }
 
-// churn changes objects and ranges at random, with failures of the source, and checks that the replicas add up to it after each pause.
+// churn changes objects and ranges randomly, with failures of the source. After each pause it checks that the replicas
+// together have the source's content.
 func churn(t *testing.T, source *cachetest.Source, strategy cache.ListStrategy, random *rand.Rand) {
 	const slots = 8
 	parts := sharding.Split(slots)

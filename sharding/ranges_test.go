@@ -43,7 +43,7 @@ func TestPartsOfASplitHaveEveryHashExactlyOnce(t *testing.T) {
 
 func TestAUnionContainsWhatOneOfItsRangesContains(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	number := func() uint64 { // small ones, so that ranges touch and overlap, and both ends
+	number := func() uint64 { // small numbers, so that ranges touch and overlap, and both ends
 		if random.IntN(4) == 0 {
 			return math.MaxUint64 - random.Uint64N(3)
 		}
@@ -71,7 +71,7 @@ func TestAUnionContainsWhatOneOfItsRangesContains(t *testing.T) {
 	}
 }
 
-// serverSelector is the selector of API servers for the same ranges.
+// serverSelector returns the selector of API servers for the same ranges.
 func serverSelector(ranges sharding.Ranges) apisharding.Selector {
 	var requirements []apisharding.ShardRangeRequirement
 	for _, r := range ranges {

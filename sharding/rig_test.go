@@ -21,12 +21,12 @@ import (
 
 type object = metav1.PartialObjectMetadata
 
-// order is an object with a new UID.
+// order returns an object with a new UID.
 func order(name string) *object {
 	return &object{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(fmt.Sprintf("%016x-%016x", rand.Uint64(), rand.Uint64()))}}
 }
 
-// orders creates so many objects, or updates them.
+// orders creates that many objects, or updates them.
 func orders(t *testing.T, source *cachetest.Source, count int) {
 	for i := range count {
 		obj, err := source.Get("shop", fmt.Sprint("order-", i))
@@ -38,7 +38,7 @@ func orders(t *testing.T, source *cachetest.Source, count int) {
 	}
 }
 
-// view is what a handler knows: the object of each key, and notifications that do not fit what was notified before.
+// view is a handler's knowledge: the object of each key, and notifications that contradict earlier ones.
 type view struct {
 	mu       sync.Mutex
 	objects  map[string]*object
@@ -78,7 +78,7 @@ func (v *view) OnDelete(obj any) {
 	delete(v.objects, key)
 }
 
-// content is the version of each object by its key.
+// content returns the version of each object by its key.
 func (v *view) content() map[string]string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -99,7 +99,7 @@ func versions(objects func(func(*object) bool)) map[string]string {
 	return all
 }
 
-// truth is the content of a source.
+// truth returns the content of a source.
 func truth(source *cachetest.Source) map[string]string {
 	return versions(func(yield func(*object) bool) {
 		for _, obj := range source.Objects() {
@@ -110,7 +110,7 @@ func truth(source *cachetest.Source) map[string]string {
 	})
 }
 
-// replica is an informer with a share, and a handler's view of it.
+// replica is an informer with a share of the objects, and its handler's view.
 type replica struct {
 	selector *sharding.Selector
 	informer *cache.Informer[*object]
@@ -120,7 +120,7 @@ type replica struct {
 	stop     func()
 }
 
-// newReplica runs an informer until stop or the test's end.
+// newReplica runs an informer until stop or the end of the test.
 func newReplica(t *testing.T, source cache.Source, options cache.ReflectorOptions, ranges ...sharding.Range) *replica {
 	r := &replica{selector: sharding.NewSelector(ranges...), view: newView()}
 	var mu sync.Mutex
@@ -144,13 +144,14 @@ func newReplica(t *testing.T, source cache.Source, options cache.ReflectorOption
 	return r
 }
 
-// apply changes the ranges and waits until the handler has handled that.
+// apply changes the ranges and waits until the handler has handled the changes.
 func (r *replica) apply(t *testing.T, ranges ...sharding.Range) {
 	require.NoError(t, r.selector.Apply(t.Context(), sharding.Union(ranges...)))
 	require.NoError(t, r.informer.WaitForHandler(t.Context(), r.handle, r.informer.ResourceVersion()))
 }
 
-// requireShares checks that the views and stores of replicas have each object of the source exactly once: that with its hash.
+// requireShares checks that each object of the source is in the view and store of exactly one replica: the one that its
+// hash selects.
 func requireShares(t *testing.T, source *cachetest.Source, replicas ...*replica) {
 	t.Helper()
 	all := map[string]string{}

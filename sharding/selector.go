@@ -266,7 +266,7 @@ func (f *Filter) Settled() uint64 {
 	return applied.number
 }
 
-// Status returns nil for a nil Filter.
+// Status returns the filter's status, nil for a nil Filter.
 func (f *Filter) Status() *Status {
 	if f == nil {
 		return nil

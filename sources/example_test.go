@@ -13,7 +13,7 @@ import (
 	"github.com/watchmirror/cache/sources"
 )
 
-// Machine is a type of the program's own.
+// Machine is a type of the program.
 type Machine struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -27,7 +27,7 @@ func (m *Machine) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// inventory stands for a database or an HTTP API without a watch.
+// inventory represents a database or an HTTP API without a watch.
 type inventory struct {
 	mu   sync.Mutex
 	rows []row

@@ -39,10 +39,10 @@ func decodeText(value []byte) (string, error) {
 // shelf is a KeyValueStore in memory with its whole history.
 type shelf struct {
 	mu       sync.Mutex
-	history  []revision // that of revision n at n-1
-	oldest   uint64     // the last one that is forgotten
+	history  []revision // revision n is at n-1
+	oldest   uint64     // the last removed revision
 	wide     bool       // lists ignore the limit
-	unknown  bool       // deletions lack their last value
+	unknown  bool       // deletions have no last value
 	progress time.Duration
 	moved    chan struct{}
 	watches  int
@@ -52,7 +52,7 @@ type revision []sources.KeyChange
 
 func newShelf() *shelf { return &shelf{moved: make(chan struct{}), progress: time.Minute} }
 
-// write makes the next revision of changes such as "a=1", or "a" for a deletion.
+// write makes the next revision from changes such as "a=1", or "a" for a deletion.
 func (s *shelf) write(changes ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *shelf) write(changes ...string) error {
 	return nil
 }
 
-// stateAt are the keys at a revision.
+// stateAt returns the keys at a revision.
 func (s *shelf) stateAt(at uint64) map[string]sources.KeyValue {
 	state := map[string]sources.KeyValue{}
 	for _, changes := range s.history[:at] {
@@ -365,7 +365,7 @@ func TestADeletionWithoutItsLastValueArrivesAsATombstoneWithTheKnownOne(t *testi
 	})
 }
 
-// next is the next event of a watch.
+// next returns the next event of a watch.
 func next(t *testing.T, w watch.Interface) watch.Event {
 	t.Helper()
 	select {
@@ -455,7 +455,7 @@ func TestAUIDIsThatOfTheKeyAndItsCreation(t *testing.T) {
 	require.NoError(t, errors.Join(s.write("a=1"), s.write("a=2"), s.write("a"), s.write("a=1")))
 	uid := func(version string) types.UID {
 		exact := metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
-		list, err := newTextSource(s).List(exact) // another process makes the same one
+		list, err := newTextSource(s).List(exact) // another process computes the same UID
 		require.NoError(t, err)
 		return list.(*metav1.List).Items[0].Object.(*textEntry).UID
 	}

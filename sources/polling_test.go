@@ -30,14 +30,14 @@ import (
 
 type item = metav1.PartialObjectMetadata
 
-// backend is what the function lists: items by name, with a mark that tests change.
+// backend is the content that the function lists: items by name, with a mark that tests change.
 type backend struct {
 	mu    sync.Mutex
 	items map[string]*item
 	err   error
-	calls []time.Duration // when, since start
+	calls []time.Duration // times since start
 	start time.Time
-	// slow is how long a call takes.
+	// slow is the duration of a call.
 	slow time.Duration
 }
 
@@ -84,7 +84,7 @@ func (b *backend) fail(err error) {
 	b.err = err
 }
 
-// called returns the instants of the calls since it was called last.
+// called returns the times of the calls since its last call.
 func (b *backend) called() []time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,7 +156,7 @@ func TestPollingSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	}
 }
 
-// follow opens a watch, which the test stops at its end.
+// follow opens a watch, which is stopped at the end of the test.
 func follow(t *testing.T, source *sources.PollingSource, options metav1.ListOptions) watch.Interface {
 	t.Helper()
 	w, err := source.WatchWithContext(t.Context(), options)
@@ -165,7 +165,7 @@ func follow(t *testing.T, source *sources.PollingSource, options metav1.ListOpti
 	return w
 }
 
-// ready returns what the watch has sent by now, as "MODIFIED a=2 @4", and "closed" if it is.
+// ready returns the events that the watch has sent by now, as "MODIFIED a=2 @4", and "closed" if it is closed.
 func ready(t *testing.T, w watch.Interface) (events []string) {
 	t.Helper()
 	for {
@@ -267,7 +267,7 @@ func TestOpenWatchesShareACallEachInterval(t *testing.T) {
 	})
 }
 
-// A list must not be answered with what was there before it was asked for: a call that runs already is too old.
+// A list must not return a state from before it was called: a call that already runs is too old.
 func TestConcurrentListsShareTheNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
@@ -379,7 +379,7 @@ func TestAFailureEndsTheOpenWatches(t *testing.T) {
 	})
 }
 
-// Also after ten minutes of failures only the changed object is delivered.
+// Even after ten minutes of failures only the changed object is delivered.
 func TestAnInformerReportsEachFailureAndCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
@@ -444,7 +444,7 @@ func TestStopWaitsForARunningCall(t *testing.T) {
 		start := time.Now()
 		source := sources.NewPollingSource(func(ctx context.Context) ([]*item, error) {
 			if time.Since(start) > 0 {
-				time.Sleep(10 * time.Second) // takes no notice of ctx
+				time.Sleep(10 * time.Second) // ignores ctx
 			}
 			return nil, nil
 		}, sources.PollingOptions[*item]{})
@@ -487,7 +487,7 @@ func TestAWatchThatReadsSlowlyExpiresAndOneThatWaitedDoesNot(t *testing.T) {
 		b := newBackend()
 		source := newSource(b, sources.PollingOptions[*item]{History: 3})
 		slow, quick := follow(t, source, metav1.ListOptions{}), follow(t, source, metav1.ListOptions{})
-		for i := range 10 { // more than the history, in one call
+		for i := range 10 { // more changes than the history, in one call
 			b.put(fmt.Sprintf("item-%d", i), "1")
 		}
 		require.NoError(t, source.Poll(t.Context()))

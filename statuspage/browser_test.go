@@ -24,7 +24,7 @@ import (
 
 var pictures = flag.String("pictures", "", "write screenshots of all pages into this `folder`")
 
-// browser is the path of a Chromium; the test is skipped where there is none.
+// browser returns the path of a Chromium, or skips the test if there is none.
 func browser(t *testing.T) string {
 	for _, name := range []string{"chromium", "google-chrome", "chromium-browser"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -35,7 +35,7 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// shop fills a registry as a program of a shop would, and returns it once there is a history.
+// shop fills a registry like a program of a shop, and returns it once there is a history.
 func shop(t *testing.T) *statuspage.Registry {
 	registry := &statuspage.Registry{Interval: 20 * time.Millisecond}
 	if *pictures != "" {
@@ -72,7 +72,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Fails if a page needs what its policy forbids, or the browser shows no picture of it.
+// Fails if a page needs anything that its policy forbids, or if the browser cannot draw it.
 func TestABrowserShowsThePagesWideAndNarrowLightAndDark(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -88,7 +88,7 @@ func TestABrowserShowsThePagesWideAndNarrowLightAndDark(t *testing.T) {
 		for _, width := range []int{1280, 500} {
 			for _, scheme := range []string{"light", "dark"} {
 				if !all && name != "one" || (width == 1280) != (scheme == "light") {
-					continue // of one page, wide and light, narrow and dark
+					continue // of only one page: wide and light, narrow and dark
 				}
 				file := filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme))
 				messages := screenshot(t, chromium, server.URL+"/"+query, file, width, scheme)
@@ -103,7 +103,7 @@ func TestABrowserShowsThePagesWideAndNarrowLightAndDark(t *testing.T) {
 	}
 }
 
-// screenshot returns what the browser reports.
+// screenshot returns the browser's output.
 func screenshot(t *testing.T, chromium, url, file string, width int, scheme string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

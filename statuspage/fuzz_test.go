@@ -18,15 +18,15 @@ import (
 	"github.com/watchmirror/cache/statuspage"
 )
 
-// thing is an object with any text in it.
+// thing is an object with arbitrary text.
 type thing struct{ Key, Text string }
 
-// stated is a pipeline in any state.
+// stated is a pipeline with any status.
 type stated struct{ status cache.Status }
 
 func (s stated) Status() cache.Status { return s.status }
 
-// fill returns a registry in which text is wherever a page shows text that comes from outside.
+// fill returns a registry that has text in every place where a page shows text from outside.
 func fill(t *testing.T, name, key, text string) *statuspage.Registry {
 	store := cache.NewStore(func(object any) (string, error) { return object.(thing).Key, nil })
 	require.NoError(t, store.Add(thing{key, text}))
@@ -50,12 +50,12 @@ var (
 	link = regexp.MustCompile(`href="([^"]*)"`)
 )
 
-// structure is the tags of a page and the number of its quotes, which no text from outside may change.
+// structure returns the tags of a page and the number of its quotes, which text from outside must not change.
 func structure(page string) (tags []string, quotes int) {
 	return tag.FindAllString(page, -1), strings.Count(page, `"`)
 }
 
-// Fails if a name, a key or a value becomes a tag or an attribute of a page, or a link does not lead to what it names.
+// Fails if a name, key or value becomes a tag or attribute of a page, or if a link does not lead to its target.
 func FuzzPages(f *testing.F) {
 	f.Add("pods", "shop/web", "text")
 	f.Add(`"><script>alert(1)</script>`, `<b>'"&`, "</style><script>")

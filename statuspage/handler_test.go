@@ -89,7 +89,7 @@ func TestThePageOfACacheShowsChecksumFailuresAndNotifiedVersion(t *testing.T) {
 	})
 }
 
-// Fails if Run samples at another pace, or a rate is not that between two samples.
+// Fails if Run samples at another interval, or if a rate is not that between two samples.
 func TestRunSamplesEventsAndBacklogEachSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry, source := &statuspage.Registry{}, newSource(t, "Pod", 0)
@@ -120,12 +120,12 @@ func TestRunSamplesEventsAndBacklogEachSecond(t *testing.T) {
 			events, backlog = append(events, *s.EventsPerSecond), append(backlog, *s.Backlog)
 		}
 		assert.Equal(t, []float64{0, 1, 2, 3}, events)
-		assert.Equal(t, []float64{0, 0, 2, 5}, backlog) // without the change that the slow handler is in
+		assert.Equal(t, []float64{0, 0, 2, 5}, backlog) // without the change that the slow handler is processing
 		assert.Contains(t, get(registry, "?name=pods").Body.String(), `aria-label="Backlog: 5 now, at most 5"`)
 	})
 }
 
-// Fails if the staleness is not the time since the last proof, or the last list and the next attempt are not shown.
+// Fails if the staleness is not the time since the last proof, or if the last list and the next attempt are not shown.
 func TestStalenessGrowsUntilTheSourceShowsThatTheCacheIsCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registry statuspage.Registry
@@ -159,7 +159,7 @@ func TestStalenessGrowsUntilTheSourceShowsThatTheCacheIsCurrent(t *testing.T) {
 	})
 }
 
-// Fails if a request samples where Run has done so, or does not where nothing else does.
+// Fails if a request samples although Run does, or does not sample although nothing else does.
 func TestWithoutRunRequestsSampleAtMostOnceAnInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registry statuspage.Registry
@@ -168,11 +168,11 @@ func TestWithoutRunRequestsSampleAtMostOnceAnInterval(t *testing.T) {
 			get(&registry, "?name=pods")
 			time.Sleep(250 * time.Millisecond)
 		}
-		assert.Len(t, getJSON(t, &registry, "?name=pods")["samples"], 2) // between each two of 3
+		assert.Len(t, getJSON(t, &registry, "?name=pods")["samples"], 2) // the differences of 3 statuses
 	})
 }
 
-// Fails if a change is missing from the history or is in it twice, or the oldest are not dropped.
+// Fails if a change is missing from the history or appears twice, or if the oldest are not dropped.
 func TestTheHistoryHasEachChangeOfStateOnceNewestFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry, source := statuspage.Registry{Interval: 10 * time.Millisecond}, newSource(t, "Pod", 3)
@@ -201,7 +201,7 @@ func TestTheHistoryHasEachChangeOfStateOnceNewestFirst(t *testing.T) {
 	})
 }
 
-// Fails if the namespaces of an informer are one in the status or the history.
+// Fails if the namespaces of an informer are combined in the status or the history.
 func TestEachNamespaceHasARowAndAHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registry statuspage.Registry
@@ -224,7 +224,7 @@ func TestEachNamespaceHasARowAndAHistory(t *testing.T) {
 		for _, change := range history {
 			changes[change.(map[string]any)["namespace"]]++
 		}
-		assert.Equal(t, 1, changes["shop"]) // the other has a change for each failure
+		assert.Equal(t, 1, changes["shop"]) // the other namespace has a change for each failure
 		assert.Equal(t, len(history)-1, changes["search"])
 		for i, namespace := range []string{"search", "shop"} {
 			assert.Equal(t, namespace, rows[i].(map[string]any)["namespace"])
@@ -257,7 +257,7 @@ func TestQuarantinedObjectsAndPanicsAreShown(t *testing.T) {
 	})
 }
 
-// Fails if a key is on no page or on two, or a page is out of order.
+// Fails if a key is on no page or on two, or if a page is not sorted.
 func TestKeysAreShownByPrefixPageAfterPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registry statuspage.Registry
@@ -291,7 +291,7 @@ func TestKeysAreShownByPrefixPageAfterPage(t *testing.T) {
 	})
 }
 
-// Fails if a link of the page of keys does not lead to the object, or the object is not the stored one.
+// Fails if a link of the page of keys does not lead to the object, or if the object is not the stored one.
 func TestAnObjectIsShownByItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registry statuspage.Registry
@@ -327,7 +327,7 @@ func TestObjectsAreHidden(t *testing.T) {
 	})
 }
 
-// Fails if a pipeline that is no typed informer cannot be added, or its objects are not found.
+// Fails if a pipeline other than a typed informer cannot be added, or if its objects are not found.
 func TestReflectorsControllersAndUntypedInformersAreAdded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registry statuspage.Registry
@@ -365,7 +365,7 @@ func TestANameIsAddedOnceAndOnlyWhatHasAStatus(t *testing.T) {
 	require.EqualError(t, err, `add "pods" to a status page: the name is in use`)
 	remove()
 	add(t, &registry, "pods", pods)
-	remove() // of the first: it removes nothing of the second
+	remove() // that of the first, which removes nothing of the second
 	assert.Equal(t, http.StatusOK, get(&registry, "?name=pods").Code)
 	_, err = registry.Add("", pods)
 	require.ErrorContains(t, err, "the name is empty")
@@ -388,7 +388,7 @@ func TestOnlyGetAndHeadAreAnswered(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, get(&registry, "?name=%zz").Code)
 }
 
-// Fails if a page has a style, script or resource that its policy does not permit, or an answer lacks the policy.
+// Fails if a page has a style, script or resource that its policy does not permit, or if a response has no policy.
 func TestEveryAnswerHasAPolicyThatPermitsItsStyleAlone(t *testing.T) {
 	var registry statuspage.Registry
 	add(t, &registry, "pods", newInformer("pods", newSource(t, "Pod", 0)))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Secret is like the Go type of Kubernetes' API: its objects have no kind.
+// Secret is like the Go type of the Kubernetes API: its objects have no kind.
 type Secret struct {
 	Data map[string][]byte `json:"data"`
 	Type string            `json:"type"`
@@ -29,7 +29,7 @@ func shown(t *testing.T, object any, pointers ...string) string {
 	return string(text)
 }
 
-// Fails if the content of a secret is shown, in whichever form the cache has it.
+// Fails if the content of a Secret is shown, whatever the type of the cached object.
 func TestTheContentOfSecretsIsRedacted(t *testing.T) {
 	assert.JSONEq(t, `{"data":"(redacted)","type":"Opaque"}`, shown(t, &Secret{Data: map[string][]byte{"password": []byte("x")}, Type: "Opaque"}))
 	for _, kind := range []string{"Secret", "SopsSecret", "secretcopy"} {
@@ -69,7 +69,7 @@ func TestFieldsAreRedactedByPointers(t *testing.T) {
 	assert.Equal(t, object(), original, "the stored object was changed")
 }
 
-// Fails if an error has a part of the object, or a panic of the object's code ends the request.
+// Fails if an error has a part of the object, or if a panic of the object's code ends the request.
 func TestAnObjectWithoutAJSONFormIsAnErrorThatDoesNotShowIt(t *testing.T) {
 	for _, object := range []any{panicking{}, failing{}, map[string]any{"a": make(chan int)}} {
 		_, err := objectJSON(object, nil)

@@ -39,7 +39,7 @@ type entry struct {
 
 // Add shows an informer, reflector or controller under a name until remove is called. The argument must have a method
 // Status() cache.Status. Everything that package cache returns has one, including a cache.SharedIndexInformer and a
-// cache.Controller, whose interfaces do not show it. Add fails for anything else, and if the name is empty or in use.
+// cache.Controller, whose interfaces do not declare it. Add fails for anything else, and if the name is empty or in use.
 //
 // The objects of an informer are shown too. Those of a reflector or controller need AddWithStore.
 func (r *Registry) Add(name string, informerOrReflector any) (remove func(), err error) {

@@ -39,7 +39,7 @@ func newSource(t *testing.T, kind string, count int) *cachetest.Source {
 	return source
 }
 
-// newInformer makes an informer whose failures are only in its status.
+// newInformer returns an informer whose failures are only in its status, not in a log.
 func newInformer(name string, source cache.Source) *cache.Informer[object] {
 	return cache.NewTypedInformer(source, cache.InformerConfig[object]{Name: name, ReflectorOptions: cache.ReflectorOptions{
 		ErrorHandler: func(context.Context, *cache.Reflector, error) {},
@@ -52,7 +52,7 @@ func add(t *testing.T, registry *statuspage.Registry, name string, reporter any)
 	return remove
 }
 
-// start runs something until stop, which waits for its end.
+// start starts run. stop ends it and waits for its end.
 func start(t *testing.T, run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -64,7 +64,7 @@ func running(informer *cache.Informer[object]) func(context.Context) {
 	return func(ctx context.Context) { _ = informer.Run(ctx) }
 }
 
-// get is the answer to a request with a query.
+// get returns the response to a request with a query.
 func get(registry *statuspage.Registry, query string) *httptest.ResponseRecorder {
 	return ask(registry, http.MethodGet, query, "")
 }

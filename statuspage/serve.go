@@ -24,8 +24,8 @@ type ServeOptions struct {
 var ErrNotLoopback = errors.New("not a loopback address, and there is no authentication: set ServeOptions.AnyAddress to permit it")
 
 // Serve serves the registry's pages at addr (host:port) and runs the registry until ctx ends. Then it waits for running
-// requests, for at most 5 s, and returns nil. It refuses addresses that are not loopback, and requests for a host that
-// is not loopback, which a web page could make a browser send.
+// requests, for at most 5 s, and returns nil. It refuses addresses that are not loopback. It also refuses requests for
+// a host that is not loopback, since a web page can make a browser send them.
 func Serve(ctx context.Context, addr string, registry *Registry, options ...ServeOptions) error {
 	var o ServeOptions
 	if len(options) > 0 {

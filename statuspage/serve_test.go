@@ -13,7 +13,7 @@ import (
 	"github.com/watchmirror/cache/statuspage"
 )
 
-// Fails if it listens where others can reach it.
+// Fails if Serve listens on an address that other machines can reach.
 func TestServeRefusesAddressesThatAreNotLoopback(t *testing.T) {
 	for _, addr := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "10.0.0.1:0", "[fe80::1]:0", "[::ffff:192.0.2.1]:0"} {
 		err := statuspage.Serve(t.Context(), addr, &statuspage.Registry{})
@@ -23,7 +23,7 @@ func TestServeRefusesAddressesThatAreNotLoopback(t *testing.T) {
 	require.Error(t, statuspage.Serve(t.Context(), "127.0.0.1", &statuspage.Registry{}))
 }
 
-// serve runs Serve and returns its address, and how to end it.
+// serve runs Serve, and returns its address and a function that ends it.
 func serve(t *testing.T, addr string, registry *statuspage.Registry, options statuspage.ServeOptions) (at string, stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	listening, ended := make(chan string, 1), make(chan error, 1)
@@ -50,7 +50,8 @@ func request(t *testing.T, at, path, host string) (code int, text string) {
 	return response.StatusCode, string(body)
 }
 
-// Fails if the pages are not served, another host is answered, or Serve does not end with its context.
+// Fails if the pages are not served, if a request for another host is answered, or if Serve does not end with its
+// context.
 func TestServeAnswersLoopbackHostsUntilItsContextEnds(t *testing.T) {
 	var registry statuspage.Registry
 	add(t, &registry, "pods", newInformer("pods", newSource(t, "Pod", 0)))

@@ -20,7 +20,7 @@ func configAddress(config *rest.Config) (string, error) {
 	return address(base)
 }
 
-// address returns a URL without query and fragment and with its path escaped anew (/a%2Fb becomes /a/b), as client-go's
+// address returns a URL without query and fragment and with its path escaped again (/a%2Fb becomes /a/b), as client-go's
 // clients use it. It refuses a user and password, which net/http would send and logs would show.
 func address(base *url.URL) (string, error) {
 	switch {

@@ -38,7 +38,7 @@ func TestTheAddressFollowsTheRulesOfClientGo(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a Host, there may be a password in it.
+// A password in a Host must not appear in an error.
 func TestAHostThatCannotBeUsedIsNamedAndNotQuoted(t *testing.T) {
 	for host, want := range map[string]string{
 		"https://me:hunter2@api.test":      "user or password",

@@ -14,7 +14,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// sourceMakers are the ways in which this package makes a source of a config.
+// sourceMakers are the ways to make a source from a config.
 var sourceMakers = map[string]func(*testing.T, *rest.Config) cachetest.ListerWatcher{
 	"of a config": func(t *testing.T, config *rest.Config) cachetest.ListerWatcher {
 		return sourceOf(t, config, typedPods)
@@ -33,7 +33,7 @@ var sourceMakers = map[string]func(*testing.T, *rest.Config) cachetest.ListerWat
 
 func typedPods(o *kubeapi.Options) { o.ObjectType = &corev1.Pod{} }
 
-// streams says that it can stream lists.
+// streams declares that it can stream lists.
 type streams struct{}
 
 func (streams) IsWatchListSemanticsUnSupported() bool { return false }
@@ -47,7 +47,7 @@ func TestSourcesOfClientGoKeepThePromisesOfAListerWatcher(t *testing.T) {
 					backend, handler := podBackend(tb)
 					server := cachetest.NewServer(handler)
 					tb.Cleanup(server.Close)
-					// QPS: the limit of client-go's default would be most of the time.
+					// QPS: with the default limit of client-go, the test would mostly wait.
 					config := &rest.Config{Host: server.URL, Transport: server.Client().Transport, QPS: -1}
 					return cachetest.RigOver(backend, "shop", makeSource(tb.(*testing.T), config))
 				},
@@ -78,8 +78,8 @@ func podBackend(t testing.TB) (*cachetest.Source, *cachetest.Handler) {
 	})
 }
 
-// The suite is for anybody's stores: of this package's it asks no less than of the
-// library's own, of client-go's what they promise.
+// The suite accepts any store. This package's stores must pass the same checks as the library's own, client-go's those
+// that apply to them.
 func TestIndexersOfClientGoKeepThePromisesOfAStore(t *testing.T) {
 	for name, config := range map[string]cachetest.StoreConfig{
 		"presented": {

@@ -74,7 +74,7 @@ func TestATransportOfTheProgramSeesEachRequest(t *testing.T) {
 	requireSent(t, rest.Config{WrapTransport: signing}, http.Header{"X-Signed": {"/api/v1/pods"}})
 }
 
-// requireSent lists, with each way to make a source, and looks for the headers.
+// requireSent lists with a source of each maker, and checks the sent headers.
 func requireSent(t *testing.T, config rest.Config, want http.Header) {
 	t.Helper()
 	api := &api{}
@@ -90,12 +90,12 @@ func requireSent(t *testing.T, config rest.Config, want http.Header) {
 	}
 }
 
-// roundTripper is one made of a function.
+// roundTripper is an http.RoundTripper made from a function.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// client-go reads the file again when what it read is 50 seconds old.
+// client-go reads the file again when its content is 50 seconds old.
 func TestATokenFileThatIsReplacedIsInUseAMinuteLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")
@@ -121,7 +121,7 @@ func TestClientCertificatesAreShown(t *testing.T) {
 	api := &api{}
 	server := httptest.NewUnstartedServer(api)
 	server.EnableHTTP2 = true
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are meant to fail
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail on purpose
 	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted}
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -200,7 +200,7 @@ func TestCredentialsAreNotSentToWhereAServerRedirects(t *testing.T) {
 	assert.Zero(t, elsewhere.count())
 }
 
-// A server may repeat the headers that client-go has put on a request below a source.
+// A server may repeat the headers that client-go added to a request below the source.
 func TestErrorsContainNoCredentialsOfTheConfig(t *testing.T) {
 	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

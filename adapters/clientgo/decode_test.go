@@ -64,7 +64,7 @@ func TestObjectsAreDecodedIntoWhatTheOptionsAskFor(t *testing.T) {
 	}
 }
 
-// same compares what objects mean: a quantity remembers how it was written.
+// same compares the meaning of objects: a quantity remembers how it was written.
 func same(t *testing.T, want, have runtime.Object) {
 	t.Helper()
 	if !equality.Semantic.DeepEqual(want, have) {

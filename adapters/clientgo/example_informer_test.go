@@ -18,7 +18,7 @@ import (
 	"github.com/watchmirror/cache/mutation"
 )
 
-// An informer of this library where the rest of the program knows client-go's only.
+// An informer of this library in a program that only knows client-go's type.
 func ExampleNewInformer() {
 	server := smallCluster()
 	defer server.Close()
@@ -38,7 +38,7 @@ func ExampleNewInformer() {
 		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
 	})
 	handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) {}, // put the key into a queue
+		AddFunc: func(any) {}, // enqueue the key
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -51,7 +51,7 @@ func ExampleNewInformer() {
 	toolscache.WaitFor(ctx, "", informer.HasSyncedChecker(), handle.HasSyncedChecker())
 	pods, err := corelisters.NewPodLister(informer.GetIndexer()).Pods("shop").List(labels.Everything())
 	fmt.Println(len(pods), "pods", err)
-	status := informer.(cache.StatusReporter).Status() // as of any informer of this library
+	status := informer.(cache.StatusReporter).Status() // as for any informer of this library
 	fmt.Println("version", status.AppliedVersion, "with", status.Handlers[0].Delivered, "calls of the handler")
 	cancel()
 	running.Wait()
@@ -60,12 +60,12 @@ func ExampleNewInformer() {
 	// version 2 with 2 calls of the handler
 }
 
-// A function that makes informers with options, for code that asks for such a function: as
-// NewInformer of controller-runtime's cache.Options, for one.
+// A function that makes informers with options, for code that requires such a function, for example NewInformer of
+// controller-runtime's cache.Options.
 func ExampleNewInformerFunc() {
 	newInformer := clientgo.NewInformerFunc(cache.SharedIndexInformerOptions{
 		Handlers: cache.HandlerOptions{
-			Delivery:      cache.OrderedUnbounded, // every change, however far behind a handler is
+			Delivery:      cache.OrderedUnbounded, // every change, however slow a handler is
 			RecoverPanics: true,
 		},
 		DetectMutations: mutation.Options{SampleEvery: 100}.New,
@@ -80,7 +80,7 @@ func ExampleNewInformerFunc() {
 	// Output: ordered, unbounded
 }
 
-// A generated lister over an indexer that the program fills, or an informer does.
+// A generated lister over an indexer that the program or an informer fills.
 func ExampleIndexer() {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,

@@ -19,7 +19,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// smallCluster stands for an API server with two pods, which wants a token.
+// smallCluster is an API server with two pods that requires a token.
 func smallCluster() *httptest.Server {
 	source := cachetest.NewSource(cachetest.Options{NewList: func() runtime.Object { return &corev1.PodList{} }})
 	for _, name := range []string{"web-0", "web-1"} {
@@ -34,7 +34,7 @@ func smallCluster() *httptest.Server {
 	}))
 }
 
-// A mirror of pods, reached as the program's rest.Config says.
+// A mirror of pods with the program's rest.Config.
 func ExampleNewSource() {
 	server := smallCluster()
 	defer server.Close()

@@ -96,7 +96,7 @@ func listWatchOf[List runtime.Object](collection Collection[List], tweak func(*m
 			tweak(&options)
 			list, err := collection.List(ctx, options)
 			if err != nil {
-				return nil, err // a list beside an error may be a nil pointer
+				return nil, err // a list returned with an error may be a nil pointer
 			}
 			return list, nil
 		},

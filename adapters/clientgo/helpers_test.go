@@ -18,9 +18,9 @@ import (
 
 var pods = corev1.SchemeGroupVersion.WithResource("pods")
 
-// api is a server that answers every list with no pods and remembers what it was asked.
+// api is a server that responds to every list with no pods, and records the requests.
 type api struct {
-	// header is added to each answer.
+	// header is added to each response.
 	header http.Header
 
 	mu       sync.Mutex
@@ -53,14 +53,14 @@ func (a *api) count() int {
 	return len(a.requests)
 }
 
-// RoundTrip is the server without a network, for tests in virtual time.
+// RoundTrip is the server without a network, for virtual time.
 func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	recorder := httptest.NewRecorder()
 	a.ServeHTTP(recorder, r)
 	return recorder.Result(), nil
 }
 
-// serve starts a server on a socket.
+// serve starts a server on a loopback socket.
 func serve(t *testing.T, handler http.Handler) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -68,7 +68,7 @@ func serve(t *testing.T, handler http.Handler) *httptest.Server {
 	return server
 }
 
-// sourceOf makes a source of pods.
+// sourceOf returns a source of pods.
 func sourceOf(t *testing.T, config *rest.Config, options ...func(*kubeapi.Options)) *kubeapi.ListerWatcher {
 	t.Helper()
 	source, err := clientgo.NewSource(config, optionsOf(options...))
@@ -98,7 +98,7 @@ func list(t *testing.T, source *kubeapi.ListerWatcher) {
 	require.NoError(t, err)
 }
 
-// clientOf is the REST client that client-go makes of a config, for pods.
+// clientOf returns client-go's REST client of a config, for pods.
 func clientOf(t *testing.T, config rest.Config) *rest.RESTClient {
 	t.Helper()
 	config.APIPath = "/api"

@@ -19,7 +19,7 @@ import (
 
 func byApp(obj any) ([]string, error) { return []string{obj.(*corev1.Pod).Labels["app"]}, nil }
 
-// filled is an indexer of pods, by namespace.
+// filled returns an indexer of pods with the namespace index.
 func filled(t *testing.T, names ...string) cache.Indexer {
 	t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -48,7 +48,7 @@ func TestIndexesOfEitherSideAreOneSet(t *testing.T) {
 	require.Equal(t, []string{"web-2"}, values)
 }
 
-// controller-runtime asks for them with each list.
+// controller-runtime calls GetIndexers for each list.
 func TestIndexersAreKeptUntilOneIsAdded(t *testing.T) {
 	ours := filled(t)
 	theirs := clientgo.Indexer(ours)
@@ -126,8 +126,8 @@ func TestAGenericListerOfOursIsOneOfClientGos(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 }
 
-// A key whose only state is quarantined is no NotFound to a generated lister, and a tombstone of
-// it deletes nothing, without an error.
+// For a generated lister, a key whose only state is quarantined is not NotFound, and deleting a tombstone of it does
+// nothing and returns no error.
 func TestAQuarantinedKeyIsNotNotFoundForClientGo(t *testing.T) {
 	refused := errors.New("refused")
 	ours := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": func(any) ([]string, error) { return nil, refused }})

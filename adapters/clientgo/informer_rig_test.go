@@ -18,7 +18,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// podSource holds pods with these names. Its first state is listed, not streamed.
+// podSource returns a source of pods with these names, whose first list is not streamed.
 func podSource(t *testing.T, names ...string) *cachetest.Source {
 	t.Helper()
 	source := cachetest.NewSource(cachetest.Options{
@@ -32,7 +32,7 @@ func podSource(t *testing.T, names ...string) *cachetest.Source {
 	return source
 }
 
-// podInformer is an informer of pods, as client-go's and as ours.
+// podInformer returns an informer of pods, as client-go's type and as this library's.
 func podInformer(source *cachetest.Source) (theirs toolscache.SharedIndexInformer, ours cache.SharedIndexInformer) {
 	ours = cache.NewSharedIndexInformerWithOptions(source, &corev1.Pod{}, cache.SharedIndexInformerOptions{
 		Indexers:         cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
@@ -41,7 +41,7 @@ func podInformer(source *cachetest.Source) (theirs toolscache.SharedIndexInforme
 	return clientgo.SharedIndexInformer(ours), ours
 }
 
-// run runs an informer until end is called, or the test ends, and waits for the first list.
+// run runs an informer until end is called or the test ends, and waits for the first list.
 func run(t *testing.T, informer toolscache.SharedIndexInformer) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -56,8 +56,7 @@ func run(t *testing.T, informer toolscache.SharedIndexInformer) (end func()) {
 	return end
 }
 
-// recorder is a handler as programs of client-go write them: it knows client-go's
-// tombstones, and nothing of this library.
+// recorder is a handler written for client-go: it knows client-go's tombstones, and nothing of this library.
 type recorder struct {
 	mu  sync.Mutex
 	got []string
@@ -85,7 +84,7 @@ func (r *recorder) note(format string, args ...any) {
 	r.got = append(r.got, fmt.Sprintf(format, args...))
 }
 
-// take returns the calls since the last time.
+// take returns the calls since its last call.
 func (r *recorder) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,13 +99,13 @@ func inBubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
-// loseSightOf removes a pod without an event and makes the informer list again.
+// loseSightOf removes a pod without an event and makes the informer relist.
 func loseSightOf(t *testing.T, source *cachetest.Source, name string) {
 	t.Helper()
 	_, err := source.DeleteSilently("shop", name)
 	require.NoError(t, err)
 	source.CompactAll()
 	source.BreakWatches(cachetest.ErrExpired())
-	time.Sleep(time.Minute) // any backoff
+	time.Sleep(time.Minute) // longer than any backoff
 	synctest.Wait()
 }

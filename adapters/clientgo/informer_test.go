@@ -64,7 +64,7 @@ func TestAHandlersResyncPeriodIsAsInClientGo(t *testing.T) {
 	}
 }
 
-// A calculation of a period that comes out wrong must not keep a program from starting.
+// A miscalculated period must not prevent a program from starting.
 func TestAnInformersResyncPeriodIsAsInClientGo(t *testing.T) {
 	for period, want := range map[time.Duration]int{ // resyncs in the 10 seconds after the first list
 		-time.Second: 0, 0: 0, time.Millisecond: 10, 5 * time.Second: 2,
@@ -102,7 +102,7 @@ func TestInformersOfOneFunctionShareTheOptions(t *testing.T) {
 			Handlers: cache.HandlerOptions{Delivery: cache.OrderedUnbounded, RecoverPanics: true},
 		}
 		newInformer := clientgo.NewInformerFunc(options)
-		delete(options.Indexers, "app") // it is not kept
+		delete(options.Indexers, "app") // the map is copied
 		for range 2 {
 			source := podSource(t, "web-0")
 			informer := newInformer(source, &corev1.Pod{}, 0, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
@@ -122,7 +122,7 @@ func TestInformersOfOneFunctionShareTheOptions(t *testing.T) {
 	})
 }
 
-// withoutPanicHandlers keeps the panics of a test out of the log.
+// withoutPanicHandlers keeps a test's panics out of the log.
 func withoutPanicHandlers(t *testing.T) {
 	t.Helper()
 	handlers := utilruntime.PanicHandlers
@@ -145,7 +145,7 @@ func TestAnInformerIsNamedAfterItsCaller(t *testing.T) {
 	require.Equal(t, "mine", status.Name)
 }
 
-// marked is a source of client-go's that says whether it can stream its first state.
+// marked is a client-go source that declares whether it can stream its first list.
 type marked struct {
 	toolscache.ListerWatcher
 	unsupported bool
@@ -186,7 +186,7 @@ func TestTheFirstStateIsStreamedAsInClientGo(t *testing.T) {
 	}
 }
 
-// What controller-runtime makes, where bookmarks are off: a server refuses to stream to it.
+// controller-runtime makes such a source if bookmarks are disabled: a server refuses to stream to it.
 func TestASourceWithoutBookmarksIsListed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		source := podSource(t, "web-0")

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// pool is a transport that counts how often its idle connections were closed.
+// pool is a transport that counts calls of CloseIdleConnections.
 type pool struct {
 	http.RoundTripper
 	closed int
@@ -20,8 +20,8 @@ type pool struct {
 
 func (p *pool) CloseIdleConnections() { p.closed++ }
 
-// http.Client closes only what its own transport closes, and client-go's transports with
-// credentials have no such method.
+// http.Client only calls CloseIdleConnections of its own transport, and client-go's transports with credentials do not
+// have it.
 func TestClosingIdleConnectionsReachesThoseBehindTheRateLimiter(t *testing.T) {
 	connections := &pool{}
 	inner, err := rest.TransportFor(&rest.Config{Transport: connections, BearerToken: "s3cret"})
@@ -41,7 +41,7 @@ func TestWithoutARateLimiterTheTransportIsUsedAsItIs(t *testing.T) {
 	assert.Nil(t, throttled(nil, nil))
 }
 
-// closer is a request body that notes that it was closed.
+// closer is a request body that records that it was closed.
 type closer struct{ closed bool }
 
 func (c *closer) Read([]byte) (int, error) { return 0, io.EOF }

@@ -19,7 +19,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// limiter is a rate limiter that counts, and fails or waits on request.
+// limiter is a rate limiter that counts its calls, and fails or waits on request.
 type limiter struct {
 	flowcontrol.RateLimiter
 	waits int
@@ -43,7 +43,7 @@ func TestTheRateLimiterIsAskedBeforeEachRequest(t *testing.T) {
 		"client": func(c *rest.Config) *kubeapi.ListerWatcher { return sourceOfClient(t, clientOf(t, *c)) },
 	} {
 		limiter := &limiter{}
-		// A QPS beside it does not count.
+		// QPS is ignored if there is a RateLimiter.
 		source := make(&rest.Config{Host: "http://api.test", Transport: api, RateLimiter: limiter, QPS: 0.0001, Burst: 1})
 		list(t, source)
 		list(t, source)
@@ -61,7 +61,7 @@ func TestTheRateLimiterIsAskedBeforeEachRequest(t *testing.T) {
 	}
 }
 
-// A program asks for a login when it sees ErrAuthorize; a limiter is no matter of that.
+// A program requests a login after ErrAuthorize, which would not help against a limiter.
 func TestARefusalOfTheRateLimiterIsNoFailedAuthorization(t *testing.T) {
 	refusal := fmt.Errorf("no more today: %w", context.Canceled)
 	config := rest.Config{Host: "http://api.test", Transport: &api{}, RateLimiter: &limiter{fail: refusal}}
@@ -81,7 +81,7 @@ func TestARefusalOfTheRateLimiterIsNoFailedAuthorization(t *testing.T) {
 	}
 }
 
-// Waiting is part of the request, and a list that brings nothing is given up.
+// The wait is part of the request, and a list that receives nothing is stalled.
 func TestAListWaitsForTheRateLimiterNoLongerThanTheStallTimeoutAndAWatchDoes(t *testing.T) {
 	for name, timeout := range map[string]time.Duration{"default": 0, "longer": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestRequestsAreLimitedOnlyIfTheConfigAsksForIt(t *testing.T) {
 	}
 }
 
-// It is one limiter for the client's own requests and for all of its sources.
+// The client's own requests and all of its sources share one limiter.
 func TestAClientsRateLimiterIsSharedWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := clientOf(t, rest.Config{Host: "http://api.test", Transport: &api{}, QPS: 1, Burst: 1})

@@ -21,7 +21,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// A source is one to both packages.
+// A source implements the interfaces of both packages.
 var (
 	_ cache.ListerWatcher                    = (*kubeapi.ListerWatcher)(nil)
 	_ cache.ListerWatcherWithContext         = (*kubeapi.ListerWatcher)(nil)
@@ -29,7 +29,7 @@ var (
 	_ clientgocache.ListerWatcherWithContext = (*kubeapi.ListerWatcher)(nil)
 )
 
-// cluster is a server in virtual time: pods that can be changed, behind HTTP and a token.
+// cluster is a server in virtual time, with pods that can be changed, over HTTP with a token.
 type cluster struct {
 	*cachetest.Source
 	server *cachetest.Server
@@ -53,7 +53,7 @@ func (c *cluster) close() {
 	c.Source.Close()
 }
 
-// inCluster runs a test in virtual time, with each way to make a source.
+// inCluster runs a test in virtual time, with a source of each maker.
 func inCluster(t *testing.T, test func(*testing.T, *cluster, *kubeapi.ListerWatcher)) {
 	typed := func(o *kubeapi.Options) { o.ObjectType = &corev1.Pod{} }
 	for way, source := range map[string]func(*testing.T, *rest.Config) *kubeapi.ListerWatcher{
@@ -121,7 +121,7 @@ func TestClientGosOwnInformerAcceptsTheSource(t *testing.T) {
 	})
 }
 
-// unstreamed is a source of which client-go's reflectors list.
+// unstreamed is a source that client-go's reflectors list.
 type unstreamed struct{ *kubeapi.ListerWatcher }
 
 func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }
@@ -167,8 +167,8 @@ func TestClientGosInformerKeepsOutWhatCannotBeDecodedOnlyByATransform(t *testing
 	}
 }
 
-// The package documentation warns of it. If this fails, client-go has become better, and
-// the documentation is to say so.
+// The package documentation describes this fault of client-go. If this test fails, client-go has fixed it, and the
+// documentation must change.
 func TestClientGosInformerKeepsWhatWasDeletedIfTheDeletionCannotBeDecoded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCluster(cachetest.Options{})
@@ -198,7 +198,7 @@ func TestClientGosInformerKeepsWhatWasDeletedIfTheDeletionCannotBeDecoded(t *tes
 		require.Equal(t, []string{"shop/web-0"}, informer.GetStore().ListKeys())
 		require.Equal(t, []string{"shop/web-0"}, store.ListKeys())
 
-		// The first one may have been damaged on its way and is asked for again.
+		// The first event may have been damaged in transit, and is requested again.
 		require.NoError(t, cluster.Apply(state("web-1", "none")))
 		time.Sleep(20 * time.Second)
 		require.NoError(t, cluster.Apply(state("web-0", "none")))

@@ -20,7 +20,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// podClient is a REST client of a server that has a source's pods.
+// podClient returns a REST client of a server with a source's pods.
 func podClient(t *testing.T, source *cachetest.Source) *rest.RESTClient {
 	t.Helper()
 	server := serve(t, cachetest.NewHandler(cachetest.HandlerOptions{

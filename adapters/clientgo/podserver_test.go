@@ -19,11 +19,11 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// podServer lists one pod and tells, in a watch, that it was modified. It answers in the
-// encoding that is asked for first, written by client-go's codecs as an API server does.
+// podServer lists one pod, and a watch delivers that it was modified. It uses the encoding that is requested first,
+// written by client-go's codecs as an API server does.
 type podServer struct {
 	t      *testing.T
-	wanted kubeapi.Encoding // by the test, to be asked for first
+	wanted kubeapi.Encoding // the encoding that must be requested first
 }
 
 func pod(name, version string) *corev1.Pod {
@@ -53,8 +53,7 @@ func (s podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	assert.NoError(s.t, encoder(info, metadataOnly).Encode(listOf(pod("web-0", "5"), metadataOnly), w))
 }
 
-// encoder writes pods as of the scheme; that has no lists of metadata, which say themselves
-// what they are.
+// encoder writes pods with the scheme's types. The scheme has no lists of metadata; those have their own TypeMeta.
 func encoder(info runtime.SerializerInfo, metadataOnly bool) runtime.Encoder {
 	if metadataOnly {
 		return info.Serializer
@@ -69,7 +68,7 @@ func (s podServer) watch(w io.Writer, info runtime.SerializerInfo, metadataOnly 
 	assert.NoError(s.t, stream.Encode(&metav1.WatchEvent{Type: string(watch.Modified), Object: runtime.RawExtension{Raw: raw}}))
 }
 
-// podAs is a pod, or its metadata, with its type: in a watch each object has one.
+// podAs returns a pod, or its metadata, with its type, as each object in a watch has.
 func podAs(pod *corev1.Pod, metadataOnly bool) runtime.Object {
 	if metadataOnly {
 		return &metav1.PartialObjectMetadata{
@@ -81,7 +80,7 @@ func podAs(pod *corev1.Pod, metadataOnly bool) runtime.Object {
 	return pod
 }
 
-// listOf is a list as an API server answers it: pods in it do not say what they are.
+// listOf returns a list like an API server's, in which the pods have no type.
 func listOf(pod *corev1.Pod, metadataOnly bool) runtime.Object {
 	about := metav1.ListMeta{ResourceVersion: "5"}
 	if metadataOnly {

@@ -15,8 +15,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// Fails if one of the two ways to a source does not take the fields, or one of the two
-// libraries' informers does not take what comes of them.
+// Fails if a way to make a source ignores the fields, or if an informer of either library does not accept the objects.
 func TestInformersOfBothLibrariesHoldTheFieldsThatAreNamed(t *testing.T) {
 	informers := map[string]func(toolscache.ListerWatcher) toolscache.SharedIndexInformer{
 		"ours": func(lw toolscache.ListerWatcher) toolscache.SharedIndexInformer {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// randomObjects fills objects of a type with whatever chance has.
+// randomObjects returns objects of a type with random content.
 func randomObjects(t *testing.T, of reflect.Type, n int, seed int64) []runtime.Object {
 	t.Helper()
 	filler := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(seed), scheme.Codecs)
@@ -27,7 +27,7 @@ func randomObjects(t *testing.T, of reflect.Type, n int, seed int64) []runtime.O
 	return objects
 }
 
-// pathsOf are the paths of a type's fields, down to where it contains itself.
+// pathsOf returns the paths of a type's fields, down to where the type contains itself.
 func pathsOf(of reflect.Type, above []string, seen []reflect.Type) [][]string {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()
@@ -40,8 +40,7 @@ func pathsOf(of reflect.Type, above []string, seen []reflect.Type) [][]string {
 		field := of.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if len(above) > 0 && field.Type == reflect.TypeFor[metav1.TypeMeta]() {
-			// What an object within an object is, protobuf does not say: so these cannot be
-			// named there.
+			// Protobuf does not have the type of an object within an object, so its fields cannot be named.
 			continue
 		}
 		path := above
@@ -54,7 +53,7 @@ func pathsOf(of reflect.Type, above []string, seen []reflect.Type) [][]string {
 	return paths
 }
 
-// zeroed takes out of a value what none of the paths names.
+// zeroed empties everything in a value that no path names.
 func zeroed(value reflect.Value, paths [][]string) {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -89,7 +88,7 @@ func zeroed(value reflect.Value, paths [][]string) {
 	}
 }
 
-// alwaysKept is what nobody has to name.
+// alwaysKept is kept even if it is not named.
 var alwaysKept = strings.Fields("apiVersion kind metadata.name metadata.generateName metadata.namespace metadata.uid " +
 	"metadata.resourceVersion metadata.generation metadata.creationTimestamp metadata.deletionTimestamp " +
 	"metadata.deletionGracePeriodSeconds metadata.labels metadata.ownerReferences metadata.finalizers")

@@ -27,7 +27,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// fixed answers every request with one body.
+// fixed responds to every request with the same body.
 type fixed struct {
 	body      []byte
 	mediaType kubeapi.Encoding
@@ -38,7 +38,7 @@ func (f fixed) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(bytes.NewReader(f.body))}, nil
 }
 
-// listed is what a source of these bytes lists of them.
+// listed returns the objects that a source lists from these bytes.
 func listed(t *testing.T, api fixed, options kubeapi.Options) (objects []runtime.Object) {
 	t.Helper()
 	options.Encodings = []kubeapi.Encoding{api.mediaType}
@@ -52,7 +52,7 @@ func listed(t *testing.T, api fixed, options kubeapi.Options) (objects []runtime
 	return objects
 }
 
-// bodyOf is the list of some objects, as an API server writes it.
+// bodyOf returns the list of some objects as an API server encodes it.
 func bodyOf(t testing.TB, kind schema.GroupVersionKind, objects []runtime.Object, encoding kubeapi.Encoding) []byte {
 	t.Helper()
 	list, err := scheme.Scheme.New(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -69,12 +69,11 @@ func bodyOf(t testing.TB, kind schema.GroupVersionKind, objects []runtime.Object
 	return body.Bytes()
 }
 
-// Fails if in any type of Kubernetes there is a field that is lost though it is named, or
-// left though it is not, in either encoding.
+// Fails if, for any Kubernetes type in either encoding, a named field is lost or another field is kept.
 func TestProjectedObjectsOfEveryTypeAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.T) {
 	tried := 0
 	types := scheme.Scheme.AllKnownTypes()
-	// In one order, so that each type has the same objects and fields every time.
+	// The order is fixed, so each type always has the same objects and fields.
 	kinds := slices.SortedFunc(maps.Keys(types), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 	for _, kind := range kinds {
 		of := types[kind]

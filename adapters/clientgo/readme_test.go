@@ -13,8 +13,8 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// mirrorPods is what the README shows of mirroring a cluster's objects as Go types. It
-// stands here because it needs k8s.io/api, which the root module does not require.
+// mirrorPods is the README's code that mirrors a cluster's objects as Go types. It is here because it needs k8s.io/api,
+// which the root module does not require.
 func mirrorPods() error {
 	options, err := kubeapi.InCluster()
 	if err != nil {
@@ -32,7 +32,7 @@ func mirrorPods() error {
 }
 
 func TestTheREADMEsPodsAreMirroredSo(t *testing.T) {
-	t.Setenv("KUBERNETES_SERVICE_HOST", "") // wherever the test runs
+	t.Setenv("KUBERNETES_SERVICE_HOST", "") // independent of where the test runs
 	require.ErrorIs(t, mirrorPods(), kubeapi.ErrNotInCluster)
 }
 
@@ -52,7 +52,7 @@ func TestTheDocumentedReplicaIsOneOfThree(t *testing.T) {
 	require.Panics(t, func() { shareOfPods(nil, 3) })
 }
 
-// coordinated is docs/scaling.md's replica: compiled, and run by examples/sharding in its own words.
+// coordinated is the replica of docs/scaling.md. It is only compiled here; examples/sharding runs similar code.
 func coordinated[H any](
 	ctx context.Context, leases sharding.Leases, podName string, share *sharding.Selector, handle H,
 	pods interface {

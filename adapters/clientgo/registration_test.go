@@ -62,7 +62,7 @@ func TestAForeignHandleRemovesNothing(t *testing.T) {
 	require.Len(t, status.Handlers, 1)
 }
 
-// slow is a handler that says when it is called, and waits until it may return.
+// slow is a handler that signals when it is called, and waits until it may return.
 type slow struct {
 	recorder
 	called, mayReturn chan struct{}
@@ -101,7 +101,7 @@ func TestAHandlerRemovesItselfWithoutADeadlock(t *testing.T) {
 		"RemoveEventHandler": func(i toolscache.SharedInformer, h toolscache.ResourceEventHandlerRegistration) error {
 			return i.RemoveEventHandler(h)
 		},
-		"ShutDownEventHandler": toolscache.ShutDownEventHandler, // client-go's own informers wait for ever
+		"ShutDownEventHandler": toolscache.ShutDownEventHandler, // client-go's own informers wait forever
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestCheckersAreDoneOnlyIfTheyComeTrue(t *testing.T) {
 	})
 }
 
-// What a generated factory does when its context ends before the informers have synced.
+// A generated factory does this when its context ends before the informers have synced.
 func TestTheCheckerOfAnInformerThatStoppedBeforeItSyncedIsNotDone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		source := podSource(t)
@@ -176,8 +176,7 @@ func TestTheCheckerOfAnInformerThatStoppedBeforeItSyncedIsNotDone(t *testing.T) 
 	})
 }
 
-// oneChannel is the checker of somebody else's informer: it has no channel that is closed
-// for success alone.
+// oneChannel is the checker of another package's informer, without a channel that only success closes.
 type oneChannel struct {
 	done chan struct{}
 	err  error
@@ -222,7 +221,7 @@ func TestACheckerThatCanEndInVainIsDoneOnlyIfItComesTrue(t *testing.T) {
 	}
 }
 
-// neverInVain is a checker as client-go has them.
+// neverInVain is a checker like client-go's, which knows no failure.
 type neverInVain struct{ done chan struct{} }
 
 func (neverInVain) Name() string            { return "plain" }

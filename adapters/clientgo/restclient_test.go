@@ -43,7 +43,7 @@ func TestAResourceIsCompletedByTheClientsVersion(t *testing.T) {
 	assert.ErrorContains(t, err, "Resource.Version")
 }
 
-// A test's answers need no fake client, and a program no code that is for tests.
+// A test that sets the responses needs no fake client, and the program no code for tests.
 func TestATestAnswersAsTheTransportOfAConfig(t *testing.T) {
 	api := &api{}
 	list(t, sourceOf(t, &rest.Config{Host: "https://localhost", Transport: api}))
@@ -55,7 +55,7 @@ func TestATestAnswersAsTheTransportOfAConfig(t *testing.T) {
 	assert.NotContains(t, adapter.Imports, "k8s.io/client-go/rest/fake")
 }
 
-// wrapped is a REST client that does something of its own, as some programs have.
+// wrapped is a REST client with behaviour of its own, as in some programs.
 type wrapped struct{ rest.Interface }
 
 func TestAClientThatCannotBeUsedIsAClearError(t *testing.T) {

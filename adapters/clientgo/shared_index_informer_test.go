@@ -107,7 +107,7 @@ func TestTheControllerOfAnInformerHasItsStatus(t *testing.T) {
 	require.Equal(t, "pods", status.Name)
 }
 
-// withoutStatus is an informer of somebody else.
+// withoutStatus is an informer of another package.
 type withoutStatus struct{ cache.SharedIndexInformer }
 
 func (w withoutStatus) GetController() cache.Controller {

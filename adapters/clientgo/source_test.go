@@ -67,8 +67,8 @@ func TestAPathPrefixStandsBeforeThePathsOfTheAPI(t *testing.T) {
 	}
 }
 
-// client-go decodes the prefix, and so would a server that compares decoded paths. What
-// matters is that a config and the client made of it do not lead to two places.
+// client-go decodes the prefix, as a server would that compares decoded paths. A config and the client made from it
+// must use the same address.
 func TestEscapesInAPathPrefixAreSentAsClientGoSendsThem(t *testing.T) {
 	for prefix, want := range map[string]string{
 		"/a%2Fb":     "/a/b/api/v1/pods",
@@ -116,7 +116,7 @@ func TestEncodingsOfTheConfigAreAskedForIfTheOptionsHaveNone(t *testing.T) {
 	api := &api{}
 	config := rest.Config{Host: serve(t, api).URL}
 	typed := func(o *kubeapi.Options) { o.ObjectType = pod("", "") }
-	plain := func(o *kubeapi.Options) { o.KeepManagedFields = true } // else Accept has more
+	plain := func(o *kubeapi.Options) { o.KeepManagedFields = true } // otherwise Accept has more
 	accepted := func(options ...func(*kubeapi.Options)) string {
 		list(t, sourceOf(t, &config, append(options, plain)...))
 		return api.last(t).Header.Get("Accept")
@@ -145,7 +145,7 @@ func TestEitherOfConfigAndOptionsDisablesCompression(t *testing.T) {
 	}
 }
 
-// warningRecorder is a WarningHandler, and with a context one that has it.
+// warningRecorder is a WarningHandler, with and without a context.
 type warningRecorder struct{ got []string }
 
 func (w *warningRecorder) HandleWarningHeader(code int, agent, text string) {
@@ -206,12 +206,12 @@ func TestRefusalsAreErrorsOfAPIMachinery(t *testing.T) {
 	}
 }
 
-// fullConfig has something in every field that could be shared by mistake.
+// fullConfig has a value in every field that could be shared by mistake.
 func fullConfig(transport http.RoundTripper) *rest.Config {
 	return &rest.Config{
 		Host: "http://api.test", BearerToken: "s3cret", Transport: transport, UserAgent: "operator/2",
 		Impersonate: rest.ImpersonationConfig{UserName: "jane", Groups: []string{"dev"}, Extra: map[string][]string{"scopes": {"view"}}},
-		// Beside a token the plugin is not run, but its configuration is read.
+		// With a token the plugin is not run, but its configuration is read.
 		ExecProvider: &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1", Command: "/nowhere", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 			Config: &metav1.Status{Message: "extension"},
@@ -242,7 +242,7 @@ func TestTheConfigIsNeitherChangedNorKept(t *testing.T) {
 	assert.NotContains(t, request.Header, "Impersonate-Extra-More")
 }
 
-// For the race detector: what makes two sources of one config writes nothing to it.
+// For the race detector: making two sources from one config writes nothing to it.
 func TestSourcesOfOneConfigMayBeMadeAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := fullConfig(&api{})

@@ -26,15 +26,15 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// resetting is a server that ends each of its first watches, in which it has sent one
-// event, by what a proxy that restarts does to an HTTP/2 connection.
+// resetting is a server that cuts each of its first watches after one event, as a restarting proxy cuts an HTTP/2
+// connection.
 type resetting struct {
 	end func()
 
 	mu       sync.Mutex
 	newest   int
-	lists    int      // of more than one object: one alone shows how far the server is
-	versions []string // that watches began from
+	lists    int      // of more than one object: a list of one only requests the server's version
+	versions []string // from which watches began
 }
 
 const resets = 4
@@ -72,9 +72,8 @@ func (s *resetting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// An HTTP/2 stream that is reset, and a connection that is lost, reach client-go's clients
-// as an error event with code 500. It is a cut connection all the same: the watch continues
-// from its last version, and nothing is listed again.
+// client-go's clients report a reset HTTP/2 stream and a lost connection as an error event with code 500. It is treated
+// as a cut connection: the watch continues from its last version, without a list.
 func TestAWatchOfClientGoThatHTTP2CutsIsResumedWithoutAList(t *testing.T) {
 	for way, source := range map[string]func(*testing.T, *rest.Config) (cache.ListerWatcher, runtime.Object){
 		"typed client": func(t *testing.T, config *rest.Config) (cache.ListerWatcher, runtime.Object) {
@@ -116,7 +115,7 @@ func TestAWatchOfClientGoThatHTTP2CutsIsResumedWithoutAList(t *testing.T) {
 						},
 					})
 					run(t, clientgo.SharedIndexInformer(informer))
-					time.Sleep(4 * time.Minute) // less than the timeout of a watch
+					time.Sleep(4 * time.Minute) // less than a watch's timeout
 					synctest.Wait()
 					server.mu.Lock()
 					defer server.mu.Unlock()
@@ -130,7 +129,7 @@ func TestAWatchOfClientGoThatHTTP2CutsIsResumedWithoutAList(t *testing.T) {
 	}
 }
 
-// serveHTTP2 serves without TLS, and returns a transport that notices a dead connection.
+// serveHTTP2 serves without TLS, and returns a transport that detects a dead connection.
 func serveHTTP2(t *testing.T, listener *cachetest.Listener, handler http.Handler) http.RoundTripper {
 	t.Helper()
 	var alone http.Protocols

@@ -38,7 +38,7 @@ func TestWatchErrorHandlersOfClientGoAreGivenAReflectorWithAName(t *testing.T) {
 		"with context": func(i toolscache.SharedIndexInformer, handle func(*toolscache.Reflector, error)) error {
 			return i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
 				require.NotNil(t, ctx)
-				toolscache.DefaultWatchErrorHandler(ctx, r, err) // reads the name without asking
+				toolscache.DefaultWatchErrorHandler(ctx, r, err) // reads the name unconditionally
 				handle(r, err)
 			})
 		},
@@ -70,8 +70,8 @@ func TestWatchErrorHandlersOfClientGoAreGivenAReflectorWithAName(t *testing.T) {
 	require.ErrorContains(t, informer.SetWatchErrorHandlerWithContext(nil), "handler is nil")
 }
 
-// withoutErrorHandlers takes apimachinery's away. One of them waits out the time since the
-// last error of the process, which is decades if that was outside of the bubble.
+// withoutErrorHandlers removes apimachinery's error handlers. One of them waits according to the time since the
+// process's last error, which is decades if that was outside of the bubble.
 func withoutErrorHandlers(t *testing.T) {
 	t.Helper()
 	handlers := utilruntime.ErrorHandlers
@@ -79,7 +79,7 @@ func withoutErrorHandlers(t *testing.T) {
 	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
 }
 
-// A handler that runs the reflector it is given has made a mistake, and no more.
+// A handler that runs the reflector it receives is misuse, without further consequences.
 func TestTheReflectorOfAWatchErrorHandlerMirrorsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		source := podSource(t)
@@ -92,8 +92,7 @@ func TestTheReflectorOfAWatchErrorHandlerMirrorsNothing(t *testing.T) {
 	})
 }
 
-// Such a handler counts without a lock, as it may where reflectors alone call it: the
-// race detector sees to that.
+// Such a handler may count without a lock, since only reflectors call it. The race detector checks that.
 func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		withoutPanicHandlers(t)
@@ -126,7 +125,7 @@ func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing
 		time.Sleep(time.Minute)
 		require.NoError(t, source.Apply(pod("bad", "")))
 		synctest.Wait()
-		informer.RunWithContext(t.Context()) // again: misuse
+		informer.RunWithContext(t.Context()) // again, which is misuse
 		synctest.Wait()
 		assert.Equal(t, 2, reported)
 		close(others)
@@ -198,7 +197,7 @@ func TestTheEndOfAWatchIsWhatHandlersOfClientGoCompareItWith(t *testing.T) {
 			list:    in(io.EOF),
 			watches: []error{in(io.EOF), fmt.Errorf("body: %w", io.ErrUnexpectedEOF), refused},
 		}
-		// The item-wise form of the source must not go by the faults.
+		// The source's ItemLister must not bypass the faults.
 		informer := clientgo.NewInformer(marked{&toolscache.ListWatch{
 			ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext,
 		}, true}, &corev1.Pod{}, 0, nil)

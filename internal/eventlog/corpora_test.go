@@ -11,7 +11,7 @@ import (
 
 var corpora = recording.CorporaFlag()
 
-// This is not a test but the second half of making corpora; see package recording.
+// TestWriteCorpora is the second half of making corpora, not a test; see package recording.
 func TestWriteCorpora(t *testing.T) {
 	var inputs []recording.Input
 	for source, script := range recording.Starts(corpora.Runs(t), 40) {
@@ -20,8 +20,8 @@ func TestWriteCorpora(t *testing.T) {
 	corpora.Write(t, "FuzzBacklogMatchesAModel", inputs)
 }
 
-// backlogInput makes a script of FuzzBacklogMatchesAModel of what a source has sent and how
-// fast the first handler of its mirror was. Which keys change is left to the model.
+// backlogInput makes a script of FuzzBacklogMatchesAModel from the events that a source sent and the speed of its
+// mirror's first handler. The model decides which keys change.
 func backlogInput(source recording.Source, script *recording.Script) recording.Input {
 	b := &backlogEncoder{Script: script, source: source}
 	keys := map[string]bool{}
@@ -43,7 +43,7 @@ type backlogEncoder struct {
 	*recording.Script
 	source recording.Source
 	slow   time.Duration
-	// waiting is how many changes the handler has not received.
+	// waiting is the number of changes that the handler has not received.
 	waiting int
 	stalled bool
 	at      time.Duration
@@ -54,12 +54,12 @@ func (b *backlogEncoder) take(d recording.Delivery) {
 	b.at = d.At
 	switch {
 	case d.Do == recording.Event:
-		// Of b modulo 8, 0 to 3 is an update, 4 and 5 a deletion.
+		// b modulo 8: 0 to 3 is an update, 4 and 5 a deletion.
 		b.Add(d.Type, map[string]byte{"DELETED": 4}[d.Type])
 		b.waiting++
 	case d.Do == recording.Whole, d.Do == recording.Part:
 		for range min(len(d.Objects), 3) {
-			b.Add("listed", 6) // which may be another object now
+			b.Add("listed", 6) // possibly of another object by now
 			b.waiting++
 		}
 	case d.Do == recording.Commit:
@@ -67,7 +67,7 @@ func (b *backlogEncoder) take(d recording.Delivery) {
 		b.waiting++
 	case d.Do != recording.Step:
 	case d.Step == "burst":
-		// From 195 on the handler is left behind by twenty times as many changes.
+		// From 195 on, twenty times as many changes are appended.
 		b.Add("burst", byte(min(195+d.N/50, 224)))
 		b.waiting += max(d.N, 100)
 	case d.Mirror%b.source.Mirrors == b.source.Number && (d.Step == "stall" || d.Step == "release"):
@@ -75,7 +75,7 @@ func (b *backlogEncoder) take(d recording.Delivery) {
 	}
 }
 
-// tell delivers what the handler has time for: from 225 on twenty times as many.
+// tell delivers as many changes as the handler has time for; from 225 on, twenty times as many.
 func (b *backlogEncoder) tell(pause time.Duration) {
 	n := b.waiting
 	if b.slow > 0 {

@@ -24,7 +24,7 @@ func newRig(t *testing.T, merging Merging) *rig {
 	return r
 }
 
-// updates appends so many updates, one at a time, of each of the keys in turn.
+// updates appends that many updates, one by one, for each key in turn.
 func (r *rig) updates(count, keys, live int) {
 	for i := range count {
 		r.number++
@@ -42,8 +42,8 @@ func (r *rig) all() (all []string) {
 	}
 }
 
-// G8: fails if merging begins a change early or late, with few live keys or with many, or if an append
-// merges more than its share.
+// G8: fails if merging begins a change early or late, with few live keys or with many, or if an append merges more than
+// its share.
 func TestMergingBeginsAtTheLimit(t *testing.T) {
 	for live, limit := range map[int]int{0: 1024, 1: 1024, 512: 1024, 513: 1026, 10_000: 20_000} {
 		r := newRig(t, WhenBehind)
@@ -61,8 +61,8 @@ func TestMergingBeginsAtTheLimit(t *testing.T) {
 	}
 }
 
-// Objects that come and go while nobody reads leave nothing behind, also where another one waits in front
-// of them. Fails if their entries are kept.
+// Objects that are added and deleted while nothing is read use no memory, even if another record waits before them.
+// Fails if their entries are kept.
 func TestChangesThatCancelOutLeaveNoMemory(t *testing.T) {
 	r := newRig(t, Always)
 	r.updates(1, 1, 1)
@@ -77,7 +77,7 @@ func TestChangesThatCancelOutLeaveNoMemory(t *testing.T) {
 	require.Equal(t, []string{"02 0 1"}, r.all())
 }
 
-// Fails if a backlog that is never empty keeps the memory of its worst day.
+// Fails if a backlog that is never empty keeps the memory of its maximum.
 func TestABacklogShrinksWhileItIsDrained(t *testing.T) {
 	r := newRig(t, Always)
 	r.updates(20_000, 20_000, 20_000)
@@ -90,7 +90,7 @@ func TestABacklogShrinksWhileItIsDrained(t *testing.T) {
 	require.LessOrEqual(t, r.cursor.backlog.most, keptKeys)
 }
 
-// Changes that cancel out in front of the rest do not end the merging of the rest.
+// Changes that cancel out before the others do not end the merging of the others.
 func TestMergingContinuesWhereTheOldestCancelOut(t *testing.T) {
 	r := newRig(t, WhenBehind)
 	r.log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}), 1, start, "")
@@ -98,8 +98,7 @@ func TestMergingContinuesWhereTheOldestCancelOut(t *testing.T) {
 	require.Equal(t, Status{Changes: 1, Oldest: start, Merging: true}, r.cursor.Status())
 }
 
-// The age of a backlog is that of its oldest change: an End does not count, nor a change that has
-// cancelled out.
+// The age of a backlog is that of its oldest change. An End, and a change that has cancelled out, do not count.
 func TestTheAgeIsThatOfTheOldestChange(t *testing.T) {
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
 	r := newRig(t, Always)
@@ -115,7 +114,7 @@ func TestTheAgeIsThatOfTheOldestChange(t *testing.T) {
 	require.Equal(t, Status{Changes: 1, Oldest: at(2), Merging: true}, r.cursor.Status())
 }
 
-// A cursor that joins reads its snapshot, the end of the first list, and everything that is appended later.
+// A cursor that joins reads its snapshot, the end of the first list, and everything appended later.
 func TestACursorThatJoinsReadsItsSnapshotAndThenTheLog(t *testing.T) {
 	log := New[string](start)
 	log.AppendEnd(0)
@@ -128,7 +127,7 @@ func TestACursorThatJoinsReadsItsSnapshotAndThenTheLog(t *testing.T) {
 	require.Equal(t, []string{"a1 <nil> 0", "5 <nil> <nil>", "a2 0 1"}, r.all())
 }
 
-// A resync comes behind all that waits, and is left out while the last one is pending.
+// A resync follows all waiting records, and is omitted while the last one is pending.
 func TestAResyncComesBehindAllThatWaits(t *testing.T) {
 	r := newRig(t, WhenBehind)
 	resync := func() {
@@ -143,7 +142,7 @@ func TestAResyncComesBehindAllThatWaits(t *testing.T) {
 	require.Equal(t, []string{"02 0 1", "b2 0 0", "02 1 2"}, r.all())
 }
 
-// A closed cursor delivers nothing, and is no reason to keep the log.
+// A closed cursor delivers nothing, and does not keep the log's memory.
 func TestAClosedCursorKeepsNothing(t *testing.T) {
 	r := newRig(t, Never)
 	r.updates(3, 1, 1)
@@ -156,7 +155,7 @@ func TestAClosedCursorKeepsNothing(t *testing.T) {
 	require.Empty(t, r.all())
 }
 
-// Fails if a snapshot that has fewer records than it might have ends what comes behind it.
+// Fails if a snapshot with fewer records than announced ends the records after it.
 func TestASnapshotMayHaveFewerRecordsThanItSays(t *testing.T) {
 	log := New[string](time.Unix(0, 0))
 	for _, records := range [][]Record[string]{nil, {{Key: "a", Kind: Add}}} {
@@ -176,7 +175,7 @@ func TestASnapshotMayHaveFewerRecordsThanItSays(t *testing.T) {
 	}
 }
 
-// Fails if a handler that hangs keeps the waits of all that have stopped waiting for it.
+// Fails if a handler that hangs keeps waits whose callers have given up.
 func TestAForgottenWaitIsNotKept(t *testing.T) {
 	log := New[string](time.Unix(0, 0))
 	c := log.NewCursor(WhenBehind)

@@ -20,13 +20,13 @@ func update(key string, number int) Record[string] {
 	return Record[string]{Kind: Update, Key: key, Old: number - 1, New: number}
 }
 
-// next is Next with its two results.
+// next returns both results of Next.
 func next(c *Cursor[string]) (r Record[string], ok bool) {
 	ok = c.Next(&r)
 	return r, ok
 }
 
-// logModel is a log and a list, and readers of both.
+// logModel is a log, a list with the same records, and readers of both.
 type logModel struct {
 	*testing.T
 	log      *Log[string]
@@ -75,7 +75,7 @@ func (m *logModel) start() {
 	m.readers = append(m.readers, r)
 }
 
-// check compares what a reader is to read with its status.
+// check compares the records that a reader must still read with its status.
 func (m *logModel) check(r *reader) {
 	want := Status{}
 	for _, record := range m.written[r.read:] {
@@ -133,7 +133,7 @@ func (m *logModel) run(script []byte) {
 	m.finish()
 }
 
-// finish has all readers read everything, after which the log is empty.
+// finish makes all readers read everything. Then the log must be empty.
 func (m *logModel) finish() {
 	for _, r := range m.readers {
 		m.read(r, len(m.written)+1)
@@ -149,8 +149,8 @@ func runLogModel(t *testing.T, script []byte, seed uint64) {
 	m.run(script)
 }
 
-// Whatever is appended and however far apart the readers are: each reads all that was appended since it
-// started, in order and unchanged, and nothing that all have read is kept.
+// Each reader reads everything appended since it started, in order and unchanged, whatever is appended and however far
+// apart the readers are. Nothing is kept that all have read.
 func FuzzReadersOfALogReadWhatWasWritten(f *testing.F) {
 	f.Add([]byte{0x01, 0x11, 0xf5, 0x0e, 0xf5, 0x0b, 0x1b, 0x0c, 0xf5, 0x0f, 0x31, 0x0d, 0x0f}, uint64(1))
 	f.Fuzz(func(t *testing.T, script []byte, seed uint64) {
@@ -171,8 +171,8 @@ func TestReadersOfALogReadWhatWasWritten(t *testing.T) {
 	}
 }
 
-// G8: the log is kept back to the slowest reader, and no further. Fails if a reader holds a block that it
-// has read, or if the last block holds objects that all have read.
+// G8: the log is kept from the slowest reader on. Fails if a reader holds a block that it has read, or if the last
+// block holds objects that all have read.
 func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 	log := New[string](start)
 	fast, slow := log.NewCursor(Never), log.NewCursor(Never)
@@ -185,7 +185,8 @@ func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 		runtime.AddCleanup(obj, func(int) { collected.Add(1) }, i)
 		log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a/1", New: obj}}), 1, start, "")
 	}
-	// collectedBy is how many are collected once as many are as should be, and something else is, too.
+	// collectedBy runs the garbage collector until it has collected that many objects and one other, and returns the
+	// number.
 	collectedBy := func(atLeast int) int {
 		var other atomic.Bool
 		runtime.AddCleanup(&struct{ at [4]int }{}, func(*atomic.Bool) { other.Store(true) }, &other)
@@ -213,8 +214,8 @@ func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 	runtime.KeepAlive(log)
 }
 
-// A reader that waits is woken once for all that is appended until it reads, and not at all by an empty
-// batch or while it reads. Fails if a wake-up is lost, or if each append makes one.
+// A waiting reader is woken once for all records that are appended until it reads, and not at all for an empty batch or
+// while it reads. Fails if a wake-up is lost, or if each append causes one.
 func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := New[string](start)
@@ -253,8 +254,8 @@ func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 	})
 }
 
-// Handlers at different paces, one that stops half-way and one that joins, all while records are appended
-// and statuses are read. With -race it fails if a block is cleared or reused under a reader.
+// Handlers of different speeds, one that stops midway and one that joins, while records are appended and statuses are
+// read. With -race it fails if a block is cleared or reused while it is read.
 func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys, rounds = 50, 400

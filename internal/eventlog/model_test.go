@@ -11,12 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// state is a state of an object: in which of its lives, and by which change.
+// state identifies a state of an object: in which of its lives, and after which change.
 type state struct{ life, number int }
 
-// cursorModel is a source, a cursor and a handler that reads it. The model derives what the handler
-// must be notified of from what the handler has and what the source has had since, not from how
-// records merge.
+// cursorModel is a source, a cursor and a handler that reads the cursor. The model derives the expected notifications
+// from the state that the handler has and the later changes of the source, not from the rules by which records merge.
 type cursorModel struct {
 	*testing.T
 	log     *Log[string]
@@ -25,7 +24,7 @@ type cursorModel struct {
 	source  map[string]*state
 	view    map[string]*state
 	waiting []*waitingEntry
-	// changes is how many entries of waiting are not an End.
+	// changes is the number of entries in waiting that are not an End.
 	changes int
 	merging bool
 	ended   bool
@@ -34,13 +33,13 @@ type cursorModel struct {
 	waits   []modelWait
 }
 
-// modelWait is a call of Handled, with what waited before it.
+// modelWait is a call of Handled and the entries that waited before it.
 type modelWait struct {
 	before []*waitingEntry
 	done   <-chan struct{}
 }
 
-// waitingEntry is the parts of a pending change, or an End.
+// waitingEntry has the parts of a pending change, or is an End.
 type waitingEntry struct {
 	key   string
 	parts []Record[string]
@@ -48,7 +47,7 @@ type waitingEntry struct {
 
 func (w *waitingEntry) isEnd() bool { return w.parts[0].Kind == End }
 
-// begins and ends say whether the object existed before the first part, and after the last.
+// begins and ends report whether the object existed before the first part and after the last.
 func (w *waitingEntry) begins() bool { return w.parts[0].Kind != Add }
 func (w *waitingEntry) ends() bool   { return w.parts[len(w.parts)-1].Kind != Delete }
 
@@ -62,7 +61,7 @@ func newCursorModel(t *testing.T, merging Merging, keys int, seed uint64) *curso
 	return m
 }
 
-// now is another second for each record.
+// now advances by a second for each record.
 func (m *cursorModel) now() time.Time {
 	m.number++
 	return time.Unix(int64(m.number), 0)
@@ -143,7 +142,7 @@ func (m *cursorModel) change(op byte) {
 	m.append(r)
 }
 
-// resync repeats each object of which no change waits.
+// resync repeats each object without a waiting change.
 func (m *cursorModel) resync() {
 	now := m.now()
 	pending := map[string]bool{}
@@ -183,7 +182,7 @@ func snapshotOf(all ...Record[string]) Snapshot[string] {
 	}}
 }
 
-// await begins to wait until what waits now has been handled.
+// await begins a wait until all waiting records have been handled.
 func (m *cursorModel) await() {
 	if len(m.waits) == 2 {
 		return
@@ -191,13 +190,13 @@ func (m *cursorModel) await() {
 	m.waits = append(m.waits, modelWait{slices.DeleteFunc(slices.Clone(m.waiting), (*waitingEntry).isEnd), m.cursor.Handled(m.log.end.Load())})
 }
 
-// checkWaits checks which waits have ended once the handler has handled all but what waits. That none lasts too long is
-// only looked at where few wait.
+// checkWaits checks which waits have ended once the handler has handled everything but waiting. It checks that none
+// lasts too long only while few records wait.
 func (m *cursorModel) checkWaits(exact bool) {
 	m.waits = slices.DeleteFunc(m.waits, func(w modelWait) bool {
 		ended := isClosed(w.done)
 		if !ended && (!exact || len(m.waiting) > 20 || slices.ContainsFunc(m.waiting, (*waitingEntry).isEnd)) {
-			return false // one that came behind the end of the first list may end with that
+			return false // a wait that began behind the end of the first list may end with it
 		}
 		handled := !slices.ContainsFunc(w.before, func(e *waitingEntry) bool { return slices.Contains(m.waiting, e) })
 		require.Equal(m, handled, ended, "whether a wait has ended")
@@ -219,7 +218,7 @@ func (m *cursorModel) take() {
 	before := m.cursor.Status()
 	resyncing := m.cursor.snapshot != nil // a wait that began before it may end after it
 	r, ok := next(m.cursor)
-	m.checkWaits(!resyncing) // Next was called, so nothing but what waited then is left
+	m.checkWaits(!resyncing) // Next was called, so everything that waited before is handled
 	require.Equal(m, len(m.waiting) > 0, ok)
 	if !ok {
 		m.merging = m.cursor.merging == Always
@@ -239,7 +238,7 @@ func (m *cursorModel) take() {
 	m.count()
 }
 
-// handle checks the record that the handler gets for w, and applies it to the view.
+// handle checks the record that the handler receives for w, and applies it to the view.
 func (m *cursorModel) handle(w *waitingEntry, r Record[string]) {
 	has, known := m.view[w.key]
 	require.Equal(m, known, w.begins())
@@ -264,7 +263,7 @@ func (m *cursorModel) handle(w *waitingEntry, r Record[string]) {
 	}
 }
 
-// drain reads everything: the handler has what the source has, and the cursor keeps no memory.
+// drain reads everything. Then the handler has the source's state, and the cursor keeps no memory.
 func (m *cursorModel) drain() {
 	for len(m.waiting) > 0 {
 		m.take()
@@ -279,7 +278,7 @@ func (m *cursorModel) drain() {
 	require.Nil(m, m.cursor.block.next)
 }
 
-// step does what one byte of a script says.
+// step executes one byte of a script.
 func (m *cursorModel) step(b byte) {
 	switch {
 	case b < 120:
@@ -297,7 +296,7 @@ func (m *cursorModel) step(b byte) {
 		for range 20 * max(1, int(b)-190) {
 			m.change(byte(m.random.UintN(256)))
 		}
-	case b < 250: // the handler catches up some of it
+	case b < 250: // the handler catches up partly
 		for range 20 * int(b-220) {
 			m.take()
 		}
@@ -314,10 +313,10 @@ func (m *cursorModel) run(script []byte) {
 	m.drain()
 }
 
-// Whatever happens at the source and however slow the handler is: in the end it has what the source has;
-// it gets an Add, Updates and a Delete of each key, each with the old state that was delivered last; in
-// the source's order or, once merged, that of the oldest parts; no more of each key than needed; and the
-// memory is released. Unmerged, every change is delivered.
+// Whatever the source does and however slow the handler is, in the end it has the source's state. For each key it
+// receives Add, Updates and Delete, each with the old state that was delivered last. The order is that of the source
+// or, after a merge, of the oldest parts. No more records are delivered for a key than needed, and the memory is
+// released. Without merging, every change is delivered.
 func FuzzBacklogMatchesAModel(f *testing.F) {
 	f.Add([]byte{1, 1, 5, 1, 130, 7, 1, 130, 191, 185, 130, 130}, uint8(3), uint64(1))
 	f.Add([]byte{224, 224, 240, 1, 2, 3, 224, 249, 249, 249, 185, 249, 224, 255}, uint8(40), uint64(2))

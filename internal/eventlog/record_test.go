@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// records of every kind, of an object that changes from older to newer.
+// records returns a record of every kind, for an object that changes from older to newer.
 func records(older, newer string, since time.Duration) map[string]Record[string] {
 	return map[string]Record[string]{
 		"add":       {Kind: Add, Key: "a/1", New: newer, Since: since},
@@ -33,11 +33,11 @@ func words(r Record[string]) string {
 	return fmt.Sprint("recreated ", r.Old, " ", r.New)
 }
 
-// The pending record changes the object from 1 to 2, the later one from 2 to 3. Every pair is there, also
-// those that no source produces. Fails if a cell of the table differs.
+// The pending record changes the object from 1 to 2, the later one from 2 to 3. All pairs are tested, even those that
+// no source produces. Fails if a cell of the table differs.
 func TestEveryPairOfRecordsMergesAsTheTableSays(t *testing.T) {
 	first, later := records("1", "2", 1), records("2", "3", 2)
-	delete(later, "resync") // a resync leaves out the keys of which a record waits
+	delete(later, "resync") // a resync omits keys with a waiting record
 	cells := map[string]map[string]string{
 		"add":       {"add": "add 3", "update": "add 3", "delete": "nothing", "recreated": "add 3"},
 		"update":    {"add": "update 1 3", "update": "update 1 3", "delete": "delete 2", "recreated": "recreated 2 3"},
@@ -63,7 +63,7 @@ func TestEveryPairOfRecordsMergesAsTheTableSays(t *testing.T) {
 	}
 }
 
-// Fails if an Add of the first list loses that by a change merged into it, or another one gains it.
+// Fails if an Add of the first list loses that mark through a change merged into it, or if another Add gains it.
 func TestAMergedAddIsInitialIfItsOldestPartIs(t *testing.T) {
 	for _, initial := range []bool{false, true} {
 		add := Record[string]{Kind: Add, Key: "a/1", New: "1", Initial: initial}

@@ -16,8 +16,8 @@ func pods(n int) []*pod {
 	return all
 }
 
-// filled has up to three indexes: namespaces of a thousand, tiers of ten thousand, owners of
-// ten.
+// filled returns a table with up to three indexes: namespaces with a thousand objects, tiers with ten thousand, owners
+// with ten.
 func filled(all []*pod, indexes int) *Table {
 	t := newTable(indexes)
 	tiers := make([]string, len(all)/10000+1)
@@ -32,8 +32,8 @@ func filled(all []*pod, indexes int) *Table {
 	return t
 }
 
-// BenchmarkBytes is what a table takes besides the objects and their texts, and what it
-// takes to fill it in one write.
+// BenchmarkBytes measures the memory of a table without the objects and their texts, and the memory allocated to fill
+// it in one write.
 func BenchmarkBytes(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		all := pods(n)
@@ -96,7 +96,7 @@ func benchmarkGet(b *testing.B, all []*pod) {
 	}
 }
 
-// benchmarkPut updates one object after the other, with a snapshot now and then.
+// benchmarkPut updates one object after the other, with occasional snapshots.
 func benchmarkPut(b *testing.B, all []*pod, indexes int, snapshots bool) {
 	t := filled(all, indexes)
 	values := [][]string{{""}, {"tier-0"}, {""}}[:indexes]
@@ -118,7 +118,7 @@ func benchmarkPut(b *testing.B, all []*pod, indexes int, snapshots bool) {
 	}
 }
 
-// benchmarkChurn removes an object and puts it back, as one operation.
+// benchmarkChurn removes an object and adds it again, as one operation.
 func benchmarkChurn(b *testing.B, all []*pod) {
 	t := filled(all, 1)
 	values := [][]string{{""}}
@@ -136,7 +136,7 @@ func benchmarkChurn(b *testing.B, all []*pod) {
 	}
 }
 
-// benchmarkWhole reads everything there is.
+// benchmarkWhole reads the whole table.
 func benchmarkWhole(b *testing.B, t *Table) {
 	run := func(name string, read func(s *Snapshot)) {
 		b.Run(name, func(b *testing.B) {

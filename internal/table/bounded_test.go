@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// allocated is how many bytes something allocates: copies are allocated before.
+// allocated returns the bytes that f allocates. A copy is allocated before it is used.
 func allocated(f func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -17,8 +17,8 @@ func allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// worstInPlace is how much the worst of some writes in place copies while readers wait. The
-// first after a snapshot, which makes all that it changes its own, are among them.
+// worstInPlace returns how much the worst of some writes in place copies while readers wait. They include the first
+// writes after a snapshot, which copy every piece that they change.
 func worstInPlace(t *testing.T, n int) (worst int, by string) {
 	table := filled(pods(n), 3)
 	object := &object{1}
@@ -53,16 +53,16 @@ func worstInPlace(t *testing.T, n int) (worst int, by string) {
 	return worst, by
 }
 
-// Readers wait for a write in place, so what it copies may not grow with the table.
+// Readers wait for a write in place, so the amount that it copies must not grow with the table.
 func TestAWriteInPlaceCopiesNoMoreTheMoreThereIs(t *testing.T) {
 	few, _ := worstInPlace(t, 10_000)
 	most, by := worstInPlace(t, 80_000)
-	// A page more in a list of pages is 8 bytes for 2,016 objects. In a large directory a segment
-	// that was not split for long has 8 or 16 places, each in another page of half a kilobyte.
+	// One more page in a list of pages is 8 bytes for 2,016 objects. In a large directory, a segment that was not split
+	// for long has 8 or 16 places, each in another page of half a kilobyte.
 	require.Less(t, most, few+24_000, "%s: %d bytes of 10,000 objects, %d of 80,000", by, few, most)
 }
 
-// Neither does it move what has grown so long that it has no room where it is.
+// A write in place does not move a slice that has outgrown its memory.
 func TestNoWriteInPlaceMovesAllThatHasGrown(t *testing.T) {
 	const n = 12_000
 	table := newTable(1)
@@ -75,8 +75,7 @@ func TestNoWriteInPlaceMovesAllThatHasGrown(t *testing.T) {
 	}
 }
 
-// A write of many changes is staged: it has no lock before Commit, and that has nothing
-// to do but to store a pointer.
+// A write of many changes is staged: it holds no lock before Commit, which only stores a pointer.
 func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
 	table := filled(pods(5_000), 3)
 	before := table.Snapshot()
@@ -108,7 +107,8 @@ func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
 		return key.IsIn("new/") || key.space > "namespace-2"
 	})
 	free()
-	// A copy of anything that grows with the table is more; the runtime itself may allocate some kB meanwhile.
+	// Copying anything that grows with the table would allocate more. The runtime itself may allocate some kB
+	// meanwhile.
 	require.LessOrEqual(t, allocated(func() { w.Commit(nil) }), 10_000)
 	require.Equal(t, 5_000, table.Len())
 	require.Equal(t, 5_000, table.Snapshot().Len())

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nobody can choose two keys of one hash, so one is put with another's here.
+// Two keys with the same hash cannot be chosen, so one is stored under another's hash.
 func TestKeysOfOneHashAreKeptApart(t *testing.T) {
 	for name, changes := range map[string]int{"in place": 2, "staged": many} {
 		t.Run(name, func(t *testing.T) {

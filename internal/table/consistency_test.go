@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// numberedObject says under which key it is, and which write of that was the last, of which its
-// value in the first index is what is left.
+// numberedObject has its key and the number of its last write. Its value in the first index is derived from that.
 type numberedObject struct {
 	key string
 	n   uint64
@@ -24,12 +23,12 @@ const classes = 5
 
 func (o *numberedObject) class() string { return fmt.Sprint("class ", o.n%classes) }
 
-// consistency is a writer that always writes "ns/a" before "ns/b", and readers that must
-// never see the second newer than the first.
+// consistency is a writer that always writes "ns/a" before "ns/b", and readers that must never see the second newer
+// than the first.
 type consistency struct {
 	*testing.T
 	table *Table
-	// The label says which writes of the two there have been.
+	// The label has the last writes of both objects.
 	a, b  uint64
 	ended atomic.Bool
 }
@@ -62,15 +61,15 @@ func (c *consistency) write(changes int, n uint64, keys ...string) {
 	w.Commit(func() { c.a, c.b = a, b })
 }
 
-// writeAll is one round of all ways to write.
+// writeAll writes once in each way.
 func (c *consistency) writeAll(n uint64) {
 	switch n % 5 {
 	case 0: // both in one write in place
 		c.write(2, n, "ns/a", "ns/b")
-	case 1: // one after the other
+	case 1: // one by one
 		c.write(1, n, "ns/a")
 		c.write(1, n, "ns/b")
-	case 2: // with others, staged
+	case 2: // together with others, staged
 		c.write(100, n, "ns/a", "ns/b")
 	case 3: // one in place, one staged
 		c.write(20, n, "ns/a")
@@ -88,7 +87,7 @@ func (c *consistency) writeAll(n uint64) {
 	}
 }
 
-// get returns an object by its key, which is always there.
+// get returns an object by its key, which always exists.
 func (c *consistency) get(key string) uint64 {
 	found, exists := c.table.Get(KeyOf(key))
 	if !assert.True(c, exists, key) {
@@ -101,7 +100,7 @@ func (c *consistency) get(key string) uint64 {
 	return o.n
 }
 
-// getBoth gets what was written last first.
+// getBoth gets the object that was written last first.
 func (c *consistency) getBoth() (saw uint64) {
 	b := c.get("ns/b")
 	a := c.get("ns/a")
@@ -127,7 +126,7 @@ func (c *consistency) getOthers() (saw uint64) {
 
 func (c *consistency) snapshot() (saw uint64) {
 	s := c.table.Snapshot()
-	for range 2 { // it stays as it is
+	for range 2 { // it does not change
 		first, foundA := s.Get(KeyOf("ns/a"))
 		second, foundB := s.Get(KeyOf("ns/b"))
 		if !assert.True(c, foundA && foundB) {
@@ -180,7 +179,7 @@ func (c *consistency) byIndex() (saw uint64) {
 	return saw
 }
 
-// Each reader must have seen so many states, which must not get older.
+// read requires that a reader sees so many states, which must not become older.
 func (c *consistency) read(states int, look func() (saw uint64), ordered bool) {
 	last, seen := uint64(0), 0
 	for seen < states && !c.Failed() {
@@ -189,7 +188,7 @@ func (c *consistency) read(states int, look func() (saw uint64), ordered bool) {
 			c.Errorf("write %d was seen after write %d", saw, last)
 		}
 		if saw == last {
-			runtime.Gosched() // to the writer
+			runtime.Gosched() // let the writer run
 			continue
 		}
 		last, seen = saw, seen+1
@@ -224,14 +223,14 @@ func TestNoReaderSeesTheSecondOfTwoWritesWithoutTheFirst(t *testing.T) {
 	require.Greater(t, n, uint64(300), "each Get reader has seen so many states")
 }
 
-// other is a type of its own: its objects are not mistaken for numberedObjects.
+// other is another type: its objects must not be mistaken for numberedObjects.
 type other struct {
 	_ [3]uint64
 	n uint64
 }
 
-// The type and the pointer of an object are two words, so half of a cell is an object of the wrong
-// type. A key whose hash another has too is found on the long way.
+// The type and the pointer of an object are two words, so half of a cell would be an object of the wrong type. A key
+// that shares its hash is found with a lock.
 func TestGetReturnsNoHalfOfACell(t *testing.T) {
 	for name, twin := range map[string]bool{"on the short way": false, "on the long way": true} {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +249,7 @@ func TestGetReturnsNoHalfOfACell(t *testing.T) {
 	}
 }
 
-// readWhileWritten has a cell written without an end while two read it.
+// readWhileWritten writes a cell continuously while two goroutines read it.
 func readWhileWritten(t *testing.T, table *Table, key Key, gets int) {
 	var readers atomic.Int64
 	for range 2 {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// directoryRun is a directory and the hashes of the numbers that should be in it.
+// directoryRun is a directory and the hashes of the numbers that it should contain.
 type directoryRun struct {
 	*testing.T
 	directory
@@ -33,7 +33,7 @@ func (r *directoryRun) drop(number uint32) {
 	delete(r.has, number)
 }
 
-// check requires that a directory finds each number once, and that it has no others.
+// check requires that a directory finds each number once, and no others.
 func (r *directoryRun) check(in *directory, has map[uint32]uint32) {
 	r.Helper()
 	for number, hash := range has {
@@ -87,14 +87,14 @@ func TestADirectoryGrowsBySplitsAndDoublings(t *testing.T) {
 	require.Less(t, r.mask, uint32(16*5_000/maxUsed), "and no more often than it must")
 }
 
-// All numbers begin in one group, so that searches pass through full ones, which are freed in any
-// order. Fails if a search ends at a place that was freed, before the number that it looks for.
+// All numbers begin in one group, so searches pass through full groups, whose places are freed in any order. Fails if a
+// search ends at a freed place before its number.
 func TestNumbersBeyondAFullGroupAreFoundAfterRemovals(t *testing.T) {
 	for seed := range uint64(20) {
 		r := newDirectoryRun(t)
 		random := rand.New(rand.NewPCG(seed, 2))
 		for number := range uint32(maxUsed) {
-			r.add(number, random.Uint32N(3)<<29|5<<29+number) // home groups 5, 6 and 7, and over the end
+			r.add(number, random.Uint32N(3)<<29|5<<29+number) // home groups 5, 6 and 7, which wrap around
 		}
 		for _, number := range random.Perm(maxUsed) {
 			r.drop(uint32(number))
@@ -107,7 +107,7 @@ func TestNumbersBeyondAFullGroupAreFoundAfterRemovals(t *testing.T) {
 	}
 }
 
-// FuzzDirectory adds and removes numbers with hashes of few distinct bits, and keeps a version.
+// FuzzDirectory adds and removes numbers whose hashes have few distinct bits, and keeps an older version.
 func FuzzDirectory(f *testing.F) {
 	f.Add([]byte{3, 0, 0, 255, 200, 201, 255, 0, 1})
 	f.Add([]byte("\x00\x00\x00\xe0abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij\xff\xfe"))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// having are the keys of those that have a value.
+// having returns the keys of the objects with a value.
 func having(s *Snapshot, index int, value string) []string {
 	var keys []string
 	s.Having(index, value, func(e Entry) bool {
@@ -32,7 +32,7 @@ func TestAnObjectIsFoundByEachOfItsValuesAndNoLongerByThoseItHad(t *testing.T) {
 			for i, values := range sets {
 				w := begin(table, changes)
 				w.put(KeyOf("one"), i, [][]string{values})
-				// Another one is removed and added, so that what follows it moves.
+				// Another object is removed and added, so that later ones move.
 				key := fmt.Sprint("other-", (i+round)%len(others))
 				w.remove(KeyOf(key))
 				w.put(KeyOf(key), i, [][]string{others[(i+round)%len(others)]})

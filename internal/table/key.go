@@ -71,7 +71,7 @@ func mixedWord(sum, word uint64) uint64 {
 	return sum ^ sum>>32
 }
 
-// hash uses a seed that is secret to the process, so that nobody can choose names whose hashes collide.
+// hash uses a seed that is secret to the process, so that an attacker cannot choose names whose hashes collide.
 func (k Key) hash(seed maphash.Seed) uint32 {
 	return hashOf(maphash.String(seed, k.name) + 3*maphash.String(seed, k.space))
 }

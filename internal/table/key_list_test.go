@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listed are the texts of all keys, by each way to list them.
+// listed returns the texts of all keys, by each way to list them.
 func listed(t *testing.T, s *Snapshot) []string {
 	var each, entries []string
 	s.EachWithKey(func(text string, e Entry) bool {
@@ -29,7 +29,7 @@ func TestKeysAreListedAsTheirTexts(t *testing.T) {
 	require.Equal(t, sorted(oddKeys()), listed(t, table.Snapshot()))
 }
 
-// The cell has but a pointer into the text that the caller handed in.
+// The cell has only a pointer into the caller's text.
 func TestATextStaysForAsLongAsItIsListed(t *testing.T) {
 	const some = 1_000
 	table := newTable(0)
@@ -49,7 +49,7 @@ func TestATextStaysForAsLongAsItIsListed(t *testing.T) {
 	require.Equal(t, sorted(want), listed(t, table.Snapshot()))
 }
 
-// The texts of a chunk are made at once; a key without a slash is its own text.
+// The texts of a chunk are allocated together. A key without a slash is its own text.
 func TestListingKeysAllocatesOnceForSixtyKeys(t *testing.T) {
 	const some = 1_000
 	for space, want := range map[string]int{"namespace/": (some + chunkLen) / chunkLen, "": 0} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oddKeys are all different, in ways that a structure with two parts may overlook.
+// oddKeys returns different keys that a structure with two parts might confuse.
 func oddKeys() []string {
 	long, tooLong := strings.Repeat("n", 200), strings.Repeat("m", 70_000)
 	return []string{

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// model is what a table should hold, made of maps.
+// model is the expected content of a table, in maps.
 type model struct {
 	objects map[string]any
-	// values are those of each key, by index.
+	// values has the values of each key, by index.
 	values []map[string][]string
 	label  string
 }
@@ -131,7 +131,7 @@ func (m *model) checkIndex(t *testing.T, s *Snapshot, index int) {
 	require.Zero(t, s.HavingLen(index, "what nobody has"))
 }
 
-// same is ==, also for the one kind of object here that has no such operator.
+// same is ==, also for the one kind of object here without that operator.
 func same(a, b any) bool {
 	if m, isMap := a.(map[string]int); isMap {
 		other, isMap := b.(map[string]int)
@@ -153,7 +153,7 @@ func keysOf[V any](m map[string]V) []string {
 	return keys
 }
 
-// newTable is a table that nobody labels.
+// newTable returns a table with an empty label.
 func newTable(indexes int) *Table { return New(indexes, func() string { return "" }) }
 
 func keysIn(s *Snapshot) []string {
@@ -195,10 +195,10 @@ func (t *Table) each(f func(number uint32, key Key, obj any)) {
 	}
 }
 
-// made is how many cells there is memory for.
+// made returns the number of allocated cells.
 func (t *Table) made() int { return int(t.s.cells) }
 
-// put is a write of its own.
+// put is a write with one change.
 func put(t *Table, key string, obj any, values ...[]string) {
 	w := begin(t, 1)
 	w.put(KeyOf(key), obj, values)
@@ -220,5 +220,5 @@ func keepOnly(w *Table, keep func(Key) bool) {
 	})
 }
 
-// many is more changes than are made in place.
+// many is a number of changes that are not made in place.
 const many = inPlace + 1

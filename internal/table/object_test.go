@@ -18,8 +18,8 @@ type number int
 
 func (n number) String() string { return fmt.Sprint(int(n)) }
 
-// kinds are objects of all kinds that Go has: some are a pointer themselves, some are
-// pointed to, and of some there are values without a word.
+// kinds returns objects of all kinds of Go types: some are a pointer themselves, some are pointed to, and some have no
+// words.
 func kinds() []any {
 	x := 7
 	return []any{
@@ -33,7 +33,7 @@ func kinds() []any {
 	}
 }
 
-// identical says of any two objects whether they are of one type and one value.
+// identical reports whether any two objects have the same type and value.
 func identical(a, b any) bool {
 	v, w := reflect.ValueOf(a), reflect.ValueOf(b)
 	if v.IsValid() && w.IsValid() && v.Type() == w.Type() && v.Kind() == reflect.Func {
@@ -47,7 +47,7 @@ func TestObjectsOfAllKindsComeBackAsTheyWere(t *testing.T) {
 	for i, obj := range kinds() {
 		key := fmt.Sprint(i)
 		put(table, key, obj)
-		runtime.GC() // a word that was not kept as a pointer would be lost
+		runtime.GC() // a word that is not kept as a pointer would be lost
 		found, exists := table.Get(KeyOf(key))
 		require.True(t, exists)
 		require.True(t, identical(obj, found), "%T: %v", obj, found)
@@ -66,7 +66,7 @@ func TestObjectsOfAllKindsComeBackAsTheyWere(t *testing.T) {
 	require.Len(t, AppendObjectsOf[any](nil, s), len(kinds())+1)
 }
 
-// The type of a whole chunk is remembered for iterations.
+// For iterations, the type of a whole chunk is stored.
 func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
 	table := newTable(0)
 	want := map[string]any{}
@@ -133,7 +133,7 @@ func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 	}
 }
 
-// Same is true for what a table returns of an object, whatever its kind, and for no other value.
+// Same is true for the result of a read of the same object, whatever its kind, and for no other value.
 func TestSameIsTrueForTheObjectThatWasKeptAndNoOther(t *testing.T) {
 	for _, obj := range kinds() {
 		types := newTypes()

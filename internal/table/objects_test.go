@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// collected are those that ObjectsOf calls with; AppendObjectsOf must have the same, and
+// collected returns the objects with which ObjectsOf calls. AppendObjectsOf must return the same, and so must
 // ObjectsOfHaving for a value that all objects have.
 func collected[T any](t *testing.T, s *Snapshot) (all []T) {
 	ObjectsOf(s, func(obj T) bool {
@@ -20,12 +20,12 @@ func collected[T any](t *testing.T, s *Snapshot) (all []T) {
 	return all
 }
 
-// Fails if an object of another type is mistaken for one, in a chunk of one type or of several,
-// or if one of the type is left out: a pointer, a value, or what implements an interface.
+// Fails if an object of another type is returned, in a chunk with one type or several, or if one of the type is
+// omitted: a pointer, a value, or an implementation of an interface.
 func TestObjectsOfATypeAreFoundAmongOthers(t *testing.T) {
 	for name, others := range map[string]int{"of one type": 0, "of two": 1, "each second of another": 150} {
 		t.Run(name, func(t *testing.T) {
-			const pointers = 150 // some chunks
+			const pointers = 150 // several chunks
 			table := newTable(1)
 			want, n := map[*value]bool{}, 0
 			for i := range pointers {
@@ -55,7 +55,7 @@ func TestObjectsOfATypeAreFoundAmongOthers(t *testing.T) {
 	}
 }
 
-// HasOnly may say no where it could say yes, never the other way.
+// HasOnly may return false where true would be correct, but never the reverse.
 func TestATableHasOnlyWhatItNeverHadAnythingBeside(t *testing.T) {
 	for _, row := range []struct {
 		objects  []any

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// versions are resource versions of all forms, of which some are decimal.
+// versions returns resource versions of all forms. Some are decimal.
 func versions() []string {
 	return []string{
 		"", "0", "00", "01", "1", "2", "9", "10", "11", "99", "100", "+1", "-1", "1_0", "1e3", "0x1", " 1", "1 ", "x", "١",
@@ -40,7 +40,7 @@ func TestOriginsCompareAsTheirTexts(t *testing.T) {
 	require.Equal(t, Origin{}, OriginOf("", ""))
 }
 
-// tracked is a table, and what its origins and listings should be, by key.
+// tracked is a table, with its expected origins and listings by key.
 type tracked struct {
 	*testing.T
 	random   *rand.Rand
@@ -74,7 +74,7 @@ func (r *tracked) put(w *Table, key string) {
 	number := w.Put(KeyOf(key), was, n, origin, [][]string{{fmt.Sprint(r.random.IntN(5))}})
 	r.origins[key] = origin
 	r.objects[key] = n
-	for l, marks := range r.listings { // each listing may confirm what it has not listed
+	for l, marks := range r.listings { // each listing may confirm keys that it did not list
 		if r.random.IntN(4) == 0 {
 			l.Confirm(number)
 			marks[key] = true
@@ -134,7 +134,7 @@ func (r *tracked) step() {
 	}
 }
 
-// end removes what one of the listings has not confirmed of one namespace, and closes it.
+// end removes the entries of one namespace that a listing did not confirm, and closes the listing.
 func (r *tracked) end() {
 	for l := range r.listings {
 		scope := fmt.Sprint("ns-", r.random.IntN(3), "/")
@@ -186,8 +186,8 @@ func (r *tracked) check() {
 	}
 }
 
-// Fails if a cell that is freed, used again or moved by packing keeps the origin or a mark of
-// another entry, or loses its own; two or three listings are open at times.
+// Fails if a cell that is freed, reused or moved by packing keeps another entry's origin or mark, or loses its own.
+// Sometimes two or three listings are open.
 func TestOriginsAndMarksAreThoseOfTheirEntries(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestOriginsAndMarksAreThoseOfTheirEntries(t *testing.T) {
 	}
 }
 
-// confirm marks the entry of a key, if there is one.
+// confirm marks the entry of a key, if it exists.
 func confirm(l *Listing, key string) bool {
 	found := l.table.Find(KeyOf(key), l.table.Seek(KeyOf(key)))
 	if found.Exists {
@@ -222,7 +222,7 @@ func TestAnEntryIsConfirmedOnlyByTheCaller(t *testing.T) {
 	for _, key := range []string{"listed", "removed", "again"} {
 		require.True(t, confirm(l, key))
 	}
-	put(table, "listed", 2) // a mark survives a change
+	put(table, "listed", 2) // the mark must survive a change
 	put(table, "changed", 2)
 	put(table, "new", 2)
 	remove(table, "removed")
@@ -246,7 +246,7 @@ func TestAnEntryIsConfirmedOnlyByTheCaller(t *testing.T) {
 	require.Equal(t, 2, met)
 }
 
-// The model has few entries; here most chunks are wholly confirmed, and skipped.
+// The model has few entries. Here most chunks are completely confirmed, and skipped.
 func TestUnconfirmedFindsTheFewAmongMany(t *testing.T) {
 	const n = 20 * chunkLen
 	table := newTable(0)

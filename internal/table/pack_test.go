@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heap is how many bytes are alive.
+// heap returns the bytes of live memory.
 func heap() int {
 	var stats runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what was swept late
+	runtime.GC() // for memory that was swept late
 	runtime.ReadMemStats(&stats)
 	return int(stats.HeapAlloc)
 }
@@ -45,7 +45,7 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 	kept = nil
 	left := heap() - before
 	require.Less(t, left, full/20)
-	// It is a table as any other.
+	// It works like any other table.
 	put(table, "new", 1, []string{"1"}, nil, []string{"2", "3"})
 	m.put("new", 1, [][]string{{"1"}, nil, {"2", "3"}})
 	m.check(t, table.Snapshot())
@@ -140,7 +140,7 @@ func TestManyValuesOfEachObjectGiveTheirMemoryBack(t *testing.T) {
 	runtime.KeepAlive(table)
 }
 
-// A snapshot costs what has changed since.
+// A snapshot uses memory only for later changes.
 func TestAKeptSnapshotCostsWhatHasChangedSince(t *testing.T) {
 	const n = 50_000
 	table := newTable(1)
@@ -160,7 +160,7 @@ func TestAKeptSnapshotCostsWhatHasChangedSince(t *testing.T) {
 	runtime.KeepAlive(first)
 }
 
-// A large table with few additions and removals is not rebuilt for them.
+// Few additions and removals do not rebuild a large table.
 func TestPackingCostsEachRemovalAConstant(t *testing.T) {
 	const n, rounds, some = 20_000, 3, minFree + 100
 	for name, churn := range map[string]struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// all are the numbers, block after block.
+// all returns the numbers, block by block.
 func (p *postings) all() []uint32 {
 	var all []uint32
 	for _, block := range p.blocks {
@@ -19,7 +19,7 @@ func (p *postings) all() []uint32 {
 	return all
 }
 
-// requirePostings requires that postings are the numbers of a set, each once and in order.
+// requirePostings requires that postings have the numbers of a set, each once and in order.
 func requirePostings(t *testing.T, p *postings, want map[uint32]bool) {
 	t.Helper()
 	require.Equal(t, len(want), int(p.len))
@@ -53,7 +53,7 @@ func TestPostingsOfASnapshotStayAsTheyWereThroughGenerations(t *testing.T) {
 					want[number] = true
 				}
 			}
-			// A record is copied as it stands; its postings have the older epoch then.
+			// A record is copied as it is; its postings then have the older epoch.
 			all = append(all, kept{p, maps.Clone(want)})
 		}
 		for i := range all {
@@ -67,7 +67,7 @@ func TestPostingsOfASnapshotStayAsTheyWereThroughGenerations(t *testing.T) {
 	}
 }
 
-// manyPostings are the numbers below n.
+// manyPostings returns the numbers below n.
 func manyPostings(n int, epoch uint64) (p postings) {
 	for number := range uint32(n) {
 		p.add(number, epoch)
@@ -91,8 +91,8 @@ func TestPostingsTakeLittleMoreThanTheirNumbers(t *testing.T) {
 	require.LessOrEqual(t, room, 5*int(p.len))
 }
 
-// Readers wait for the first change after a snapshot. It copies a block and the list of blocks, which has
-// 32 bytes for 1,024 postings.
+// Readers wait for the first change after a snapshot. It copies a block and the list of blocks, which has 32 bytes for
+// 1,024 postings.
 func TestTheFirstChangeOfPostingsAfterASnapshotCopiesLittle(t *testing.T) {
 	const n = 400_000
 	p := manyPostings(n, 1)

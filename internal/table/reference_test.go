@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Some of the objects have more values than are looked at one by one, in an order that is
-// another one each time, and share them, so that each moves the others in their postings.
+// Some objects have more values than are searched linearly, in another order each time. They share values, so each
+// moves others in their postings.
 func TestObjectsWithManyValuesAreFoundByThoseThatTheyHaveNow(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 1))
 	pool := numbered(3 * 16)

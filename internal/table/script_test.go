@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzTable runs a script of bytes against a table and a model of maps, and compares the
-// two, as well as the snapshots that were kept on the way with what the model was then.
+// FuzzTable runs a script of bytes on a table and a model of maps, and compares both. It also compares kept snapshots
+// with the model at that time.
 func FuzzTable(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03\x10\x21\x32\x43\x54\x65\x0b\x00\x01\x05\x06\x01"))
 	f.Add([]byte{9, 0, 3, 7, 11, 8, 50, 1, 2, 3, 4, 5, 6, 7, 8, 11, 10, 3, 12, 11, 13, 11, 0, 1, 1, 6, 1})
@@ -46,7 +46,7 @@ type scriptRun struct {
 	table  *Table
 	model  *model
 	script []byte
-	// steps counts what has happened: objects differ by it.
+	// steps counts the steps, which makes objects differ.
 	steps int
 	kept  []keptSnapshot
 }
@@ -64,7 +64,7 @@ func newScriptRun(t *testing.T, script []byte) *scriptRun {
 	return r
 }
 
-// next is the next byte of the script, 0 where there is none any more.
+// next returns the next byte of the script, 0 at its end.
 func (r *scriptRun) next() byte {
 	if len(r.script) == 0 {
 		return 0
@@ -112,14 +112,14 @@ func (r *scriptRun) step(op byte) {
 	}
 }
 
-// write is a write of so many changes, labelled as it is shown.
+// write is a write with so many changes and a new label.
 func (r *scriptRun) write(changes int, change func(*Table)) {
 	w := begin(r.table, changes)
 	change(w)
 	w.Commit(func() { r.model.label += "+" })
 }
 
-// writeSome is up to 64 changes, of which up to 32 are made in place.
+// writeSome writes up to 64 changes. Up to 32 are made in place.
 func (r *scriptRun) writeSome() {
 	changes := 1 + int(r.next())%64
 	from := int(r.next())
@@ -159,7 +159,7 @@ func (r *scriptRun) keepOnly() {
 	})
 }
 
-// key0 is the last byte of a key, 0 for the empty one.
+// key0 returns the last byte of a key, 0 for the empty key.
 func key0(key string) byte {
 	if key == "" {
 		return 0
@@ -167,7 +167,7 @@ func key0(key string) byte {
 	return key[len(key)-1]
 }
 
-// keep takes a snapshot, and forgets the oldest of five after a last look.
+// keep takes a snapshot. If there are five already, it checks the oldest and drops it.
 func (r *scriptRun) keep() {
 	r.kept = append(r.kept, keptSnapshot{r.table.Snapshot(), r.model.clone()})
 	if len(r.kept) > 5 {
@@ -176,7 +176,7 @@ func (r *scriptRun) keep() {
 	}
 }
 
-// pack packs, whether that is worth it or not.
+// pack packs unconditionally.
 func (r *scriptRun) pack() {
 	r.table.pack()
 }
@@ -222,7 +222,7 @@ func (r *scriptRun) remove(w *Table, n int) {
 	require.False(r, w.Find(KeyOf(key), place).Exists)
 }
 
-// wasThere compares what a change says was there before with the model.
+// wasThere compares the previous state that a change returned with the model.
 func (r *scriptRun) wasThere(key string, old any, existed bool) {
 	want, had := r.model.objects[key]
 	if had != existed || !same(want, old) {
@@ -239,7 +239,7 @@ func (r *scriptRun) lookUp(n byte) {
 	require.Equal(r, len(r.model.objects), r.table.Len())
 }
 
-// scriptKey has all forms of keys, of which most are usual ones.
+// scriptKey returns keys of all forms, most of them usual ones.
 func scriptKey(n int) string {
 	switch {
 	case n == 0:
@@ -247,7 +247,7 @@ func scriptKey(n int) string {
 	case n == 1:
 		return "/"
 	case n == 2:
-		return strings.Repeat("long", 20_000) // its length does not fit into a cell
+		return strings.Repeat("long", 20_000) // too long for the length field of a cell
 	case n%8 == 3:
 		return fmt.Sprintf("plain-%d", n)
 	case n%8 == 4:
@@ -262,7 +262,7 @@ func scriptKey(n int) string {
 	return fmt.Sprintf("ns-%d/%d", n%7, n)
 }
 
-// object is mostly a pointer, and now and then something else, by its kind.
+// object is usually a pointer, and sometimes another kind.
 func (r *scriptRun) object(kind byte) any {
 	switch kind % 32 {
 	case 0:
@@ -283,7 +283,7 @@ func (r *scriptRun) object(kind byte) any {
 	return &object{r.steps}
 }
 
-// valuesFor are none, one or some: in the first index nearly all have the same one.
+// valuesFor returns no value, one or several. In the first index nearly all objects have the same one.
 func valuesFor(index, n int, kind byte) []string {
 	switch index {
 	case 0:
@@ -298,7 +298,7 @@ func valuesFor(index, n int, kind byte) []string {
 	}
 	var several []string
 	for i := range int(kind) % 5 {
-		several = append(several, fmt.Sprint(index, " ", (n/3+i*i*int(kind))%300*5+i)) // i makes them differ
+		several = append(several, fmt.Sprint(index, " ", (n/3+i*i*int(kind))%300*5+i)) // i makes them different
 	}
 	return several
 }

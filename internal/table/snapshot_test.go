@@ -114,12 +114,12 @@ func TestAnEmptyTableIsRead(t *testing.T) {
 	newModel(2).check(t, table.Snapshot())
 }
 
-// A snapshot costs what has changed since, not what was added after it and removed again.
-// Fails if it has the shortcuts of the state that it was made of, which go on changing.
+// A snapshot uses memory only for later changes, not for entries that were added after it and removed again. Fails if
+// it shares the shortcuts of its state, which change later.
 func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
 	type object struct {
 		n int
-		_ [8]int // or it would be in one piece of memory with others
+		_ [8]int // otherwise it would share an allocation with others
 	}
 	table := newTable(0)
 	key := KeyOf("ns/a")

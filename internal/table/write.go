@@ -6,8 +6,8 @@ import "slices"
 // Larger writes are staged, and published by storing one pointer.
 const inPlace = 32
 
-// Begin opens a write of about so many changes, which readers see together at Commit. The caller ensures that only one
-// is open. Readers may wait for a write of few changes, so nothing slow and no user code may run before Commit.
+// Begin opens a write of about that many changes, which readers see together at Commit. The caller ensures that only
+// one is open. Readers may wait for a write of few changes, so nothing slow and no user code may run before Commit.
 func (t *Table) Begin(changes int) {
 	// Slices that a write in place appends to must not be reallocated while readers wait.
 	t.staged = changes > inPlace || cap(t.s.spaces)-len(t.s.spaces) < inPlace
@@ -49,9 +49,9 @@ func (t *Table) reshape(change func(*state)) {
 // minFree is the number of free entries from which releasing their memory is worth the work.
 const minFree = 1024
 
-// Commit publishes the write, and calls also, which may change label's result, while nobody reads. Then, if more of the
-// table is free than in use, it rebuilds the table. Removals have made that space free, so the cost per removal is
-// constant.
+// Commit publishes the write. While readers are locked out it calls the function also, which may change label's result.
+// Then, if more of the table is free than in use, it rebuilds the table. Removals have made that space free, so the
+// cost per removal is constant.
 func (t *Table) Commit(also func()) {
 	if t.staged {
 		t.mu.Lock()

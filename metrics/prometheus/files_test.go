@@ -15,7 +15,7 @@ import (
 	cacheprometheus "github.com/watchmirror/cache/metrics/prometheus"
 )
 
-// published are the names of all metrics, without the prefix that they share.
+// published returns the names of all metrics, without their common prefix.
 func published() []string {
 	descs := make(chan *prometheus.Desc)
 	go func() { defer close(descs); cacheprometheus.New().Describe(descs) }()
@@ -41,7 +41,7 @@ func TestTheAlertsAndTheDashboardNameOnlyPublishedMetrics(t *testing.T) {
 		assert.NotEmpty(t, found)
 		for _, match := range found {
 			name := match[1]
-			if !slices.Contains(names, name) { // else a histogram's
+			if !slices.Contains(names, name) { // otherwise a histogram's
 				name = strings.TrimSuffix(name, "_bucket")
 			}
 			assert.Contains(t, names, name, file)

@@ -15,7 +15,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// Fails if an instrument or a number of the status is published under another name, or not at all.
+// Fails if an instrument or a number of the status is published under a wrong name, or not at all.
 func TestScrapesUnderLoadAreWholeAndTheLastIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 100)
@@ -68,7 +68,7 @@ func TestScrapesUnderLoadAreWholeAndTheLastIsExact(t *testing.T) {
 	})
 }
 
-// Fails if a failure is not counted, or is counted under another cause.
+// Fails if a failure is not counted, or is counted with another cause.
 func TestFailuresAreCountedByCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 1)
@@ -91,8 +91,8 @@ func TestFailuresAreCountedByCause(t *testing.T) {
 	})
 }
 
-// Fails if what a periodic Verify finds is not counted, or the counter does not begin at 0, without which no alert sees its
-// first increase.
+// Fails if the result of a periodic Verify is not counted, or if the counter does not begin at 0: alerts would not
+// notice its first increase.
 func TestDivergencesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 3)
@@ -111,7 +111,7 @@ func TestDivergencesAreCounted(t *testing.T) {
 	})
 }
 
-// Fails if the time to the first sync does not count failed lists, or is there before the sync, or changes with a relist.
+// Fails if the time to the first sync does not include failed lists, exists before the sync, or changes with a relist.
 func TestTheTimeToTheFirstSyncIsPublishedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 3)
@@ -166,7 +166,7 @@ func TestStalenessListAndNextAttemptArePublishedOnceTheyAreKnown(t *testing.T) {
 	})
 }
 
-// Fails if the namespaces of one informer share a series, or one of them is left out.
+// Fails if the namespaces of one informer share a series, or if one of them is omitted.
 func TestEachNamespaceHasItsOwnPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, shop, search := newProgram(t), newSource(t, 3), newSource(t, 0)
@@ -190,7 +190,8 @@ func TestEachNamespaceHasItsOwnPhase(t *testing.T) {
 	})
 }
 
-// Fails if the store of AddWithStore is not counted, or handlers of one name are two series, which no scrape may have.
+// Fails if the store of AddWithStore is not counted, or if handlers with one name are two series, which a scrape must
+// not have.
 func TestAControllerAReflectorAndAnUntypedInformerAreAdded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 3)
@@ -233,7 +234,7 @@ func TestANameIsAddedOnceAndOnlyWhatHasAStatus(t *testing.T) {
 	require.EqualError(t, err, `add "pods" to metrics: the name is in use`)
 	remove()
 	second := p.add("pods", informer)
-	remove() // of the first: it removes nothing of the second
+	remove() // that of the first, which removes nothing of the second
 	assert.Contains(t, p.scrape(), `synced{name="pods",source_namespace=""}`)
 	second()
 	assert.Empty(t, p.scrape())
@@ -241,7 +242,7 @@ func TestANameIsAddedOnceAndOnlyWhatHasAStatus(t *testing.T) {
 	require.EqualError(t, err, `add "list" to metrics: *cachetest.Source has no method Status() cache.Status`)
 }
 
-// Fails if any series of an informer, store or reflector survives its end: each has a name of its own.
+// Fails if any series of an informer, store or reflector survives its end. Each has its own name.
 func TestTenThousandStartsAndStopsLeaveAsManySeriesAsBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 1)
@@ -272,7 +273,7 @@ func TestTenThousandStartsAndStopsLeaveAsManySeriesAsBefore(t *testing.T) {
 	})
 }
 
-// Fails if runs of one name are not counted, or the first that ends removes the series of both.
+// Fails if runs with one name are not counted, or if the first that ends removes the series of both.
 func TestReflectorsThatShareANameShareItsSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 1)
@@ -310,7 +311,7 @@ func TestAReleasedNamePublishesNothing(t *testing.T) {
 	})
 }
 
-// Fails if a metric's name, unit or type breaks the conventions of Prometheus.
+// Fails if a metric's name, unit or type violates the conventions of Prometheus.
 func TestNamesFollowTheConventionsOfPrometheus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 1)

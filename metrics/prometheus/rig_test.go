@@ -43,7 +43,7 @@ func newSource(t *testing.T, pods int) *cachetest.Source {
 	return source
 }
 
-// program has metrics that are served over HTTP in memory.
+// program is a program whose metrics are served over HTTP in memory.
 type program struct {
 	t       *testing.T
 	metrics *cacheprometheus.Metrics
@@ -58,7 +58,8 @@ func newProgram(t *testing.T) *program {
 	return &program{t, metrics, server}
 }
 
-// scraped are the values of a scrape by name and labels, as in `objects{name="pods"}`. A histogram has its count.
+// scraped has the values of a scrape by name and labels, such as `objects{name="pods"}`. For a histogram it has the
+// count.
 type scraped map[string]float64
 
 func (p *program) scrape() scraped {
@@ -99,7 +100,7 @@ func valueOf(metric *dto.Metric) float64 {
 	return metric.Gauge.GetValue()
 }
 
-// has checks values that a scrape must have.
+// has checks that a scrape has these values.
 func (s scraped) has(t *testing.T, want scraped) {
 	t.Helper()
 	for _, series := range slices.Sorted(maps.Keys(want)) {
@@ -111,7 +112,7 @@ func (s scraped) has(t *testing.T, want scraped) {
 
 type object = *unstructured.Unstructured
 
-// config is that of an informer with all of the program's instruments.
+// config returns the config of an informer with all of the program's instruments.
 func (p *program) config(name string, id cache.InformerNameAndResource) cache.InformerConfig[object] {
 	return cache.InformerConfig[object]{
 		Name: name, ObjectType: pod("example", ""), Identifier: id, InformerMetricsProvider: p.metrics,

@@ -19,7 +19,7 @@ type pipeline struct {
 
 // Add publishes the status of an informer, reflector or controller until remove is called. Its series have the label
 // name; best use the name in its config. The argument must have a method Status() cache.Status. Everything that this
-// library returns has one, including a cache.SharedIndexInformer and a cache.Controller, whose interfaces do not show
+// library returns has one, including a cache.SharedIndexInformer and a cache.Controller, whose interfaces do not declare
 // it. Add fails for anything else, and if the name is in use.
 //
 // The number of objects is published for informers. For a reflector or controller use AddWithStore.

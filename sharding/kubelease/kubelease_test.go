@@ -14,7 +14,7 @@ import (
 	"github.com/watchmirror/cache/sharding/leasetest"
 )
 
-// stores are the stores that the same tests are run on.
+// stores returns the stores for which the same tests are run.
 func stores(t *testing.T) map[string]sharding.Leases {
 	server := httptest.NewServer(&kubelease.Handler{})
 	t.Cleanup(server.Close)

@@ -1,7 +1,7 @@
 // Package etcd makes a source of the keys of an etcd cluster that have a prefix.
 //
-// The source lists the keys in pages at one revision, and watches from that revision, so a cache equals the keys. The
-// program's function decodes the values:
+// The source lists the keys in pages at one revision, and watches from that revision, so a cache converges to the keys'
+// values. The program's function decodes them:
 //
 //	source := etcd.NewSource(client, "machines/", sources.Values(decodeMachine), etcd.Options{})
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*sources.Entry[Machine]]{})

@@ -16,7 +16,7 @@ func deletion(key string, revision uint64) message {
 	return message{KeyValue: sources.KeyValue{Key: key, Revision: revision}, deletion: true}
 }
 
-// expect checks the change that a message is, written as "DELETED 1", "DELETED unknown" or "redundant".
+// expect checks the change that a message makes, written as "DELETED 1", "DELETED unknown" or "redundant".
 func expect(t *testing.T, keys *keyTable, m message, want string) {
 	t.Helper()
 	c, redundant := keys.change(m)
@@ -42,7 +42,7 @@ func list(keys *keyTable, revision uint64, messages ...message) {
 
 func TestADeletionOfAKeyThatDidNotExistIsRedundant(t *testing.T) {
 	keys := newKeyTable()
-	expect(t, keys, deletion("a", 1), "DELETED unknown") // nothing was listed yet
+	expect(t, keys, deletion("a", 1), "DELETED unknown") // nothing is listed yet
 	list(keys, 2, put("b", 2, "1"))
 	expect(t, keys, deletion("a", 3), "redundant")
 	expect(t, keys, deletion("b", 4), "DELETED 1")

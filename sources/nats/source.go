@@ -1,7 +1,7 @@
 // Package nats makes a source of a key-value bucket of NATS JetStream.
 //
-// The source lists the last value of each key, and watches the bucket's stream from there, so a cache equals the
-// bucket. The program's function decodes the values:
+// The source lists the last value of each key, and watches the bucket's stream from there, so a cache converges to the
+// bucket's content. The program's function decodes the values:
 //
 //	source := nats.NewSource(js, "machines", sources.Values(decodeMachine), nats.Options{})
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*sources.Entry[Machine]]{})
@@ -12,9 +12,9 @@
 // delivers an update of every object, and a key that was deleted and created again is an update if only such a list
 // shows it.
 //
-// A bucket does not keep deletions for ever. So before a watch is resumed, the source compares the keys that it knows
-// with those of the bucket. If a key has disappeared without even the mark of a deletion, the version is expired, and a
-// cache lists. docs/sources.md has the guarantees, docs/scaling.md when to use it.
+// A bucket removes old deletion markers. So before a watch is resumed, the source compares the keys that it knows with
+// those of the bucket. If a key has disappeared without a deletion marker, the version is expired, and a cache lists.
+// docs/sources.md has the guarantees, docs/scaling.md when to use it.
 package nats
 
 import (

@@ -22,7 +22,7 @@ import (
 	"github.com/watchmirror/cache/sources/internal/testproxy"
 )
 
-// patience is how long a test waits for what must come.
+// patience bounds the wait for an expected event.
 const patience = 30 * time.Second
 
 // within waits until a condition holds.
@@ -40,7 +40,7 @@ func within(t testing.TB, holds func() bool, what string, about func() any) {
 }
 
 func TestTheCacheEqualsTheKeysAfterARestartOfTheServer(t *testing.T) {
-	t.Parallel() // etcd waits for open watches for five seconds when it stops
+	t.Parallel() // etcd waits five seconds for open watches when it stops
 	member, err := server.Start(t.TempDir())
 	require.NoError(t, err)
 	defer func() { member.Stop() }()
@@ -64,7 +64,7 @@ func TestTheCacheEqualsTheKeysAfterARestartOfTheServer(t *testing.T) {
 }
 
 func TestTheCacheEqualsTheKeysAfterAServerWasRestoredFromAnOlderCopy(t *testing.T) {
-	t.Parallel() // etcd waits for open watches for five seconds when it stops
+	t.Parallel() // etcd waits five seconds for open watches when it stops
 	dir, older := t.TempDir(), t.TempDir()
 	member, err := server.Start(dir)
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestAListIsReadInPagesOfOneRevision(t *testing.T) {
 	listed := map[string]bool{}
 	about, err := k.source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, obj runtime.Object) error {
 		e := obj.(*entry)
-		if listed[e.Name] = true; len(listed) == 500 { // the next page is requested after this
+		if listed[e.Name] = true; len(listed) == 500 { // the next page is requested after this one
 			return k.remove("key-1200")
 		}
 		return nil
@@ -190,7 +190,7 @@ func TestTheChangesOfATransactionArriveAtOneVersionInTheirOrder(t *testing.T) {
 		clientv3.OpDelete(k.prefix+"n/a"), clientv3.OpPut(k.prefix+"n/b", "1"), clientv3.OpPut(k.prefix+"c", "1"),
 	).Commit()
 	require.NoError(t, err)
-	require.NoError(t, k.put("n/a", "2")) // is created again
+	require.NoError(t, k.put("n/a", "2")) // created again
 	require.NoError(t, k.put("c", "damaged"))
 	require.NoError(t, k.put("d", "1"))
 	last, err := k.client.Put(t.Context(), k.prefix+"d", "2")

@@ -24,7 +24,7 @@ import (
 
 type entry = sources.Entry[string]
 
-// text decodes a value. "damaged" is one that cannot be decoded, and "panic" one on which decode panics.
+// text decodes a value. "damaged" cannot be decoded, and "panic" makes decode panic.
 func text(value []byte) (string, error) {
 	switch string(value) {
 	case "damaged":
@@ -35,7 +35,7 @@ func text(value []byte) (string, error) {
 	return string(value), nil
 }
 
-// shared is the server of the tests that do not stop it. Each has a prefix of its own.
+// shared is the server of tests that do not stop it. Each has its own prefix.
 var (
 	shared   *server.Server
 	prefixes atomic.Int64
@@ -56,7 +56,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// keys is a prefix of a server and its source.
+// keys is a prefix on a server, and its source.
 type keys struct {
 	client *clientv3.Client
 	prefix string
@@ -83,7 +83,7 @@ func (k *keys) remove(name string) error {
 	return err
 }
 
-// compact forgets all revisions but the newest.
+// compact removes all revisions but the newest.
 func (k *keys) compact() error {
 	page, err := k.client.Get(context.Background(), k.prefix)
 	if err == nil {
@@ -92,7 +92,7 @@ func (k *keys) compact() error {
 	return err
 }
 
-// content is the prefix as the cluster has it: value and revisions by key.
+// content returns the prefix's content in the cluster: value and revisions by key.
 func (k *keys) content(t testing.TB) map[string]string {
 	t.Helper()
 	page, err := k.client.Get(t.Context(), k.prefix, clientv3.WithPrefix())
@@ -119,7 +119,7 @@ func (k *keys) informer(t testing.TB) *cache.Informer[*entry] {
 	return informer
 }
 
-// mirrored is the content of an informer, as content has it.
+// mirrored returns the content of an informer in the form of content.
 func mirrored(informer *cache.Informer[*entry]) map[string]string {
 	content := map[string]string{}
 	for key, e := range informer.All() {
@@ -148,7 +148,7 @@ func TestASourceOfKeysKeepsThePromisesOfAListerWatcher(t *testing.T) {
 			k := newKeys(t, shared.Addr(), etcd.Options{ProgressInterval: 20 * time.Millisecond})
 			return cachetest.ListerWatcherRig{
 				Source: k.source, Create: k.put, Update: k.put, Delete: k.remove, Compact: k.compact,
-				SendBookmarks: func() error { return nil }, // the watches ask for them
+				SendBookmarks: func() error { return nil }, // watches request them
 			}
 		},
 	})

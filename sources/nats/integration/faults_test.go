@@ -96,7 +96,7 @@ func TestAWatchOfASilentConnectionEnds(t *testing.T) {
 	b.converges(t, b.informer(t))
 }
 
-// events reads so many events of a watch, written as "ADDED a=1".
+// events reads that many events of a watch, written as "ADDED a=1".
 func events(t testing.TB, w watch.Interface, count int) (texts []string) {
 	t.Helper()
 	for range count {
@@ -134,9 +134,9 @@ func TestADeletionHasTheLastValueWithoutAHistory(t *testing.T) {
 	require.NoError(t, b.remove("another")) // neither
 	require.NoError(t, b.kv.Purge(t.Context(), "b"))
 	require.NoError(t, b.put("a", "3"))
-	want := []string{"DELETED b=1", "ADDED a=3"} // the next value has replaced the marks of a
+	want := []string{"DELETED b=1", "ADDED a=3"} // the next value has replaced the deletion markers of a
 	got := events(t, w, 1)
-	if got[0] == "DELETED a=2" { // unless they came in time
+	if got[0] == "DELETED a=2" { // unless they arrived in time
 		got = events(t, w, 1)
 	}
 	assert.Equal(t, want, append(got, events(t, w, 1)...))

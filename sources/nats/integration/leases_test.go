@@ -45,7 +45,7 @@ func TestLeasesBeginAgainAfterTheirKeyWasDeleted(t *testing.T) {
 	}
 }
 
-// replicated refuses the next write as a replicated bucket does if another one came first.
+// replicated refuses the next write, as a replicated bucket does if another write came first.
 type replicated struct {
 	jetstream.KeyValue
 	refusals int

@@ -23,7 +23,7 @@ import (
 
 type entry = sources.Entry[string]
 
-// text decodes a value. "damaged" is one that cannot be decoded.
+// text decodes a value. "damaged" cannot be decoded.
 func text(value []byte) (string, error) {
 	if string(value) == "damaged" {
 		return "", errors.New("it is damaged")
@@ -31,10 +31,10 @@ func text(value []byte) (string, error) {
 	return string(value), nil
 }
 
-// patience is how long a test waits for what must come.
+// patience bounds the wait for an expected event.
 const patience = 30 * time.Second
 
-// shared is the server of the tests that do not stop it. Each has a bucket of its own.
+// shared is the server of tests that do not stop it. Each has its own bucket.
 var (
 	shared  *server.Server
 	buckets atomic.Int64
@@ -86,7 +86,7 @@ func (b *bucket) put(key, value string) error {
 
 func (b *bucket) remove(key string) error { return b.kv.Delete(context.Background(), key) }
 
-// compact writes every key again, with a history of one value, and removes the marks of deletions.
+// compact writes every key again, with a history of one value, and removes the deletion markers.
 func (b *bucket) compact() error {
 	ctx := context.Background()
 	stream, err := b.js.Stream(ctx, "KV_"+b.kv.Bucket())
@@ -110,7 +110,7 @@ func (b *bucket) compact() error {
 	return stream.Purge(ctx, jetstream.WithPurgeSequence(before+1))
 }
 
-// content is the bucket as the server has it: value and revision by key.
+// content returns the bucket's content on the server: value and revision by key.
 func (b *bucket) content(t testing.TB) map[string]string {
 	t.Helper()
 	content := map[string]string{}
@@ -148,7 +148,7 @@ func (b *bucket) informer(t testing.TB) *cache.Informer[*entry] {
 	return informer
 }
 
-// last is the bucket's last revision.
+// last returns the bucket's last revision.
 func (b *bucket) last(t testing.TB) uint64 {
 	t.Helper()
 	stream, err := b.js.Stream(t.Context(), "KV_"+b.kv.Bucket())
@@ -178,7 +178,7 @@ func TestABucketKeepsThePromisesOfAListerWatcher(t *testing.T) {
 					b := newBucket(t, shared.Addr(), config, nats.Options{ProgressInterval: 20 * time.Millisecond})
 					return cachetest.ListerWatcherRig{
 						Source: b.source, Create: b.put, Update: b.put, Delete: b.remove, Compact: b.compact,
-						SendBookmarks: func() error { return nil }, // the watches send them
+						SendBookmarks: func() error { return nil }, // watches send them
 					}
 				},
 			})
