@@ -46,10 +46,10 @@ type FactoryOptions struct {
 // expose its own. Resync period and transform are the factory's. Fake clientsets work too. The informer has client-go's
 // namespace index.
 //
-// It must be called before anybody has asked the factory for the type: otherwise the
-// informer that the factory has is returned, with ErrInformerExists. A collection of objects of
-// another type than example is an error, too. It starts nothing and sends nothing. It panics if the factory or the collection is nil, or as NewInformerFunc
-// does.
+// Call it before anything else requests the type from the factory. Otherwise it returns the factory's existing informer
+// and ErrInformerExists. It returns an error if the objects of the collection have another type than example. It starts
+// no goroutine and sends nothing. It panics if the factory or the collection is nil, and under the conditions of
+// NewInformerFunc.
 func InformerFor[NewInformer ~func(Clientset, time.Duration) toolscache.SharedIndexInformer, Clientset any, List runtime.Object](
 	factory Factory[NewInformer], example runtime.Object, collection Collection[List], options FactoryOptions,
 ) (toolscache.SharedIndexInformer, error) {

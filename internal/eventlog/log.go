@@ -49,8 +49,8 @@ type block[K comparable] struct {
 	next    *block[K]
 }
 
-// Records per block. With 80 bytes each, as informers have them, a block of an idle informer takes
-// 1 KiB, one of a busy informer 4 KiB.
+// Records per block. A record of an informer has 80 bytes, so a block of an idle informer takes 1 KiB, one of a busy
+// informer 4 KiB.
 const (
 	smallBlock = 12
 	largeBlock = 51

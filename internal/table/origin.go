@@ -56,7 +56,8 @@ func (o Origin) Recreates(other Origin) bool {
 	return o.uid&other.uid&hasUID != 0 && (o.uid^other.uid)&^originBits != 0
 }
 
-// checksum is that of an entry whose key has the checksum key. It is mixed twice, so that the sums of several entries do not cancel out.
+// checksum returns the checksum of an entry whose key has the checksum key. It is mixed twice, so that the checksums of
+// several entries do not cancel out.
 func (o Origin) checksum(key uint64) uint64 { return mixedWord(mixedWord(key, o.version), key) }
 
 // Version returns the version if it is decimal, else "".
