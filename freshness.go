@@ -255,8 +255,6 @@ func (*DivergenceError) cause() Cause { return causeDivergence }
 type listedState struct {
 	origin  table.Origin
 	version string
-	// place is that at which the reflector quarantines it.
-	place table.Key
 	// optional: the store need not have it. It does not fit, has no key (then it is listed by its name), or a transform does
 	// not want it.
 	optional bool
@@ -339,7 +337,7 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 	for key, state := range listed {
 		entry, exists := stored.Get(key)
 		switch {
-		case state.optional || f.reflector.quarantine.hasSince(state.place, state.version) || f.storage.quarantine.hasSince(key, state.version):
+		case state.optional || f.storage.quarantine.hasSince(key, state.version):
 		case !exists:
 			found.Missing = append(found.Missing, key.String())
 		case entry.Origin() != state.origin && !state.origin.OlderThan(entry.Origin()):
@@ -351,8 +349,9 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 	for entry := range stored.Each {
 		key := entry.Key()
 		_, exists := listed[key]
+		// It may have been created again since, in a bad state, or have lost its key.
 		if exists || nameless || !f.scope.hasKey(key) || listedAt.OlderThan(entry.Origin()) ||
-			listed[table.KeyOf(nameOf(entry.Object()))].optional { // it has lost its key
+			f.storage.quarantine.hasSince(key, version) || listed[table.KeyOf(nameOf(entry.Object()))].optional {
 			continue
 		}
 		found.Extra = append(found.Extra, key.String())
@@ -374,8 +373,7 @@ func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, ve
 		if err != nil {
 			key = table.KeyOf(nameOf(obj))
 		}
-		place := table.KeyOf(r.placeOf(&ObjectError{Key: nameOf(obj), object: identityOf(obj)}))
-		state := listedState{originOf(says.received), says.received.ResourceVersion, place, bad != nil || err != nil}
+		state := listedState{originOf(says.received), says.received.ResourceVersion, bad != nil || err != nil}
 		if _, stored := f.storage.table.Get(key); f.transform != nil && !state.optional && !stored {
 			_, keep, err := transformedUnder(key, f.keyFunc, f.transform, obj)
 			state.optional = err != nil || !keep

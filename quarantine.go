@@ -91,10 +91,13 @@ func (p quarantinePart) has(key table.Key) bool {
 	return quarantined
 }
 
-// hasSince reports whether a key is quarantined in a state that is not older than version.
-func (p quarantinePart) hasSince(key table.Key, version string) bool {
-	e, quarantined := p.entry(key)
-	return quarantined && !versionBefore(e.ResourceVersion, version)
+// hasSince reports whether a key of the store is quarantined, by any owner, in a state that is not older than version.
+func (q *quarantine) hasSince(key table.Key, version string) bool {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	return slices.ContainsFunc(q.byKey[key], func(at quarantinePlace) bool {
+		return !versionBefore(q.entries[at].ResourceVersion, version)
+	})
 }
 
 // add quarantines a key. cause is e's as it is kept: see withoutStack. e is marked as repeated if the same version of it

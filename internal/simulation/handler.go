@@ -105,7 +105,7 @@ func (h *handler) OnUpdate(oldObj, newObj any) {
 		h.resyncs++
 	case old.UID == object.UID && old.ResourceVersion == object.ResourceVersion &&
 		h.mirror.setup.Kind != KindProcess && !h.mirror.hasHeld(key) && !h.mirror.world.wentBack() &&
-		h.mirror.regressions() == 0 && !h.mirror.tooLarge.Load(): // after one content counts, and each receipt makes it another
+		h.mirror.regressions() == 0 && !h.mirror.unknown.Load(): // after one content counts, and each receipt makes it another
 		h.fail("B8: OnUpdate of %s, which has not changed", describe(key, object))
 		fallthrough
 	default:

@@ -51,8 +51,9 @@ type mirror struct {
 
 	// regressed counts the reports that the source went back in time.
 	regressed atomic.Int64
-	// tooLarge is true once the source has not known its version: another past may have the same ones since.
-	tooLarge atomic.Bool
+	// unknown is true once the source has not known its version: another past may have the same ones since. After a stream
+	// that was expired that is so as long as the next one has not ended, and so said its version.
+	unknown atomic.Bool
 
 	mu       sync.Mutex
 	receipts int
@@ -173,7 +174,9 @@ func (m *mirror) report(_ context.Context, _ *cache.Reflector, err error) {
 	case "regression":
 		m.regressed.Add(1)
 	case cache.CauseVersionTooLarge:
-		m.tooLarge.Store(true)
+		m.unknown.Store(true)
+	case cache.CauseExpired:
+		m.unknown.CompareAndSwap(false, strings.HasPrefix(err.Error(), "streaming "))
 	}
 	var object *cache.ObjectError
 	m.mu.Lock()
