@@ -15,10 +15,11 @@
 //
 //	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 10*time.Minute,
 //		informers.WithNamespace(namespace), informers.WithTweakListOptions(tweak))
-//	_, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods(namespace),
+//	informer, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods(namespace),
 //		clientgo.FactoryOptions{TweakListOptions: tweak})
 //
-// From then on, the Informer and the Lister of factory.Core().V1().Pods() use it. The factory's resync period and
+// Keep the result: it is a cache.StatusReporter, which factory.Core().V1().Pods().Informer() is not, since client-go v0.37
+// wraps it. From then on, the Informer and the Lister of factory.Core().V1().Pods() use it. The factory's resync period and
 // WithTransform apply to it. The namespace is that of the client, metav1.NamespaceAll for all. The function of
 // WithTweakListOptions must be passed again in the options. WithInformerName has no effect on it. Fake clientsets work
 // too.
@@ -55,7 +56,11 @@
 //		ObjectType: &corev1.Pod{},
 //	})
 //
-// Both return a *kubeapi.ListerWatcher. Its documentation describes the lists, watches and errors; the errors are
+// or, for a typed client that exists, also a fake one, whose own lists and watches are then used:
+//
+//	source := clientgo.NewSourceOf(clientset.CoreV1().Pods(namespace), nil)
+//
+// The first two return a *kubeapi.ListerWatcher. Its documentation describes the lists, watches and errors; the errors are
 // apimachinery's, so errors.IsForbidden and similar functions work. Use it like any source:
 //
 //	controller := cache.New(&cache.Config{ListerWatcher: source, Store: indexer})
@@ -65,8 +70,8 @@
 //
 // # Fields by name
 //
-// kubeapi.Options.Fields names the fields of objects to keep; all others are dropped before decoding. Both kinds of
-// sources support it, and so does every informer with such a source, including client-go's own and those of generated
+// kubeapi.Options.Fields names the fields of objects to keep; all others are dropped before decoding. NewSource and
+// NewSourceForClient support it, and so does every informer with such a source, including client-go's own and those of generated
 // factories:
 //
 //	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {

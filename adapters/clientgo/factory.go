@@ -40,7 +40,12 @@ type FactoryOptions struct {
 // then on, all informers and listers of the factory for this type use it. The type arguments are inferred:
 //
 //	factory := informers.NewSharedInformerFactoryWithOptions(clientset, resync, informers.WithNamespace("shop"))
-//	_, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods("shop"), clientgo.FactoryOptions{})
+//	informer, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods("shop"), clientgo.FactoryOptions{})
+//
+// The result is a cache.StatusReporter. factory.Core().V1().Pods().Informer() is none, because client-go v0.37 wraps it in
+// a typed informer; its GetController() is one. So this shows whether an informer is of this library:
+//
+//	_, ours := factory.Core().V1().Pods().Informer().GetController().(cache.StatusReporter)
 //
 // The namespace is that of the collection, and the selectors are those of the options, because a factory does not
 // expose its own. Resync period and transform are the factory's. Fake clientsets work too. The informer has client-go's
@@ -64,7 +69,7 @@ func InformerFor[NewInformer ~func(Clientset, time.Duration) toolscache.SharedIn
 	informer := factory.InformerFor(example, func(clientset Clientset, resync time.Duration) toolscache.SharedIndexInformer {
 		made = true
 		// Fake clientsets report that they cannot stream.
-		lw := cache.ToListWatcherWithWatchListSemantics(listWatchOf(collection, options.TweakListOptions), clientset)
+		lw := cache.ToListWatcherWithWatchListSemantics(NewSourceOf(collection, options.TweakListOptions), clientset)
 		return newInformer(lw, example, resync, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 	})
 	if !made {
@@ -86,8 +91,18 @@ func listedType[List runtime.Object]() reflect.Type {
 	return reflect.PointerTo(items.Type.Elem())
 }
 
-// listWatchOf returns a generated client as a source.
-func listWatchOf[List runtime.Object](collection Collection[List], tweak func(*metav1.ListOptions)) *cache.ListWatch {
+// NewSourceOf makes a source of a generated client, a fake one included, for informers that the program constructs:
+//
+//	source := clientgo.NewSourceOf(clientset.CoreV1().Pods("shop"), nil)
+//	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{})
+//
+// The function tweak, if set, changes the options of each list and watch, possibly concurrently. The client decodes whole
+// lists; NewSource and NewSourceForClient decode one item at a time. The first list is not streamed. It panics if the
+// collection is nil.
+func NewSourceOf[List runtime.Object](collection Collection[List], tweak func(*metav1.ListOptions)) *cache.ListWatch {
+	if isNil(collection) {
+		panic("clientgo.NewSourceOf: the collection is nil")
+	}
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}
 	}

@@ -13,6 +13,8 @@ import (
 
 // SharedIndexInformer returns an informer of this library as a client-go SharedIndexInformer. Calls of either apply to
 // both; run one of the two, once. If the informer is a cache.StatusReporter, so are the result and its GetController.
+// The generated factories of client-go v0.37 wrap the result in a typed informer, which is no cache.StatusReporter; its
+// GetController still is.
 //
 // Handlers that are added through the result receive client-go's DeletedFinalStateUnknown for deletions that were not
 // observed. Add a handler that expects this library's type to the informer itself. To add a client-go handler there,

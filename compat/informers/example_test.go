@@ -27,12 +27,14 @@ import (
 )
 
 // switchFactory makes a factory whose config maps come from an informer of this library.
-func switchFactory(clientset kubernetes.Interface, namespace string, tweak func(*metav1.ListOptions)) (informers.SharedInformerFactory, error) {
+func switchFactory(
+	clientset kubernetes.Interface, namespace string, tweak func(*metav1.ListOptions),
+) (informers.SharedInformerFactory, toolscache.SharedIndexInformer, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 10*time.Minute,
 		informers.WithNamespace(namespace), informers.WithTweakListOptions(tweak))
-	_, err := clientgo.InformerFor(factory, &corev1.ConfigMap{}, clientset.CoreV1().ConfigMaps(namespace),
+	informer, err := clientgo.InformerFor(factory, &corev1.ConfigMap{}, clientset.CoreV1().ConfigMaps(namespace),
 		clientgo.FactoryOptions{TweakListOptions: tweak})
-	return factory, err
+	return factory, informer, err
 }
 
 // A generated factory is switched by one call, before anybody asks it for the informer.
@@ -47,7 +49,7 @@ func Example_generatedFactory() {
 		return
 	}
 
-	factory, err := switchFactory(clientset, metav1.NamespaceAll, nil)
+	factory, informer, err := switchFactory(clientset, metav1.NamespaceAll, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -62,9 +64,15 @@ func Example_generatedFactory() {
 	}
 	all, err := lister.List(labels.Everything())
 	fmt.Println(len(all), "config maps", err)
+
+	status := informer.(cache.StatusReporter).Status() // informer is the result of InformerFor
+	_, ours := factory.Core().V1().ConfigMaps().Informer().GetController().(cache.StatusReporter)
+	fmt.Println("synced:", status.Synced, "ours:", ours)
 	cancel()
 	factory.Shutdown()
-	// Output: 2 config maps <nil>
+	// Output:
+	// 2 config maps <nil>
+	// synced: true ours: true
 }
 
 // newSwitchedManager is a manager of controller-runtime with informers of this library.

@@ -175,7 +175,7 @@ func TestASwitchedFactoryHasTheNamespaceOfTheCollection(t *testing.T) {
 	require.NoError(t, source.Apply(elsewhere))
 	config := serve(t, source)
 	names := func(namespace string) []string {
-		factory, err := switchFactory(clientOf(t, config), namespace, nil)
+		factory, _, err := switchFactory(clientOf(t, config), namespace, nil)
 		require.NoError(t, err)
 		lister := factory.Core().V1().ConfigMaps().Lister()
 		factory.StartWithContext(ctx)

@@ -63,16 +63,28 @@ func labelled(namespace, name, app string) *corev1.ConfigMap {
 	return object
 }
 
+// watchStarted returns a channel that is closed once the fake clientset has opened a watch of the resource.
+func watchStarted(clientset *fake.Clientset, resource string) <-chan struct{} {
+	started := make(chan struct{})
+	once := sync.OnceFunc(func() { close(started) })
+	clientset.PrependWatchReactor(resource, func(action clienttesting.Action) (bool, watch.Interface, error) {
+		var options metav1.ListOptions
+		if watching, ok := action.(clienttesting.WatchActionImpl); ok {
+			options = watching.ListOptions
+		}
+		events, err := clientset.Tracker().Watch(action.GetResource(), action.GetNamespace(), options)
+		if err == nil {
+			once()
+		}
+		return true, events, err
+	})
+	return started
+}
+
 func TestInformerForAcceptsAFakeClientset(t *testing.T) {
 	ctx := bounded(t)
 	clientset := fake.NewClientset(labelled("shop", "prices", "prices"), labelled("shop", "stock", "stock"), labelled("office", "prices", "prices"))
-	// It does not send what has happened before a watch.
-	opened := make(chan struct{}, 10)
-	clientset.PrependWatchReactor("configmaps", func(action clienttesting.Action) (bool, watch.Interface, error) {
-		events, err := clientset.Tracker().Watch(action.GetResource(), action.GetNamespace())
-		opened <- struct{}{}
-		return true, events, err
-	})
+	watching := watchStarted(clientset, "configmaps")
 	factory := switchedFactory(t, clientset)
 	generated := factory.Core().V1().ConfigMaps()
 	calls := make(chan string, 10)
@@ -90,7 +102,7 @@ func TestInformerForAcceptsAFakeClientset(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "prices", one.Name)
 
-	next(ctx, t, opened)
+	<-watching // before the first change: a fake clientset does not send what happened before a watch
 	maps := clientset.CoreV1().ConfigMaps("shop")
 	_, err = maps.Create(ctx, labelled("shop", "more", "prices"), metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -155,4 +167,39 @@ func TestInformerForRefusesACollectionThatIsNotThere(t *testing.T) {
 	require.Panics(t, func() {
 		_, _ = clientgo.InformerFor(factory, &corev1.Pod{}, clientgo.Collection[*corev1.PodList](nil), clientgo.FactoryOptions{})
 	})
+}
+
+// The generated Informer may be a wrapper without a status. Fails if the documented check does not tell the two apart.
+func TestTheControllerShowsWhetherAFactorysInformerWasSwitched(t *testing.T) {
+	isOurs := func(informer toolscache.SharedIndexInformer) bool {
+		_, ours := informer.GetController().(cache.StatusReporter)
+		return ours
+	}
+	factory := switchedFactory(t, fake.NewClientset())
+	require.True(t, isOurs(factory.Core().V1().ConfigMaps().Informer()))
+	require.False(t, isOurs(factory.Core().V1().Pods().Informer()))
+	_, ours := any(factory.Core().V1().ConfigMaps().Informer()).(cache.StatusReporter)
+	require.False(t, ours, "docs/migrating.md says that client-go v0.37 wraps it")
+}
+
+func TestAFakeClientsetIsASourceOfATypedInformer(t *testing.T) {
+	ctx, stop := context.WithCancel(bounded(t))
+	clientset := fake.NewClientset(labelled("shop", "prices", "prices"), labelled("shop", "stock", "stock"), labelled("office", "prices", "prices"))
+	watching := watchStarted(clientset, "configmaps")
+	source := clientgo.NewSourceOf(clientset.CoreV1().ConfigMaps("shop"), ofAnn)
+	maps := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.ConfigMap]{})
+	ended := make(chan error, 1)
+	go func() { ended <- maps.Run(ctx) }()
+	require.NoError(t, maps.WaitSynced(ctx))
+	require.Equal(t, 1, maps.Len())
+	<-watching
+	created, err := clientset.CoreV1().ConfigMaps("shop").Create(ctx, labelled("shop", "more", "prices"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		found, exists := maps.Lookup("shop/more")
+		return exists && found.Data["owner"] == created.Data["owner"]
+	}, 10*time.Second, time.Millisecond)
+	stop()
+	require.NoError(t, <-ended)
+	require.Panics(t, func() { clientgo.NewSourceOf[*corev1.ConfigMapList](nil, nil) })
 }
