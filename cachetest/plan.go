@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
 // NewTestSource returns an empty source that is closed at the test's end. When it is closed, each scripted fault that
@@ -18,12 +16,6 @@ func NewTestSource(t testing.TB, options Options) *Source {
 	s.test = t
 	t.Cleanup(s.Close)
 	return s
-}
-
-// NewTestSourceOf is NewTestSource for objects of one type, such as *corev1.Pod. It sets Options.NewObject.
-func NewTestSourceOf[T apiruntime.Object](t testing.TB, options Options) *Source {
-	options.NewObject = newObjectOf[T]
-	return NewTestSource(t, options)
 }
 
 // plan is one call of a fault script method whose fault waits for a request. It is guarded by the source's mu. It is

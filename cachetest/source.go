@@ -60,6 +60,12 @@ func NewSource(options Options) *Source {
 // NewSourceOf returns an empty source of objects of one type, such as *corev1.Pod. In a test use NewTestSourceOf.
 func NewSourceOf[T runtime.Object]() *Source { return NewSource(Options{NewObject: newObjectOf[T]}) }
 
+// NewTestSourceOf is NewTestSource for objects of one type, such as *corev1.Pod. It sets Options.NewObject.
+func NewTestSourceOf[T runtime.Object](t testing.TB, options Options) *Source {
+	options.NewObject = newObjectOf[T]
+	return NewTestSource(t, options)
+}
+
 // newObjectOf returns an empty object of the type to which T points.
 func newObjectOf[T runtime.Object]() runtime.Object {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(runtime.Object)
