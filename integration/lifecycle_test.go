@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchmirror/cache/integration/faultproxy"
-	"github.com/watchmirror/cache/kubeapi"
 )
 
 func newProxy(t *testing.T, config *rest.Config) *faultproxy.Proxy {
@@ -25,113 +24,128 @@ func waitHits(t *testing.T, proxy *faultproxy.Proxy, hits int) {
 }
 
 // behind are the mirrors under comparison, each behind a proxy of its own.
-func behind(t *testing.T, r *rig) (mirrors []*mirror, proxies []*faultproxy.Proxy) {
-	for range 3 {
+func behind(t *testing.T, r *rig, how reading) (mirrors []*mirror, proxies []*faultproxy.Proxy) {
+	var configs [3]*rest.Config
+	for i := range configs {
 		proxies = append(proxies, newProxy(t, r.cluster.Config()))
+		configs[i] = through(proxies[i].URL)
 	}
-	direct := func(o *kubeapi.Options) { o.BaseURL = proxies[0].URL }
-	return []*mirror{
-		overKubeapi(t, r.source(t, direct), nil).start(t),
-		overAdapter(t, r, through(proxies[1].URL)).start(t),
-		overClientGo(t, r, through(proxies[2].URL)).start(t),
-	}, proxies
+	return readers(t, r, how, configs), proxies
 }
 
 func TestARestartedServerIsFollowed(t *testing.T) {
 	t.Parallel()
-	r := ownRig(t)
-	r.create(t, 0, 200)
-	mirrors, proxies := behind(t, r)
-	direct := overKubeapi(t, r.source(t, nil), nil).start(t) // over TLS and HTTP/2
-	for _, m := range append(mirrors, direct) {
-		m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
-	}
-	stop := r.churn(t, 400, time.Millisecond)
-	for range 2 {
+	inTime(t, unjudged, func(t *testing.T, _ int) *line {
+		r := ownRig(t)
+		r.create(t, 0, 200)
+		mirrors, proxies := behind(t, r, reading{})
+		direct := overKubeapi(t, r.source(t, nil), nil).start(t) // over TLS and HTTP/2
+		for _, m := range append(mirrors, direct) {
+			m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+		}
+		stop := r.churn(t, 400, time.Millisecond)
+		for range 2 {
+			time.Sleep(time.Second)
+			require.NoError(t, r.cluster.StopServer())
+			time.Sleep(time.Second)
+			require.NoError(t, r.cluster.Start())
+		}
 		time.Sleep(time.Second)
-		require.NoError(t, r.cluster.StopServer())
-		time.Sleep(time.Second)
-		require.NoError(t, r.cluster.Start())
-	}
-	time.Sleep(time.Second)
-	stop()
-	l := measure(t, "restart under load", r, mirrors, proxies)
-	l.require(t, "kubeapi", "adapter")
-	direct.requireEqual(t, l.want)
-	require.LessOrEqual(t, proxies[0].Counts().Total(), 20)
+		stop()
+		l := measure(t, "restart under load", r, mirrors, proxies)
+		l.require(t, "kubeapi", "adapter")
+		direct.requireEqual(t, l.want)
+		require.LessOrEqual(t, proxies[0].Counts().Total(), 20)
+		return l
+	})
 }
 
 func TestAnExpiredVersionIsListedAgain(t *testing.T) {
 	t.Parallel()
-	r := ownRig(t)
-	r.create(t, 0, 200)
-	mirrors, proxies := behind(t, r)
-	for _, m := range mirrors {
-		m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
-	}
-	for _, p := range proxies {
-		require.NoError(t, p.Turn(faultproxy.Fault{Refuse: true}))
-	}
-	stop := r.churn(t, 400, time.Millisecond)
-	time.Sleep(time.Second)
-	stop()
-	require.NoError(t, r.cluster.Compact(t.Context()))
-	require.NoError(t, r.cluster.StopServer())
-	require.NoError(t, r.cluster.Start())
-	for _, p := range proxies {
-		require.NoError(t, p.Turn())
-	}
-	measure(t, "410 after compaction and restart", r, mirrors, proxies).require(t, "kubeapi", "adapter")
-	require.Contains(t, mirrors[0].lastFailure(), "too old resource version")
+	inTime(t, unjudged, func(t *testing.T, _ int) *line {
+		r := ownRig(t)
+		r.create(t, 0, 200)
+		mirrors, proxies := behind(t, r, reading{})
+		for _, m := range mirrors {
+			m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+		}
+		for _, p := range proxies {
+			require.NoError(t, p.Turn(faultproxy.Fault{Refuse: true}))
+		}
+		stop := r.churn(t, 400, time.Millisecond)
+		time.Sleep(time.Second)
+		stop()
+		require.NoError(t, r.cluster.Compact(t.Context()))
+		require.NoError(t, r.cluster.StopServer())
+		require.NoError(t, r.cluster.Start())
+		for _, p := range proxies {
+			require.NoError(t, p.Turn())
+		}
+		l := measure(t, "410 after compaction and restart", r, mirrors, proxies)
+		l.require(t, "kubeapi", "adapter")
+		require.Contains(t, mirrors[0].lastFailure(), "too old resource version")
+		return l
+	})
 }
 
 // A server that is restored issues again the versions of what it has lost. A cache that only waits for newer events keeps that
 // for good, as client-go's does.
 func TestAServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 	t.Parallel()
-	r := ownRig(t)
-	r.create(t, 0, 100)
-	require.NoError(t, r.cluster.Stop())
-	require.NoError(t, r.cluster.Backup())
-	require.NoError(t, r.cluster.Start())
-	mirrors, proxies := behind(t, r)
-	stop := r.churn(t, 200, time.Millisecond)
-	time.Sleep(time.Second)
-	stop()
-	for _, m := range mirrors {
-		m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
-	}
-	require.NoError(t, r.cluster.Stop())
-	require.NoError(t, r.cluster.Restore())
-	require.NoError(t, r.cluster.Start())
-	measure(t, "etcd restored from an older copy", r, mirrors, proxies).require(t, "kubeapi", "adapter")
-	r.create(t, 300, 301)
-	mirrors[0].requireEqual(t, r.objects(t, metav1.ListOptions{}))
+	inTime(t, unjudged, func(t *testing.T, _ int) *line {
+		r := ownRig(t)
+		r.create(t, 0, 100)
+		require.NoError(t, r.cluster.Stop())
+		require.NoError(t, r.cluster.Backup())
+		require.NoError(t, r.cluster.Start())
+		mirrors, proxies := behind(t, r, reading{})
+		stop := r.churn(t, 200, time.Millisecond)
+		time.Sleep(time.Second)
+		stop()
+		for _, m := range mirrors {
+			m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+			m.view.mayGoBack()
+		}
+		require.NoError(t, r.cluster.Stop())
+		require.NoError(t, r.cluster.Restore())
+		require.NoError(t, r.cluster.Start())
+		l := measure(t, "etcd restored from an older copy", r, mirrors, proxies)
+		l.require(t, "kubeapi", "adapter")
+		r.create(t, 300, 301)
+		mirrors[0].requireEqual(t, r.objects(t, metav1.ListOptions{}))
+		return l
+	})
 }
 
 func TestAResourceThatIsDeletedAndCreatedAgainIsMirrored(t *testing.T) {
 	t.Parallel()
-	r := ownRig(t)
-	r.create(t, 0, 20)
-	mirrors, proxies := behind(t, r)
-	for _, m := range mirrors {
-		m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
-	}
-	require.NoError(t, r.cluster.Remove(t.Context(), r.resource))
-	// The server answers "not found", which is no proof that the objects were deleted, but the watch delivered their deletion.
-	mirrors[0].requireEqual(t, nil)
-	_, err := r.cluster.Define(t.Context(), r.resource.Resource)
-	require.NoError(t, err)
-	r.create(t, 10, 30)
-	measure(t, "resource deleted and created again", r, mirrors, proxies).require(t, "kubeapi", "adapter")
+	inTime(t, unjudged, func(t *testing.T, _ int) *line {
+		r := ownRig(t)
+		r.create(t, 0, 20)
+		mirrors, proxies := behind(t, r, reading{})
+		for _, m := range mirrors {
+			m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+		}
+		require.NoError(t, r.cluster.Remove(t.Context(), r.resource))
+		// The server answers "not found", which is no proof that the objects were deleted, but the watch delivered their deletion.
+		mirrors[0].requireEqual(t, nil)
+		_, err := r.cluster.Define(t.Context(), r.resource.Resource)
+		require.NoError(t, err)
+		r.create(t, 10, 30)
+		l := measure(t, "resource deleted and created again", r, mirrors, proxies)
+		l.require(t, "kubeapi", "adapter")
+		return l
+	})
 }
 
 func TestAnAddedStoredVersionChangesNothingForReaders(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)
 	r.create(t, 0, 20)
-	m := overKubeapi(t, r.source(t, nil), nil).start(t)
-	m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+	mirrors, _ := behind(t, r, reading{})
+	for _, m := range mirrors {
+		m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+	}
 	require.NoError(t, r.cluster.AddVersion(t.Context(), r.resource, "v2"))
 	second := *r
 	second.resource.Version = "v2"
@@ -139,6 +153,11 @@ func TestAnAddedStoredVersionChangesNothingForReaders(t *testing.T) {
 	for i := range 20 {
 		second.paint(t, i, "red") // rewritten in the new version
 	}
-	m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
-	overKubeapi(t, second.source(t, nil), nil).start(t).requireEqual(t, second.objects(t, metav1.ListOptions{}))
+	for _, m := range mirrors {
+		m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+	}
+	mirrors, _ = behind(t, &second, reading{})
+	for _, m := range mirrors {
+		m.requireEqual(t, second.objects(t, metav1.ListOptions{}))
+	}
 }

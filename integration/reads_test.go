@@ -64,7 +64,7 @@ func TestEachWayOfListingGivesTheServersObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			requests := &recorder{base: r.httpClient(t).Transport}
 			source := r.source(t, func(o *kubeapi.Options) { o.HTTPClient = &http.Client{Transport: requests} })
-			m := overKubeapi(t, source, func(c *cache.InformerConfig[*object]) {
+			m := overKubeapi(t, source, func(c *cache.InformerConfig[metav1.Object]) {
 				handler := c.ReflectorOptions.ErrorHandler
 				c.ReflectorOptions = test.options
 				c.ReflectorOptions.ErrorHandler = handler
@@ -86,21 +86,20 @@ func TestAListAfterAnExpiredVersionComesInPages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "paged")
 	r.create(t, 0, 30)
-	proxy := newProxy(t, r.cluster.Config())
-	requests := &recorder{base: http.DefaultTransport}
-	source := r.source(t, func(o *kubeapi.Options) {
-		o.BaseURL, o.HTTPClient = proxy.URL, &http.Client{Transport: requests}
-	})
-	m := overKubeapi(t, source, func(c *cache.InformerConfig[*object]) {
-		c.ReflectorOptions.Strategy, c.ReflectorOptions.PageSize = cache.ListPaged, 7
-	}).start(t)
-	m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
-	require.NoError(t, proxy.Turn(faultproxy.Fault{Watches: true, Then: faultproxy.Error, Code: http.StatusGone}))
+	mirrors, proxies := behind(t, r, reading{pages: 7})
+	for _, m := range mirrors {
+		m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+	}
+	for _, p := range proxies {
+		require.NoError(t, p.Turn(faultproxy.Fault{Watches: true, Then: faultproxy.Error, Code: http.StatusGone}))
+	}
 	r.paint(t, 7, "red")
-	waitHits(t, proxy, 1)
-	require.NoError(t, proxy.Turn())
-	m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
-	require.GreaterOrEqual(t, requests.with("continue"), 4)
+	for i, p := range proxies {
+		waitHits(t, p, 1)
+		require.NoError(t, p.Turn())
+		mirrors[i].requireEqual(t, r.objects(t, metav1.ListOptions{}))
+		require.GreaterOrEqual(t, p.Counts().Pages, 4, mirrors[i].name)
+	}
 }
 
 // This version of the server ignores the parameter. Fails if it answers 406, or if the status says something else.
@@ -148,9 +147,7 @@ func TestTheAdapterAndClientGoSeeTheSame(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "adapted")
 	r.create(t, 0, 30)
-	mirrors := []*mirror{
-		overAdapter(t, r, r.cluster.Config()).start(t), overClientGo(t, r, r.cluster.Config()).start(t), overKubeapi(t, r.source(t, nil), nil).start(t),
-	}
+	mirrors := readers(t, r, reading{}, direct(r))
 	stop := r.churn(t, 60, time.Millisecond)
 	time.Sleep(2 * time.Second)
 	stop()
@@ -159,29 +156,33 @@ func TestTheAdapterAndClientGoSeeTheSame(t *testing.T) {
 	}
 }
 
-func TestSelectorsFollowObjectsInAndOut(t *testing.T) {
+func TestSelectorsAndMetadataAloneFollowObjectsInAndOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "selected")
 	r.create(t, 0, 10)
-	for name, selected := range map[string]struct {
-		change  func(*kubeapi.Options)
-		options metav1.ListOptions
-	}{
-		"label": {func(o *kubeapi.Options) { o.LabelSelector = "color=red" }, metav1.ListOptions{LabelSelector: "color=red"}},
-		"field": {func(o *kubeapi.Options) { o.FieldSelector = "spec.color=red" }, metav1.ListOptions{FieldSelector: "spec.color=red"}},
-		"name":  {func(o *kubeapi.Options) { o.FieldSelector = "metadata.name=" + name(2) }, metav1.ListOptions{FieldSelector: "metadata.name=" + name(2)}},
+	for name, how := range map[string]reading{
+		"label":                 {labels: "color=red"},
+		"field":                 {fields: "spec.color=red"},
+		"name":                  {fields: "metadata.name=" + name(2)},
+		"metadata":              {metadata: true},
+		"metadata with a label": {metadata: true, labels: "color=red"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.paint(t, 1, "red")
-			m := overKubeapi(t, r.source(t, selected.change), nil).start(t)
-			m.requireEqual(t, r.objects(t, selected.options))
+			mirrors := readers(t, r, how, direct(r))
+			requireEqual := func() {
+				for _, m := range mirrors {
+					m.requireEqual(t, how.wanted(t, r))
+				}
+			}
+			requireEqual()
 			r.paint(t, 1, "blue")
 			r.paint(t, 2, "red")
 			r.paint(t, 3, "red")
-			m.requireEqual(t, r.objects(t, selected.options))
+			requireEqual()
 			r.paint(t, 2, "blue")
 			r.delete(t, 3)
-			m.requireEqual(t, r.objects(t, selected.options))
+			requireEqual()
 			r.create(t, 3, 4)
 		})
 	}
@@ -295,15 +296,18 @@ func TestBookmarksMoveTheVersionOfAQuietType(t *testing.T) {
 	t.Parallel()
 	quiet, busy := newRig(t, "quiet"), other.in(t, "busy")
 	quiet.create(t, 0, 1)
-	m := overKubeapi(t, quiet.source(t, nil), func(c *cache.InformerConfig[*object]) {
-		// A server sends a bookmark shortly before a watch ends.
-		c.ReflectorOptions.MinWatchTimeout, c.ReflectorOptions.MaxWatchTimeout = 5*time.Second, 5*time.Second
-	}).start(t)
-	require.NoError(t, m.informer.WaitSynced(within(t, patience)))
+	mirrors := readers(t, quiet, reading{watches: 5 * time.Second}, direct(quiet)) // a server sends a bookmark shortly before a watch ends
+	for _, m := range mirrors {
+		m.requireEqual(t, quiet.objects(t, metav1.ListOptions{}))
+	}
 	busy.create(t, 0, 1)
-	written := busy.paint(t, 0, "red")
-	require.NoError(t, m.informer.WaitForResourceVersion(within(t, patience), written.GetResourceVersion()))
-	require.Equal(t, "no failure", m.lastFailure())
+	written := version(busy.paint(t, 0, "red").GetResourceVersion())
+	for _, m := range mirrors {
+		require.Eventually(t, func() bool { return version(m.version()) >= written }, patience, 10*time.Millisecond, m.name)
+		if m.ours {
+			require.Equal(t, "no failure", m.lastFailure(), m.name)
+		}
+	}
 }
 
 // A reflector relies on what this suite checks of a source.

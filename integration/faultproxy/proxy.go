@@ -18,8 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Counts are the requests that a proxy has received, and how often it has failed them or done something to an event.
-type Counts struct{ Lists, Watches, Faults int }
+// Counts are the requests that a proxy has received, and how often it has failed them or done something to an event. Each page
+// of a list is one of Lists; those after the first are Pages, too.
+type Counts struct{ Lists, Pages, Watches, Faults int }
 
 // Total is the number of all requests.
 func (c Counts) Total() int { return c.Lists + c.Watches }
@@ -120,13 +121,16 @@ func (p *Proxy) hit() {
 }
 
 // assign returns the fault for a request.
-func (p *Proxy) assign(watch bool) (Fault, int, chan struct{}) {
+func (p *Proxy) assign(watch, page bool) (Fault, int, chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if watch {
 		p.counts.Watches++
 	} else {
 		p.counts.Lists++
+	}
+	if page {
+		p.counts.Pages++
 	}
 	return p.faultLocked(watch)
 }
@@ -152,7 +156,7 @@ func (p *Proxy) reassign() (Fault, int, chan struct{}) {
 
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	watch := r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("watch") == "1"
-	fault, number, turned := p.assign(watch)
+	fault, number, turned := p.assign(watch, r.URL.Query().Has("continue"))
 	wait(r, fault.Delay, nil)
 	if fault.Drop || fault.Status > 0 || fault.Delay > 0 || !watch && (fault.Bytes > 0 || fault.DamagedList > 0) {
 		p.hit()
