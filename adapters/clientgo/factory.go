@@ -78,7 +78,7 @@ func InformerFor[NewInformer ~func(Clientset, time.Duration) toolscache.SharedIn
 	return informer, nil
 }
 
-// listedType is the type of the objects of a generated list, nil where it has no Items.
+// listedType returns the type of the objects of a generated list, nil if it has no Items.
 func listedType[List runtime.Object]() reflect.Type {
 	list := reflect.TypeFor[List]()
 	if list.Kind() != reflect.Pointer || list.Elem().Kind() != reflect.Struct {

@@ -276,7 +276,7 @@ func (c *Cursor[K]) waitingLocked(yield func(r *Record[K]) bool) {
 	c.unreadLocked(yield)
 }
 
-// unreadLocked are the records of the log that wait.
+// unreadLocked iterates over the waiting records of the log.
 func (c *Cursor[K]) unreadLocked(yield func(r *Record[K]) bool) {
 	end, b := c.log.end.Load(), c.block
 	for at := c.position.Load(); at < end; at++ {
