@@ -146,7 +146,7 @@ func TestStalenessGrowsUntilTheSourceShowsThatTheCacheIsCurrent(t *testing.T) {
 		assert.Equal(t, []any{1.0, 2.0, 0.5}, staleness)
 		page := get(&registry, "?name=pods").Body.String()
 		assert.Contains(t, page, "<dt>Staleness</dt><dd>1.0 s</dd>")
-		assert.Contains(t, page, "<dt>Last list</dt><dd>3 objects in 0 ms, 3.5 s ago</dd>")
+		assert.Contains(t, page, "<dt>Last list</dt><dd>3 objects in 0 ms, 3.5 s ago, streaming: the source streams its state</dd>")
 		assert.NotContains(t, page, "Next attempt")
 
 		failing := newSource(t, "Node", 0)

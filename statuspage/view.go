@@ -86,6 +86,7 @@ func (s statusOf) Facts() []fact {
 		{"Failures in a row", strconv.Itoa(s.ConsecutiveFailures)},
 		{"Failures by cause", s.failures()},
 		{"Checksum", s.checksum()},
+		{"Last shown current by", s.CurrentBy},
 		{"Last list", s.lastList()},
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Source)) {
@@ -126,7 +127,7 @@ func (s statusOf) lastList() string {
 	if list.Time.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("%d objects in %s, %s ago", list.Objects, shortDuration(list.Duration), shortDuration(s.now.Sub(list.Time)))
+	return fmt.Sprintf("%d objects in %s, %s ago, %s: %s", list.Objects, shortDuration(list.Duration), shortDuration(s.now.Sub(list.Time)), list.Strategy, list.Reason)
 }
 
 // Backlog returns the largest backlog of a handler.
