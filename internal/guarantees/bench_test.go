@@ -61,58 +61,9 @@ func (s *burstSource) Stop() {}
 func BenchmarkPipeline(b *testing.B) {
 	const objects = 10_000
 	for _, handlers := range []int{0, 1, 5} {
-		b.Run(fmt.Sprint(handlers, " handlers"), func(b *testing.B) {
-			s := newBurstSource(objects)
-			events := make([]watch.Event, b.N)
-			for i := range events {
-				events[i] = watch.Event{Type: watch.Modified, Object: smallObject(i%objects, objects+i+1)}
-			}
-			inf := cache.NewTypedInformer[*metav1.PartialObjectMetadata](&cache.ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, cache.InformerConfig[*metav1.PartialObjectMetadata]{})
-
-			counts := make([]struct {
-				n int
-				_ [56]byte
-			}, handlers)
-			synced := []cache.DoneChecker{inf.HasSyncedChecker()}
-			notified := make(chan struct{}, handlers)
-			for h := range handlers {
-				c := &counts[h].n
-				handle, err := inf.AddHandler(cache.TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{
-					UpdateFunc: func(_, _ *metav1.PartialObjectMetadata) {
-						if *c++; *c == b.N {
-							notified <- struct{}{}
-						}
-					},
-				}, cache.HandlerOptions{Delivery: cache.OrderedUnbounded})
-				require.NoError(b, err)
-				synced = append(synced, handle.HasSyncedChecker())
-			}
-
-			ctx, cancel := context.WithCancel(context.Background())
-			done := make(chan error, 1)
-			go func() { done <- inf.Run(ctx) }()
-			// What the handlers are notified of the list is not to be measured.
-			require.NoError(b, cache.WaitForDone(ctx, synced...))
-			runtime.GC()
-			b.ReportAllocs()
-			before := cpuTime()
-			b.ResetTimer()
-			for _, e := range events {
-				s.events <- e
-			}
-			for range handlers {
-				<-notified
-			}
-			last := strconv.Itoa(objects + b.N)
-			for inf.ResourceVersion() != last {
-				runtime.Gosched()
-			}
-			b.StopTimer()
-			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
-			cancel()
-			require.NoError(b, <-done)
-		})
+		b.Run(fmt.Sprint(handlers, " handlers"), func(b *testing.B) { benchmarkPipeline(b, objects, handlers, 0) })
 	}
+	b.Run("1 handler, its status 1000 times a second", func(b *testing.B) { benchmarkPipeline(b, objects, 1, time.Millisecond) })
 	b.Run("source", func(b *testing.B) {
 		s := newBurstSource(1)
 		events := make([]watch.Event, b.N)
@@ -132,6 +83,67 @@ func BenchmarkPipeline(b *testing.B) {
 		}
 		b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
 	})
+}
+
+// benchmarkPipeline sends updates through an informer with so many handlers, whose status is asked for at an interval, if there is one.
+func benchmarkPipeline(b *testing.B, objects, handlers int, statusEvery time.Duration) {
+	s := newBurstSource(objects)
+	events := make([]watch.Event, b.N)
+	for i := range events {
+		events[i] = watch.Event{Type: watch.Modified, Object: smallObject(i%objects, objects+i+1)}
+	}
+	inf := cache.NewTypedInformer[*metav1.PartialObjectMetadata](&cache.ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, cache.InformerConfig[*metav1.PartialObjectMetadata]{})
+
+	counts := make([]struct {
+		n int
+		_ [56]byte
+	}, handlers)
+	synced := []cache.DoneChecker{inf.HasSyncedChecker()}
+	notified := make(chan struct{}, handlers)
+	for h := range handlers {
+		c := &counts[h].n
+		handle, err := inf.AddHandler(cache.TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{
+			UpdateFunc: func(_, _ *metav1.PartialObjectMetadata) {
+				if *c++; *c == b.N {
+					notified <- struct{}{}
+				}
+			},
+		}, cache.HandlerOptions{Delivery: cache.OrderedUnbounded})
+		require.NoError(b, err)
+		synced = append(synced, handle.HasSyncedChecker())
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- inf.Run(ctx) }()
+	// What the handlers are notified of the list is not to be measured.
+	require.NoError(b, cache.WaitForDone(ctx, synced...))
+	if statusEvery > 0 {
+		go func() {
+			for ctx.Err() == nil {
+				inf.Status()
+				time.Sleep(statusEvery)
+			}
+		}()
+	}
+	runtime.GC()
+	b.ReportAllocs()
+	before := cpuTime()
+	b.ResetTimer()
+	for _, e := range events {
+		s.events <- e
+	}
+	for range handlers {
+		<-notified
+	}
+	last := strconv.Itoa(objects + b.N)
+	for inf.ResourceVersion() != last {
+		runtime.Gosched()
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
+	cancel()
+	require.NoError(b, <-done)
 }
 
 // F3: what waits for handlers that hang is kept once for all of them, in at most 100 bytes each.

@@ -156,3 +156,15 @@ func benchmarkWhole(b *testing.B, t *Table) {
 	w.Commit(nil)
 	run("kept keys", keys)
 }
+
+// BenchmarkChecksum is what the checksum adds to an update of an entry.
+func BenchmarkChecksum(b *testing.B) {
+	key, before, sum := Named("namespace-1", "pod-00000001"), OriginOf("1", "uid"), uint64(0)
+	for b.Loop() {
+		before.version++
+		of := key.checksum()
+		sum ^= before.checksum(of)
+		sum ^= Origin{before.version + 1, before.uid}.checksum(of)
+	}
+	runtime.KeepAlive(sum)
+}
