@@ -68,11 +68,11 @@ type backoff struct {
 }
 
 func newBackoff(configured *wait.Backoff, reset time.Duration, random func() float64) *backoff {
-	first := wait.Backoff{Duration: firstPause, Factor: pauseGrowth, Steps: math.MaxInt32, Cap: longestPause, Jitter: jitterLonger}
+	first := wait.Backoff{Duration: firstPause, Factor: pauseGrowth, Steps: math.MaxInt32, Cap: longestPause}
+	jitter := jitterLonger
 	if configured != nil {
-		first = *configured
+		first, jitter = *configured, configured.Jitter
 	}
-	jitter := first.Jitter
 	first.Jitter = 0 // our own numbers, which a seed can fix
 	return &backoff{
 		first: first, current: first, jitter: jitter, configured: configured != nil,

@@ -378,7 +378,7 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.listing = true
-	return &wholeReplacement{store: f, reset: options.VersionsReset}
+	return foreignStore{f}.BeginReplace(options)
 }
 
 // Replace makes list the whole content: its objects come out as Replaced (Sync without EmitDeltaTypeReplaced) unless

@@ -107,8 +107,8 @@ type ObjectError struct {
 	Stage string
 	// Err is the cause. It does not hold the object.
 	Err error
-	// repeated marks a failure that has been reported for this very version.
-	repeated bool
+	// repeated marks a failure that has been reported for this very version, other an object of another type than the list expects.
+	repeated, other bool
 	// object is the object's own name, where Key may be one that a store's key function made; may be empty.
 	object identity
 	// storeKey is the key by which readers of the store ask for the object, empty if that is Key.

@@ -51,8 +51,10 @@ func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, err
 }
 
 // BeginReplace implements Replacer.
-func (f foreignStore) BeginReplace(ReplaceOptions) Replacement {
-	return &wholeReplacement{store: f.ReflectorStore}
+func (f foreignStore) BeginReplace(options ReplaceOptions) Replacement {
+	return &wholeReplacement{
+		store: f.ReflectorStore, reset: options.VersionsReset, places: map[identity]int{}, retain: sets.Set[identity]{},
+	}
 }
 
 // wholeReplacement is the Replacement of a queue, or of a store that has none: it collects the list for one
@@ -74,9 +76,6 @@ type wholeReplacement struct {
 func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
 	if w.over {
 		return nil, errReplacementOver
-	}
-	if w.places == nil {
-		w.places, w.retain = map[identity]int{}, sets.Set[identity]{}
 	}
 	for _, obj := range part.Retain {
 		if id, err := w.identify(obj); err == nil {

@@ -36,14 +36,11 @@ func versionReached(version, wanted string) (bool, error) {
 
 // waitForVersion waits until the store has everything up to version, ctx ends or ended is closed.
 func (s scoped) waitForVersion(ctx context.Context, version string, ended <-chan struct{}) error {
-	if reached, err := versionReached(s.LastStoreSyncResourceVersion(), version); reached || err != nil {
-		return err
-	}
 	for seen := ""; ; {
 		moved := s.storage.moved.changed()
 		have := s.LastStoreSyncResourceVersion()
-		if reached, _ := versionReached(have, version); reached {
-			return nil
+		if reached, err := versionReached(have, version); reached || err != nil {
+			return err
 		}
 		if _, err := resourceversion.CompareResourceVersion(have, version); err != nil && have != "" {
 			if now := s.storage.table.Snapshot(); now.Version == have && now.Len() > 0 {
@@ -76,9 +73,12 @@ var (
 	errNoVersion  = errors.New("the source's lists have no resource version")
 )
 
+// question is a call on behalf of a caller.
+type question func(*feed, context.Context) error
+
 // ask makes a call, named op, for each feed of some informers, and joins the errors. It waits neither for a source that
 // ignores ctx nor longer than the informers run.
-func ask(ctx context.Context, op string, call func(*feed, context.Context) error, informers ...*sharedIndexInformer) error {
+func ask(ctx context.Context, op string, call question, informers ...*sharedIndexInformer) error {
 	answers := map[*feed]func() error{}
 	for _, f := range feedsOf(informers) {
 		answers[f] = f.beginAnswer(ctx, op, call)
@@ -87,7 +87,7 @@ func ask(ctx context.Context, op string, call func(*feed, context.Context) error
 }
 
 // beginAnswer makes a call on a goroutine that the informer owns; ctx and the end of the run end it. The result waits for it.
-func (f *feed) beginAnswer(ctx context.Context, op string, call func(*feed, context.Context) error) (answer func() error) {
+func (f *feed) beginAnswer(ctx context.Context, op string, call question) (answer func() error) {
 	inf := f.informer
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
@@ -480,12 +480,12 @@ func (o observed) WaitForResourceVersion(ctx context.Context, resourceVersion st
 }
 
 // WaitForHandler is WaitForResourceVersion until a handler's calls for all changes up to the version have returned.
-func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandlerRegistration, resourceVersion string) error {
+func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandlerRegistration, version string) error {
 	l, err := listenerOf(handle, o.shared)
 	if err != nil {
 		return err
 	}
-	if err := o.WaitForResourceVersion(ctx, resourceVersion); err != nil {
+	if err := o.WaitForResourceVersion(ctx, version); err != nil {
 		return err
 	}
 	storage := o.shared.store.storage
@@ -494,7 +494,7 @@ func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandle
 	storage.writing.Unlock()
 	for ; len(waiting) > 0; end-- {
 		last := &waiting[len(waiting)-1]
-		if !versionBefore(resourceVersion, receivedOf(cmp.Or(last.New, last.Old)).ResourceVersion) {
+		if !versionBefore(version, receivedOf(cmp.Or(last.New, last.Old)).ResourceVersion) {
 			break
 		}
 		waiting = waiting[:len(waiting)-1]
@@ -517,7 +517,19 @@ func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandle
 // StatusChanges yields the status now and after each failure and change of the phase or of Synced, until the informer has
 // stopped or ctx ends.
 func (o observed) StatusChanges(ctx context.Context) iter.Seq[Status] {
-	return statusChanges(ctx, o.shared.feeds[0].reflector.changes, o.Status)
+	return func(yield func(Status) bool) {
+		for {
+			changed, status := o.shared.feeds[0].reflector.changes.changed(), o.Status()
+			if !yield(status) || status.Phase == PhaseStopped {
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
 }
 
 // Fresh requests the source's version, and waits until everything that it had committed before the call can be read. The

@@ -413,17 +413,11 @@ func (f *feed) publish(changes []change, initial bool, version string) {
 	}, f.storage.table.Len(), f.began, version)
 }
 
-// BeginReplace implements Replacer.
-func (f *feed) BeginReplace(options ReplaceOptions) Replacement {
-	return f.beginReplace(options)
-}
-
 // listed notes that a whole list is in the store. When the first lists of all feeds are, the informer has synced.
 func (f *feed) listed() {
 	inf := f.informer
-	f.synced.finish(nil)
 	missing := func(other *feed) bool { return !other.HasSynced() }
-	if !inf.HasSynced() && !slices.ContainsFunc(inf.feeds, missing) && inf.synced.finish(nil) {
+	if f.synced.finish(nil) && !slices.ContainsFunc(inf.feeds, missing) && inf.synced.finish(nil) {
 		// No handler has synced before the informer.
 		inf.log.AppendEnd(f.storage.table.Len())
 	}

@@ -63,7 +63,7 @@ type listing struct {
 	// fits is true once an object was of the expected type: without any the list has failed.
 	fits bool
 	// rejected are the objects that could not be applied and are not reported yet.
-	rejected []rejectedObject
+	rejected []*ObjectError
 	// quarantining are the places of those that the reflector quarantines, and not the store.
 	quarantining map[string]bool
 
@@ -94,9 +94,7 @@ func (m *run) listState() state {
 		}
 		return m.fail(PhaseListing, l.wrap(err), l.began, true)
 	}
-	if l.asked == "0" && l.strategy == ListPaged {
-		m.progress.paged = true
-	}
+	m.progress.paged = m.progress.paged || l.asked == "0" && l.strategy == ListPaged
 	m.haveState(l)
 	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
 	return m.pause(stateWatch, failure{atOnce: true})
@@ -111,15 +109,15 @@ func (m *run) haveState(l *listing) {
 	m.listed, m.rested = true, l.paused
 	m.shard.Applied()
 	m.setAccepted(l.version, "list")
-	now := m.clock.Now()
 	m.mu.Lock()
-	m.status.LastList = ListStatus{Time: now, Duration: now.Sub(l.began), Objects: l.items, Strategy: l.strategy, Reason: l.reason}
+	m.status.LastList = ListStatus{p.heard, p.heard.Sub(l.began), l.items, l.strategy, l.reason}
+	m.status.ConsecutiveFailures, m.inARow = 0, 0
 	m.mu.Unlock()
 	for _, listed := range m.relisted {
 		close(listed)
 	}
 	m.relisted = nil
-	m.succeeded()
+	m.setPhase(PhaseWatching, 0)
 	m.refetchLater()
 }
 
@@ -130,7 +128,7 @@ func (l *listing) listOptions() metav1.ListOptions {
 	const defaultPageSize = 500
 	m := l.run
 	options := metav1.ListOptions{ResourceVersion: cmp.Or(m.progress.version, "0"), ShardSelector: m.shard.Selector()}
-	if m.newest() {
+	if m.progress.unknown || len(m.relisted) > 0 {
 		options.ResourceVersion = ""
 	}
 	exact := options.ResourceVersion != "" && options.ResourceVersion != "0"
@@ -411,7 +409,9 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 	l.items++
 	if bad == nil {
 		l.fits = true
-		l.release(obj)
+		if len(l.quarantining) > 0 {
+			l.release(obj)
+		}
 		if l.part.Items == nil {
 			l.part.Items = make([]any, 0, partSize)
 		}
@@ -423,10 +423,10 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 			l.part.Retain = append(l.part.Retain, obj)
 		}
 		// Of one that panics the kind is not known.
-		other := bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
+		bad.other = bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
 			bad.Stage == stageMetadata && !isNilPointer(obj) && l.expectedType != nil && reflect.TypeOf(obj) != l.expectedType
-		l.fits = l.fits || !other
-		l.reject(bad, other)
+		l.fits = l.fits || !bad.other
+		l.reject(bad)
 	}
 	if len(l.part.Items)+len(l.part.Retain) >= partSize {
 		return l.flush()
@@ -446,9 +446,9 @@ func (l *listing) remove(c *change) error {
 	for _, bad := range rejected {
 		switch {
 		case undecoded != nil:
-			l.reject(undeleted(undecoded, bad), false)
+			l.reject(undeleted(undecoded, bad))
 		case bad.Stage != stageTransform && !errors.Is(bad.Err, errOtherNamespace):
-			l.reject(placed(bad), false)
+			l.reject(placed(bad))
 		case !bad.repeated:
 			l.report(l.ctx, placed(bad))
 		}
@@ -458,9 +458,6 @@ func (l *listing) remove(c *change) error {
 
 // release ends that an object is quarantined: the list brings a later state of it.
 func (l *listing) release(obj any) {
-	if len(l.quarantining) == 0 {
-		return
-	}
 	for _, place := range l.placesOf(obj) {
 		delete(l.quarantining, place)
 	}
@@ -479,7 +476,7 @@ func (l *listing) flush() error {
 			// The store says which object it is not; it has no name, either.
 			bad.Key = fmt.Sprintf("one of items %d to %d of the list (%d)", first, l.items, i+1)
 		}
-		l.reject(bad, false)
+		l.reject(bad)
 	}
 	l.reportRejected()
 	return err
@@ -499,19 +496,12 @@ func (l *listing) pass(part ReplacementPart) (rejected []*ObjectError, err error
 	return rejected, err
 }
 
-// rejectedObject is an object that could not be applied.
-type rejectedObject struct {
-	bad *ObjectError
-	// other says that it is of another type than expected.
-	other bool
-}
-
 // reject has an object quarantined and reported: with its part, or with the commit if the list may be too old.
-func (l *listing) reject(bad *ObjectError, other bool) {
+func (l *listing) reject(bad *ObjectError) {
 	if !heldIn(l.store, bad) {
 		l.quarantining[l.placeOf(bad)] = true
 	}
-	l.rejected = append(l.rejected, rejectedObject{bad, other})
+	l.rejected = append(l.rejected, bad)
 }
 
 // reportRejected reports what could not be applied: nothing as long as the list may be too old, and no object of another
@@ -520,10 +510,10 @@ func (l *listing) reportRejected() {
 	if l.unchecked() || l.ctx.Err() != nil {
 		return
 	}
-	l.rejected = slices.DeleteFunc(l.rejected, func(r rejectedObject) bool {
-		certain := l.fits || !r.other
+	l.rejected = slices.DeleteFunc(l.rejected, func(bad *ObjectError) bool {
+		certain := l.fits || !bad.other
 		if certain {
-			l.quarantined(l.ctx, r.bad)
+			l.quarantined(l.ctx, bad)
 		}
 		return certain
 	})
@@ -531,8 +521,8 @@ func (l *listing) reportRejected() {
 
 // commit ends the list, unless it has objects, and none of the expected type.
 func (l *listing) commit() error {
-	if other := slices.IndexFunc(l.rejected, func(r rejectedObject) bool { return r.other }); other >= 0 && !l.fits {
-		first := l.rejected[other].bad
+	if other := slices.IndexFunc(l.rejected, func(bad *ObjectError) bool { return bad.other }); other >= 0 && !l.fits {
+		first := l.rejected[other]
 		return &ListTypeError{Objects: l.items, Key: first.Key, Err: first.Err}
 	}
 	l.fits = true
@@ -548,7 +538,7 @@ func (l *listing) commit() error {
 			return &StoreError{Op: "Replace", Err: other}
 		}
 		for _, bad := range objects {
-			l.reject(bad, false)
+			l.reject(bad)
 		}
 	}
 	l.reportRejected()

@@ -188,7 +188,7 @@ func (m *run) ask(
 	answer := errSourceExited // until the call has returned
 	asking := apart(func() { answer = call() })
 	defer func() {
-		if !isClosed(asking.done) { // a panic of the store or the error handler
+		if ended != endDone { // maybe by a panic of the store or the error handler
 			cancel()
 			<-asking.done
 		}

@@ -85,12 +85,6 @@ func (p quarantinePart) hold(c *change) {
 	}
 }
 
-// has reports whether a key is quarantined.
-func (p quarantinePart) has(key table.Key) bool {
-	_, quarantined := p.entry(key)
-	return quarantined
-}
-
 // hasSince reports whether a key of the store is quarantined, by any owner, in a state that is not older than version.
 func (q *quarantine) hasSince(key table.Key, version string) bool {
 	q.mu.RLock()
@@ -114,7 +108,7 @@ func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {
 	if key = e.storeKey; key == (table.Key{}) {
 		key = table.KeyOf(e.Key)
 	}
-	p.entries[at] = quarantineEntry{Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: cause}, key}
+	p.entries[at] = quarantineEntry{Quarantined{e.Key, e.ResourceVersion, e.Stage, cause}, key}
 	p.byKey[key] = append(p.byKey[key], at)
 	p.size.Add(1)
 }

@@ -29,10 +29,7 @@ type WatchErrorHandler func(r *Reflector, err error)
 // returns the failure's kind.
 type WatchErrorHandlerWithContext func(ctx context.Context, r *Reflector, err error)
 
-const (
-	defaultMinWatchTimeout = 5 * time.Minute
-	unspecifiedType        = "<unspecified>"
-)
+const defaultMinWatchTimeout = 5 * time.Minute
 
 // Reflector keeps a store equal to a source while it runs. Its fields are those of ReflectorOptions. All methods may be
 // called concurrently.
@@ -45,6 +42,7 @@ type Reflector struct {
 	expectedType          reflect.Type
 	expectedGVK           *schema.GroupVersionKind
 	source                Source
+	own                   any        // the program's own source, of which the reflector asks what it can do besides
 	itemLister            ItemLister // the source, if it is one
 	store                 ReflectorStore
 	// options have their defaults filled in.
@@ -158,43 +156,42 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		ShouldResync:                  options.ShouldResync,
 		MaxInternalErrorRetryDuration: options.MaxInternalErrorRetryDuration,
 
-		name:            options.Name,
-		typeDescription: options.TypeDescription,
-		expectedType:    reflect.TypeOf(expectedType),
-		expectedGVK:     gvkOf(expectedType),
-		source:          source,
-		store:           store,
-		options:         options,
-		clock:           options.Clock,
-		shard:           options.ShardSelector.Filter(),
-		quarantine:      partOf(store, byReflector),
-		changes:         new(broadcast),
+		name:         options.Name,
+		expectedType: reflect.TypeOf(expectedType),
+		expectedGVK:  gvkOf(expectedType),
+		source:       source,
+		own:          source,
+		store:        store,
+		options:      options,
+		clock:        options.Clock,
+		shard:        options.ShardSelector.Filter(),
+		quarantine:   partOf(store, byReflector),
+		changes:      new(broadcast),
 	}
-	// What a source can do besides is asked of the program's own.
-	own := sourceOf(source)
-	if chunks, ok := own.(interface{ wholeLists() bool }); ok {
+	if plain, ok := source.(plainSource); ok {
+		r.own = plain.ListerWatcher
+	}
+	if chunks, ok := r.own.(interface{ wholeLists() bool }); ok {
 		r.wholeLists = chunks.wholeLists()
 	}
-	r.itemLister, _ = own.(ItemLister)
-	marker, marked := own.(watchListMarker)
+	r.itemLister, _ = r.own.(ItemLister)
+	marker, marked := r.own.(watchListMarker)
 	// Only a list says whether the server filters shards.
 	r.streams = options.Strategy == ListStreaming ||
 		options.Strategy == ListAutomatic && r.shard == nil && marked && !marker.IsWatchListSemanticsUnSupported()
 	if r.name == "" {
 		r.name = firstCallerOutside()
 	}
-	described, describes := own.(interface{ TypeDescription() string })
-	switch {
-	case r.typeDescription != "":
-	case expectedType == nil && describes:
-		r.typeDescription = cmp.Or(described.TypeDescription(), unspecifiedType)
-	case expectedType == nil:
-		r.typeDescription = unspecifiedType
+	expected := ""
+	switch described, ok := r.own.(interface{ TypeDescription() string }); {
 	case r.expectedGVK != nil:
-		r.typeDescription = r.expectedGVK.String()
-	default:
-		r.typeDescription = r.expectedType.String()
+		expected = r.expectedGVK.String()
+	case expectedType != nil:
+		expected = r.expectedType.String()
+	case ok:
+		expected = described.TypeDescription()
 	}
+	r.typeDescription = cmp.Or(options.TypeDescription, expected, "<unspecified>")
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, options.Random)
 	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
 	var ok bool
@@ -208,14 +205,6 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		r.replacer = foreignStore{store}
 	}
 	return r
-}
-
-// sourceOf is the program's own source.
-func sourceOf(source Source) any {
-	if plain, ok := source.(plainSource); ok {
-		return plain.ListerWatcher
-	}
-	return source
 }
 
 func (r *Reflector) Name() string { return r.name }
@@ -336,14 +325,12 @@ func (o ReflectorOptions) validate() {
 	} {
 		mustHave(value >= 0, "ReflectorOptions."+field+" is negative")
 	}
-	mustHave(o.MaxWatchTimeout == 0 || o.MaxWatchTimeout >= time.Second,
-		"ReflectorOptions.MaxWatchTimeout is below a second, the unit in which servers are asked")
-	mustHave(o.MaxWatchTimeout == 0 || o.MaxWatchTimeout >= o.MinWatchTimeout,
-		"ReflectorOptions.MaxWatchTimeout is below MinWatchTimeout")
+	mustHave(o.MaxWatchTimeout == 0 || o.MaxWatchTimeout >= max(time.Second, o.MinWatchTimeout),
+		"ReflectorOptions.MaxWatchTimeout is below MinWatchTimeout, or below a second, in which servers count")
 	if b := o.Backoff; b != nil {
 		mustHave(b.Duration > 0, "ReflectorOptions.Backoff.Duration is not above zero: nothing would be paused")
-		mustHave(b.Cap >= 0 && b.Steps >= 0, "ReflectorOptions.Backoff.Cap or Steps is negative")
-		mustHave(b.Factor >= 0 && b.Jitter >= 0, "ReflectorOptions.Backoff.Factor or Jitter is negative or no number")
+		mustHave(b.Cap >= 0 && b.Steps >= 0 && b.Factor >= 0 && b.Jitter >= 0,
+			"ReflectorOptions.Backoff.Cap, Steps, Factor or Jitter is negative or no number")
 	}
 	mustHave(o.Strategy >= ListAutomatic && o.Strategy <= ListStreaming,
 		fmt.Sprintf("ReflectorOptions.Strategy is unknown: %d", o.Strategy))

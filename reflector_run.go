@@ -41,7 +41,7 @@ type run struct {
 	// batch are the events that are being applied, changes their changes.
 	batch   []watch.Event
 	changes []change
-	// relisted are closed when the store has the next whole state.
+	// relisted are closed when the store has the next whole state, which must be the newest.
 	relisted []chan struct{}
 	// result is what ListAndWatch returns.
 	result error
@@ -105,7 +105,12 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		defer m.resync.Stop()
 	}
 	over := false
-	defer m.awaitCheck()
+	defer func() {
+		if _ = m.leaveCheck(); m.check != nil {
+			<-m.check.done
+			_ = m.endCheck()
+		}
+	}()
 	defer m.stopWatch() // where a state has panicked
 	defer func() { m.panicking = m.panicking || !over }()
 
@@ -159,11 +164,6 @@ func (m *run) pause(to state, f failure) state {
 		}
 	}
 	return to
-}
-
-// newest says whether the next list must be at "".
-func (m *run) newest() bool {
-	return m.progress.unknown || len(m.relisted) > 0
 }
 
 // waiting is what a state waits for; a nil channel never comes.
@@ -271,9 +271,6 @@ const (
 // undecoded are the versions of the quarantined objects that could not be decoded, by key. Those without a version, and so
 // without readable metadata, cannot be distinguished, and count as one.
 func (m *run) undecoded() map[string]string {
-	if !m.quarantine.any() {
-		return nil
-	}
 	versions := map[string]string{}
 	for _, q := range m.quarantine.list(func(at quarantinePlace) bool { return at.part == m.quarantine }) {
 		switch {
@@ -299,7 +296,9 @@ var errEnoughRead = errors.New("one object is enough")
 // before did not have.
 func (m *run) refetchLater() {
 	before := m.progress.undecoded
-	m.progress.undecoded, m.refetchAt = m.undecoded(), time.Time{}
+	if m.progress.undecoded, m.refetchAt = nil, (time.Time{}); m.quarantine.any() {
+		m.progress.undecoded = m.undecoded()
+	}
 	for key, version := range m.progress.undecoded {
 		if known, again := before[key]; !again || known != version {
 			m.refetchAt = latest(m.clock.Now().Add(refetchAfter), m.progress.refetched.Add(refetchInterval))
@@ -347,7 +346,6 @@ type checks struct {
 // versionCheck is one check that is under way.
 type versionCheck struct {
 	*sideCall
-	began  time.Time
 	cancel context.CancelFunc
 	// have is the mirror's version when it began.
 	have string
@@ -375,11 +373,7 @@ func (m *run) serveTimer(w *openWatch) error {
 	if isDue(next) {
 		return errWatchOverdue
 	}
-	if w.listing != nil {
-		w.timer.Reset(next.Sub(now))
-		return nil
-	}
-	if at := m.refetchAt; !at.IsZero() && isDue(latest(at, now.Add(m.progress.backoff.stretch(now, 2)))) {
+	if at := m.refetchAt; !at.IsZero() && w.listing == nil && isDue(latest(at, now.Add(m.progress.backoff.stretch(now, 2)))) {
 		if m.refetchAt = (time.Time{}); len(m.undecoded()) > 0 { // the watch has brought no later states
 			m.progress.refetched = now
 			return errRefetch
@@ -387,8 +381,9 @@ func (m *run) serveTimer(w *openWatch) error {
 	}
 	_, incomparable := resourceversion.CompareResourceVersion(m.progress.version, m.progress.version)
 	switch c := m.check; {
+	case w.listing != nil:
 	case c != nil:
-		if isDue(c.began.Add(checkPatience)) {
+		if isDue(checks.last.Add(checkPatience)) {
 			c.cancel()
 		}
 	case incomparable != nil || m.wholeLists || now.Before(checks.rest):
@@ -413,17 +408,9 @@ func (m *run) beginCheck(now time.Time) {
 	m.progress.checks.last = now
 	m.progress.backoff.note(now, false)
 	ctx, cancel := context.WithCancel(m.ctx)
-	c := &versionCheck{began: now, cancel: cancel, have: m.progress.version, err: errSourceExited}
+	c := &versionCheck{cancel: cancel, have: m.progress.version, err: errSourceExited}
 	c.sideCall = apart(func() { c.got, c.whole, c.err = m.sourceVersion(ctx) })
 	m.check = c
-}
-
-// cancelCheck cancels a check whose watch has ended before it.
-func (m *run) cancelCheck() {
-	if c := m.check; c != nil && !c.left {
-		c.left = !isClosed(c.done)
-		c.cancel()
-	}
 }
 
 // leaveCheck ends a check that was cancelled. It waits for a slow source no longer than until that is reported, since the
@@ -437,15 +424,6 @@ func (m *run) leaveCheck() error {
 		return nil
 	}
 	return m.endCheck()
-}
-
-// awaitCheck waits, at the end of the run, for a check that is under way.
-func (m *run) awaitCheck() {
-	m.cancelCheck()
-	if _ = m.leaveCheck(); m.check != nil {
-		<-m.check.done
-		_ = m.endCheck()
-	}
 }
 
 // endCheck evaluates a check that is done. The error, if any, ends the watch.
@@ -467,10 +445,10 @@ func (m *run) endCheck() error {
 			return &VersionRegressionError{Kind: "list", Current: c.have, Received: c.got}
 		}
 	default:
-		if m.clock.Since(c.began) >= checkPatience {
+		if m.clock.Since(checks.last) >= checkPatience {
 			c.err = fmt.Errorf("not answered within %s: %w", checkPatience, c.err)
 		}
-		m.progress.backoff.fails(m.clock.Now(), failure{began: c.began})
+		m.progress.backoff.fails(m.clock.Now(), failure{began: checks.last})
 		if checks.failures++; checks.failures >= checkTries {
 			checks.wanted, checks.failures = false, 0
 		}

@@ -92,10 +92,11 @@ var errReplacementOver = errors.New("replacement is over: it was committed or ab
 
 // BeginReplace starts a replacement. See Replacer.
 func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
-	return k.intake().beginReplace(options)
+	return k.intake().BeginReplace(options)
 }
 
-func (in intake) beginReplace(options ReplaceOptions) *storeReplacement {
+// BeginReplace implements Replacer.
+func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 	m := in.storage
 	m.writing.Lock() // under which a replacement is committed
 	defer m.writing.Unlock()
@@ -107,7 +108,7 @@ func (in intake) beginReplace(options ReplaceOptions) *storeReplacement {
 
 // Replace makes list the whole content.
 func (k *keyedStore) Replace(list []any, resourceVersion string) error {
-	r := k.intake().beginReplace(ReplaceOptions{})
+	r := k.BeginReplace(ReplaceOptions{}).(*storeReplacement)
 	r.visible = false
 	r.staged = make([]change, 0, len(list))
 	refused, _ := r.take(context.Background(), change{kind: Replaced}, list, nil)
@@ -168,6 +169,17 @@ func (r *storeReplacement) take(ctx context.Context, each change, objects []any,
 			if r.withheld.Delete(c.key); c.err != nil {
 				r.withheld.Insert(c.key)
 			}
+			switch {
+			case r.visible, c.unchanged:
+				continue
+			case c.err != nil && !r.unchecked:
+				r.in.storage.quarantine.hold(c)
+				continue
+			case c.err != nil: // Commit quarantines it
+				known, _ := r.in.storage.quarantine.entry(c.key)
+				c.err.repeated, c.object = known.repeats(c.err), nil
+			}
+			r.staged = append(r.staged, *c)
 		}
 		if r.visible {
 			w := storeWrite{scope: r.in.scope, list: r, feed: r.in.feed}
@@ -175,7 +187,6 @@ func (r *storeReplacement) take(ctx context.Context, each change, objects []any,
 			refused = r.apply(&w, r.some, refused)
 			w.end(r.some)
 		} else {
-			r.stage()
 			r.in.room = valueRoom{} // the staged changes have it
 		}
 		clear(r.some)
@@ -206,7 +217,8 @@ func (r *storeReplacement) look() {
 		}
 		// The list may have brought another state that is not applied yet.
 		again := r.marks.Confirmed(found.Number) || r.keys.Has(c.key)
-		c.unchanged = c.kind != Deleted && !again && c.origin.Same(found.Origin) && !m.quarantine.has(c.key)
+		_, refused := m.quarantine.entry(c.key)
+		c.unchanged = c.kind != Deleted && !again && !refused && c.origin.Same(found.Origin)
 		if r.reset && c.unchanged { // the same version may be another state
 			c.unchanged = r.in.transform == nil && reflect.DeepEqual(found.Object, c.object)
 		}
@@ -214,28 +226,11 @@ func (r *storeReplacement) look() {
 	}
 }
 
-// stage keeps what was prepared until Commit, and quarantines what was refused.
-func (r *storeReplacement) stage() {
-	for i := range r.some {
-		c := &r.some[i]
-		switch {
-		case c.unchanged:
-			continue
-		case c.err != nil && !r.unchecked:
-			r.in.storage.quarantine.hold(c)
-			continue
-		case c.err != nil: // Commit quarantines it
-			known, _ := r.in.storage.quarantine.entry(c.key)
-			c.err.repeated, c.object = known.repeats(c.err), nil
-		}
-		r.staged = append(r.staged, *c)
-	}
-}
-
-// hasBrought reports whether an entry is in the state of a change: the list has brought it twice, or another
-// writer has added it.
+// hasBrought reports whether an entry, of the same origin, is in the state of a change: the list has brought it twice, or
+// another writer has added it.
 func (r *storeReplacement) hasBrought(c *change, at table.Slot) bool {
-	if c.kind == Deleted || r.reset || !c.origin.Same(at.Origin) || r.in.storage.quarantine.has(c.key) {
+	_, refused := r.in.storage.quarantine.entry(c.key)
+	if c.kind == Deleted || r.reset || refused {
 		return false
 	}
 	r.marks.Confirm(at.Number)

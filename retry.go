@@ -169,13 +169,13 @@ var causes = []struct {
 	is    func(error) bool
 	cause Cause
 }{
+	{apierrors.IsResourceExpired, CauseExpired},
+	{apierrors.IsGone, CauseExpired}, // servers before Kubernetes 1.18
 	{wraps(errWatchOverdue), CauseOverdueWatch},
 	{wraps(errNoInitialEventsEnd), causeNoBookmark},
 	{wraps(errTableList), CauseInvalidResponse},
 	{wraps(ErrAlreadyRan), causeMisuse},
 	{wraps(errHandlerExited), causePanic},
-	{apierrors.IsResourceExpired, CauseExpired},
-	{apierrors.IsGone, CauseExpired}, // servers before Kubernetes 1.18
 	{isTooLargeVersionError, CauseVersionTooLarge},
 	{isClientCut, CauseConnectionLost},
 	{has(causeClientDecoding), CauseInvalidResponse},
@@ -309,7 +309,7 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 		p.version, p.unknown = "", true
 	case CauseExpired, CauseVersionTooLarge:
 		// Another pause would keep a mirror behind whose version was forgotten while the source was away.
-		f.atOnce = !m.newest() && (m.rested || of != PhaseWatching)
+		f.atOnce = !p.unknown && len(m.relisted) == 0 && (m.rested || of != PhaseWatching)
 		// A restored source may never reach the version: to list at one that is no older would be answered likewise.
 		p.unknown = of != PhaseWatching || cause == CauseVersionTooLarge
 	}

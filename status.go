@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -200,37 +199,30 @@ const barredAfter = 3
 
 // Status returns the reflector's status. It does not block.
 func (r *Reflector) Status() Status {
-	applied, known := appliedVersionOf(r.store)
+	var applied string
+	switch store := r.store.(type) {
+	case interface{ processedVersion() string }:
+		applied = store.processedVersion()
+	case interface{ LastStoreSyncResourceVersion() string }:
+		applied = store.LastStoreSyncResourceVersion()
+	default: // all that it has accepted
+		applied = r.LastSyncResourceVersion()
+	}
 	quarantined := mergeQuarantined(r.quarantine.list(r.quarantine.shares))
 	queue, isQueue := r.store.(interface{ HasSynced() bool })
 	synced := isQueue && queue.HasSynced()
 	var source map[string]string
-	if own, ok := sourceOf(r.source).(interface{ SourceStatus() map[string]string }); ok {
+	if own, ok := r.own.(interface{ SourceStatus() map[string]string }); ok {
 		source = own.SourceStatus()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	status := r.status
-	status.Source, status.Shard = source, r.shard.Status()
+	status.AppliedVersion, status.Source, status.Shard = applied, source, r.shard.Status()
 	if status.Quarantined = quarantined; isQueue {
 		status.Synced = synced
 	}
-	if status.AppliedVersion = applied; !known {
-		status.AppliedVersion = status.ReceivedVersion
-	}
 	return status
-}
-
-// appliedVersionOf asks a store for its applied version; false if it has none
-// of its own, so that what it accepted is applied.
-func appliedVersionOf(store any) (string, bool) {
-	switch s := store.(type) {
-	case interface{ processedVersion() string }:
-		return s.processedVersion(), true
-	case interface{ LastStoreSyncResourceVersion() string }:
-		return s.LastStoreSyncResourceVersion(), true
-	}
-	return "", false
 }
 
 // barredPhases are those of a source that gives the same answer often enough.
@@ -307,10 +299,8 @@ func (r *Reflector) note(err error, counts bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.LastFailure = last
-	failures := maps.Clone(r.status.Failures) // statuses share it
-	if failures == nil {
-		failures = map[Cause]int64{}
-	}
+	failures := map[Cause]int64{} // statuses share it
+	maps.Copy(failures, r.status.Failures)
 	failures[last.Cause]++
 	r.status.Failures = failures
 	r.changes.wake()
@@ -423,23 +413,6 @@ func (b *broadcast) changed() <-chan struct{} {
 func (b *broadcast) wake() {
 	if next := b.next.Swap(nil); next != nil {
 		close(*next)
-	}
-}
-
-// statusChanges is Informer.StatusChanges, for what has a status.
-func statusChanges(ctx context.Context, changes *broadcast, status func() Status) iter.Seq[Status] {
-	return func(yield func(Status) bool) {
-		for {
-			changed, now := changes.changed(), status()
-			if !yield(now) || now.Phase == PhaseStopped {
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return
-			}
-		}
 	}
 }
 

@@ -137,7 +137,7 @@ func (w *storeWrite) apply(c *change) error {
 	case c.err != nil:
 		m.quarantine.hold(c)
 		return nil
-	case w.list != nil && w.list.hasBrought(c, at):
+	case w.list != nil && c.origin.Same(at.Origin) && w.list.hasBrought(c, at):
 		c.unchanged = true
 		return nil
 	}
@@ -373,7 +373,7 @@ func (m *threadSafeMap) Get(key string) (item any, exists bool) {
 
 // Replace makes items the whole content.
 func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
-	r := intake{keyedStore: &keyedStore{scoped: m.scoped}}.beginReplace(ReplaceOptions{VersionsReset: true})
+	r := (&keyedStore{scoped: m.scoped}).BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
 	var refused []refusal
 	for key, obj := range items {
 		c := changeUnder(key, obj)

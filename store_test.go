@@ -279,7 +279,7 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 		"another again": {podAt("b", "1", "9"), 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &wholeReplacement{}
+			w := foreignStore{}.BeginReplace(ReplaceOptions{}).(*wholeReplacement)
 			part(t, w, ReplacementPart{Items: []any{podAt("a", "1", "1"), service, untyped}})
 			part(t, w, ReplacementPart{Deleted: []any{undecoded(row.deleted)}})
 			assert.Len(t, w.places, row.left)

@@ -74,7 +74,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	patience := timeout + watchGrace
 	if l != nil {
 		patience = streamQuiet
-		if options.ResourceVersion = m.progress.version; m.newest() {
+		if options.ResourceVersion = m.progress.version; m.progress.unknown || len(m.relisted) > 0 {
 			options.ResourceVersion = ""
 		}
 		options.SendInitialEvents, options.ResourceVersionMatch = ptr.To(true), metav1.ResourceVersionMatchNotOlderThan
@@ -111,7 +111,8 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	return w, err
 }
 
-// stopWatch ends the open watch, if any, and waits until its Stop has returned: no connection stays open through a pause.
+// stopWatch ends the open watch, if any, with the check beside it, and waits until its Stop has returned: no connection stays open
+// through a pause.
 func (m *run) stopWatch() {
 	w := m.watch
 	if w == nil {
@@ -124,6 +125,10 @@ func (m *run) stopWatch() {
 	}
 	w.timer.Stop()
 	w.cancel()
+	if c := m.check; c != nil && !c.left {
+		c.left = !isClosed(c.done)
+		c.cancel()
+	}
 	if w.watch != nil {
 		stop := apart(w.watch.Stop)
 		m.reportSlow(m.ctx, "Stop", stop)
@@ -152,7 +157,6 @@ func (m *run) watchState(l *listing) state {
 	}
 	began, lived := w.asked, m.clock.Since(since)
 	m.stopWatch()
-	m.cancelCheck()
 	switch {
 	case w.listing != nil:
 		return m.streamFailed(w, err)
@@ -222,7 +226,7 @@ func (m *run) applyEvents(w *openWatch) error {
 
 // applyBatches applies an event, and those that wait behind it in the channel, in batches. An error ends the watch, and is
 // reported even if an event before it in the batch has ended it.
-func (m *run) applyBatches(w *openWatch, e watch.Event) error {
+func (m *run) applyBatches(w *openWatch, e watch.Event) (err error) {
 	m.batch = append(m.batch, e)
 	for i := range batchesInARow {
 		m.collect(w, i > 0)
@@ -233,9 +237,10 @@ func (m *run) applyBatches(w *openWatch, e watch.Event) error {
 		if last.Type == watch.Error {
 			events = events[:len(events)-1]
 		}
-		err := m.applyBatch(w, events)
-		clear(m.batch)
-		m.batch = m.batch[:0]
+		if len(events) > 0 {
+			err = m.applyBatch(w, events)
+		}
+		m.batch = slices.Delete(m.batch, 0, len(m.batch))
 		switch {
 		case last.Type != watch.Error || m.ctx.Err() != nil:
 		case err == nil:
@@ -391,8 +396,7 @@ func (m *run) applyUnfit(w *openWatch, e watch.Event, c *change, bad *ObjectErro
 		return w.listing.addUnfit(c, bad)
 	}
 	m.refuse(c.kind == Deleted, e.Object, bad)
-	m.moveVersion(w, version, "event")
-	return nil
+	return m.moveVersion(w, version, "event")
 }
 
 func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
@@ -407,34 +411,32 @@ func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 	if bad == nil {
 		m.setCurrent("bookmark")
 	}
-	switch bookmarks, ok := m.store.(ReflectorBookmarkStore); {
-	case w.listing != nil:
-		w.version = cmp.Or(version, w.version)
-		if bad == nil { // else it may have been the end: if nothing follows, the stream is given up for being quiet
-			return w.listing.endStream(w, c.object.(runtime.Object), version)
-		}
-	case ok && version != "" && version != w.version:
-		if err := bookmarks.Bookmark(version); err != nil {
-			return &StoreError{Op: "Bookmark", Err: err}
-		}
-		w.version = version
-		m.setAccepted(version, "bookmark")
-	default:
-		m.moveVersion(w, version, "bookmark")
+	if w.listing == nil {
+		return m.moveVersion(w, version, "bookmark")
 	}
-	return nil
+	w.version = cmp.Or(version, w.version)
+	if bad != nil { // it may have been the end: if nothing follows, the stream is given up for being quiet
+		return nil
+	}
+	return w.listing.endStream(w, c.object.(runtime.Object), version)
 }
 
 // moveVersion passes on a version, if it is another, that came without a change of an object.
-func (m *run) moveVersion(w *openWatch, version, by string) {
+func (m *run) moveVersion(w *openWatch, version, by string) error {
 	if version == "" || version == w.version {
-		return
+		return nil
 	}
-	if updater, ok := m.store.(ResourceVersionUpdater); ok {
+	bookmarks, ok := m.store.(ReflectorBookmarkStore)
+	if updater, updates := m.store.(ResourceVersionUpdater); ok && by == "bookmark" {
+		if err := bookmarks.Bookmark(version); err != nil {
+			return &StoreError{Op: "Bookmark", Err: err}
+		}
+	} else if updates {
 		updater.UpdateResourceVersion(version)
 	}
 	w.version = version
 	m.setAccepted(version, by)
+	return nil
 }
 
 // refuse reports a state of an object, or its deletion, that was not applied as received. A state is quarantined by its

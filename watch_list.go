@@ -119,15 +119,13 @@ func (l *listing) addUnfit(c *change, bad *ObjectError) error {
 		l.report(l.ctx, placed(bad))
 	case c.kind == "": // an event of an unknown type
 		l.part.Retain = append(l.part.Retain, c.object)
-		l.reject(bad, false)
+		l.reject(bad)
 	case !l.quarantining[bad.Key]:
-		l.reject(placed(bad), false)
+		l.reject(placed(bad))
 	default: // It came before, and was reported then. No list fails for a deleted object.
 		delete(l.quarantining, bad.Key)
-		for i := range l.rejected {
-			if r := &l.rejected[i]; r.bad.Key == bad.Key {
-				r.other = false
-			}
+		for _, before := range l.rejected {
+			before.other = before.other && before.Key != bad.Key
 		}
 	}
 	return nil

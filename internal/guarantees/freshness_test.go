@@ -200,6 +200,7 @@ func TestFreshListsWhereNoBookmarkComes(t *testing.T) {
 		require.Equal(t, 3100*time.Millisecond, time.Since(began))
 		require.NoError(t, informer.Fresh(t.Context()))
 		require.Equal(t, "1001", informer.ResourceVersion())
+		synctest.Wait()
 		listsAfter, watchesAfter := requestsOf(source)
 		require.Equal(t, lists+3, listsAfter, "one to compare, one for the version, and that of the reflector")
 		require.Equal(t, watches+2, watchesAfter, "a short one, and that of the reflector after its list")

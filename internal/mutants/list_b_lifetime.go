@@ -5,8 +5,8 @@ package mutants
 var lifetimeFaults = []Mutant{
 	{
 		Name: "never-stops-a-watch-that-has-ended", Guards: []string{"B17"}, File: "watch.go",
-		From:    "\tm.stopWatch()\n\tm.cancelCheck",
-		To:      "\tm.watch = nil\n\tm.cancelCheck",
+		From:    "\tm.stopWatch()\n\tswitch {",
+		To:      "\tm.watch = nil\n\tswitch {",
 		Package: guarantees,
 		Test:    "TestB17AStreamIsStoppedIfTheContextEndsAsItIsCommitted",
 		Fault:   "Each watch that ends leaves a connection open, and so does a program that stops.",

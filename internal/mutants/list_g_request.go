@@ -59,8 +59,8 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "starts-the-backoff-over-with-each-good-list", Guards: []string{"G13"}, File: "list.go",
-		From:    "\tm.relisted = nil\n\tm.succeeded()\n",
-		To:      "\tm.relisted = nil\n\tp.backoff.failing = false\n\tm.succeeded()\n",
+		From:    "\tm.relisted = nil\n",
+		To:      "\tm.relisted = nil\n\tp.backoff.failing = false\n",
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
 		Fault:   "A server whose watches fail is listed again every second, though lists are what costs it most.",

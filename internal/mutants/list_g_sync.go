@@ -5,8 +5,8 @@ package mutants
 var syncMutants = []Mutant{
 	{
 		Name: "treats-the-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "foreign_store.go",
-		From:    "\tif w.places == nil {\n",
-		To:      "\tif queue, ours := w.store.(*DeltaFIFO); ours {\n\t\tqueue.mu.Lock()\n\t\tqueue.populated = true\n\t\tqueue.unlock()\n\t}\n\tif w.places == nil {\n",
+		From:    "\tfor _, obj := range part.Retain {\n",
+		To:      "\tif queue, ours := w.store.(*DeltaFIFO); ours {\n\t\tqueue.mu.Lock()\n\t\tqueue.populated = true\n\t\tqueue.unlock()\n\t}\n\tfor _, obj := range part.Retain {\n",
 		Package: guarantees,
 		Test:    "TestG5SyncedIsWhenTheFirstListHasBeenProcessed",
 		Fault:   "A controller begins its work on the first 500 of 50,000 objects.",
@@ -89,8 +89,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "leaves-out-of-a-relist-what-changes-back-within-it", Guards: []string{"G7"}, File: "replacement.go",
-		From:  " && !again && c.origin",
-		To:    " && (!again || true) && c.origin",
+		From:  " && !again && !refused",
+		To:    " && (!again || true) && !refused",
 		Test:  "TestOfSeveralStatesInAListTheLastOneCounts",
 		Fault: "Of two states that one relist brings of an object, the cache is left with the earlier.",
 	},
