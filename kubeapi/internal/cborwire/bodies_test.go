@@ -20,10 +20,10 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
-// roomy are limits that no body here comes near.
+// roomy has limits that no body here reaches.
 var roomy = wire.Limits{ValueBytes: 1 << 20, Nesting: 1000, TokenBytes: 64 << 10}
 
-// theirs is apimachinery's own serializer, for the types of the tests.
+// theirs is apimachinery's serializer for the tests' types.
 func theirs(t testing.TB) cbor.Serializer {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -32,7 +32,7 @@ func theirs(t testing.TB) cbor.Serializer {
 	return cbor.NewSerializer(scheme, scheme)
 }
 
-// served makes the body by which an API server answers with an object.
+// served returns the body with which an API server responds with an object.
 func served(t testing.TB, object runtime.Object) []byte {
 	t.Helper()
 	var body bytes.Buffer
@@ -40,7 +40,7 @@ func served(t testing.TB, object runtime.Object) []byte {
 	return body.Bytes()
 }
 
-// servedFrame makes the value by which an API server tells of an event.
+// servedFrame returns the value with which an API server sends an event.
 func servedFrame(t testing.TB, event watch.EventType, object runtime.Object) []byte {
 	t.Helper()
 	return served(t, &metav1.WatchEvent{Type: string(event), Object: runtime.RawExtension{Raw: served(t, object)}})
@@ -89,16 +89,16 @@ func status() *metav1.Status {
 	}
 }
 
-// The following make CBOR by hand.
+// The following functions write CBOR by hand.
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// head8 is a head whose argument has eight bytes.
+// head8 returns a head whose argument has eight bytes.
 func head8(major byte, argument uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{major<<5 | 27}, argument)
 }
 
-// of is what apimachinery makes of a Go value.
+// of returns apimachinery's encoding of a Go value.
 func of(value any) []byte {
 	data, err := direct.Marshal(value)
 	if err != nil {
@@ -107,12 +107,12 @@ func of(value any) []byte {
 	return data
 }
 
-// mapping is a map of names and values, in order.
+// mapping returns a map of names and values, in order.
 func mapping(parts ...any) []byte {
 	return join(head8(majorMap, uint64(len(parts)/2)), values(parts))
 }
 
-// openMapping is one of indefinite length.
+// openMapping returns a map of indefinite length.
 func openMapping(parts ...any) []byte {
 	return join([]byte{majorMap<<5 | 31}, values(parts), []byte{0xff})
 }
@@ -123,7 +123,7 @@ func openArray(parts ...any) []byte {
 	return join([]byte{majorArray<<5 | 31}, values(parts), []byte{0xff})
 }
 
-// raw is a value that is CBOR already.
+// raw is a value that already is CBOR.
 type raw []byte
 
 func values(parts []any) []byte {
@@ -141,7 +141,7 @@ func values(parts []any) []byte {
 	return data
 }
 
-// textString is a string of the type that apimachinery does not use.
+// textString returns a string of the type that apimachinery does not use.
 func textString(s string) []byte { return join(head8(majorText, uint64(len(s))), []byte(s)) }
 
 func tagged(tag uint64, value []byte) []byte { return join(head8(majorTag, tag), value) }

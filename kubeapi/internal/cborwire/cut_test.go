@@ -14,7 +14,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
-// wanted are the fields that the tests want.
+// wanted are the fields that the tests request.
 var wanted = &wire.Fields{Names: wiretest.NamesOf(
 	[]string{"kind"}, []string{"metadata", "name"}, []string{"metadata", "annotations", "a/b"},
 	[]string{"spec", "nodeName"}, []string{"status", "conditions", "type"}, []string{"a"}, []string{"b", "a"},
@@ -101,7 +101,7 @@ func TestACutDescendsNoDeeperThanTheLimitOnNesting(t *testing.T) {
 	require.NoError(t, err, "what nobody wants may be as deep as it likes")
 }
 
-// FuzzCBORCut compares an object that is cut and decoded with one that is decoded and cut.
+// FuzzCBORCut compares an object that is cut and then decoded with one that is decoded and then cut.
 func FuzzCBORCut(f *testing.F) {
 	object := &carps(1).Items[0]
 	f.Add(served(f, object))
@@ -114,7 +114,7 @@ func FuzzCBORCut(f *testing.F) {
 		require.Equal(t, before, string(raw))
 		require.LessOrEqual(t, len(cut), 3*len(raw))
 		whole, wholeErr := Encoding.Unstructured(raw, roomy)
-		// apimachinery's decoder takes a null for an empty name.
+		// apimachinery's decoder reads a null as an empty name.
 		if wholeErr == nil && !errors.Is(err, errKey) {
 			require.NoError(t, err)
 		}
@@ -132,8 +132,7 @@ func FuzzCBORCut(f *testing.F) {
 	})
 }
 
-// mayHaveTags says whether there is a byte that may be the head of a tag which says how
-// what follows is to be read.
+// mayHaveTags reports whether a byte may be the head of a tag that changes how the following value is read.
 func mayHaveTags(raw []byte) bool {
 	described := []byte{0xd9, 0xd9, 0xf7}
 	return slices.ContainsFunc(bytes.ReplaceAll(raw, described, nil), func(b byte) bool { return b>>5 == majorTag })

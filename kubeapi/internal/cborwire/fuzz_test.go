@@ -38,7 +38,7 @@ func FuzzCBORList(f *testing.F) {
 	})
 }
 
-// checkItem compares an item that was read with that of apimachinery.
+// checkItem compares an item with apimachinery's result.
 func checkItem(t *testing.T, item []byte) {
 	id := Encoding.Identify(item)
 	_ = Encoding.Into(item, tight, &metav1.PartialObjectMetadata{})
@@ -62,9 +62,9 @@ func checkItem(t *testing.T, item []byte) {
 	}
 }
 
-// isTheirs says whether there is something that only apimachinery takes, or takes otherwise:
-// a tag before an object, its metadata, or a field of either, as it makes a text of a number
-// that is tagged as a time, unless it is asked for a text; or a null as the name of a field.
+// isTheirs reports whether there is something that only apimachinery accepts, or reads differently: a tag before an
+// object, its metadata, or a field of either, since it makes a text of a number tagged as a time unless a text is
+// expected; or a null as the name of a field.
 func isTheirs(item []byte) bool {
 	h, _ := untagged(item)
 	is := h.major == majorTag
@@ -85,7 +85,7 @@ func isTheirs(item []byte) bool {
 	return is || errors.Is(err, errKey)
 }
 
-// isText is true for null as well, which Go takes for an empty string.
+// isText is also true for null, which Go decodes as an empty string.
 func isText(value any) bool {
 	_, ok := value.(string)
 	return ok || value == nil
@@ -96,13 +96,13 @@ func textOf(value any) string {
 	return said
 }
 
-// checkList compares a list with what apimachinery makes of the whole body.
+// checkList compares a list with apimachinery's result for the whole body.
 func checkList(t *testing.T, body []byte, got wiretest.Listing) {
 	var want map[string]any
 	limit := &wire.LimitError{}
 	if direct.Unmarshal(body, &want) != nil || want == nil || errors.As(got.Err, &limit) ||
 		errors.Is(got.Err, errKey) || errors.Is(got.Err, errName) || errors.Is(got.Err, errTag) || isTheirs(body) {
-		return // stricter, and meant to be: their maps take null for the empty string, for one
+		return // stricter on purpose: for example, their maps accept null for the empty string
 	}
 	kind := textOf(want["kind"])
 	value, hasItems := want["items"]
@@ -156,14 +156,14 @@ func FuzzCBORWatch(f *testing.F) {
 	})
 }
 
-// checkFrames compares frames with those that apimachinery cuts out.
+// checkFrames compares frames with those that apimachinery reads.
 func checkFrames(t *testing.T, body []byte, got wiretest.Watching) {
 	reader := cbor.NewFramer().NewFrameReader(io.NopCloser(bytes.NewReader(body)))
 	buffer := make([]byte, len(body)+1)
 	for i := 0; ; i++ {
 		n, err := reader.Read(buffer)
 		if err != nil {
-			return // it looks into values, which is not done here
+			return // it checks values, which is not done here
 		}
 		var want map[string]any
 		bad := direct.Unmarshal(buffer[:n], &want) != nil

@@ -242,7 +242,7 @@ func TestAStatusIsReportedWithoutItsOversizedParts(t *testing.T) {
 }
 
 func TestValuesUpToTheLimitPass(t *testing.T) {
-	long := strings.Repeat("x", 98) // with its head, 100 bytes
+	long := strings.Repeat("x", 98) // 100 bytes with its head
 	version := map[string]any{"resourceVersion": long[:80]}
 	require.Len(t, of(version), 99)
 	for name, c := range map[string]struct {
@@ -298,7 +298,7 @@ func TestAnItemNestedTooDeepSpoilsNoOther(t *testing.T) {
 	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: 50}, got.Err)
 }
 
-// nested makes a map of so many levels.
+// nested returns a map with that many levels.
 func nested(levels int) []byte {
 	data := mapping("a", nil)
 	for range levels - 1 {
@@ -345,9 +345,9 @@ func TestMemoryIsBoundedWhateverABodyClaims(t *testing.T) {
 	}
 }
 
-// repeating is a body of the same bytes again and again.
+// repeating is a body that repeats the same bytes.
 type repeating struct {
-	first []byte // before them, once
+	first []byte // before the repeated ones, once
 	data  []byte
 	at    int
 }

@@ -111,7 +111,7 @@ func (s *stream) tooLarge() error {
 // elements counts the unread values of an array or a map; a map's entry counts as two.
 type elements struct{ left int64 }
 
-// next reports whether there is another element of so many values, and counts it as read.
+// next reports whether there is another element of that many values, and counts it as read.
 func (e *elements) next(s *stream, values int64) (bool, error) {
 	switch {
 	case e.left == 0:

@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// pods are different ones, so that neither a branch predictor nor a table of strings
-// gets to know a single one by heart.
+// pods returns different pods, so that neither a branch predictor nor a table of strings adapts to one.
 func pods() (pods [][]byte) {
 	for i := range 64 {
 		pods = append(pods, podJSON(i))
@@ -35,7 +34,7 @@ func BenchmarkEndOfAPod(b *testing.B) {
 	}
 }
 
-// joined is a body that never ends.
+// joined returns a body that never ends.
 func joined(begin, before, behind string) *endless {
 	again := ""
 	for _, pod := range pods() {
@@ -84,7 +83,7 @@ func BenchmarkUnstructuredPodByApimachinery(b *testing.B) {
 
 func BenchmarkNestingOfAPod(b *testing.B) {
 	limits := limits
-	limits.Nesting = 20 // little enough for brackets to be followed
+	limits.Nesting = 20 // low enough that brackets are counted
 	decode := func(raw []byte) error {
 		if nestsDeeper(raw, limits.Nesting) {
 			return io.ErrShortBuffer

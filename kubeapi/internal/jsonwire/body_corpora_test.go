@@ -14,7 +14,7 @@ import (
 
 var corpora = recording.CorporaFlag()
 
-// This is no test but the second half of making corpora; see package recording.
+// TestWriteCorpora is the second half of making corpora, not a test; see package recording.
 func TestWriteCorpora(t *testing.T) {
 	runs := corpora.Runs(t)
 	var lists, watches, objects []recording.Input
@@ -35,7 +35,7 @@ func TestWriteCorpora(t *testing.T) {
 	}
 }
 
-// listInput is an answer to a list; special about it are its fields, and those of its items.
+// listInput makes an input of a list's body. It is characterized by its fields and those of its items.
 func listInput(body []byte) recording.Input {
 	listing := readList(bytes.NewReader(body), limits)
 	things := fieldNames(body)
@@ -45,11 +45,10 @@ func listInput(body []byte) recording.Input {
 	return recording.NewInput(append(things, fmt.Sprint(len(listing.items), " items")), body)
 }
 
-// pieces are the lengths to which a long stream is cut. That may be in the middle of a
-// frame: many are cut so by the network.
+// pieces are the lengths to which a long stream is cut, possibly in the middle of a frame, as a network does.
 var pieces = [...]int{500, 1000, 2000, 3000}
 
-// watchInputs are the beginnings of an answer to a watch, as a whole and cut.
+// watchInputs makes inputs of the beginnings of a watch's body, whole and cut.
 func watchInputs(body []byte) (inputs []recording.Input) {
 	for _, most := range pieces {
 		piece := body[:min(len(body), most)]
@@ -66,7 +65,7 @@ func watchInputs(body []byte) (inputs []recording.Input) {
 	return inputs
 }
 
-// objectInputs are the items of a list.
+// objectInputs makes inputs of the items of a list.
 func objectInputs(body []byte) (inputs []recording.Input) {
 	for _, item := range readList(bytes.NewReader(body), limits).items {
 		inputs = append(inputs, recording.NewInput(fieldNames([]byte(item)), []byte(item)))
@@ -74,8 +73,8 @@ func objectInputs(body []byte) (inputs []recording.Input) {
 	return inputs
 }
 
-// fieldNames are the paths of the fields of an object, two levels deep, in their order.
-// Labels and the like are its own affair, but of what kind they are is not.
+// fieldNames returns the paths of an object's fields, two levels deep, in order. Keys of labels and similar maps are
+// omitted, but not the types of their values.
 func fieldNames(object []byte) (names []string) {
 	fields, is := fieldsOf(object)
 	if is != anObject {

@@ -12,7 +12,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// A value may be as large as the limit and no byte larger, wherever it stands.
+// A value may be as large as the limit and no byte larger, at any position.
 func TestTheLimitOfAValueIsExact(t *testing.T) {
 	const limit = 10_000
 	limits := wire.Limits{ValueBytes: limit, Nesting: 10, TokenBytes: limit}
@@ -92,7 +92,7 @@ func TestMetadataOfAListNestsNoDeeperThanItsLimit(t *testing.T) {
 	require.ErrorAs(t, list.err, new(*wire.LimitError))
 }
 
-// endless is a body that begins with something and then repeats something else for ever.
+// endless is a body that begins with a text and then repeats another forever.
 type endless struct {
 	begin, again string
 	read         int
@@ -140,7 +140,7 @@ func TestNoBodyTakesMoreMemoryThanItsLimit(t *testing.T) {
 				runtime.ReadMemStats(&after)
 				require.Error(t, err)
 				require.LessOrEqual(t, body.read, limit+firstBytes)
-				// Doubling a buffer takes twice its last size.
+				// Doubling a buffer allocates twice its last size.
 				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(3*limit))
 			}
 		})
@@ -185,7 +185,7 @@ func TestCuttingItemsAndFramesTakesNoMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}))
-	// As a watch arrives: frame by frame, with nothing of the next one.
+	// A watch arrives like this: frame by frame, with nothing of the next frame.
 	for _, size := range []int{100, firstBytes, 10_000, 60_000} {
 		frame := `{"type":"MODIFIED","object":` + object(size) + "}\n"
 		frames := Encoding.Watch(&portions{portion: frame}, limits)
@@ -197,7 +197,7 @@ func TestCuttingItemsAndFramesTakesNoMemory(t *testing.T) {
 	}
 }
 
-// portions never returns more than the rest of one portion, over and over again.
+// portions never returns more than the rest of one portion, and repeats it.
 type portions struct{ portion, rest string }
 
 func (p *portions) Read(into []byte) (int, error) {
@@ -220,7 +220,7 @@ func TestAWaitingWatchHoldsLittle(t *testing.T) {
 		require.NoError(t, err)
 		_, err = Encoding.Unstructured(raw.Object, limits)
 		require.NoError(t, err)
-		_, err = frames.Next() // the place where it waits
+		_, err = frames.Next() // the call that waits
 		require.Equal(t, io.ErrClosedPipe, err)
 		open = append(open, frames)
 	}
@@ -308,7 +308,7 @@ func TestSlicesHaveNoRoomToSpare(t *testing.T) {
 	}
 }
 
-// heapBytes is the live heap. Twice, because what a pool holds survives one collection.
+// heapBytes returns the size of the live heap. It collects twice, because a pool's content survives one collection.
 func heapBytes() int64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -10,7 +10,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
-// named are the fields that the tests want, some of which a pod has.
+// named are the fields that the tests request. A pod has some of them.
 var named = &wire.Fields{Names: wiretest.NamesOf(
 	[]string{"kind"}, []string{"metadata", "name"}, []string{"metadata", "labels"}, []string{"metadata", "annotations", "a/b.c"},
 	[]string{"spec", "nodeName"}, []string{"spec", "containers", "image"}, []string{"spec", "containers", "resources", "limits"},
@@ -39,7 +39,7 @@ func TestOnlyWantedFieldsAreLeftOfAnObject(t *testing.T) {
 		`{"a":1,"a":2,"b":{"a":1},"b":3}`:                 `{"a":1,"a":2,"b":{"a":1},"b":null}`,
 		`{"\u0061":1,"\u0062":{"\u0061":2,"\\a":3}}`:      `{"\u0061":1,"\u0062":{"\u0061":2}}`,
 		`{"é":1,"\u00e9":2,"` + "\xc3" + `":3}`:           `{"é":1,"\u00e9":2}`,
-		`{"a":nul,"x":nul}`:                               `{"a":nul}`, // for the decoder to refuse
+		`{"a":nul,"x":nul}`:                               `{"a":nul}`, // the decoder refuses it
 	} {
 		require.Equal(t, want, cutOf(t, raw), raw)
 	}
@@ -66,7 +66,7 @@ func TestACutDescendsNoDeeperThanTheLimitOnNesting(t *testing.T) {
 	_, err = Encoding.Cut(nil, nested(10), named, limits)
 	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: 10}, err)
 
-	// What nobody wants may be as deep as it likes: it is not entered.
+	// An unwanted field may have any depth: it is not entered.
 	deep := `{"x":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + `}`
 	require.Equal(t, `{}`, cutOf(t, deep))
 }
@@ -83,7 +83,7 @@ func TestACutCostsNothingButItsBuffer(t *testing.T) {
 	require.Less(t, len(cut), len(pod)/10)
 }
 
-// FuzzCut compares an object that is cut and decoded with one that is decoded and cut.
+// FuzzCut compares an object that is cut and then decoded with one that is decoded and then cut.
 func FuzzCut(f *testing.F) {
 	for _, raw := range append(objects, others...) {
 		f.Add([]byte(raw))

@@ -21,8 +21,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
-// FuzzListBody reads any body as a list, whole and in pieces, and compares what comes
-// with what encoding/json says of the body, where that takes it for JSON at all.
+// FuzzListBody reads any body as a list, whole and in pieces, and compares the result with encoding/json's, if that
+// accepts the body as JSON.
 func FuzzListBody(f *testing.F) {
 	for _, body := range []string{
 		`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"x","remainingItemCount":3},"items":[{"a":1},null,"x"]}`,
@@ -45,7 +45,7 @@ func FuzzListBody(f *testing.F) {
 			t.Skip("encoding/json has other limits")
 		}
 		if errors.Is(got.err, wire.ErrMalformed) && !utf8.Valid(body) {
-			return // names that are no UTF-8 are refused: encoding/json reads others
+			return // names that are not UTF-8 are refused: encoding/json changes them
 		}
 		if notList, ok := errors.AsType[*wire.NotListError](want.err); ok {
 			is, ok := errors.AsType[*wire.NotListError](got.err)
@@ -67,8 +67,7 @@ func sameListing(a, b listing) bool {
 	return reflect.DeepEqual(a.items, b.items) && reflect.DeepEqual(a.header, b.header)
 }
 
-// modelOfList is what a list is according to encoding/json. known is false if that does
-// not take it for JSON.
+// modelOfList returns the list that encoding/json reads. known is false if it does not accept the body as JSON.
 func modelOfList(body []byte) (want listing, known bool) {
 	fields, is := fieldsOf(body)
 	switch {
@@ -101,7 +100,7 @@ func modelOfList(body []byte) (want listing, known bool) {
 	want.header.APIVersion, _ = wanted["apiVersion"].(string)
 	want.header.Kind, _ = wanted["kind"].(string)
 	if want.header.Kind == "Table" || want.err != nil {
-		// Which of two faults comes first is a matter of the order of the fields.
+		// Which of two faults is reported depends on the order of the fields.
 		return want, want.header.Kind != "Table"
 	}
 	if metadata, ok := wanted["metadata"].(map[string]any); !ok && wanted["metadata"] != nil || !modelOfMetadata(metadata, &want.header.ListMeta) {
@@ -138,8 +137,7 @@ const (
 	anObject
 )
 
-// fieldsOf are the fields of a JSON object by encoding/json's account, each as often as
-// it comes, in this order.
+// fieldsOf returns the fields of a JSON object as encoding/json reads them, all values of each in order.
 func fieldsOf(body []byte) (fields map[string][]json.RawMessage, is int) {
 	if !json.Valid(body) {
 		return nil, notJSON
@@ -160,8 +158,8 @@ func fieldsOf(body []byte) (fields map[string][]json.RawMessage, is int) {
 	return fields, anObject
 }
 
-// FuzzWatchBody reads any body as a watch, whole and in pieces, and compares the frames
-// with those that encoding/json finds, as far as it finds any.
+// FuzzWatchBody reads any body as a watch, whole and in pieces, and compares the frames with those that encoding/json
+// finds, up to its first error.
 func FuzzWatchBody(f *testing.F) {
 	for _, body := range []string{
 		`{"type":"ADDED","object":{"a":1}}` + "\n" + `{"object":{"b":[]},"type":"DELETED"} `,
@@ -172,7 +170,7 @@ func FuzzWatchBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := readWatch(bytes.NewReader(body), limits)
 		again, errAgain := readWatch(iotest.OneByteReader(bytes.NewReader(body)), limits)
-		// A frame is whole before it is known what follows it: in pieces it may have been passed on.
+		// A frame is complete before the following bytes are known: in pieces it may have been passed on.
 		early := errors.Is(err, wire.ErrMalformed) && errors.Is(errAgain, wire.ErrMalformed) && len(again) == len(got)+1
 		if early {
 			again, errAgain = again[:len(got)], err
@@ -187,7 +185,7 @@ func FuzzWatchBody(f *testing.F) {
 				if wantErr == io.EOF && (err != io.EOF || len(got) != at) {
 					t.Fatalf("%q: %v, %v, encoding/json reaches a good end after %d frames", body, got, err, at)
 				}
-				return // what it refuses may be a frame all the same
+				return // a frame may be accepted although encoding/json refuses it
 			}
 			want, ok := modelOfFrame(raw)
 			if !ok {
@@ -197,7 +195,7 @@ func FuzzWatchBody(f *testing.F) {
 				return
 			}
 			if at == len(got) && (early || errors.Is(err, wire.ErrMalformed) && !utf8.Valid(raw)) {
-				return // names that are no UTF-8 are refused: encoding/json reads others
+				return // names that are not UTF-8 are refused: encoding/json changes them
 			}
 			if at >= len(got) || got[at] != want {
 				t.Fatalf("%q: %v, %v, want %v as frame %d", body, got, err, want, at)
@@ -206,12 +204,12 @@ func FuzzWatchBody(f *testing.F) {
 	})
 }
 
-// tellsStatus says whether an error tells of a Status, and what is no frame may be one.
+// tellsStatus reports whether an error has a Status, which an invalid frame may be.
 func tellsStatus(err error, raw json.RawMessage) bool {
 	notList, ok := errors.AsType[*wire.NotListError](err)
 	fields, _ := fieldsOf(raw)
 	var kind string
-	for _, value := range fields["kind"] { // the last one counts
+	for _, value := range fields["kind"] { // the last one applies
 		kind = ""
 		_ = json.Unmarshal(value, &kind)
 	}
@@ -228,9 +226,8 @@ func modelOfFrame(raw json.RawMessage) (want event, ok bool) {
 	return want, json.Unmarshal(last("type"), &want.Type) == nil && want.Type != "" && want.Object != "null"
 }
 
-// FuzzUnstructured holds any object against what apimachinery makes of it, and its
-// identity against the object. The identity is that of one item among others, too, if
-// brackets say where it ends.
+// FuzzUnstructured compares any object with apimachinery's result, and its identity with the object. The identity must
+// be the same for one item among others, if brackets show where it ends.
 func FuzzUnstructured(f *testing.F) {
 	for _, raw := range append(objects, others...) {
 		f.Add([]byte(raw))

@@ -86,7 +86,7 @@ func TestListsMayBeEmpty(t *testing.T) {
 	}
 }
 
-// An item that cannot be decoded must not take the others with it.
+// An item that cannot be decoded must not affect the others.
 func TestWhateverAnItemIsItIsGivenForItselfAlone(t *testing.T) {
 	for _, item := range []string{`null`, `5`, `-1.5e+7`, `"x"`, `"}\\"`, `[1,[2]]`, `nul`, `NaN`, `{"a":nul}`, `{"a":"\x"}`, "{\"a\":\"\x01\"}", `{"a" "b"}`, `{]`, nested(20_000)} {
 		arriving(t, `{"items":[{},`+item+`,{"a":1}]}`, func(t *testing.T, body io.Reader) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// podJSON makes a pod of about 10 KiB as a kubelet keeps it: what tools wrote into it,
-// two containers, four conditions, and the field sets of those who manage it.
+// podJSON returns a pod of about 10 KiB as a cluster has it: annotations of tools, two containers, four conditions, and
+// the field sets of its managers.
 func podJSON(number int) []byte {
 	random := rand.New(rand.NewPCG(1, uint64(number)))
 	hex := func(n int) string {
@@ -102,7 +102,7 @@ func podJSON(number int) []byte {
 	return raw
 }
 
-// owned is a set of fields that somebody manages.
+// owned returns a set of managed fields.
 func owned(fields ...string) map[string]any {
 	set := map[string]any{}
 	for _, field := range fields {

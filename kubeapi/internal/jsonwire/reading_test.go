@@ -21,7 +21,7 @@ func arriving(t *testing.T, body string, test func(t *testing.T, body io.Reader)
 	}
 }
 
-// listing is all that a list has given.
+// listing is everything that a list returned.
 type listing struct {
 	items  []string
 	header wire.Header
@@ -57,7 +57,7 @@ func readWatch(body io.Reader, limits wire.Limits) (events []event, err error) {
 	}
 }
 
-// quoted is a JSON string of exactly size bytes, object an object.
+// quoted returns a JSON string of exactly size bytes, object an object.
 func quoted(size int) string { return `"` + strings.Repeat("x", size-2) + `"` }
 func object(size int) string { return `{"s":` + quoted(size-6) + `}` }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// typed is an object of a user's own type.
+// typed is an object of a user's type.
 type typed struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -29,7 +29,7 @@ type spec struct {
 	Any      any   `json:"any"`
 }
 
-// own is a type with a method of its own, which may do anything.
+// own is a type with its own method, which may do anything.
 type own struct{ text string }
 
 var errOwn = errors.New("own")
@@ -49,7 +49,7 @@ func (o *own) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// badError cannot even say what it is.
+// badError is an error whose Error method panics.
 type badError struct{}
 
 func (badError) Error() string { panic("no text") }

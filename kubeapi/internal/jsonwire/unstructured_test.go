@@ -12,8 +12,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// objects are what a parser may stumble over. They are compared with apimachinery here,
-// and the fuzz target begins with them.
+// objects are difficult inputs for a parser. They are compared with apimachinery here, and seed the fuzz target.
 var objects = []string{
 	`{}`, " {\t}\r\n", `{"":""}`, `{"a":{"b":[{},[],null,true,false,"x"]}}`, `{"a":[ 1 , 2 ]}`,
 	`{"a":1,"a":2}`, `{"a":{"x":1},"a":{"y":2}}`, `{"a":1,"\u0061":2}`, `{"a":1,"A":2}`,
@@ -24,7 +23,7 @@ var objects = []string{
 	`{"a":1e999}`, `{"a":-1e999}`, `{"a":` + strings.Repeat("9", 400) + `}`, `{"a":0.` + strings.Repeat("9", 400) + `}`,
 	`{"a":01}`, `{"a":-}`, `{"a":-01}`, `{"a":00}`, `{"a":1.}`, `{"a":.5}`, `{"a":+1}`, `{"a":1e}`, `{"a":1e+}`, `{"a":1.e1}`, `{"a":0x1}`, `{"a":1`, `{"a":-`, `{"a":1.`, `{"a":1e`,
 	`{"a":NaN}`, `{"a":Infinity}`, `{"a":-Infinity}`, `{"a":1_000}`, `{"a":1ee1}`, `{"a":1.2.3}`, `{"a":1-1}`,
-	// Words.
+	// Literals.
 	`{"a":nul}`, `{"a":nulll}`, `{"a":Null}`, `{"a":tru}`, `{"a":falsey}`, `{"a":n`, `{"a":true false}`,
 	// Strings.
 	`{"a":"\"\\\/\b\f\n\r\t"}`, `{"a":"\u00e4\u20AC\uD83D\ude00\u0000"}`, `{"a":"ä€😀"}`, `{"\u00e4":1,"ä":2}`,
@@ -34,16 +33,16 @@ var objects = []string{
 	"{\"a\":\"\x00\"}", "{\"a\":\"\x1f\"}", "{\"a\":\"x\n\"}", "{\"a\":\"12345678\t\"}", "{\"a\":\"\x7f\x20\"}", "{\"a\":\"ä\x01\"}",
 	`{"a":"1234567"}`, `{"a":"12345678"}`, `{"a":"123456789"}`, `{"a":"1234567ä"}`, `{"a":"1234567\n1234567\n"}`,
 	`{"` + strings.Repeat("n", 64) + `":"` + strings.Repeat("v", 64) + `","` + strings.Repeat("n", 65) + `":"` + strings.Repeat("v", 65) + `"}`,
-	// What stands between.
+	// Separators.
 	`{,}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1,,"b":2}`, `{"a":1 "b":2}`, `{"a"::1}`, `{"a",1}`, `{a:1}`, `{'a':1}`, `{1:1}`, `{null:1}`,
 	`{"a":[,]}`, `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":[1}`, `{"a":{]}`, `{"a":[}]}`, `{"a":[`, `{"a":[1`, `{"a":[1,`, `{"a":{`, `{"a"`, `{"a`, `{"a":`, `{`, `{"a":1`,
 	`{}{}`, `{} x`, `{},`, `{}]`, `{}` + "\x00", "\x00{}", "\ufeff{}", "{\u00a0}", "{\f}", "{/**/}",
-	// A map of each size up to one that grows.
+	// Maps of each size up to one that grows.
 	`{"1":1,"2":2,"3":3,"4":4,"5":5,"6":6,"7":7,"8":8}`, `{"1":1,"2":2,"3":3,"4":4,"5":5,"6":6,"7":7,"8":8,"9":9}`,
 	`{"metadata":{"name":"a","labels":{"b":"c"}},"spec":{"d":[{"e":1.5},{"f":[]}]}}`,
 }
 
-// others are no objects.
+// others are not objects.
 var others = []string{``, ` `, `null`, `[]`, `"x"`, `"{}"`, `5`, `true`, `x`, `<html>`, `[{}]`, ` null `}
 
 func TestObjectsBecomeWhatApimachineryMakesOfThem(t *testing.T) {
@@ -52,13 +51,13 @@ func TestObjectsBecomeWhatApimachineryMakesOfThem(t *testing.T) {
 	}
 }
 
-// compare holds a result against that of apimachinery.
+// compare compares a result with apimachinery's.
 func compare(t *testing.T, raw []byte) {
 	t.Helper()
 	got, err := Encoding.Unstructured(raw, limits)
 	var want map[string]any
 	wantErr := json.Unmarshal(raw, &want)
-	if want == nil && wantErr == nil { // a null
+	if want == nil && wantErr == nil { // null
 		require.ErrorIs(t, err, wire.ErrMalformed)
 		return
 	}
@@ -143,7 +142,7 @@ func TestBracketsInStringsAndSideBySideDoNotNest(t *testing.T) {
 	require.NoError(t, Encoding.Into(raw, limits, new(typed)))
 }
 
-// Without a bound of its own the parser would run out of stack, which ends the process.
+// Without its own bound the parser would exhaust the stack, which ends the process.
 func TestNoLimitLetsAnybodyNestWithoutEnd(t *testing.T) {
 	limits := limits
 	limits.Nesting = math.MaxInt

@@ -104,7 +104,7 @@ func TestAnErrorOfTheBodyOfAWatchComesAsItIs(t *testing.T) {
 	}
 }
 
-// Other servers than the API's indent their JSON, or put an object into a frame as it was stored.
+// Other servers than API servers indent their JSON, or copy an object into a frame as it was stored.
 func TestLineBreaksBetweenTokensAreNoDamage(t *testing.T) {
 	object := "{\n  \"a\": [\n{\"type\":\"x\"}\n,\r\n{\n}, [], [\n[1\n,2],{}]],\n\"b\" : {\n}\n,\"c\":\n{}\n}"
 	body := strings.Repeat("{\n\"type\":\n\"ADDED\"\n,\"object\":"+object+"\n}\n", 3)
@@ -115,8 +115,7 @@ func TestLineBreaksBetweenTokensAreNoDamage(t *testing.T) {
 	})
 }
 
-// Each body ends with a frame that is good, and the watch before that one, without an event of
-// what was damaged.
+// Each body ends with a good frame. The watch must end before that, without an event for the damaged bytes.
 func TestDamageEndsAWatchAtTheNextFrameAtTheLatest(t *testing.T) {
 	const next = `{"type":"ADDED","object":{"b":"c"}}` + "\n"
 	for name, test := range map[string]struct{ frame, text string }{
@@ -146,7 +145,7 @@ func TestDamageEndsAWatchAtTheNextFrameAtTheLatest(t *testing.T) {
 	}
 }
 
-// failOnRead is what must not be waited for.
+// failOnRead is a body that must not be read.
 type failOnRead struct{ t *testing.T }
 
 func (f failOnRead) Read([]byte) (int, error) {

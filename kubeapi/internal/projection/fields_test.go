@@ -13,8 +13,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// thing has what Carp has not: a struct that is inline in JSON and a message in protobuf,
-// maps of messages, fields without numbers.
+// thing has shapes that Carp does not have: a struct that is inline in JSON and a message in protobuf, maps of
+// messages, fields without numbers.
 type thing struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`
@@ -31,7 +31,7 @@ type thing struct {
 	Untagged string                       `protobuf:"bytes,10,opt,name=untagged"`
 }
 
-// Endless is embedded in itself, which is of no use, and good Go.
+// Endless embeds itself, which is useless but valid Go.
 type Endless struct {
 	metav1.ObjectMeta `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`
 	*Endless
@@ -42,7 +42,7 @@ type volume struct {
 	Source `json:",inline" protobuf:"bytes,2,opt,name=source"`
 }
 
-// Source is embedded.
+// Source is embedded in other types.
 type Source struct {
 	Path string `json:"path" protobuf:"bytes,5,opt,name=path"`
 }

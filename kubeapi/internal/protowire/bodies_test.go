@@ -18,10 +18,10 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
-// roomy are limits that no body here comes near.
+// roomy has limits that no body here reaches.
 var roomy = wire.Limits{ValueBytes: 1 << 20, Nesting: 1000, TokenBytes: 64 << 10}
 
-// served makes the body by which an API server answers with an object.
+// served returns the body with which an API server responds with an object.
 func served(t testing.TB, object runtime.Object) []byte {
 	t.Helper()
 	var body bytes.Buffer
@@ -29,7 +29,7 @@ func served(t testing.TB, object runtime.Object) []byte {
 	return body.Bytes()
 }
 
-// streamed is served by a server that writes a list item by item.
+// streamed is served for a server that writes a list item by item.
 func streamed(t testing.TB, list runtime.Object) []byte {
 	t.Helper()
 	var body bytes.Buffer
@@ -38,7 +38,7 @@ func streamed(t testing.TB, list runtime.Object) []byte {
 	return body.Bytes()
 }
 
-// servedFrame makes the frame by which an API server tells of an event.
+// servedFrame returns the frame with which an API server sends an event.
 func servedFrame(t testing.TB, event watch.EventType, object runtime.Object) []byte {
 	t.Helper()
 	var frame, data bytes.Buffer
@@ -82,7 +82,7 @@ func status() *metav1.Status {
 	}
 }
 
-// The following make protobuf by hand.
+// The following functions write protobuf by hand.
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 

@@ -23,7 +23,7 @@ func fieldsOf(t testing.TB, paths ...string) *wire.Fields {
 
 var some = []string{"spec.nodeName", "spec.nodeSelector.zone", "metadata.annotations[a/b]", "status.conditions.type", "status.phase", "status.infos"}
 
-// full has wanted and unwanted fields.
+// full returns an object with wanted and unwanted fields.
 func full() *carp.Carp {
 	seconds, text := int64(30), "c"
 	object := &carp.Carp{
@@ -39,7 +39,7 @@ func full() *carp.Carp {
 	return object
 }
 
-// left is full without the unwanted fields.
+// left returns full without the unwanted fields.
 func left() *carp.Carp {
 	object := full()
 	object.Annotations = map[string]string{"a/b": "kept"}
@@ -74,8 +74,8 @@ func TestOnlyWantedFieldsAreLeftOfAMessage(t *testing.T) {
 	require.Equal(t, want, decodedCut(t, served(t, enveloped)))
 }
 
-// What has grown shorter needs fewer bytes for its length. Fails if the length that is
-// written is not the one that is read, for every number of bytes that it can have.
+// A message that became shorter needs fewer bytes for its length. Fails if the written length differs from the read
+// one, for any number of bytes that a length can have.
 func TestLengthsOfAnySizeAreRightWhenTheirMessageWasCut(t *testing.T) {
 	for _, size := range []int{0, 1, 90, 127, 128, 16_000, 16_384, 70_000, 3 << 20} {
 		object := full()
@@ -95,7 +95,7 @@ func TestLengthsOfAnySizeAreRightWhenTheirMessageWasCut(t *testing.T) {
 	}
 }
 
-// The longest form of a length, which nobody writes and everybody reads.
+// The longest form of a length, which no encoder writes and every decoder reads.
 func TestALengthWithLeadingZerosIsReadAndWritten(t *testing.T) {
 	spec := join(textField(16, "host"), textField(10, "node"))
 	length := []byte{byte(len(spec)) | 0x80, 0x80, 0x80, 0x80, 0}
@@ -167,8 +167,8 @@ func TestACutCostsNothingButItsBuffer(t *testing.T) {
 	}))
 }
 
-// FuzzProtobufCut compares the rest of any bytes with the leaves that are wanted of
-// them, found by another way, and looks that nothing else is left.
+// FuzzProtobufCut compares the result of cutting any bytes with the wanted leaves, which are found in another way, and
+// checks that nothing else remains.
 func FuzzProtobufCut(f *testing.F) {
 	bare, err := full().Marshal()
 	require.NoError(f, err)
@@ -194,7 +194,7 @@ func FuzzProtobufCut(f *testing.F) {
 	})
 }
 
-// leaves are fields with where they stand: those that are wanted, and all others.
+// leaves are fields with their positions: the wanted ones, and all others.
 type leaves struct{ wanted, others []string }
 
 func leavesOf(raw []byte, wanted *wire.Numbers) (l leaves) {

@@ -15,8 +15,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// custom is a type as they are written for custom resources. Both of its embedded types
-// have an Unmarshal method, so that it has none.
+// custom is a type like those of custom resources. Both of its embedded types have an Unmarshal method, so it has none.
 type custom struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -24,7 +23,7 @@ type custom struct {
 
 func (*custom) DeepCopyObject() runtime.Object { return nil }
 
-// byHand decodes itself by a function.
+// byHand decodes itself with a function.
 type byHand struct {
 	metav1.PartialObjectMetadata
 	unmarshal func([]byte) error

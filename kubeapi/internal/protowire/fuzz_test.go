@@ -36,7 +36,7 @@ func FuzzProtobufList(f *testing.F) {
 	})
 }
 
-// checkItem compares an item that was read with that of generated code.
+// checkItem compares an item with the result of generated code.
 func checkItem(t *testing.T, item []byte) {
 	id := Encoding.Identify(item)
 	var object, other metav1.PartialObjectMetadata
@@ -55,8 +55,7 @@ func checkItem(t *testing.T, item []byte) {
 	}, id)
 }
 
-// refusesMore says whether an item has something that generated code skips and this
-// package does not, in what Identify reads of it.
+// refusesMore reports whether Identify refuses something in an item that generated code skips.
 func refusesMore(item []byte) bool {
 	stops := func(message []byte) bool {
 		for len(message) > 0 {
@@ -74,7 +73,7 @@ func refusesMore(item []byte) bool {
 	return inner || stops(item)
 }
 
-// checkList compares a list with what generated code makes of the whole body.
+// checkList compares a list with the result of generated code for the whole body.
 func checkList(t *testing.T, body []byte, got wiretest.Listing) {
 	var unknown runtime.Unknown
 	var list metav1.PartialObjectMetadataList
@@ -92,7 +91,7 @@ func checkList(t *testing.T, body []byte, got wiretest.Listing) {
 	_, strict := open(body)
 	limit, notList := &wire.LimitError{}, &wire.NotListError{}
 	if strict != nil || errors.Is(got.Err, errGroup) || errors.As(got.Err, &limit) || errors.As(got.Err, &notList) {
-		return // stricter, and meant to be
+		return // stricter on purpose
 	}
 	require.Equal(t, io.EOF, got.Err)
 	require.Equal(t, wire.Header{
@@ -133,7 +132,7 @@ func FuzzProtobufWatch(f *testing.F) {
 	})
 }
 
-// checkFrames compares frames with what generated code makes of them.
+// checkFrames compares frames with the result of generated code.
 func checkFrames(t *testing.T, body []byte, got wiretest.Watching) {
 	for i := 0; len(body) >= lengthBytes; i++ {
 		length := int(binary.BigEndian.Uint32(body))

@@ -153,7 +153,7 @@ func TestListsCutShortEndUnexpectedly(t *testing.T) {
 	body := sealed(typeMeta("v1", "CarpList"), raw(listMeta("42"), varintField(9, 300), item("abc")), textField(4, "x"))
 	whole := readList(bytes.NewReader(body), roomy)
 	require.Equal(t, io.EOF, whole.Err)
-	// Where raw has ended, nothing says that more was to come.
+	// If raw ends there, nothing shows that more should follow.
 	complete := map[int]bool{len(body): true, len(body) - 3: true}
 	for n := range len(body) {
 		got := readList(bytes.NewReader(body[:n]), roomy)
@@ -221,7 +221,7 @@ func TestOtherKindsAreNoLists(t *testing.T) {
 func TestValuesUpToTheLimitPass(t *testing.T) {
 	kind := typeMeta("v1", "CarpList")
 	long := strings.Repeat("x", 100)
-	version := listMeta(strings.Repeat("4", 96)) // with tag and length, 98 bytes, in a field of 100
+	version := listMeta(strings.Repeat("4", 96)) // 98 bytes with tag and length, in a field of 100
 	require.Len(t, version, 100)
 	for name, c := range map[string]struct {
 		body  []byte
@@ -295,7 +295,7 @@ func TestSkippedFieldsAreNotHeld(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
 
-// repeating is a body of the same bytes again and again.
+// repeating is a body that repeats the same bytes.
 type repeating struct {
 	data []byte
 	at   int

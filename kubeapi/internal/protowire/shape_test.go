@@ -12,9 +12,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// tree contains itself, as the schemas in a CustomResourceDefinition do, in each way
-// in which a generated type can. Its Unmarshal reads as generated code does, the
-// carelessness with maps included.
+// tree contains itself, like the schemas in a CustomResourceDefinition, in each way in which a generated type can. Its
+// Unmarshal reads like generated code, with the same carelessness for maps.
 type tree struct {
 	metav1.PartialObjectMetadata `protobuf:"bytes,1,opt,name=metadata"`
 
@@ -35,7 +34,7 @@ func (s *tree) Unmarshal(data []byte) error {
 	if s.calls != nil {
 		*s.calls++
 	}
-	var frame [900]byte // about as much stack as generated code of such a type takes
+	var frame [900]byte // about the stack that generated code of such a type uses
 	frame[len(data)%len(frame)]++
 	if frame[0] > 1 {
 		return errTree
@@ -101,7 +100,7 @@ func TestOnlyTypesThatContainThemselvesAreLookedInto(t *testing.T) {
 	require.Same(t, s, shapeOf(reflect.TypeFor[*tree]()), "kept")
 }
 
-// nested puts a tree into so many others by each of the fields in turn.
+// nested wraps a tree in that many others, by each of the fields in turn.
 func nested(levels int, fields ...int) []byte {
 	data := textField(2, "innermost")
 	for i := range levels {
@@ -138,7 +137,7 @@ func carpBytes(t *testing.T) []byte {
 func TestTheDeepestNestingThatFitsIntoAnItemIsRefused(t *testing.T) {
 	const size = 16 << 20
 	data := make([]byte, 0, size)
-	// Lengths that reach to the very end, of four bytes each; the last few are broken.
+	// Lengths of four bytes that reach to the very end. The last few are broken.
 	for len(data) < size-8 {
 		length := size - len(data) - 5
 		data = append(data, 3<<3|typeBytes, byte(length)|0x80, byte(length>>7)|0x80, byte(length>>14)|0x80, byte(length>>21))
@@ -149,8 +148,8 @@ func TestTheDeepestNestingThatFitsIntoAnItemIsRefused(t *testing.T) {
 }
 
 func TestEntriesOfMapsThatReachOutOfThemselvesAreRefused(t *testing.T) {
-	// Each level is an entry of four bytes and, from within it, a value that reaches to
-	// the end of all; with each level, Unmarshal would read the rest twice.
+	// Each level is an entry of four bytes and, within it, a value that reaches to the end. With each level, Unmarshal
+	// would read the rest twice.
 	overlapping := func(valueTag []byte) []byte {
 		var data []byte
 		for range 12 {

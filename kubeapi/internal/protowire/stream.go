@@ -83,7 +83,7 @@ func (s *stream) length() (int64, error) {
 	return int64(value), nil
 }
 
-// value reads a length and returns so many bytes, valid until release is called.
+// value reads a length and returns that many bytes, valid until release is called.
 func (s *stream) value() ([]byte, error) {
 	length, err := s.length()
 	if err != nil {

@@ -146,7 +146,7 @@ func TestAnErrorOfAWatchStays(t *testing.T) {
 	}
 }
 
-// Fails if a frame is waited for by its length alone.
+// Fails if the end of a frame is expected only by its length.
 func TestALengthThatIsTooLargeEndsAWatchAtTheNextFrame(t *testing.T) {
 	frame := servedFrame(t, watch.Added, &carps(1).Items[0])
 	for place := 1; place < lengthBytes; place++ {

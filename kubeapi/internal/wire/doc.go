@@ -1,5 +1,5 @@
 // Package wire has the interfaces and shared code of the encodings of the Kubernetes list/watch protocol. Each encoding
-// is a package beside it (jsonwire, protowire, cborwire) that exports one Encoding.
+// is a sibling package (jsonwire, protowire, cborwire) that exports one Encoding.
 //
 // # Reading a body
 //

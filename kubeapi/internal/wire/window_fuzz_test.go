@@ -13,15 +13,13 @@ import (
 	"github.com/watchmirror/cache/internal/apiclient"
 )
 
-// FuzzWindow looks at a stream through a window, in steps that a script says, and compares
-// what it shows with the bytes of the stream: they come in order, each once, however many
-// the source gives at a time; there are never more than the limit, nor fewer than were
-// asked for and are there.
+// FuzzWindow reads a stream through a window, in scripted steps, and compares its content with the stream. The bytes
+// must come in order, each once, however many the source returns at a time. The window must never have more than the
+// limit, and never fewer than were requested and exist.
 //
-// The first byte of the script is the size to begin with, the second one the limit. Then
-// of each byte the lower two bits are the operation and the others its length: Fill, Need,
-// Consume, or how much the source gives at a time. A length beyond 40 has a second byte:
-// so many times 256, and that.
+// The first byte of the script is the initial size, the second the limit. Of each further byte, the lower two bits are
+// the operation, the others its length n: Fill, Need, Consume, or the bytes that the source returns at a time. If n is
+// above 40, the next byte b makes it 256 n + b.
 func FuzzWindow(f *testing.F) {
 	f.Add([]byte{8, 16, 0, 17, 2, 3, 0, 21, 6, 33}, uint32(100), false)
 	f.Add([]byte{1, 255, 0, 253, 0, 254, 1, 2, 253, 9, 3}, uint32(70_000), true)
@@ -45,8 +43,7 @@ func FuzzWindow(f *testing.F) {
 	})
 }
 
-// crumbs is a source that gives so many bytes at a time; its end comes with the last ones
-// or after them.
+// crumbs is a source that returns that many bytes at a time. Its end comes with the last ones or after them.
 type crumbs struct {
 	rest  []byte
 	piece int
@@ -65,14 +62,13 @@ func (c *crumbs) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// windowModel is a window and what it has to show.
+// windowModel is a window and its expected content.
 type windowModel struct {
 	*testing.T
 	*Window
 	source *crumbs
 	stream []byte
-	// consumed counts bytes. limit is how many may be unread, need how many
-	// may be asked for.
+	// consumed counts bytes. limit bounds the unread bytes, need the requested ones.
 	consumed, limit, need int
 	failed                error
 }
@@ -81,7 +77,7 @@ func (m *windowModel) run(script []byte) {
 	for i := 0; i < len(script); i++ {
 		b := script[i]
 		n := int(b >> 2)
-		if n > 40 && i+1 < len(script) { // far
+		if n > 40 && i+1 < len(script) { // two bytes
 			i++
 			n = (n-40)<<8 | int(script[i])
 		}
@@ -103,7 +99,7 @@ func (m *windowModel) run(script []byte) {
 
 func (m *windowModel) unread() int { return len(m.Unread()) }
 
-// asked checks the outcome of asking for n bytes.
+// asked checks the result of requesting n bytes.
 func (m *windowModel) asked(n int, err error) {
 	if m.unread() >= n {
 		require.NoError(m, err)
@@ -131,8 +127,8 @@ func (m *windowModel) check() {
 	require.Equal(m, len(m.stream)-len(m.source.rest), m.consumed+m.unread(), "bytes were lost")
 }
 
-// FuzzPrintable makes lines of anything: printable, of so many characters and dots, the
-// same again of what is one already, and of a text that is a good line nothing else.
+// FuzzPrintable makes lines of arbitrary text: printable, and at most the given number of characters plus dots. A line
+// that Printable returned is unchanged, and so is a text that already is a valid line.
 func FuzzPrintable(f *testing.F) {
 	f.Add([]byte("one line"), 20)
 	f.Add([]byte("  two\r\n\tlines\x1b[31m \x00"), 9)
@@ -146,7 +142,7 @@ func FuzzPrintable(f *testing.F) {
 		require.True(t, utf8.ValidString(line))
 		count := utf8.RuneCountInString(line)
 		require.LessOrEqual(t, count, limit+1)
-		blank := true // none at the beginning
+		blank := true // no space at the beginning
 		good := utf8.Valid(data) && !bytes.HasPrefix(data, []byte(" ")) && !bytes.HasSuffix(data, []byte(" ")) && !bytes.Contains(data, []byte("  "))
 		for _, r := range string(data) {
 			good = good && unicode.IsPrint(r)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counting are bytes in which every place differs from those near it.
+// counting returns bytes in which each differs from those near it.
 func counting(n int) []byte {
 	data := make([]byte, n)
 	for i := range data {
@@ -32,7 +32,7 @@ func TestWindowShowsTheStreamHoweverItIsReadAndConsumed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
-			// Two at once, as windows lend buffers to one another.
+			// Two at once, because windows share buffers.
 			windows := []*Window{
 				NewWindow(wrap(bytes.NewReader(data)), 16, 100_000),
 				NewWindow(wrap(bytes.NewReader(data)), 4096, 300_000),
@@ -111,7 +111,7 @@ func TestAnEmptyWindowHoldsWhatItBeganWith(t *testing.T) {
 }
 
 func TestALargeBufferIsGivenUpOnceThereIsLittleInIt(t *testing.T) {
-	// There is always something unread, as in a list that arrives faster than it is used.
+	// Some bytes are always unread, as in a list that arrives faster than it is used.
 	w := NewWindow(zeros{}, 256, 2<<20)
 	require.NoError(t, w.Need(2<<20))
 	for range 2 << 20 / 1000 {
@@ -135,7 +135,7 @@ func TestTheSourceIsNotAskedForCrumbs(t *testing.T) {
 	}
 }
 
-// Otherwise the cost of a large value that comes in small pieces grows with its square.
+// Otherwise the cost of a large value in small pieces grows with its square.
 func TestManyUnreadRecordsAreNotMovedForFewRemoved(t *testing.T) {
 	w := NewWindow(&asked{most: 100}, 4096, 1<<20)
 	require.NoError(t, w.Need(20_000))
@@ -149,7 +149,7 @@ func TestManyUnreadRecordsAreNotMovedForFewRemoved(t *testing.T) {
 	require.Same(t, first, &w.Unread()[0])
 }
 
-// asked takes note of how much it is asked for, and gives no more than so much.
+// asked records how much is requested, and returns no more than that much.
 type asked struct{ least, most int }
 
 func (a *asked) Read(p []byte) (int, error) {
