@@ -18,3 +18,11 @@ func TestLeasesInKeysKeepTheContract(t *testing.T) {
 	leasetest.Test(t, other)
 	leasetest.Test(t, etcd.NewLeases(client, "orders/leases/"))
 }
+
+func TestCoordinatorsShareRangesByLeasesInKeys(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	client, err := server.Client(shared.Addr())
+	require.NoError(t, err)
+	defer client.Close()
+	leasetest.TestCoordinators(t, etcd.NewLeases(client, "coordinators/leases/"))
+}

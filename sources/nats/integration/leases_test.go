@@ -24,6 +24,16 @@ func TestLeasesInAKeyKeepTheContract(t *testing.T) {
 	leasetest.Test(t, nats.NewLeases(kv, "orders"))
 }
 
+func TestCoordinatorsShareRangesByLeasesInAKey(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	js, stop, err := server.Temporary()
+	require.NoError(t, err)
+	defer stop()
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "leases"})
+	require.NoError(t, err)
+	leasetest.TestCoordinators(t, nats.NewLeases(kv, "orders"))
+}
+
 func TestLeasesBeginAgainAfterTheirKeyWasDeleted(t *testing.T) {
 	js, stop, err := server.Temporary()
 	require.NoError(t, err)
