@@ -246,12 +246,12 @@ func (t *term) step(ctx context.Context) (lost bool, err error) {
 		return false, err
 	}
 	if stored.Holder != strconv.Itoa(t.options.Shards) {
-		return false, fmt.Errorf("lease %q says that there are %s ranges, and Shards is %d: all replicas need the same", rangesLease, stored.Holder, t.options.Shards)
+		return false, fmt.Errorf("lease %q says that there are %.20q ranges, and Shards is %d: all replicas need the same", rangesLease, stored.Holder, t.options.Shards)
 	}
 	members := t.live(ctx, all, began)
 	for number, lease := range t.owned {
 		if ranges[number].Holder != lease.Holder {
-			return true, fmt.Errorf("range %d was acquired by %q", number, ranges[number].Holder)
+			return true, fmt.Errorf("range %d was acquired by %.100q", number, ranges[number].Holder)
 		}
 	}
 	for number, lease := range ranges { // including one whose Put had no response
