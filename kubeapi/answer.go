@@ -33,7 +33,6 @@ func (a *answer) hold(response *http.Response) {
 	a.stall.arrived(0)
 	response.Body = notedBody{response.Body, a.lastRead}
 	a.Response = response
-	a.sent.Request(response.Request) // as sent by the transport
 	a.closeBody = sync.OnceFunc(func() { _ = response.Body.Close() })
 	a.unhook = context.AfterFunc(a.ctx, a.closeBody)
 }

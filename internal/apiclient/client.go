@@ -43,6 +43,9 @@ func (c *Client) Prepare(request *http.Request) error {
 // selectors and tokens. Secrets.CleanError makes it safe to print.
 func (c *Client) Do(request *http.Request) (*http.Response, error) {
 	response, err := c.client.Do(request)
+	if err == nil {
+		sentBy(request.Context()).Request(response.Request) // as sent by the transport
+	}
 	// Unwrap only the outermost one: an inner *url.Error may come from a transport.
 	if outer, ok := err.(*url.Error); ok {
 		err = outer.Err

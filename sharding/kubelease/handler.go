@@ -9,10 +9,13 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // Handler serves Lease objects in memory like an API server, for tests and examples: list by a label, create, update,
-// delete. The zero value is ready to use and must not be copied. It may be used concurrently.
+// delete. As there, an update without a UID creates a missing Lease. The zero value is ready to use and must not be
+// copied. It may be used concurrently.
 type Handler struct {
 	mu      sync.Mutex
 	objects []object
@@ -32,13 +35,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name = strings.TrimPrefix(name, "/")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := slices.IndexFunc(h.objects, func(o object) bool { return o.Namespace == namespace && o.Name == name })
+	at := h.indexLocked(namespace, name)
 	switch {
 	case r.Method == http.MethodGet && name == "":
 		key, value, selected := strings.Cut(r.URL.Query().Get("labelSelector"), "=")
 		answer := list{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "LeaseList"}}
 		for _, o := range h.objects {
-			if o.Namespace == namespace && (!selected || o.Labels[key] == value) {
+			if o.Metadata.Namespace == namespace && (!selected || o.Metadata.Labels[key] == value) {
 				answer.Items = append(answer.Items, o)
 			}
 		}
@@ -46,35 +49,39 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(answer)
 	case r.Method == http.MethodPost && name == "", r.Method == http.MethodPut:
 		var o object
-		if err := json.NewDecoder(r.Body).Decode(&o); err != nil || r.Method == http.MethodPut && o.Name != name {
+		if err := json.NewDecoder(r.Body).Decode(&o); err != nil || r.Method == http.MethodPut && o.Metadata.Name != name {
 			fail(w, http.StatusBadRequest, "no such Lease")
 			return
 		}
 		if r.Method == http.MethodPost {
-			at = slices.IndexFunc(h.objects, func(other object) bool { return other.Namespace == namespace && other.Name == o.Name })
+			at, o.Metadata.UID = h.indexLocked(namespace, o.Metadata.Name), "" // the server sets it
 		}
 		switch {
 		case r.Method == http.MethodPost && at >= 0:
 			fail(w, http.StatusConflict, "it exists")
 			return
-		case r.Method == http.MethodPut && at < 0:
-			fail(w, http.StatusNotFound, "it is not there")
-			return
-		case r.Method == http.MethodPut && o.ResourceVersion != h.objects[at].ResourceVersion:
+		case !h.holdsLocked(at, o.Metadata.UID, o.Metadata.ResourceVersion):
 			fail(w, http.StatusConflict, "it was changed")
 			return
 		case at < 0:
 			at = len(h.objects)
 			h.objects = append(h.objects, o)
+			o.Metadata.UID = types.UID("uid-" + strconv.Itoa(h.version))
+		default:
+			o.Metadata.UID = h.objects[at].Metadata.UID
 		}
 		h.version++
-		o.Namespace, o.ResourceVersion = namespace, strconv.Itoa(h.version)
+		o.Metadata.Namespace, o.Metadata.ResourceVersion = namespace, strconv.Itoa(h.version)
 		h.objects[at] = o
 		_ = json.NewEncoder(w).Encode(o)
 	case r.Method == http.MethodDelete && at >= 0:
 		var options metav1.DeleteOptions
 		_ = json.NewDecoder(r.Body).Decode(&options) // they are optional
-		if p := options.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != h.objects[at].ResourceVersion {
+		uid, version := h.objects[at].Metadata.UID, h.objects[at].Metadata.ResourceVersion
+		if p := options.Preconditions; p != nil {
+			uid, version = ptr.Deref(p.UID, uid), ptr.Deref(p.ResourceVersion, version)
+		}
+		if !h.holdsLocked(at, uid, version) {
 			fail(w, http.StatusConflict, "it was changed")
 			return
 		}
@@ -86,8 +93,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func (h *Handler) indexLocked(namespace, name string) int {
+	return slices.IndexFunc(h.objects, func(o object) bool { return o.Metadata.Namespace == namespace && o.Metadata.Name == name })
+}
+
+// holdsLocked reports whether the preconditions hold for the object at an index; a negative one is that of a missing
+// object.
+func (h *Handler) holdsLocked(at int, uid types.UID, version string) bool {
+	if at < 0 {
+		return uid == ""
+	}
+	stored := h.objects[at].Metadata
+	return (uid == "" || uid == stored.UID) && version == stored.ResourceVersion
+}
+
 func fail(w http.ResponseWriter, code int32, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(code))
-	_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message})
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Message: message,
+	})
 }

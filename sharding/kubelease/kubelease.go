@@ -3,6 +3,9 @@
 //
 // The replicas' role needs the verbs list, create, update and delete for leases in one namespace. kubectl get leases
 // shows the holder of each range.
+//
+// Requests follow the rules of package kubeapi: redirects stay within the server's origin, and errors contain no
+// credential, query or control character, even if the server repeats what it received.
 package kubelease
 
 import (
@@ -17,18 +20,22 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi"
 	"github.com/watchmirror/cache/sharding"
 )
 
-// Leases is a store of leases for one group of replicas. New returns one. Its methods may be called concurrently.
+// Leases is a store of leases for one group of replicas. New returns one. Its methods may be called concurrently. Their
+// errors are a *url.Error with the call and the address. The cause of a refusal is an *errors.StatusError of
+// apimachinery; other causes are those of package kubeapi.
 type Leases struct {
-	client    http.Client
-	authorize func(*http.Request) error
-	url       string
-	group     string
+	client *apiclient.Client
+	url    *url.URL // of the collection, without a query
+	group  string
 }
 
 var _ sharding.Leases = (*Leases)(nil)
@@ -38,30 +45,53 @@ const groupLabel = "watchmirror.io/shard-group"
 
 // New returns a store. Of api it uses BaseURL, Namespace, HTTPClient, UserAgent and Authorize, so api may be the result
 // of kubeapi.InCluster with a Namespace. The names of the Lease objects begin with group, which must be unique in the
-// namespace.
+// namespace. The error wraps kubeapi.ErrInvalidOptions.
 func New(api kubeapi.Options, group string) (*Leases, error) {
-	switch base, err := url.Parse(api.BaseURL); {
-	case err != nil || base.Host == "":
-		return nil, fmt.Errorf("kubelease: Options.BaseURL is no address of a server: %q", api.BaseURL)
-	case api.Namespace == "" || group == "":
-		return nil, errors.New("kubelease: Options.Namespace or group is empty")
+	base, err := apiclient.ParseBaseURL(api.BaseURL)
+	for _, check := range []struct {
+		field string
+		err   error
+	}{
+		{"BaseURL", err},
+		{"Namespace", label(api.Namespace)},
+		{"UserAgent", apiclient.HeaderValue(api.UserAgent)},
+		{"group", label(group)},
+	} {
+		if check.err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", kubeapi.ErrInvalidOptions, check.field, check.err)
+		}
 	}
-	l := &Leases{authorize: api.Authorize, group: group}
-	l.url = strings.TrimSuffix(api.BaseURL, "/") + "/apis/coordination.k8s.io/v1/namespaces/" + url.PathEscape(api.Namespace) + "/leases"
-	if api.HTTPClient != nil {
-		l.client = *api.HTTPClient
-	}
-	return l, nil
+	return &Leases{
+		client: apiclient.New(api.HTTPClient, api.UserAgent, api.Authorize),
+		url:    base.JoinPath("apis", "coordination.k8s.io", "v1", "namespaces", api.Namespace, "leases"),
+		group:  group,
+	}, nil
 }
 
-// object has the fields of a Lease that are used.
+// label validates the name of a namespace or group.
+func label(name string) error {
+	if name == "" {
+		return errors.New("is required")
+	}
+	return apiclient.Namespace(name)
+}
+
+// object has the fields of a Lease that are used. It has no list, whose elements could take far more memory than their
+// text.
 type object struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              struct {
-		HolderIdentity       string           `json:"holderIdentity,omitempty"`
-		LeaseDurationSeconds int              `json:"leaseDurationSeconds,omitempty"`
-		RenewTime            metav1.MicroTime `json:"renewTime"`
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name            string            `json:"name,omitempty"`
+		Namespace       string            `json:"namespace,omitempty"`
+		UID             types.UID         `json:"uid,omitempty"`
+		ResourceVersion string            `json:"resourceVersion,omitempty"`
+		Labels          map[string]string `json:"labels,omitempty"`
+		Annotations     map[string]string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		HolderIdentity       string `json:"holderIdentity,omitempty"`
+		LeaseDurationSeconds int    `json:"leaseDurationSeconds,omitempty"`
+		RenewTime            string `json:"renewTime,omitempty"`
 	} `json:"spec"`
 }
 
@@ -69,96 +99,209 @@ type object struct {
 type list struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
-	Items           []object `json:"items"`
+	Items           items `json:"items"`
 }
+
+// items are decoded one by one, up to mostLeases: many empty objects would take some hundred times the memory of their
+// text.
+type items []object
+
+func (all *items) UnmarshalJSON(text []byte) error {
+	*all = nil
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	switch begin, err := decoder.Token(); {
+	case err != nil || begin == nil: // null
+		return err
+	case begin != json.Delim('['):
+		return errors.New("items is no array")
+	}
+	for decoder.More() {
+		if len(*all) == mostLeases {
+			return fmt.Errorf("%w: more than %d leases", kubeapi.ErrTooLarge, mostLeases)
+		}
+		var o object
+		if err := decoder.Decode(&o); err != nil {
+			return err
+		}
+		*all = append(*all, o)
+	}
+	return nil
+}
+
+const (
+	// mostAnswer bounds a response in bytes. A Lease has about one KiB, most of it managed fields.
+	mostAnswer = 1 << 20
+	mostLeases = 4096
+	// mostRefusal bounds the bytes that are read of a refusal.
+	mostRefusal = 64 << 10
+)
 
 // durationAnnotation has the exact duration, since a Lease's is in whole seconds.
 const durationAnnotation = "watchmirror.io/lease-duration"
 
+// version returns a lease's Version: "uid/resourceVersion". Both are preconditions of a change: for a PUT without a UID
+// an API server creates a missing Lease, even if the PUT has a resourceVersion.
+func (o *object) version() (string, error) {
+	if o.Metadata.Name == "" || o.Metadata.UID == "" || o.Metadata.ResourceVersion == "" {
+		return "", fmt.Errorf("%w: a Lease without name, uid or resourceVersion", kubeapi.ErrMalformed)
+	}
+	return string(o.Metadata.UID) + "/" + o.Metadata.ResourceVersion, nil
+}
+
+// parse returns the parts of a lease's Version.
+func parse(lease sharding.Lease) (uid types.UID, version string, err error) {
+	text, version, _ := strings.Cut(lease.Version, "/")
+	if text == "" || version == "" {
+		return "", "", fmt.Errorf("lease %q has no version of this store: %w", lease.Name, sharding.ErrLeaseConflict)
+	}
+	return types.UID(text), version, nil
+}
+
 // List implements sharding.Leases. It requests the newest state, without paging.
 func (l *Leases) List(ctx context.Context) ([]sharding.Lease, error) {
-	var answer list
-	query := url.Values{"labelSelector": {groupLabel + "=" + l.group}}
-	if err := l.call(ctx, http.MethodGet, "?"+query.Encode(), nil, &answer); err != nil {
-		return nil, err
-	}
 	var all []sharding.Lease
-	for _, o := range answer.Items {
-		duration, err := time.ParseDuration(o.Annotations[durationAnnotation])
-		if err != nil {
-			duration = time.Duration(o.Spec.LeaseDurationSeconds) * time.Second
+	err := l.call(ctx, "list", http.MethodGet, "", nil, func(body []byte) error {
+		var answer list
+		switch err := json.Unmarshal(body, &answer); {
+		case errors.Is(err, kubeapi.ErrTooLarge):
+			return err
+		case err != nil:
+			return fmt.Errorf("%w: %w", kubeapi.ErrMalformed, err)
+		case answer.Kind != "LeaseList" || answer.Continue != "":
+			return fmt.Errorf("%w: it is not the whole list", kubeapi.ErrNotList)
 		}
-		all = append(all, sharding.Lease{
-			Name: strings.TrimPrefix(o.Name, l.group+"-"), Holder: o.Spec.HolderIdentity, Duration: duration, Version: o.ResourceVersion,
-		})
-	}
-	return all, nil
+		for _, o := range answer.Items {
+			version, err := o.version()
+			if err != nil {
+				return err
+			}
+			name, ours := strings.CutPrefix(o.Metadata.Name, l.group+"-")
+			if !ours {
+				continue
+			}
+			duration, err := time.ParseDuration(o.Metadata.Annotations[durationAnnotation])
+			if err != nil {
+				duration = time.Duration(o.Spec.LeaseDurationSeconds) * time.Second
+			}
+			all = append(all, sharding.Lease{Name: name, Holder: o.Spec.HolderIdentity, Duration: duration, Version: version})
+		}
+		return nil
+	})
+	return all, err
 }
 
 // Put implements sharding.Leases.
 func (l *Leases) Put(ctx context.Context, lease sharding.Lease) (version string, err error) {
 	o := object{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
-	o.Name, o.ResourceVersion = l.group+"-"+lease.Name, lease.Version
-	o.Labels = map[string]string{groupLabel: l.group}
-	o.Annotations = map[string]string{durationAnnotation: lease.Duration.String()}
-	o.Spec.HolderIdentity, o.Spec.RenewTime = lease.Holder, metav1.NowMicro()
+	o.Metadata.Name = l.group + "-" + lease.Name
+	o.Metadata.Labels = map[string]string{groupLabel: l.group}
+	o.Metadata.Annotations = map[string]string{durationAnnotation: lease.Duration.String()}
+	o.Spec.HolderIdentity, o.Spec.RenewTime = lease.Holder, time.Now().UTC().Format(metav1.RFC3339Micro)
 	o.Spec.LeaseDurationSeconds = max(1, int(lease.Duration.Round(time.Second)/time.Second)) // 0 is invalid
-	method, path := http.MethodPut, "/"+o.Name
-	if lease.Version == "" {
-		method, path = http.MethodPost, ""
+	verb, method, name := "create", http.MethodPost, ""
+	if lease.Version != "" {
+		if o.Metadata.UID, o.Metadata.ResourceVersion, err = parse(lease); err != nil {
+			return "", err
+		}
+		verb, method, name = "update", http.MethodPut, o.Metadata.Name
 	}
-	var answer object
-	err = l.call(ctx, method, path, o, &answer)
-	return answer.ResourceVersion, err
+	err = l.call(ctx, verb, method, name, o, func(body []byte) (err error) {
+		var answer object
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return fmt.Errorf("%w: %w", kubeapi.ErrMalformed, err)
+		}
+		version, err = answer.version()
+		return err
+	})
+	return version, err
 }
 
 // Delete implements sharding.Leases.
 func (l *Leases) Delete(ctx context.Context, lease sharding.Lease) error {
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &lease.Version}}
-	options.APIVersion, options.Kind = "v1", "DeleteOptions"
-	return l.call(ctx, http.MethodDelete, "/"+l.group+"-"+lease.Name, options, nil)
-}
-
-// mostAnswer bounds a response; a group has some hundred leases of less than a KiB.
-const mostAnswer = 16 << 20
-
-// call makes a request. It returns sharding.ErrLeaseConflict for a conflict and for a missing lease.
-func (l *Leases) call(ctx context.Context, method, path string, body, answer any) error {
-	data, err := json.Marshal(body)
+	uid, version, err := parse(lease)
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, l.url+path, bytes.NewReader(data))
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+	options.APIVersion, options.Kind = "v1", "DeleteOptions"
+	return l.call(ctx, "delete", http.MethodDelete, l.group+"-"+lease.Name, options, func([]byte) error { return nil })
+}
+
+// call makes a request for the collection or, with a name, for one Lease, and passes the response's body to take. It
+// returns sharding.ErrLeaseConflict for a conflict and for a missing Lease.
+func (l *Leases) call(ctx context.Context, verb, method, name string, body any, take func([]byte) error) error {
+	address := *l.url
+	if name != "" {
+		address = *l.url.JoinPath(url.PathEscape(name))
+	}
+	shown := address.String()
+	if method == http.MethodGet {
+		address.RawQuery = url.Values{"labelSelector": {groupLabel + "=" + l.group}}.Encode()
+	}
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	sending, sent := apiclient.Recorded(ctx)
+	content, refused, err := l.exchange(sending, method, address.String(), data)
+	if err == nil && refused == 0 {
+		err = take(content)
+	}
+	switch {
+	case err == nil && refused == 0:
+		return nil
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case err != nil:
+		err = sent.Secrets().CleanError(err)
+	default:
+		err = refusal(refused, content, sent.Secrets())
+		if refused == http.StatusConflict || refused == http.StatusNotFound && name != "" {
+			err = fmt.Errorf("%w: %w", sharding.ErrLeaseConflict, err)
+		}
+	}
+	return &url.Error{Op: verb, URL: shown, Err: err}
+}
+
+// exchange sends a request and returns the response's body, and its code if it is a refusal.
+func (l *Leases) exchange(ctx context.Context, method, address string, body []byte) (content []byte, refused int, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("Content-Type", "application/json")
-	if l.authorize != nil {
-		if err := l.authorize(request); err != nil {
-			return fmt.Errorf("authorizing the %s of leases: %w", method, err)
-		}
+	if err := l.client.Prepare(request); err != nil {
+		return nil, 0, err
 	}
 	response, err := l.client.Do(request)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s of leases: %w", method, err)
-	case response.StatusCode == http.StatusConflict, response.StatusCode == http.StatusNotFound && method != http.MethodGet && path != "":
-		return fmt.Errorf("%s of lease %s: %w", method, path, sharding.ErrLeaseConflict)
-	case response.StatusCode < 200 || response.StatusCode > 299:
-		var status metav1.Status
-		_ = json.Unmarshal(content, &status) // it may be something else
-		return fmt.Errorf("%s of leases: %s: %.200q", method, response.Status, status.Message)
-	case answer == nil:
-		return nil
+	// A caller's transport may ignore the context.
+	defer context.AfterFunc(ctx, func() { _ = response.Body.Close() })()
+	if code := response.StatusCode; code < 200 || code > 299 {
+		content, _ = io.ReadAll(io.LimitReader(response.Body, mostRefusal))
+		return content, code, nil
 	}
-	if err := json.Unmarshal(content, answer); err != nil {
-		return fmt.Errorf("%s of leases: %w", method, err)
+	content, err = io.ReadAll(io.LimitReader(response.Body, mostAnswer+1))
+	if err == nil && len(content) > mostAnswer {
+		err = fmt.Errorf("%w: more than %d bytes", kubeapi.ErrTooLarge, mostAnswer)
 	}
-	return nil
+	return content, 0, err
+}
+
+// refusal returns the error for a response whose code is not a success. Its texts are safe to print.
+func refusal(code int, content []byte, secrets apiclient.Secrets) error {
+	var status metav1.Status
+	if json.Unmarshal(content, &status) != nil || status.Kind != "Status" || status.Message == "" {
+		status = metav1.Status{Message: fmt.Sprintf("%d %s: %s", code, http.StatusText(code), secrets.Line(string(content)))}
+	}
+	status.Status, status.Code = metav1.StatusFailure, int32(code)
+	secrets.CleanStatus(&status)
+	return &apierrors.StatusError{ErrStatus: status}
 }
