@@ -243,7 +243,7 @@ func (e *DivergenceError) Error() string {
 	text := "the store of " + e.Name + " differed from its source"
 	for i, keys := range [][]string{e.Missing, e.Extra, e.Outdated} {
 		if kind := []string{"missing", "extra", "outdated"}[i]; len(keys) > 0 {
-			text += fmt.Sprintf("; %d %s: %s", len(keys), kind, strings.Join(keys[:min(most, len(keys))], ", "))
+			text += fmt.Sprintf("; %d %s: %q", len(keys), kind, strings.Join(keys[:min(most, len(keys))], ", "))
 		}
 	}
 	return text

@@ -383,7 +383,7 @@ func TestVerifyFindsAndRepairsEveryDifference(t *testing.T) {
 		require.Equal(t, []string{"a/1"}, found.Outdated)
 		require.Equal(t, []string{"a/4"}, found.Missing)
 		require.Equal(t, []string{"b/3"}, found.Extra)
-		require.EqualError(t, found, "the store of "+found.Name+" differed from its source; 1 missing: a/4; 1 extra: b/3; 1 outdated: a/1")
+		require.EqualError(t, found, "the store of "+found.Name+" differed from its source; 1 missing: \"a/4\"; 1 extra: \"b/3\"; 1 outdated: \"a/1\"")
 		listsAfter, watchesAfter := requestsOf(source)
 		require.Equal(t, lists+2, listsAfter, "two to compare, since objects were missing")
 		require.Equal(t, watches+1, watchesAfter, "a streaming list to repair")
