@@ -2,7 +2,8 @@
 // (coordination.k8s.io/v1).
 //
 // The replicas' role needs the verbs list, create, update and delete for leases in one namespace. kubectl get leases
-// shows the holder of each range.
+// shows the holder of each range. A group may have about 1,000 leases, one for each range and replica: a list is limited
+// to 1 MiB.
 //
 // Requests follow the rules of package kubeapi: redirects stay within the server's origin, and errors contain no
 // credential, query or control character, even if the server repeats what it received.
