@@ -448,8 +448,8 @@ func (f *feed) healthy(limit time.Duration) error {
 func (f *feed) explain(format string, args ...any) error {
 	status := f.reflector.Status()
 	err := fmt.Errorf(format+" is %s since %s", append(args, status.Phase, status.PhaseSince.Format(time.RFC3339))...)
-	if status.LastFailure != nil {
-		err = fmt.Errorf("%w, last failure: %w", err, status.LastFailure.Err)
+	if last := status.LastFailure; last != nil && last.Cause != causeDivergence { // which is an answer of Verify
+		err = fmt.Errorf("%w, last failure: %w", err, last.Err)
 	}
 	return err
 }

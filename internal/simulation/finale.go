@@ -124,7 +124,9 @@ func (w *world) heal() {
 		w.server.Listener.Heal()
 	}
 	w.settle() // else a watch that was delayed is opened in the middle of what follows
-	if w.silent.Load() {
+	if w.silent.Load() || w.restored && slices.ContainsFunc(w.mirrors, func(m *mirror) bool {
+		return slices.ContainsFunc(m.taps, (*tap).gaveUpChecks)
+	}) {
 		// Nobody but a list can tell of these.
 		w.advance(0) // else present readers need not know
 		w.source.CompactAll()

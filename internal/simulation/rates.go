@@ -48,13 +48,27 @@ func (t *tap) checkRates() {
 // checkDeadlines checks that no watch was left open for much longer than the half minute
 // past its timeout that it is given (B19): what it sends may be received late.
 func (t *tap) checkDeadlines() {
-	const grace = 30*time.Second + 2*time.Minute
+	const batches, batch = 8, 32 // before the deadline is looked at
+	grace := 30*time.Second + 2*time.Minute + batches*batch*time.Duration(t.mirror.world.slowest.Load())
 	for _, r := range t.requests {
 		opened := !r.list && (r.open || !r.ended.IsZero())
 		if opened && r.lasted()-r.answered.Sub(r.at) > r.timeout+grace {
 			t.mirror.world.fail("B19: %s left a watch open for %v that had asked for %v", t.mirror.name, r.lasted(), r.timeout)
 		}
 	}
+}
+
+// gaveUpChecks says whether checks of the source's version have failed three times. They are not made again then (B23).
+func (t *tap) gaveUpChecks() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	failed := 0
+	for _, r := range t.requests {
+		if r.check && r.failed {
+			failed++
+		}
+	}
+	return failed >= 3
 }
 
 // lasted is how long a request had an answer to wait for, or to read.
@@ -93,8 +107,9 @@ func (t *tap) checkStretch(start time.Time, from, to int) {
 	}
 	for i := from; found != "" && i < to && t.requests[i].at.Before(start); i++ {
 		r := t.requests[i]
-		if r.check && r.failed && start.Sub(r.at) < time.Minute && t.exceeds(r.at, t.requests[i:to]) == "" {
-			return // the failures began with a check beside the watch before
+		if r.check && (r.failed || start.Sub(r.at) < shortWatch) && start.Sub(r.at) < time.Minute &&
+			t.exceeds(r.at, t.requests[i:to]) == "" {
+			return // the failures began with a check beside the watch before, or so soon after it that it is counted with them
 		}
 	}
 	for i := from - 1; found != "" && i >= 0; i-- {

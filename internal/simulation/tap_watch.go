@@ -135,11 +135,11 @@ func (w *tappedWatch) initial() bool {
 func (w *tappedWatch) delivered(event watch.Event) (end bool) {
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
-	w.request.events++
 	switch event.Type {
 	case watch.Error:
-		w.request.failed = true
+		w.request.failed = true // which is of no use
 	default:
+		w.request.events++
 		if o := objectOf(event.Object); o == nil || o.ResourceVersion != w.request.version {
 			w.request.moved = true
 		}
