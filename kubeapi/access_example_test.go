@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A program that runs in a pod mirrors the pods of its own namespace there, and uses
-// `kubectl proxy` where its author runs it.
+// In a pod, a program mirrors the pods of its own namespace. On its author's machine it uses `kubectl proxy`.
 func ExampleInCluster() {
 	options, err := kubeapi.InCluster()
 	switch {
@@ -32,15 +31,15 @@ func ExampleInCluster() {
 		fmt.Println(err)
 		return
 	}
-	_ = source // hand it to a reflector
+	_ = source // pass it to a reflector
 }
 
-// Client certificates are part of the HTTP client, as everything of TLS is. What RootCAs
-// leaves out, the CA of the server, is the system's then.
+// Client certificates are part of the HTTP client, like all of TLS. If RootCAs has no CA for the server, the system's
+// are used.
 func ExampleOptions_clientCertificate() {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{
-		// Called for each new connection, so that a renewed certificate is in use then.
+		// Called for each new connection, so that a renewed certificate is used then.
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			certificate, err := tls.LoadX509KeyPair("client.crt", "client.key")
 			return &certificate, err
@@ -55,5 +54,5 @@ func ExampleOptions_clientCertificate() {
 		fmt.Println(err)
 		return
 	}
-	_ = source // hand it to a reflector
+	_ = source // pass it to a reflector
 }

@@ -15,10 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FuzzAddresses makes sources of arbitrary options. What New accepts asks the named host,
-// below the named path, for the named collection and no other one, with a query that says
-// to a server what was meant; what it refuses, it refuses with the field's name and without
-// a password that may be in an address.
+// FuzzAddresses makes sources from arbitrary options. An accepted source requests the named host, below the named path,
+// the named collection and no other, with a query that a server reads as intended. A refusal names the field, and never
+// has a password of an address.
 func FuzzAddresses(f *testing.F) {
 	f.Add("https://api.test:6443", "", "v1", "pods", "shop", "app=web", "metadata.name=x")
 	f.Add("http://user:password1@api.test/", "apps", "v1", "deployments", "", "", "")
@@ -44,7 +43,7 @@ func FuzzAddresses(f *testing.F) {
 		wanted, err := url.Parse(base)
 		require.NoError(t, err)
 		require.True(t, strings.EqualFold(wanted.Scheme, asked.Scheme))
-		// A colon without a port says nothing, and net/http leaves it out.
+		// A colon without a port has no meaning, and net/http drops it.
 		require.Equal(t, strings.TrimSuffix(wanted.Host, ":"), asked.Host)
 		require.Nil(t, asked.User)
 		require.Empty(t, asked.Fragment)
@@ -56,7 +55,7 @@ func FuzzAddresses(f *testing.F) {
 		if namespace != "" {
 			segments = append(segments, "namespaces", namespace)
 		}
-		// What is encoded in the base's path, a slash or a dot, remains so: it parts nothing.
+		// An encoded slash or dot in the base's path stays encoded: it separates nothing.
 		wantedPath := "/" + wanted.EscapedPath()
 		for _, segment := range append(segments, resource) {
 			wantedPath += "/" + url.PathEscape(segment)
@@ -66,7 +65,7 @@ func FuzzAddresses(f *testing.F) {
 	})
 }
 
-// checkRefusedOptions wants an error to name what it is about.
+// checkRefusedOptions requires that an error names its field.
 func checkRefusedOptions(t *testing.T, err error, base string) {
 	t.Helper()
 	require.ErrorIs(t, err, ErrInvalidOptions)
@@ -76,7 +75,7 @@ func checkRefusedOptions(t *testing.T, err error, base string) {
 	}
 	require.True(t, named, "%v", err)
 	if strings.Contains(err.Error(), "BaseURL: ") {
-		// The same is reported of any other user: a word of it may be anybody's password.
+		// The error is the same for another user, so a word of it may equal the password by chance.
 		if u, parseErr := url.Parse(base); parseErr == nil && u.User != nil {
 			u.User = url.User("somebody")
 			_, other := New(Options{BaseURL: u.String(), Resource: pods})
@@ -85,7 +84,7 @@ func checkRefusedOptions(t *testing.T, err error, base string) {
 	}
 }
 
-// checkQuery wants a list's query to be its options: both selectors at once.
+// checkQuery requires that a list's query equals its options, with both selectors combined.
 func checkQuery(t *testing.T, query url.Values, token, label, field string) {
 	t.Helper()
 	require.Equal(t, []string{token}, query["continue"])

@@ -15,7 +15,7 @@ import (
 
 var corpora = recording.CorporaFlag()
 
-// This is no test but the second half of making corpora; see package recording.
+// TestWriteCorpora is the second half of making corpora, not a test; see package recording.
 func TestWriteCorpora(t *testing.T) {
 	runs := corpora.Runs(t)
 	var answers []recording.Input
@@ -29,8 +29,8 @@ func TestWriteCorpora(t *testing.T) {
 	corpora.Write(t, "FuzzAnswer", answers)
 }
 
-// answerInput is an answer of FuzzAnswer. A refusal is special by its Status, any other by
-// its size: none, one frame or item, or more.
+// answerInput makes an answer of FuzzAnswer. Refusals differ by their Status, others by their size: none, one frame or
+// item, or more.
 func answerInput(answer *recording.Body) recording.Input {
 	things := []string{strconv.Itoa(answer.Code), answer.ContentType, fmt.Sprint("pause ", answer.RetryAfter != "")}
 	var status metav1.Status

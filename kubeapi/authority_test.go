@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// authority is a CA that lives as long as a test.
+// authority is a CA for one test.
 type authority struct {
 	t           *testing.T
 	certificate *x509.Certificate
@@ -37,7 +37,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// issue makes a certificate for a server on this machine, or a client of that name.
+// issue makes a certificate for a server on this machine, or for a client with that name.
 func (a *authority) issue(name string) *tls.Certificate {
 	a.t.Helper()
 	template := certificate(name)

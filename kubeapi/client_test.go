@@ -103,8 +103,7 @@ func TestAServerThatNeverFinishesItsErrorIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A caller's context may live as long as the program: what a call hangs on it must go
-// with the call.
+// A caller's context may last as long as the program. A call must release everything that it attaches to the context.
 func TestACallLeavesNothingOnItsContext(t *testing.T) {
 	var request context.Context
 	code := http.StatusOK
@@ -139,8 +138,8 @@ func TestConnectionRefusedIsRecognised(t *testing.T) {
 	require.True(t, utilnet.IsConnectionRefused(err), "%v", err)
 }
 
-// The following run over real sockets, because what they test is what net/http's
-// transport makes of them; none waits for time to pass.
+// The following tests use real sockets, because they test the effects of net/http's transport. None waits for time to
+// pass.
 
 func serveJSON(t *testing.T, serve http.HandlerFunc) *ListerWatcher {
 	t.Helper()
@@ -161,7 +160,7 @@ func TestOneConnectionServesListAfterListAndErrorsToo(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, podList(podJSON("a", 1))+"\n")
-		w.(http.Flusher).Flush() // chunked: the end of the body is a chunk of its own
+		w.(http.Flusher).Flush() // chunked: the end of the body is a separate chunk
 	}))
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
@@ -231,7 +230,7 @@ func TestAConnectionCutByTheServerIsNoGoodEnd(t *testing.T) {
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	// The JSON is complete; that the body is not is known only from the chunk that lacks.
+	// The JSON is complete. Only the missing chunk shows that the body is not.
 	_, err := source.List(metav1.ListOptions{})
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 

@@ -12,8 +12,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// TestSourceOverHTTPKeepsThePromisesOfAListerWatcher has a whole HTTP server, client and
-// network in each check's bubble.
+// TestSourceOverHTTPKeepsThePromisesOfAListerWatcher has an HTTP server, client and network in each check's bubble.
 func TestSourceOverHTTPKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	for name, change := range map[string]struct {
 		backend cachetest.Options
@@ -57,7 +56,7 @@ func rigOverHTTP(t testing.TB, backend cachetest.Options, change func(*kubeapi.O
 	return cachetest.RigOver(truth, "shop", source)
 }
 
-// widget is a type of the user's own, decoded into by its tags.
+// widget is a user's type, decoded by its tags.
 type widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

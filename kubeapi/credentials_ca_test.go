@@ -38,7 +38,7 @@ func get(ctx context.Context, client *http.Client, url string) error {
 	return err
 }
 
-// Both ways in which files are replaced: in place, and by another one.
+// Files are replaced in both ways: in place, and by another file.
 func TestAReplacedCAIsInUseFromTheNextConnectionOn(t *testing.T) {
 	for name, replace := range map[string]func(*testing.T, string, string){
 		"in place": func(t *testing.T, path, content string) {
@@ -76,8 +76,7 @@ func TestAReplacedCAIsInUseFromTheNextConnectionOn(t *testing.T) {
 	}
 }
 
-// The time of a file is no use for telling versions apart that were written within
-// one tick of it.
+// A file's time cannot distinguish versions that were written within one tick of it.
 func TestACAThatIsReplacedWithinATickIsInUseAtOnce(t *testing.T) {
 	one, two := newAuthority(t, "one"), newAuthority(t, "two")
 	contents := []string{one.pem(), two.pem()}
@@ -103,7 +102,7 @@ func TestACAThatIsReplacedWithinATickIsInUseAtOnce(t *testing.T) {
 	}
 }
 
-// That each request looks at the file must not mean that it reads it.
+// Each request checks the file, but must not read it.
 func TestACAFileThatStaysAsItIsIsNotReadAgain(t *testing.T) {
 	path := file(t, newAuthority(t, "one").pem())
 	old := time.Now().Add(-time.Minute)
@@ -141,7 +140,7 @@ func TestACAFileOfNoUseLeavesTheOldOneInUse(t *testing.T) {
 		want string
 	}{
 		{"emptied", write(""), "holds no certificate"},
-		{"half written", write(one.pem()[:100]), ""}, // the same complaint
+		{"half written", write(one.pem()[:100]), ""}, // the same error
 		{"too large", write(string(make([]byte, maxCredentialBytes+1))), "is larger than"},
 		{"a directory", func() error { _ = os.Remove(path); return os.Mkdir(path, 0o700) }, "is a directory"},
 		{"removed", func() error { return os.Remove(path) }, path},
@@ -209,8 +208,8 @@ func secure(t *testing.T, listener net.Listener, certificate *tls.Certificate, p
 	})
 }
 
-// A connection that an open watch uses when its CA is replaced is nobody's afterwards; it
-// must not stay open for as long as the program runs.
+// A connection whose open watch outlives the replacement of its CA is not used again. It must not stay open as long as
+// the program runs.
 func TestConnectionsOfACAThatWasReplacedEnd(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		for _, how := range []string{"the server ends it", "its context ends"} {
@@ -269,8 +268,7 @@ func connectionsOfAReplacedCAEnd(t *testing.T, protocol, how string) {
 	require.Zero(t, listener.Connections())
 }
 
-// A request that has chosen its transport just before that was replaced makes it keep
-// connections again.
+// A request that chose its transport just before it was replaced makes it keep connections again.
 func TestARequestBesideAReplacementLeavesNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := newAuthority(t, "one"), newAuthority(t, "two")
@@ -324,7 +322,7 @@ func TestAClientCertificateOfTheCallersClientIsPresented(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "mirror", name)
 
-	// The CA from a file, and the client certificate beside it.
+	// The CA from a file, together with a client certificate.
 	name = ""
 	ca := file(t, servers.pem())
 	_, err = TransportWithCA(ca, transport)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// fuzzFile is a file that holds data, in a directory that one fuzzing process has.
+// fuzzFile returns a file with data, in the directory of one fuzzing process.
 func fuzzFile(t *testing.T, dir string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, "file")
@@ -28,8 +28,8 @@ func fuzzFile(t *testing.T, dir string, data []byte) string {
 	return path
 }
 
-// FuzzTokenFile reads anything as a token. What is accepted is what was in the file but
-// for the space around it, and sent on a request as it is; what is not is not shown.
+// FuzzTokenFile reads arbitrary bytes as a token. An accepted token is the file's content without surrounding space,
+// and is sent unchanged. A refused one does not appear in the error.
 func FuzzTokenFile(f *testing.F) {
 	for _, seed := range []string{"", " \n", "abc", " eyJh.b-c_d~e+f/g= \n", "two tokens", "a\x00b", "ü", "line\r\nHost: evil"} {
 		f.Add([]byte(seed))
@@ -51,15 +51,15 @@ func FuzzTokenFile(f *testing.F) {
 		}
 		require.NotContains(t, request.Header, "Authorization")
 		if token != "" {
-			// A word of the error may be in the file.
+			// A word of the error may be in the file by chance.
 			other := BearerTokenFile(fuzzFile(t, dir, []byte("two tokens")))(request)
 			require.EqualError(t, other, err.Error())
 		}
 	})
 }
 
-// FuzzCAFile reads anything as certificates. It is accepted exactly if it holds one, in
-// PEM, and of those that it holds each is trusted.
+// FuzzCAFile reads arbitrary bytes as certificates. The file is accepted exactly if it has a certificate in PEM, and
+// each of its certificates is trusted.
 func FuzzCAFile(f *testing.F) {
 	certificate := fuzzCertificate(f)
 	f.Add(certificate)
@@ -96,7 +96,7 @@ func FuzzCAFile(f *testing.F) {
 	})
 }
 
-// fuzzCertificate is the same each time, so that corpora mean something.
+// fuzzCertificate is the same in each process, so that inputs of the corpora stay valid.
 func fuzzCertificate(f *testing.F) []byte {
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	template := &x509.Certificate{
@@ -108,9 +108,8 @@ func fuzzCertificate(f *testing.F) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// FuzzInCluster gives a pod arbitrary variables and a file with its namespace. The base
-// URL, if there is one, is the host and the port and nothing else, and New takes it; the
-// namespace is one that may be put into a path.
+// FuzzInCluster gives a pod arbitrary variables and an arbitrary file with its namespace. The base URL, if there is
+// one, is only host and port, and New accepts it. The namespace can be part of a path.
 func FuzzInCluster(f *testing.F) {
 	f.Add("10.0.0.1", "443", "shop\n")
 	f.Add("::1", "6443", "")

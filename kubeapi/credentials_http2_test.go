@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// http2Server serves HTTP/2 over TLS with a certificate of the authority, and answers with
-// the protocol of the request.
+// http2Server serves HTTP/2 over TLS with a certificate of the authority, and responds with the request's protocol.
 func http2Server(t *testing.T, a *authority) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +26,7 @@ func http2Server(t *testing.T, a *authority) string {
 	return server.URL
 }
 
-// protocolOf is what the server speaks with a client.
+// protocolOf returns the protocol between the server and a client.
 func protocolOf(t *testing.T, transport http.RoundTripper, url string) (string, error) {
 	t.Helper()
 	client := &http.Client{Transport: transport}
@@ -41,8 +40,8 @@ func protocolOf(t *testing.T, transport http.RoundTripper, url string) (string, 
 	return string(body), err
 }
 
-// A transport whose TLS settings are changed speaks HTTP/2 no more by itself, but a copy of
-// one that did offers it still.
+// A transport whose TLS settings are changed no longer enables HTTP/2 by itself, but a copy of a transport that has
+// enabled it still offers it.
 func TestATransportWithCASpeaksTheProtocolsOfItsBase(t *testing.T) {
 	a := newAuthority(t, "one")
 	ca := file(t, a.pem())

@@ -34,7 +34,7 @@ func TestAReplacedTokenIsInUseAtOnce(t *testing.T) {
 	path := file(t, " first\n")
 	authorize := BearerTokenFile(path)
 	require.Equal(t, "Bearer first", authorized(t, authorize))
-	require.NoError(t, os.WriteFile(path, []byte("secnd\n"), 0o600)) // as long, and within the same tick
+	require.NoError(t, os.WriteFile(path, []byte("secnd\n"), 0o600)) // same length, and within the same tick
 	require.Equal(t, "Bearer secnd", authorized(t, authorize))
 }
 
@@ -95,7 +95,7 @@ func TestClientWithCANamesTheFileThatIsWrong(t *testing.T) {
 	}
 }
 
-// A program may have its own way to connect securely. It knows nothing of the CA.
+// A program may have its own function to connect securely, which does not know the CA.
 func TestClientWithCADoesNotConnectInAWayOfTheProgram(t *testing.T) {
 	standard := http.DefaultTransport
 	defer func() { http.DefaultTransport = standard }()
@@ -113,7 +113,7 @@ func TestClientWithCADoesNotConnectInAWayOfTheProgram(t *testing.T) {
 	require.NoError(t, get(t.Context(), client, s.URL))
 }
 
-// A program may put something of its own in place of http.DefaultTransport.
+// A program may replace http.DefaultTransport by its own implementation.
 func TestClientWithCADoesNotNeedTheStandardTransport(t *testing.T) {
 	standard := http.DefaultTransport
 	defer func() { http.DefaultTransport = standard }()

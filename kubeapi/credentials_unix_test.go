@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A pipe, which is what a shell makes of <(command), gives its token to the first
-// request and nothing to the second; without a writer it hangs the first.
+// A pipe, such as a shell makes for <(command), delivers its token to the first request and nothing to the second.
+// Without a writer it blocks the first.
 func TestATokenThatCannotBeReadAgainIsRefusedByNameAtOnce(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
@@ -37,7 +37,7 @@ func TestATokenFileMayBeALink(t *testing.T) {
 	require.Equal(t, "Bearer linked", authorized(t, BearerTokenFile(link)))
 }
 
-// Opening a pipe waits for somebody who writes to it.
+// Opening a pipe blocks until there is a writer.
 func TestACAFileThatBecomesAPipeBlocksNothing(t *testing.T) {
 	path := file(t, newAuthority(t, "one").pem())
 	trust, err := newTrust(path, &http.Transport{})
@@ -47,7 +47,7 @@ func TestACAFileThatBecomesAPipeBlocksNothing(t *testing.T) {
 	require.ErrorContains(t, trust.look(), path+" is a pipe")
 }
 
-// As a shell makes of <(command).
+// A shell makes such a pipe for <(command).
 func TestACAThatCameThroughAPipeIsReadOnce(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))

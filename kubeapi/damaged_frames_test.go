@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A server may send more damaged frames than this package remembers. Fails if what is forgotten
-// ends the watch again and again, so that nothing behind it is ever received.
+// A server may send more damaged frames than this package remembers. Fails if forgotten frames end the watch
+// repeatedly, so that later events are never received.
 func TestAWatchOfAnyNumberOfDamagedFramesIsReadToItsEnd(t *testing.T) {
 	for _, frames := range []int{mostDoubts, mostDoubts + 1, 5 * mostDoubts} {
 		t.Run(fmt.Sprint(frames), func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestAWatchOfAnyNumberOfDamagedFramesIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-// eventsOf are the events of a watch, and whether it ended with a bad frame.
+// eventsOf returns the events of a watch, and whether it ended with a bad frame.
 func eventsOf(t *testing.T, source *ListerWatcher) (events []watch.Event, broken bool) {
 	w, err := source.Watch(metav1.ListOptions{ResourceVersion: "7"})
 	require.NoError(t, err)

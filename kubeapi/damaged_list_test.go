@@ -24,7 +24,7 @@ import (
 
 var listedPods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// podWith is an item of a list of pods, with the metadata field namespace as it is sent.
+// podWith returns an item of a list of pods, with the given metadata field for the namespace.
 func podWith(namespace, name string) string {
 	return fmt.Sprintf(`{"metadata":{%s,"name":%q,"uid":%[2]q,"resourceVersion":"5"}}`, namespace, name)
 }
@@ -33,8 +33,8 @@ func listOf(items ...string) string {
 	return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[` + strings.Join(items, ",") + `]}`
 }
 
-// relisted answers each list with the next of some bodies, the last one for ever, and expires
-// the first watch after a second.
+// relisted responds to each list with the next of some bodies, then always with the last, and expires the first watch
+// after a second.
 type relisted struct {
 	bodies []string
 	lists  atomic.Int64
@@ -58,8 +58,8 @@ func (a *relisted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// Where a damaged byte leaves nobody sure whose an item is, the list is asked for again. Fails if
-// the item is quarantined at once: its object counts as absent, and handlers hear of a deletion.
+// If a damaged byte makes an item's object unknown, the list is requested again. Fails if the item is quarantined at
+// once: its object would count as absent, and handlers would be notified of a deletion.
 func TestB24AnItemThatDoesNotSayWhoseItIsDeletesNothing(t *testing.T) {
 	for what, namespace := range map[string]string{
 		"a namespace that cannot be read": `"namespace":"` + "\n" + `"`,
@@ -73,7 +73,7 @@ func TestB24AnItemThatDoesNotSayWhoseItIsDeletesNothing(t *testing.T) {
 				source, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: listedPods, HTTPClient: server.Client()})
 				require.NoError(t, err)
 				var deletions atomic.Int64
-				var causes []cache.Cause // of the reflector's goroutine, until it has returned
+				var causes []cache.Cause // used by the reflector's goroutine until it returns
 				informer := cache.NewSharedIndexInformerWithOptions(source, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{
 					ReflectorOptions: cache.ReflectorOptions{
 						Strategy:     cache.ListUnpaged,
@@ -99,8 +99,8 @@ func TestB24AnItemThatDoesNotSayWhoseItIsDeletesNothing(t *testing.T) {
 	}
 }
 
-// What comes the same again is what the server sends, and so are more such items than a network
-// damages. Fails if either is asked for for ever.
+// If the same bytes arrive again, the server sends them. The same holds for more such items than a network damages.
+// Fails if either is requested again forever.
 func TestItemsThatDoNotSayWhoseTheyAreAreDoubtedOnce(t *testing.T) {
 	const most = 8
 	bad := podWith(`"namespace"?"n"`, "b")

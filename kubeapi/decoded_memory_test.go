@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// emptyMaps is a CBOR array of about so many bytes.
+// emptyMaps returns a CBOR array of about that many bytes.
 func emptyMaps(size int) string {
 	return "\x9a" + string(binary.BigEndian.AppendUint32(nil, uint32(size))) + strings.Repeat("\xa0", size)
 }
 
-// Fails if whether bytes are well-formed CBOR is found out by decoding them without a limit.
+// Fails if bytes are decoded without a limit to check whether they are well-formed CBOR.
 func TestACBOREventThatCannotBeDecodedTakesNoMoreThan256MiB(t *testing.T) {
 	for name, test := range map[string]struct {
 		object string
@@ -44,7 +44,7 @@ func TestACBOREventThatCannotBeDecodedTakesNoMoreThan256MiB(t *testing.T) {
 	}
 }
 
-// The kind of such a list is known at its end. Fails if the items wait for it decoded.
+// The kind of such a list is known only at its end. Fails if the items are decoded before that.
 func TestItemsThatWaitForTheKindOfTheirListWaitAsBytes(t *testing.T) {
 	const items, size = 32, 64 << 10
 	item := `{"metadata":{"name":"a"},"a":[0` + strings.Repeat(`,{}`, size/3) + `]}`
@@ -65,7 +65,7 @@ func TestItemsThatWaitForTheKindOfTheirListWaitAsBytes(t *testing.T) {
 	require.Less(t, held, int64(4*items*size), "%d bytes", len(body))
 }
 
-// Fails if an item that waited loses its number in the list, or its place.
+// Fails if a waiting item loses its number in the list, or its position.
 func TestItemsThatWaitForTheKindOfTheirListKeepTheirOrderAndNumbers(t *testing.T) {
 	const body = `{"items":[{"kind":"Node","metadata":{"name":"a"}},{"metadata":{"name":"b"}},{"metadata":{"name":5},"kind":5},5,{"kind":"Node","metadata":{"name":"c"}}],"kind":"PodList","apiVersion":"v1"}`
 	var got []string
@@ -82,7 +82,7 @@ func TestItemsThatWaitForTheKindOfTheirListKeepTheirOrderAndNumbers(t *testing.T
 	require.Equal(t, []string{"Node a", "Pod b", "Pod ", "item 4 of the list", "Node c"}, got)
 }
 
-// Fails if the waiting items are all passed on after the context has ended.
+// Fails if all waiting items are passed on although the context has ended.
 func TestItemsThatWaitedAreNotPassedAfterTheContextHasEnded(t *testing.T) {
 	const body = `{"items":[{},{},{}],"kind":"PodList","apiVersion":"v1"}`
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,7 +97,7 @@ func TestItemsThatWaitedAreNotPassedAfterTheContextHasEnded(t *testing.T) {
 	require.Equal(t, 1, count)
 }
 
-// Fails if what a list says of itself is decoded without the limit that its items have.
+// Fails if the metadata of a list is decoded without the limit of its items.
 func TestTheMetadataOfAListTakesNoMoreThan256MiB(t *testing.T) {
 	const size = 15 << 20
 	inProtobuf := func(kind, field string, number byte) string {

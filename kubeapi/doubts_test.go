@@ -20,7 +20,7 @@ func TestBytesThatComeTwiceAreNotDoubted(t *testing.T) {
 	})
 }
 
-// Fails if more are remembered, or forgotten too soon: a stream that has them all could not be read.
+// Fails if more bytes are remembered, or forgotten too soon: a stream that has all of them could not be read.
 func TestNoMoreBytesAreDoubtedInAnHourThanAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := doubts{seed: maphash.MakeSeed()}

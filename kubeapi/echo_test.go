@@ -23,8 +23,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// What the requests of this test carry, put there by this package's caller, by a transport
-// below, by a cookie jar, and in the query.
+// Secrets in the requests of this test, from this package's caller, a lower transport, a cookie jar, and the query.
 const (
 	echoToken    = `Tok/en+with="marks"%41&more`
 	echoPassword = "pass+word"
@@ -38,8 +37,7 @@ const (
 
 var echoed = []string{echoToken, echoPassword, echoKey, echoTenant, echoCookie, echoSelector, echoContinue, echoQuery}
 
-// loggingIn is a transport that logs in by itself, and asks again with another login where
-// the first is refused.
+// loggingIn is a transport that logs in by itself, and requests again with another login if the first is refused.
 type loggingIn struct{ next http.RoundTripper }
 
 func (l loggingIn) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -60,8 +58,8 @@ func (l loggingIn) RoundTrip(r *http.Request) (*http.Response, error) {
 	return l.next.RoundTrip(r)
 }
 
-// received is what a server has received, as it may repeat it: no error's text holds all of
-// it, so that each answer begins with something else.
+// received has the requests that a server received and may repeat. No error can have all of them, so each response
+// begins with another part.
 type received struct {
 	mu     sync.Mutex
 	pieces []string
@@ -83,7 +81,7 @@ func (e *received) of(r *http.Request) string {
 		}
 	}
 	e.turn++
-	from := e.turn / 2 % len(e.pieces) // each call is two requests
+	from := e.turn / 2 % len(e.pieces) // each call makes two requests
 	return strings.Join(slices.Concat(e.pieces[from:], e.pieces[:from]), " ")
 }
 
@@ -100,8 +98,8 @@ func asStatus(text string) string {
 	})
 }
 
-// A server that repeats what it was sent, from whatever caller and in whatever form, makes
-// no error and no warning tell it. All that is no secret is left.
+// A server that repeats the request, from any caller and in any form, cannot make an error or warning show a secret.
+// Everything else in its text is shown.
 func TestAnEchoShowsNothingThatALowerTransportAdded(t *testing.T) {
 	plain := func(escape func(string) string) func(http.ResponseWriter, string) {
 		return func(w http.ResponseWriter, text string) {
@@ -175,7 +173,7 @@ func TestAnEchoShowsNothingThatALowerTransportAdded(t *testing.T) {
 	}
 }
 
-// echoing is a client of a server that answers by the function.
+// echoing returns a client of a server that responds with the function.
 func echoing(t *testing.T, protocols *http.Protocols, answer func(http.ResponseWriter, string)) *http.Client {
 	t.Helper()
 	listener := cachetest.NewListener()
@@ -198,7 +196,7 @@ func echoing(t *testing.T, protocols *http.Protocols, answer func(http.ResponseW
 	return &http.Client{Transport: loggingIn{transport}, Jar: jar}
 }
 
-// echoedTo is all that a list and a watch of that server tell.
+// echoedTo returns everything that a list and a watch of that server report.
 func echoedTo(t *testing.T, client *http.Client) string {
 	t.Helper()
 	var reported strings.Builder
@@ -231,7 +229,7 @@ func echoedTo(t *testing.T, client *http.Client) string {
 	return reported.String()
 }
 
-// requireSilent fails if a text has one of the secrets, as it is or escaped.
+// requireSilent fails if a text has one of the secrets, plain or escaped.
 func requireSilent(t *testing.T, reported string) {
 	t.Helper()
 	reported = strings.ToLower(reported)
@@ -245,7 +243,7 @@ func requireSilent(t *testing.T, reported string) {
 	}
 }
 
-// An error's text is cut somewhere, perhaps in the middle of a token, and of an escape in it.
+// An error's text is truncated, possibly in the middle of a token, or of an escape in it.
 func TestASecretIsHiddenWhereATextIsCut(t *testing.T) {
 	const token, beginning = "q/w/e/r/t/y/u/i/o/p/a/s/d/f/g", "q/w/e/r"
 	escaped := map[string]func(string) string{
@@ -269,8 +267,8 @@ func TestASecretIsHiddenWhereATextIsCut(t *testing.T) {
 	}
 }
 
-// A value of a few characters, and words that any message has, are no secrets: a message
-// in which they were hidden would say nothing.
+// Values of a few characters, and words that are common in messages, are not secrets. Replacing them would make
+// messages useless.
 func TestHarmlessValuesOfHeadersStayInErrors(t *testing.T) {
 	const message = `User "jane" cannot list pods with code 1: gzip of application/json at version 123456 is not there`
 	client := &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// api stands for a cluster with one pod, which is deleted soon after.
+// api is a cluster with one pod, which is deleted soon after.
 func api(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
@@ -32,8 +32,7 @@ func api(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A source lists, says at which version, and watches from there. A reflector does this
-// for you; here it is done by hand.
+// A source lists, returns the version, and watches from it. Usually a reflector does this.
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(api))
 	defer server.Close()
@@ -73,7 +72,7 @@ func Example() {
 	// DELETED web-0
 }
 
-// What the server says about a refusal is an error of apimachinery.
+// A refusal of the server is an error of apimachinery.
 func ExampleListerWatcher_List() {
 	server := httptest.NewServer(http.HandlerFunc(api))
 	defer server.Close()
@@ -91,7 +90,7 @@ func ExampleListerWatcher_List() {
 	// Output: true Forbidden
 }
 
-// The usual way into a cluster from one of its pods.
+// The usual access to a cluster from one of its pods.
 func ExampleBearerTokenFile() {
 	const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
 	client, err := kubeapi.ClientWithCA(account + "ca.crt")
@@ -113,8 +112,8 @@ func ExampleBearerTokenFile() {
 	fmt.Println("may list deployments:", err == nil)
 }
 
-// With an example of the type, objects come as that type: here the metadata alone, which
-// is what the server then sends. The items are received one by one, as a reflector does.
+// With an example of the type, objects have that type: here metadata only, and the server sends only that. The items
+// are received one by one, as a reflector does.
 func ExampleListerWatcher_ListItems() {
 	server := httptest.NewServer(http.HandlerFunc(api))
 	defer server.Close()

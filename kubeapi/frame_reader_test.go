@@ -15,7 +15,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// pieces is a server that sends a stream in pieces, each so long after the one before it.
+// pieces is a server that sends a stream in pieces, with a pause before each.
 func pieces(pause time.Duration, pieces ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -55,7 +55,7 @@ func TestASlowFrameIsNotGivenUp(t *testing.T) {
 	})
 }
 
-// A part of the next frame may have come with the one before it.
+// The beginning of the next frame may arrive with the previous one.
 func TestTheTimeOfAConsumerIsNotThatOfAFrame(t *testing.T) {
 	good := frameJSON("ADDED", podJSON("a", 1))
 	overHTTP(t, pieces(5*time.Second, good+good[:20], good[20:]), func(t *testing.T, w watch.Interface) {

@@ -18,8 +18,7 @@ import (
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// The methods reflectors ask for. The package does not import the one that
-// declares them as an interface.
+// Methods that reflectors look for. This package does not import the one that declares them as an interface.
 var _ interface {
 	List(metav1.ListOptions) (runtime.Object, error)
 	Watch(metav1.ListOptions) (watch.Interface, error)
@@ -29,14 +28,13 @@ var _ interface {
 	IsWatchListSemanticsUnSupported() bool
 } = (*ListerWatcher)(nil)
 
-// server is a RoundTripper made of a function: an API server without a network, which
-// may be used where time is virtual.
+// server is a RoundTripper made from a function: an API server without a network, which works in virtual time.
 type server func(*http.Request) (*http.Response, error)
 
 func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
 
-// pipeBody is the reading end of a stream that the test writes. Unlike a body of
-// net/http it takes no notice of the request's context.
+// pipeBody returns the reading end of a stream that the test writes. Unlike a body of net/http it ignores the request's
+// context.
 func pipeBody() (io.ReadCloser, *io.PipeWriter) { return io.Pipe() }
 
 func response(code int, body io.ReadCloser, headers ...string) *http.Response {
@@ -74,7 +72,7 @@ func newSourceFor(t testing.TB, o Options) *ListerWatcher {
 	return source
 }
 
-// heapBytes is the live heap. Twice, because what a pool holds survives one collection.
+// heapBytes returns the size of the live heap. It collects twice, because a pool's content survives one collection.
 func heapBytes() int64 {
 	var m goruntime.MemStats
 	goruntime.GC()
@@ -95,13 +93,13 @@ func frameJSON(eventType, object string) string {
 	return `{"type":"` + eventType + `","object":` + object + "}\n"
 }
 
-// quoted is a JSON string of exactly size bytes.
+// quoted returns a JSON string of exactly size bytes.
 func quoted(size int) string { return `"` + strings.Repeat("x", size-2) + `"` }
 
-// object is a JSON object of exactly size bytes.
+// object returns a JSON object of exactly size bytes.
 func object(size int) string { return `{"s":` + quoted(size-6) + `}` }
 
-// newSourceOf is newSource with options of one's own.
+// newSourceOf is newSource with options.
 func newSourceOf(t testing.TB, rt http.RoundTripper, o Options) *ListerWatcher {
 	t.Helper()
 	o.BaseURL, o.Resource, o.HTTPClient = "http://api.test", pods, &http.Client{Transport: rt}

@@ -33,30 +33,30 @@ import (
 	"github.com/watchmirror/cache/statuspage"
 )
 
-// secrets are planted in each request, and searched for in all that a program shows.
+// secrets are in each request, and must not appear in anything that a program shows.
 var secrets = []string{"bearer-s3cret", "cookie-s3cret", "selector-s3cret", "aGlkZGVuOnMzY3JldA", "hostile-t0ken"}
 
-// attacks is how many requests in a row are answered badly. Each is a failure of its own, reported once.
+// attacks is the number of requests in a row that are attacked. Each is a separate failure, reported once.
 const attacks = 3
 
-// attack is what a hostile server does.
+// attack is an attack by a hostile server.
 type attack struct {
-	// watch: with watches, and otherwise with lists.
+	// watch attacks watches instead of lists.
 	watch bool
-	// answer is the bad answer. Requests with a continue token of a list that was attacked are attacked, too.
+	// answer writes the response. Requests with a continue token of an attacked list are attacked too.
 	answer func(w http.ResponseWriter, r *http.Request)
-	// connection, if set, is what the server does with its first connections instead.
+	// connection, if set, handles the server's first connections instead.
 	connection func(net.Conn)
 	http2      bool
 	attacks    int // if not the usual number
 	limits     kubeapi.Limits
 	strategy   cache.ListStrategy // ListPaged if it is zero
 
-	// reports is what is reported, by cause.
+	// reports has the expected number of reports, by cause.
 	reports map[cache.Cause]int
-	// lies: the attack was accepted as a list or as events. Verify finds out afterwards.
+	// lies: the attack is accepted as a list or as events. Verify finds it afterwards.
 	lies bool
-	// mebibytes bound the growth of the heap at its peak, with what is to be collected.
+	// mebibytes bounds the peak growth of the heap, garbage included.
 	mebibytes int
 }
 
@@ -96,16 +96,16 @@ func peak() (stop func() (bytes int64)) {
 	}
 }
 
-// shown collects all that a program shows of an informer: its log, errors, statuses and pages.
+// shown collects everything that a program shows of an informer: its log, errors, statuses and pages.
 type shown struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	html    bytes.Buffer // and JSON, in which a line break is none of a log
+	html    bytes.Buffer // and JSON, whose line breaks are not those of a log
 	log     int          // bytes
 	reports map[cache.Cause]int
 }
 
-// Write is of the log.
+// Write receives the log.
 func (s *shown) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,8 @@ func (s *shown) pages(handler http.Handler) {
 	}
 }
 
-// requireDecent searches for credentials, and for control characters, which could change a terminal or fake a line of a log.
+// requireDecent searches for credentials, and for control characters, which could change a terminal or forge a line of
+// a log.
 func (s *shown) requireDecent(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,10 +169,10 @@ type victim struct {
 	attacked  atomic.Int64
 	requests  atomic.Int64
 	shown     atomic.Int64 // reports with status and pages
-	sent      atomic.Int64 // bytes by attacks
+	sent      atomic.Int64 // bytes sent by attacks
 }
 
-// ServeHTTP attacks the first requests, and leaves the others to a good server.
+// ServeHTTP attacks the first requests, and passes the others to a good server.
 func (v *victim) ServeHTTP(w http.ResponseWriter, r *http.Request, good http.Handler) {
 	v.requests.Add(1)
 	query := r.URL.Query()
@@ -200,7 +201,7 @@ func (c *counting) Write(p []byte) (int, error) {
 
 func (c *counting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// attackedListener gives the first connections to the attack.
+// attackedListener passes the first connections to the attack.
 type attackedListener struct {
 	*cachetest.Listener
 	*victim
@@ -221,7 +222,8 @@ func (l *attackedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// suffers runs an informer of a server that attacks it and then is good. It returns how much the heap grew at most.
+// suffers runs an informer of a server that first attacks it and then is good. It returns the maximum growth of the
+// heap.
 func (v *victim) suffers(t *testing.T) (heap int64, took time.Duration, seen *shown) {
 	seen = &shown{}
 	stop := peak()
@@ -246,7 +248,7 @@ func (v *victim) suffers(t *testing.T) (heap int64, took time.Duration, seen *sh
 			}
 			return listener.DialContext(ctx, network, address)
 		}}
-		transport.DialTLSContext = transport.DialContext // plain inside, with https in the address
+		transport.DialTLSContext = transport.DialContext // plain connections, with https in the address
 		defer func() {
 			_ = server.Close()
 			listener.CutConnections()
@@ -296,7 +298,7 @@ func (v *victim) suffers(t *testing.T) (heap int64, took time.Duration, seen *sh
 				seen.status(t, informer.Status())
 			}
 			if v.attack.lies && changed {
-				_ = informer.Verify(ctx) // repairs what it finds
+				_ = informer.Verify(ctx) // repairs the differences that it finds
 			}
 			if calm++; v.attacked.Load() < v.attack.times() || !sameVersions(informer, truth) {
 				calm = 0

@@ -22,7 +22,7 @@ import (
 
 const listHead = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[`
 
-// without writes a text and then another one without end.
+// without writes a text, then another one endlessly.
 func without(end string) func(string) func(http.ResponseWriter, *http.Request) {
 	block := strings.Repeat(end, max(1, 32<<10/len(end)))
 	return func(begin string) func(http.ResponseWriter, *http.Request) {
@@ -39,7 +39,7 @@ func numbered(n int) string {
 	return fmt.Sprintf(`{"metadata":{"namespace":"shop","name":"p-%d","uid":"u-%d","resourceVersion":"1"}}`, n, n)
 }
 
-// endless writes items without end.
+// endless writes items endlessly.
 func endless(w http.ResponseWriter, _ *http.Request) {
 	_, err := io.WriteString(w, listHead+numbered(0))
 	for n := 1; err == nil; n++ {
@@ -47,7 +47,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// page writes a page of n items that names another.
+// page writes a page of n items with a token for another page.
 func page(n int, token func(r *http.Request) string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var items []string
@@ -59,14 +59,15 @@ func page(n int, token func(r *http.Request) string) func(http.ResponseWriter, *
 	}
 }
 
-// longer is a token that no page had yet, of so many bytes at least.
+// longer returns a token that no page had yet, of at least size bytes.
 func longer(size int) func(*http.Request) string {
 	return func(r *http.Request) string {
 		return "hostile-t0ken" + strings.Repeat("x", max(size, len(r.URL.Query().Get("continue"))+1-len("hostile-t0ken")))
 	}
 }
 
-// bomb writes a text, and another one so many times, in gzip: a member of the format for the first, and one for each MiB.
+// bomb writes a text, then another one so many times, in gzip: one member of the format for the first, and one for each
+// MiB.
 func bomb(begin, text string, times int) func(http.ResponseWriter, *http.Request) {
 	packed := func(text string) []byte {
 		var member bytes.Buffer
@@ -86,7 +87,7 @@ func bomb(begin, text string, times int) func(http.ResponseWriter, *http.Request
 	}
 }
 
-// echo is what a request carried, as a hostile text.
+// echo returns the content of a request, as a hostile text.
 func echo(r *http.Request) string {
 	return "\\u001b[2J\\nFAKE log line \\u202e" + r.Header.Get("Authorization") + " " + r.Header.Get("Cookie") + " " +
 		r.Header.Get("X-Proxy-Authorization") + " " + r.URL.RequestURI()
@@ -120,7 +121,7 @@ func frames(text string, times int) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// raw takes the connection of a request over.
+// raw takes over the connection of a request.
 func raw(write func(net.Conn)) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -132,7 +133,7 @@ func raw(write func(net.Conn)) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// frame is one of HTTP/2.
+// frame returns a frame of HTTP/2.
 func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
 	head = append(head, flags)
@@ -148,11 +149,11 @@ const (
 // jsonHeaders are ":status: 200" and "content-type: application/json" in HPACK.
 var jsonHeaders = append([]byte{0x88, 0x0f, 0x10, 16}, "application/json"...)
 
-// http2 is a server that answers the first request of a connection with these frames, again and again if it repeats.
+// http2 is a server that responds to the first request of a connection with these frames, repeatedly if repeats is set.
 func http2(repeats bool, frames ...[]byte) func(net.Conn) {
 	return func(conn net.Conn) {
 		_, _ = conn.Write(frame(settingsFrame, 0, 0, nil))
-		// The preface, settings and the request come first. They are of no interest.
+		// The preface, the settings and the request come first, and are ignored.
 		buffer := make([]byte, 64<<10)
 		for read := 0; read < 200; {
 			n, err := conn.Read(buffer)
@@ -162,7 +163,7 @@ func http2(repeats bool, frames ...[]byte) func(net.Conn) {
 		}
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
 		for began := time.Now(); ; {
-			time.Sleep(time.Second) // time passes only while somebody sleeps
+			time.Sleep(time.Second) // virtual time advances only while all goroutines wait
 			for _, f := range frames {
 				if _, err := conn.Write(f); err != nil {
 					return
@@ -255,7 +256,7 @@ var hostile = map[string]attack{
 	"HTTP/2: pings without end":       {http2: true, connection: http2(true, bytes.Repeat(frame(6, 0, 0, make([]byte, 8)), 1000)), reports: map[cache.Cause]int{stalled: attacks, cache.CauseOther: attacks}, mebibytes: 80},
 }
 
-// thrice is a report for each attack.
+// thrice returns one report for each attack.
 func thrice(cause cache.Cause) map[cache.Cause]int { return map[cache.Cause]int{cause: attacks} }
 
 func flushed(w http.ResponseWriter, text string) {
@@ -263,7 +264,7 @@ func flushed(w http.ResponseWriter, text string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// trickle sends a text byte by byte, again and again.
+// trickle sends a text byte by byte, repeatedly.
 func trickle(text string, pause time.Duration) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
@@ -286,9 +287,10 @@ func warn(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// Each attack meets an informer over HTTP, three times in a row, and then the server is good. Fails if the heap grows beyond the
-// bound, if an attack is not reported once with its cause, if the informer does not equal the good server afterwards, if a
-// credential or a control character shows in a log, error, status or page, or if a request reaches another server.
+// Each attack meets an informer over HTTP three times in a row; then the server is good. Fails if the heap grows beyond
+// the bound, if an attack is not reported once with its cause, if the informer does not equal the good server
+// afterwards, if a credential or a control character appears in a log, error, status or page, or if a request reaches
+// another server.
 func TestAHostileServer(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(hostile)) {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// endless is a body that begins in some way and then repeats itself for ever.
+// endless is a body that begins with a text and then repeats another forever.
 type endless struct {
 	begin  []byte
 	repeat []byte
@@ -35,7 +35,7 @@ func (e *endless) Read(p []byte) (int, error) {
 		n = copy(p, e.begin)
 		e.begin = e.begin[n:]
 	} else if n = copy(p, e.repeat); n < len(e.repeat) {
-		// The next Read continues where this one ended.
+		// The next Read continues after this one.
 		e.repeat = append(e.repeat[n:len(e.repeat):len(e.repeat)], e.repeat[:n]...)
 	}
 	e.read += int64(n)
@@ -89,7 +89,7 @@ func TestBodiesThatNeverEndAreErrorsOfBoundedMemory(t *testing.T) {
 	}
 }
 
-// counted is a body of so many copies of the same text.
+// counted is a body with a number of copies of one text.
 type counted struct {
 	text string
 	left int
@@ -187,7 +187,7 @@ func TestFieldsBesideTheItemsDoNotGoOnForEver(t *testing.T) {
 	}
 }
 
-// What net/http cannot read it repeats in its error, without a bound.
+// net/http quotes a response that it cannot parse in its error, without a bound.
 func TestErrorsOfTheTransportAreOneShortLine(t *testing.T) {
 	noise := errors.New("malformed HTTP response: " + strings.Repeat("\x1b[2J\n", 1<<20))
 	for name, source := range map[string]*ListerWatcher{
@@ -214,7 +214,7 @@ func TestErrorsOfTheTransportAreOneShortLine(t *testing.T) {
 	}
 }
 
-// There are servers that answer with what they were sent.
+// Some servers respond with the content of the request.
 func TestAnEchoShowsNeitherCredentialsNorQuery(t *testing.T) {
 	echo := func(code int, contentType string) server {
 		return func(r *http.Request) (*http.Response, error) {

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// volume is what a kubelet mounts: links to a directory that is replaced as a whole,
-// by renaming a link.
+// volume is mounted like a kubelet's: files are links into a directory, which is replaced as a whole by renaming a
+// link.
 type volume struct {
 	t    *testing.T
 	dir  string
@@ -50,7 +50,7 @@ func (v *volume) replace(files map[string]string) {
 	require.NoError(v.t, os.Rename(link, filepath.Join(v.dir, "..data")))
 }
 
-// podAt is a pod of a cluster whose API has this address.
+// podAt returns a pod of a cluster whose API has this address.
 func podAt(dir, host, port string) pod {
 	variables := map[string]string{"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
 	return pod{dir: dir, getenv: func(name string) string { return variables[name] }}
@@ -79,7 +79,7 @@ func TestTheAPIOfTheClusterIsWhereTheVariablesSay(t *testing.T) {
 func TestVariablesThatAreNoAddressAreQuoted(t *testing.T) {
 	dir := newVolume(t, serviceAccount(newAuthority(t, "one").pem(), "t")).dir
 	for _, c := range [][2]string{
-		{"10.0.0.1", "tcp://10.0.0.1:443"}, // as links between Docker's containers once had it
+		{"10.0.0.1", "tcp://10.0.0.1:443"}, // the form of links between Docker containers
 		{"10.0.0.1", "https"},
 		{"10.0.0.1/x", "443"},
 		{"user@h", "443"},
@@ -123,7 +123,7 @@ func TestOutsideOfAClusterTheMissingPartIsNamed(t *testing.T) {
 	})
 }
 
-// In a cluster whose files are of no use, a program must not look for another cluster.
+// In a cluster whose files are unusable, a program must not look for another cluster.
 func TestInAClusterFilesOfNoUseAreAnotherError(t *testing.T) {
 	ca := newAuthority(t, "one").pem()
 	for name, files := range map[string]map[string]string{
@@ -160,8 +160,7 @@ func TestThePodsNamespaceIsRead(t *testing.T) {
 	require.True(t, name != "" || err != nil, "whether this is a pod or not")
 }
 
-// cluster is an API server on a real socket, whose certificate and whose only token may be
-// replaced.
+// cluster is an API server on a real socket, whose certificate and token can be replaced.
 type cluster struct {
 	*httptest.Server
 	certificate atomic.Pointer[tls.Certificate]
@@ -198,11 +197,11 @@ func newCluster(t *testing.T, address string, http2 bool, certificate *tls.Certi
 		case http.StateClosed:
 			select {
 			case c.closed <- struct{}{}:
-			default: // one will do
+			default: // one is enough
 			}
 		}
 	}
-	c.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are meant to fail
+	c.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail on purpose
 	c.StartTLS()
 	t.Cleanup(c.Close)
 	return c

@@ -21,8 +21,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// rig is a source of kubeapi at one end, what it should show at the other, and a
-// whole HTTP server and client between them, all inside one bubble.
+// rig is a source of kubeapi, the backend that it should show, and an HTTP server and client between them, all inside
+// one bubble.
 type rig struct {
 	truth  *cachetest.Source
 	server *cachetest.Server
@@ -274,12 +274,12 @@ func TestAHalfOpenConnectionBlocksNoCallBeyondItsContext(t *testing.T) {
 	})
 }
 
-// Wherever a connection breaks, the answer is the whole list or an error, and a watch
-// delivers whole events and then says that it was cut.
+// Wherever a connection breaks, a list is complete or an error, and a watch delivers complete events and then an error
+// that it was cut.
 func TestACutAtAnyByteNeverShowsHalfOfAnything(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r rig) {
 		r.fill(t, 5)
-		const size = 2_500 // more than the list has with its headers
+		const size = 2_500 // more than the list with its headers
 		whole := 0
 		for at := 0; at < size; at += 13 {
 			r.server.Client().CloseIdleConnections()

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// streamed is what ListItems gave of this body, by name, with the version that was known
-// then.
+// streamed returns the items of ListItems for this body, by name, with the version that was known then.
 func streamed(t *testing.T, body string, options Options) (names, versions []string, list metav1.ListMeta, err error) {
 	t.Helper()
 	source := newSourceOf(t, answers(200, body), options)
@@ -42,7 +41,7 @@ func TestItemsArePassedOneByOneWithTheListsMetadataSoFar(t *testing.T) {
 	require.Equal(t, []string{"7", "7"}, versions)
 	require.Equal(t, "7", list.ResourceVersion)
 
-	// As custom resources come, whose fields are in the order of the alphabet.
+	// Custom resources arrive like this, with fields in alphabetical order.
 	_, versions, list, err = streamed(t, `{"apiVersion":"x/v1","items":[{"kind":"X","metadata":{"name":"a"}}],"kind":"XList","metadata":{"resourceVersion":"9"}}`, Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{""}, versions)
@@ -63,7 +62,7 @@ func TestAnErrorOfTheTakerEndsTheListAndComesBackAsItIs(t *testing.T) {
 func TestABadItemIsListedByItsReadablePartsAndSpoilsNoOther(t *testing.T) {
 	bad := map[string]struct {
 		item, name, text string
-		// soon says that it is passed on by a watch at once: it will be the same again.
+		// soon: a watch passes it on at once, since it would arrive again unchanged.
 		soon bool
 	}{
 		"null":                   {`null`, "", "item 2 of the list", false},
@@ -126,7 +125,7 @@ func TestItemsThatDoNotSayWhatTheyAreWaitForTheirListInOrder(t *testing.T) {
 	const bare, own = `{"metadata":{"name":"a"}}`, `{"apiVersion":"y/v1","kind":"Own","metadata":{"name":"b"}}`
 	for name, test := range map[string]struct{ body, version string }{
 		"kind and version last": {`{"items":[` + bare + `,` + own + `],"kind":"WidgetList","apiVersion":"x/v1"}`, "x/v1"},
-		"version last":          {`{"kind":"WidgetList","items":[` + bare + `,` + own + `],"apiVersion":"x/v1"}`, "v1"}, // as asked for
+		"version last":          {`{"kind":"WidgetList","items":[` + bare + `,` + own + `],"apiVersion":"x/v1"}`, "v1"}, // as requested
 		"both first":            {`{"kind":"WidgetList","apiVersion":"x/v1","items":[` + bare + `,` + own + `]}`, "x/v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +141,7 @@ func TestItemsThatDoNotSayWhatTheyAreWaitForTheirListInOrder(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooLarge, "a whole list is not held")
 }
 
-// A name without its namespace names something else. Fails if such a name is passed on.
+// A name without its namespace identifies another object. Fails if such a name is passed on.
 func TestAnUndecodedObjectIsNamedOnlyIfItsNamespaceIsKnown(t *testing.T) {
 	const (
 		unread = `{"metadata":{"name":"bad","namespace":5}}`

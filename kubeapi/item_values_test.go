@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// wide is an object with lists and maps of what takes much more room than its bytes.
+// wide is an object with lists and maps of values that need much more memory than their bytes.
 type wide struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
@@ -37,7 +37,7 @@ type wideElement struct {
 
 func (w *wide) DeepCopyObject() runtime.Object { panic("not called") }
 
-// Unmarshal does as generated code does with the fields that the tests send.
+// Unmarshal reads the fields that the tests send, like generated code.
 func (w *wide) Unmarshal(data []byte) error {
 	for len(data) > 0 {
 		number := data[0] >> 3
@@ -64,7 +64,7 @@ func (w *wide) Unmarshal(data []byte) error {
 	return nil
 }
 
-// worstItem repeats a part up to a number of bytes, between a beginning and an end.
+// worstItem repeats a part between a beginning and an end, up to a number of bytes.
 func worstItem(size int, begin, end string, part func(i int) string) string {
 	var b strings.Builder
 	b.Grow(size)
@@ -80,13 +80,13 @@ func always(part string) func(int) string { return func(int) string { return par
 
 func key(i int) string { return strconv.Itoa(10_000_000 + i) }
 
-// worst is an item of a size that takes the most memory for its bytes.
+// worst is an item that needs the most memory for its size.
 type worst struct {
 	item func(size int) string
 	into runtime.Object
 }
 
-// worstItems are those of one encoding.
+// worstItems returns the items of one encoding.
 func worstItems(encoding Encoding) map[string]worst {
 	items := map[string]worst{}
 	switch encoding {
@@ -182,7 +182,7 @@ func worstItems(encoding Encoding) map[string]worst {
 		items["managed fields"] = inMetadata(ofAnySize(always("\x8a\x01\x00")))
 		items["owners"] = inMetadata(ofAnySize(always("\x6a\x00")))
 		items["finalizers"] = inMetadata(ofAnySize(always("\x72\x00")))
-		// The value of each entry claims to reach to the end of all.
+		// The value of each entry claims to reach to the end of everything.
 		const entryBytes = 10
 		items["entries beyond themselves"] = inMetadata(func(size int) func(int) string {
 			count := (size - 200) / entryBytes
@@ -197,7 +197,7 @@ func worstItems(encoding Encoding) map[string]worst {
 	return items
 }
 
-// listOfOne puts an item into the body of a list.
+// listOfOne returns the body of a list with one item.
 func listOfOne(encoding Encoding, item string) string {
 	switch encoding {
 	case Protobuf:
@@ -209,7 +209,7 @@ func listOfOne(encoding Encoding, item string) string {
 	return podList(item)
 }
 
-// allocated is what taking a list of one item allocates in all, and the item received.
+// allocated returns the bytes allocated in total to receive a list with one item, and the item.
 func allocated(t *testing.T, encoding Encoding, item string, options Options) (int, runtime.Object) {
 	body := listOfOne(encoding, item)
 	options.Encodings = []Encoding{encoding}
@@ -225,12 +225,12 @@ func allocated(t *testing.T, encoding Encoding, item string, options Options) (i
 		})
 	})
 	if err != nil {
-		require.ErrorIs(t, err, ErrMalformed) // it may have been damaged on its way
+		require.ErrorIs(t, err, ErrMalformed) // it may have been damaged in transit
 	}
 	return bytes, received
 }
 
-// allocatedBy is what a function allocates in all, collected or not.
+// allocatedBy returns the bytes that a function allocates in total, collected or not.
 func allocatedBy(call func()) int {
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)
@@ -239,8 +239,7 @@ func allocatedBy(call func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// eighth is how the tests of many kinds of items are scaled down: sizes, limits, and what may be
-// allocated. All of them are proportional.
+// eighth scales down the tests with many kinds of items: sizes, limits and allowed allocations, which are proportional.
 const eighth = 8
 
 func scaled(options Options, by int) Options {
@@ -257,12 +256,12 @@ func scaleOf(what string) int {
 	return eighth
 }
 
-// Fails without the limit: the worst items take gigabytes.
+// Fails without the limit: the worst items need gigabytes.
 func TestNoItemTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 	for _, encoding := range []Encoding{JSON, CBOR, Protobuf} {
 		for what, worst := range worstItems(encoding) {
 			by := scaleOf(what)
-			// At the limit on bytes, and where the limit on memory is just not reached.
+			// At the limit of bytes, and just below the limit of memory.
 			for _, size := range []int{15 << 20, 1 << 20, 96 << 10, 32 << 10} {
 				t.Run(fmt.Sprintf("%s/%s/%d KiB", encoding, what, size>>10), func(t *testing.T) {
 					bytes, received := allocated(t, encoding, worst.item(size/by), scaled(Options{ObjectType: worst.into}, by))
@@ -284,7 +283,7 @@ func TestNoItemTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 	}
 }
 
-// Bytes that are no UTF-8 become three each. Fails if the buffer of a string grows with them.
+// Each byte that is not UTF-8 becomes three. Fails if the buffer of a string grows with them.
 func TestNoStringTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 	for what, part := range map[string]string{"no UTF-8": "\xff", "escapes": `\n`, "escapes of surrogates": `\ud800`, "half of it UTF-8": "ä\xff", "plain": "x"} {
 		for how, options := range map[string]Options{
@@ -305,7 +304,7 @@ func TestNoStringTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 	}
 }
 
-// anything has a field of no type.
+// anything has a field of type any.
 type anything struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -323,8 +322,8 @@ func requireTooMuchMemory(t *testing.T, object runtime.Object, decoded int) {
 	require.Equal(t, &LimitError{Limit: "DecodedBytes", Value: decoded}, limit)
 }
 
-// A projection that enters all of the values, whatever they are. Fails if the rest of an
-// item is not charged for, or making it takes too much itself.
+// The projection enters all values, whatever they are. Fails if the limit does not include the rest of an item, or if
+// making the rest needs too much memory itself.
 func TestNoProjectionOfAnItemTakesMoreThan256MiB(t *testing.T) {
 	check := func(t *testing.T, encoding Encoding, what string, options Options) runtime.Object {
 		item := worstItems(encoding)[what].item((15 << 20) / eighth)
@@ -342,7 +341,7 @@ func TestNoProjectionOfAnItemTakesMoreThan256MiB(t *testing.T) {
 	requireTooMuchMemory(t, received, defaultDecodedBytes/eighth)
 }
 
-// Fails if the limit is for lists alone, or ends a watch.
+// Fails if the limit applies only to lists, or if it ends a watch.
 func TestAnEventWhoseObjectHasTooManyValuesIsUndecodedAndTheWatchContinues(t *testing.T) {
 	worst := worstItems(JSON)["empty objects"].item(1 << 20)
 	body := frameJSON("ADDED", worst) + frameJSON("ADDED", podJSON("b", 2))
@@ -355,8 +354,8 @@ func TestAnEventWhoseObjectHasTooManyValuesIsUndecodedAndTheWatchContinues(t *te
 	require.Equal(t, "b", nameOf(t, (<-watching.ResultChan()).Object))
 }
 
-// Fails if the default is too small for objects as large as there are: a hundred thousand values,
-// each of which its manager owns. etcd has room for a third of them.
+// Fails if the default is too small for the largest real objects: a hundred thousand values, each with an entry of its
+// manager. etcd has room for a third of them.
 func TestLargeObjectsAreWithinTheDefaultLimits(t *testing.T) {
 	var texts, owned strings.Builder
 	for i := range 100_000 {
@@ -370,7 +369,7 @@ func TestLargeObjectsAreWithinTheDefaultLimits(t *testing.T) {
 	}
 }
 
-// labelled is of the form of a ConfigMap.
+// labelled has the form of a ConfigMap.
 type labelled struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// One damaged byte in the name of a list's own field would make an empty list of a full one,
-// or take its version and its token away. Fails if such a name is stepped over as unknown.
+// A damaged byte in the name of one of a list's fields would make a full list empty, or remove its version and token.
+// Fails if such a name is skipped as unknown.
 func TestAListWhoseFieldNamesCannotBeReadIsMalformed(t *testing.T) {
 	for name, test := range map[string]struct{ body, text string }{
 		"control character in items":    {"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"7\"},\"ite\x01ms\":[{}]}", "ite ms"},

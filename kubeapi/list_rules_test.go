@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// Fails if something is added to such a limit, or it is doubled, without a bound.
+// Fails if adding to such a limit, or doubling it, overflows.
 func TestLimitsMayBeAsLargeAsNumbersAre(t *testing.T) {
 	inCBOR, err := direct.Marshal(map[string]any{"kind": "PodList", "items": []any{map[string]any{}, map[string]any{}}})
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func messageOf(t *testing.T, err error) string {
 	return failure.Error()
 }
 
-// The rule is that of apimachinery's decoder of unstructured lists, which says what is right.
+// The rule is that of apimachinery's decoder of unstructured lists, which is the reference.
 func TestItemsAreCompletedWhereBothKindAndVersionAreEmptyOnly(t *testing.T) {
 	for name, object := range map[string]string{
 		"neither":         `{"metadata":{"name":"a"}}`,

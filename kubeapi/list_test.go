@@ -28,7 +28,7 @@ func listed(t *testing.T, body string) *internalversion.List {
 	return list.(*internalversion.List)
 }
 
-// item is an object of a list that is unstructured.
+// item returns an object of an unstructured list.
 func item(t *testing.T, list *internalversion.List, at int) *unstructured.Unstructured {
 	t.Helper()
 	require.IsType(t, &unstructured.Unstructured{}, list.Items[at])
@@ -66,8 +66,8 @@ func TestItemsGetApiVersionAndKindFromTheirList(t *testing.T) {
 	}
 }
 
-// The result is compared with apimachinery's own decoder, so that numbers, escapes and
-// nesting come out as they do for everybody else.
+// The result is compared with apimachinery's decoder, so that numbers, escapes and nesting are decoded as in other
+// clients.
 func TestListDecodesAsApimachineryDoes(t *testing.T) {
 	body := `{"apiVersion":"v1","kind":"PodList","metadata":{"resourceVersion":"1","remainingItemCount":9007199254740993},
 		"extra":[1,{"deep":2.5}],"number":9007199254740993,"items":[

@@ -19,7 +19,7 @@ type meter struct {
 const (
 	// ahead is how far a decoder may read beyond what it has parsed.
 	ahead = 64 << 10
-	// beside is allowed between two items, for commas and indentation.
+	// beside is the number of bytes allowed between two items, for commas and indentation.
 	beside = 1 << 10
 )
 

@@ -17,8 +17,8 @@ import (
 // of their paths, separated by commas.
 //
 // The key is invalid on purpose: API servers check the annotations of every type on each create and update, and refuse
-// this one with reason Invalid and a text that quotes the key. (An invalid managedFields would not do: an update with
-// it is accepted.)
+// this one with reason Invalid and a text that quotes the key. (An invalid managedFields would not suffice: an update
+// with it is accepted.)
 const ProjectionMark = "watchmirror projection: fields are missing, do not write this object"
 
 // ProjectedFields returns the Options.Fields with which an object was decoded, and whether it has the ProjectionMark.

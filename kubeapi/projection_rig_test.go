@@ -21,11 +21,11 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// carpType is what a carp says that it is.
+// carpType is the type in a carp.
 var carpType = metav1.TypeMeta{APIVersion: "testapigroup.apimachinery.k8s.io/v1", Kind: "Carp"}
 
-// randomCarps are filled to the last field, with texts that need escapes, empty lists, nil
-// pointers and whatever else chance has.
+// randomCarps returns carps with all fields filled randomly, including texts that need escapes, empty lists and nil
+// pointers.
 func randomCarps(n int) []carp.Carp {
 	carps, chance := make([]carp.Carp, n), rand.New(rand.NewPCG(1, 2))
 	for i := range carps {
@@ -78,8 +78,8 @@ func fill(value reflect.Value, chance *rand.Rand) {
 	}
 }
 
-// apiOf lists these carps, and tells in a watch that each was modified, in the encoding
-// that is asked for first.
+// apiOf is a server that lists these carps, and a watch delivers that each was modified. It uses the encoding that is
+// requested first.
 func apiOf(t testing.TB, carps []carp.Carp, encoding Encoding) server {
 	items, frames := bytes.Buffer{}, bytes.Buffer{}
 	list := &carp.CarpList{TypeMeta: carpType, ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: carps}
@@ -116,7 +116,7 @@ func apiOf(t testing.TB, carps []carp.Carp, encoding Encoding) server {
 	}
 }
 
-// everything is what a source lists, and what it tells in a watch.
+// everything returns all objects that a source lists, and that a watch delivers.
 func everything(t *testing.T, source *ListerWatcher) (items, watched []runtime.Object) {
 	t.Helper()
 	list, err := source.List(metav1.ListOptions{})
@@ -130,8 +130,7 @@ func everything(t *testing.T, source *ListerWatcher) (items, watched []runtime.O
 	return list.(*internalversion.List).Items, watched
 }
 
-// zeroed removes the unwanted fields of a Go value, by the names of its
-// fields in JSON.
+// zeroed empties the unwanted fields of a Go value, by their names in JSON.
 func zeroed(value reflect.Value, wanted *wire.Names) {
 	if wanted.Whole {
 		return

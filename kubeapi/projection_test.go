@@ -21,7 +21,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
-// choices of fields of a carp.
+// choices are fields of a carp to request.
 var choices = map[string][]string{
 	"a few":           {"spec.nodeName", "status.phase", "status.conditions.type"},
 	"no more":         {"metadata.name"},
@@ -31,11 +31,11 @@ var choices = map[string][]string{
 	"pointers":        {"spec.terminationGracePeriodSeconds", "status.infos.c", "status.infos.a"},
 }
 
-// Fails if anything is left that was not named, or anything is lost that was.
+// Fails if an unnamed field remains, or if a named one is lost.
 func TestProjectedObjectsAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.T) {
 	carps := randomCarps(20)
 	for name, fields := range choices {
-		// A key that some carp has, and hardly another one.
+		// A key that some carp has, and probably no other.
 		for key := range carps[len(name)].Annotations {
 			if _, err := fieldpaths.New([]string{"a[" + key + "]"}, nil); err == nil {
 				fields = append(fields, "metadata.annotations["+key+"]")
@@ -99,7 +99,7 @@ func TestNewNamesTheFieldThatATypeHasNot(t *testing.T) {
 	}
 }
 
-// numberless can be decoded from protobuf; which field has which number it does not tell.
+// numberless can be decoded from protobuf, but does not show its fields' numbers.
 type numberless struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -123,7 +123,7 @@ func TestFieldsOfATypeWithoutNumbersAreCutInJSON(t *testing.T) {
 	_, err = New(options)
 	require.ErrorContains(t, err, "Encodings: no fields of *kubeapi.numberless can be named in protobuf")
 
-	// JSON is accepted from a server that has not got protobuf, and is cut as well.
+	// JSON is accepted from a server without protobuf, and is cut too.
 	api := answers(200, podList(`{"metadata":{"name":"a"},"data":{"a":"1","b":"2"}}`))
 	for _, chosen := range [][]Encoding{nil, {JSON}} {
 		items := listOf(t, newSourceOf(t, api, Options{ObjectType: &numberless{}, Fields: []string{"data.a"}, Encodings: chosen}))
@@ -175,7 +175,7 @@ func TestProjectedObjectsSayWhichFieldsTheyHave(t *testing.T) {
 	}
 }
 
-// Callers that look for the mark must find it, or what a server sends hides it.
+// Callers that look for the mark must find it, whatever annotations a server sends.
 func TestTheMarkIsOnObjectsWhoseMetadataIsOdd(t *testing.T) {
 	for _, object := range []string{
 		`{}`, `{"metadata":null}`, `{"metadata":5}`, `{"metadata":{"annotations":null}}`, `{"metadata":{"annotations":"x"}}`,
@@ -206,8 +206,8 @@ func TestTheMarkOfAnObjectIsItsOwn(t *testing.T) {
 	}
 }
 
-// The two are what API servers call for each object of any type that is created or updated;
-// both must see the mark, because not every version calls both for an update.
+// API servers call both functions for objects of any type that are created or updated. Both must find the mark, because
+// not every version calls both for an update.
 func TestTheMarkIsRefusedByTheChecksOfAPIServers(t *testing.T) {
 	object, _ := first(t, Options{ObjectType: &carp.Carp{}, Fields: []string{"spec"}}, podList(podJSON("a", 1)), podJSON("a", 1))
 	written := object.(metav1.Object)
@@ -227,7 +227,7 @@ func TestTheMarkIsRefusedByTheChecksOfAPIServers(t *testing.T) {
 	}
 }
 
-// The end of a streaming list is marked by an annotation of a bookmark. Fails if that is cut.
+// An annotation of a bookmark marks the end of a streaming list. Fails if it is cut.
 func TestBookmarksArePassedOnWhole(t *testing.T) {
 	bookmark := `{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"nodeName":"x"}}`
 	for _, example := range []runtime.Object{nil, &carp.Carp{}} {
@@ -266,7 +266,7 @@ func TestWhatCannotBeCutIsNamedAsWhatCannotBeDecoded(t *testing.T) {
 			}
 		})
 	}
-	// What nobody wants may be as broken as it likes, as long as its end is known.
+	// An unwanted value may be broken in any way, as long as its end is known.
 	item, _ := first(t, Options{ObjectType: &carp.Carp{}, Fields: []string{"spec.nodeName"}},
 		podList(`{`+whose+`,"spec":{"hostname":5,"nodeName":"n"},"status":nul}`), annotated)
 	require.Equal(t, "n", item.(*carp.Carp).Spec.NodeName)

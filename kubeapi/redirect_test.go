@@ -14,8 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Location may hold credentials, and what net/http says of one that it cannot read
-// has all of it.
+// A Location may have credentials, and net/http's error for one that it cannot parse quotes all of it.
 func TestARedirectThatCannotBeReadIsReportedWithoutItsAddress(t *testing.T) {
 	for name, location := range map[string]string{
 		"port":              "http://user:secret/x@h/",
@@ -48,7 +47,7 @@ func TestAHostInARedirectIsReportedWithoutControlCharacters(t *testing.T) {
 	require.NotContains(t, err.Error(), "\u009b")
 }
 
-// A scheme and a host are in lower case in the error, and the token with them.
+// Scheme and host are in lower case in the error, and so is the token in them.
 func TestATokenInTheHostOfARedirectIsNotReported(t *testing.T) {
 	const token = "aB12-Secret-Token"
 	for _, location := range []string{"http://" + token + "/", "http://x." + token + ".test:80/", "//" + token, token + "://h/"} {
@@ -61,7 +60,7 @@ func TestATokenInTheHostOfARedirectIsNotReported(t *testing.T) {
 	}
 }
 
-// Without a Location a redirect is an answer like others, and so is a 300 with one.
+// A redirect without a Location is an ordinary response, and so is a 300 with one.
 func TestAnAnswerWithoutARedirectIsARefusal(t *testing.T) {
 	for _, answer := range []server{answers(302, ""), answers(300, "", "Location", "http://user:secret/x@h")} {
 		_, err := newSource(t, answer).List(metav1.ListOptions{})
@@ -136,7 +135,7 @@ func TestRedirectsInACircleEnd(t *testing.T) {
 // maxRedirects is net/http's own limit.
 const maxRedirects = 10
 
-// to answers every request with a redirect there, except for what it redirected.
+// to redirects every request to a location, except redirected requests.
 func to(location string, sent *[]*http.Request) server {
 	return func(r *http.Request) (*http.Response, error) {
 		*sent = append(*sent, r)
@@ -149,11 +148,11 @@ func to(location string, sent *[]*http.Request) server {
 
 func TestRedirectsThatLeadOutOfTheOriginAreRefusedInEveryDisguise(t *testing.T) {
 	for _, location := range []string{
-		"http://api.test/hush",            // the same host, for everyone to read
-		"http://api.test:443/hush",        // and port
+		"http://api.test/hush",            // the same host, in plain text
+		"http://api.test:443/hush",        // with the port
 		"https://api.test:8443/hush",      // another server of that host
-		"https://api.test.evil.test/hush", // what begins alike
-		"https://api.test./hush",          // the same to a resolver, not to a certificate
+		"https://api.test.evil.test/hush", // the same prefix
+		"https://api.test./hush",          // the same for a resolver, but not for a certificate
 		"https://api.test@evil.test/hush",
 		"https://evil.test:443/?hush",
 		"//evil.test/hush",
@@ -162,7 +161,7 @@ func TestRedirectsThatLeadOutOfTheOriginAreRefusedInEveryDisguise(t *testing.T) 
 		"ftp://api.test/hush",
 		"file:///hush",
 		"javascript:hush",
-		"https://hush:hush@api.test/", // the same, as somebody else
+		"https://hush:hush@api.test/", // the same, with another user
 		"https://hush@api.test/",
 		"//:@api.test/hush",
 	} {
@@ -181,8 +180,7 @@ func TestRedirectsThatLeadOutOfTheOriginAreRefusedInEveryDisguise(t *testing.T) 
 	}
 }
 
-// Whatever header a program puts its credentials into, and however the address is
-// written.
+// For credentials in any header, and for every way to write the address.
 func TestCredentialsOfEveryKindStayOnARequestWithinTheOrigin(t *testing.T) {
 	for _, location := range []string{"/moved", "moved", "//api.test/moved", "https://api.test:443/moved", `/\\evil.test`, "?moved"} {
 		t.Run(location, func(t *testing.T) {
@@ -210,7 +208,7 @@ func TestCredentialsOfEveryKindStayOnARequestWithinTheOrigin(t *testing.T) {
 	}
 }
 
-// net/http compares the letters of hosts and takes these for two.
+// net/http compares hosts byte by byte, and treats these as different.
 func TestAHostInCapitalLettersGetsTheCredentials(t *testing.T) {
 	var sent []*http.Request
 	source := newSourceFor(t, Options{
@@ -228,7 +226,7 @@ func TestAHostInCapitalLettersGetsTheCredentials(t *testing.T) {
 	require.Equal(t, "session=s", sent[1].Header.Get("Cookie"))
 }
 
-// A second redirect is measured by where the first request went.
+// A second redirect is compared with the address of the first request.
 func TestEachRedirectOfSeveralIsLookedAt(t *testing.T) {
 	requests := 0
 	source := newSource(t, server(func(*http.Request) (*http.Response, error) {
@@ -240,7 +238,7 @@ func TestEachRedirectOfSeveralIsLookedAt(t *testing.T) {
 	require.Equal(t, 2, requests)
 }
 
-// A client that follows nothing gets the redirect as an answer, and it is a refusal.
+// A client that follows no redirects gets them as responses, which are refusals.
 func TestACallerThatFollowsNoRedirectGetsTheRefusal(t *testing.T) {
 	var sent []*http.Request
 	closed := &closing{Reader: strings.NewReader("see https://hush@api.test/")}
@@ -261,8 +259,7 @@ func TestACallerThatFollowsNoRedirectGetsTheRefusal(t *testing.T) {
 	require.True(t, closed.closed)
 }
 
-// A function that looks at something else and agrees with the rest is common, and takes
-// net/http's own limit away.
+// A function that checks something else and permits the rest is common, and disables net/http's own limit.
 func TestACallersRuleDoesNotLeadInCirclesForEver(t *testing.T) {
 	requests := 0
 	client := &http.Client{

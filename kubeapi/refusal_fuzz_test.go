@@ -20,8 +20,7 @@ import (
 	"github.com/watchmirror/cache/internal/apiclient"
 )
 
-// fuzzSecret is a token such as a request carries; part of it gives as much away as
-// somebody needs to find the rest.
+// fuzzSecret is a token in a request. A part of it is enough to find the rest.
 var fuzzSecret = func() string {
 	var token strings.Builder
 	for i := range 300 {
@@ -30,7 +29,7 @@ var fuzzSecret = func() string {
 	return token.String()
 }()
 
-// repeating puts the token where a server's text has a placeholder for it.
+// repeating replaces the placeholder in a server's text by the token.
 func repeating(text string) string { return strings.ReplaceAll(text, "{token}", fuzzSecret) }
 
 // tellsNothing fails if a text has a piece of the token that is long enough to matter.
@@ -44,9 +43,9 @@ func tellsNothing(t *testing.T, text string) {
 	}
 }
 
-// FuzzAnswer has a server answer anything to a list and a watch, and repeat in it what it
-// was sent. A code that is no success is an API error of both alike, with the pause that
-// the answer asks for, in one printable line; nothing that is reported holds the token.
+// FuzzAnswer makes a server send any response to a list and a watch, and repeat the request in it. An unsuccessful code
+// is the same API error of both, with the response's pause, in one printable line. Nothing that is reported has the
+// token.
 func FuzzAnswer(f *testing.F) {
 	f.Add(uint16(410), "application/json", statusJSON("410", "Expired", ""), "", "")
 	f.Add(uint16(403), "text/plain", "who is {token}?", "7", "")
@@ -87,13 +86,13 @@ func FuzzAnswer(f *testing.F) {
 		var watching *apierrors.StatusError
 		require.ErrorAs(t, err, &watching)
 		require.Equal(t, status.Code, watching.ErrStatus.Code)
-		if !strings.Contains(string(status.Reason+watching.ErrStatus.Reason), "…") { // of either query, if it is repeated
+		if !strings.Contains(string(status.Reason+watching.ErrStatus.Reason), "…") { // the two queries differ, so a repeated one does too
 			require.Equal(t, status.Reason, watching.ErrStatus.Reason)
 		}
 		checkFailure(t, err)
 
-		// A Status may spell the name of its pause in many ways: what it says itself shows
-		// where no header says anything.
+		// A Status may spell the name of its pause in many ways. The pause of the Status itself is that without the
+		// header.
 		headers.Del("Retry-After")
 		_, err = lw.List(metav1.ListOptions{Continue: fuzzSecret})
 		var bare *apierrors.StatusError
@@ -117,7 +116,7 @@ func checkFailure(t *testing.T, err error) {
 	}
 }
 
-// pause is that which a refusal asks for.
+// pause returns the pause of a refusal.
 func pause(status metav1.Status) int32 {
 	if status.Details == nil {
 		return 0
@@ -125,8 +124,7 @@ func pause(status metav1.Status) int32 {
 	return status.Details.RetryAfterSeconds
 }
 
-// checkPause compares the pause that a refusal asks for with what the header says, if the
-// Status does not say it: said is its own.
+// checkPause compares a refusal's pause with the header, unless the Status has its own: said.
 func checkPause(t *testing.T, status metav1.Status, said int32, retryAfter string) {
 	t.Helper()
 	seconds, err := strconv.ParseInt(strings.TrimSpace(retryAfter), 10, 64)
@@ -139,8 +137,8 @@ func checkPause(t *testing.T, status metav1.Status, said int32, retryAfter strin
 	require.Equal(t, said, pause(status), "Retry-After %q", retryAfter)
 }
 
-// FuzzRetryAfter reads the header that says when to come again: what it means is in
-// seconds from now, never negative, and a date is counted from the server's own.
+// FuzzRetryAfter reads the header Retry-After. Its result is in seconds from now and never negative, and a date is
+// relative to the server's own.
 func FuzzRetryAfter(f *testing.F) {
 	f.Add("120", int64(0), int64(0), int64(0))
 	f.Add("", int64(1_800_000_000), int64(1_800_000_060), int64(1_700_000_000))
@@ -163,8 +161,8 @@ func FuzzRetryAfter(f *testing.F) {
 	})
 }
 
-// FuzzWarnings sends warnings and other things in headers: each text is reported once, as it
-// was meant and in its order, and what cannot be read is reported in no part.
+// FuzzWarnings sends warnings and other values in headers. Each text is reported once, decoded and in order, and no
+// part of an unreadable one is reported.
 func FuzzWarnings(f *testing.F) {
 	f.Add("deprecated", `in "v2"`, "299 - raw", []byte{0, 1, 8, 2})
 	f.Add("", "\\\t", `199 a "x", 299 - "y"`, []byte{3, 3, 1, 0})
@@ -193,7 +191,7 @@ func FuzzWarnings(f *testing.F) {
 			for _, text := range texts {
 				text, readable := decoded(text)
 				if !readable && joined {
-					break // nor is what follows it
+					break // nor is anything after it
 				}
 				shown := apiclient.Printable(text, maxWarningText)
 				if readable && code == 299 && shown != "" && !known[shown] {
@@ -212,8 +210,8 @@ func FuzzWarnings(f *testing.F) {
 	})
 }
 
-// decoded is what the text of a warning says, and whether it can be read. A text may have
-// encoded words, which nobody sends any more; where they cannot be decoded it stands as it is.
+// decoded returns the text of a warning, and whether it can be read. A text may have encoded words, which are obsolete;
+// if they cannot be decoded, they are kept.
 func decoded(text string) (string, bool) {
 	if plain, err := new(mime.WordDecoder).DecodeHeader(text); err == nil {
 		text = plain

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// requested is the URL that a call with these options sends.
+// requested returns the URL that a call with these options requests.
 func requested(t *testing.T, o Options, v verb, call metav1.ListOptions) *url.URL {
 	t.Helper()
 	var seen *url.URL

@@ -19,8 +19,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// answering accepts connections, reads a request from each, writes what it is given, and
-// closes. Nothing makes it speak HTTP.
+// answering accepts connections, reads a request from each, writes raw, and closes. It need not be HTTP.
 func answering(t *testing.T, raw string) *cachetest.Listener {
 	t.Helper()
 	listener := cachetest.NewListener()
@@ -43,8 +42,8 @@ func answering(t *testing.T, raw string) *cachetest.Listener {
 	return listener
 }
 
-// No failure on the way shows what the request carried: not its credentials,
-// and not its query, which has selectors and tokens of the server's.
+// No failure in transit shows the content of the request: neither its credentials nor its query, which has selectors
+// and the server's tokens.
 func TestNoFailureShowsCredentialsOrQuery(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	for name, raw := range map[string]string{
@@ -92,7 +91,7 @@ func refusing(ctx context.Context, network, address string) (net.Conn, error) {
 	return listener.DialContext(ctx, network, address)
 }
 
-// plain is a connection to a server that answers TLS with HTTP.
+// plain returns a connection to a server that answers TLS with HTTP.
 func plain() net.Conn {
 	near, far := net.Pipe()
 	go func() {
@@ -136,8 +135,8 @@ func describeStatus(object any) string {
 	return ""
 }
 
-// A tenant may be called like a part of a reason. Fails if the reasons and causes that programs
-// compare count as a repeated secret.
+// A tenant's name may be part of a reason. Fails if the reasons and causes that programs compare count as repeated
+// secrets.
 func TestTheReasonsAndCausesOfAPIServersAreNeverHidden(t *testing.T) {
 	for _, secret := range []string{"expire", "Expired", "FieldValue", "resourceversion", "toolarge"} {
 		source := newSourceOf(t, answers(410, asJSON(metav1.Status{

@@ -16,7 +16,7 @@ import (
 
 const causeToken = "umbrella-corp"
 
-// withSecret is a source whose requests carry the token.
+// withSecret returns a source whose requests have the token.
 func withSecret(t *testing.T, rt http.RoundTripper, o Options) *ListerWatcher {
 	o.Authorize = func(r *http.Request) error {
 		r.Header.Set("X-Tenant", causeToken)
@@ -25,7 +25,7 @@ func withSecret(t *testing.T, rt http.RoundTripper, o Options) *ListerWatcher {
 	return newSourceOf(t, rt, o)
 }
 
-// repeatingError has the token in a field, maybe not in its text.
+// repeatingError has the token in a field, but possibly not in its text.
 type repeatingError struct {
 	text   string
 	field  string
@@ -45,7 +45,7 @@ func TestAnErrorWhoseTextHasASecretKeepsTheCausesThatHaveNone(t *testing.T) {
 	for name, test := range map[string]struct {
 		err         error
 		is          []error
-		safe, leaky any // what errors.As looks for
+		safe, leaky any // types for errors.As
 	}{
 		"wrapped":          {fmt.Errorf("as %s: %w", causeToken, refused), []error{refused, syscall.ECONNREFUSED}, new(*net.OpError), new(*net.DNSError)},
 		"below a bad one":  {fmt.Errorf("as %s: %w", causeToken, &net.OpError{Op: "dial", Err: lookup}), nil, nil, new(*net.DNSError)},
@@ -73,8 +73,8 @@ func TestAnErrorWhoseTextHasASecretKeepsTheCausesThatHaveNone(t *testing.T) {
 	}
 }
 
-// Fails if an event of a type that has a secret in it counts as a cut stream, or if a list's
-// item of such a kind is not malformed.
+// Fails if an event whose type contains a secret counts as a cut stream, or if a list with an item of such a kind is
+// not malformed.
 func TestBadDataWithASecretInItIsStillBadData(t *testing.T) {
 	source := withSecret(t, answers(200, `{"type":"`+causeToken+`","object":{}}`+"\n"), Options{})
 	watching, err := source.Watch(metav1.ListOptions{})

@@ -20,8 +20,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// guarded makes one request as a list does, and reads its body to the end or until it
-// fails. It says how long that took.
+// guarded makes one request like a list, and reads its body to the end or until it fails. It returns how long that
+// took.
 func guarded(t *testing.T, client *http.Client, url string, s *stall, ctx context.Context, each func()) (int, time.Duration, error) {
 	t.Helper()
 	defer s.stop()
@@ -49,7 +49,7 @@ func guarded(t *testing.T, client *http.Client, url string, s *stall, ctx contex
 	}
 }
 
-// onStall runs a test in a bubble, with a server of its own and a limit of one minute.
+// onStall runs a test in a bubble, with its own server and a limit of one minute.
 func onStall(t *testing.T, handler http.HandlerFunc, test func(*testing.T, *cachetest.Server, *stall, context.Context)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestASlowBodyIsReadToItsEnd(t *testing.T) {
 	})
 }
 
-// Fails if a byte now and then keeps a request open for ever.
+// Fails if an occasional byte keeps a request open forever.
 func TestABodyThatTricklesEndsTheRequestAfterFourTimesTheLimit(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
@@ -142,8 +142,8 @@ func TestABodyThatTricklesEndsTheRequestAfterFourTimesTheLimit(t *testing.T) {
 	})
 }
 
-// The caller that receives the objects may be as slow as it likes, even if the server stops sending
-// meanwhile; the wait begins when it asks for more.
+// The caller that receives the objects may be slow, even if the server stops sending meanwhile: the wait begins with
+// the next Read.
 func TestTimeInWhichNobodyReadsDoesNotCount(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, r *http.Request) {
 		flush(w, strings.Repeat("x", 512))
@@ -174,7 +174,7 @@ func TestTimeBetweenHeadersAndBodyDoesNotCount(t *testing.T) {
 	})
 }
 
-// The body is there, so the headers are, even if nobody has said so.
+// If there is a body, the headers have arrived, even without a notification.
 func TestABodyInHandEndsTheWaitForHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -217,7 +217,7 @@ func TestAStoppedGuardEndsNothing(t *testing.T) {
 
 		s = newStall(time.Minute, cancel)
 		s.waiting()
-		s.stop() // in one
+		s.stop() // during one
 		s.stop()
 		time.Sleep(time.Hour)
 		require.NoError(t, ctx.Err())
@@ -230,8 +230,7 @@ func TestAStoppedGuardEndsNothing(t *testing.T) {
 	})
 }
 
-// A timer that has run out may get its turn only after the bytes have come and the next
-// wait has begun. That one is not over.
+// An expired timer may run only after the bytes have arrived and the next wait has begun. It must not end that wait.
 func TestALateTimerDoesNotEndTheNextWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -283,7 +282,7 @@ type errReader struct{ err error }
 
 func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 
-// Over a real socket, in real time.
+// Uses a real socket, in real time.
 func TestASilentSocketEndsTheRequest(t *testing.T) {
 	for name, before := range map[string]string{"headers": "", "body": "x"} {
 		t.Run(name, func(t *testing.T) {
@@ -304,7 +303,7 @@ func TestASilentSocketEndsTheRequest(t *testing.T) {
 	}
 }
 
-// podsOf is a source whose lists may bring nothing for a minute.
+// podsOf returns a source whose lists may stall for a minute.
 func podsOf(t *testing.T, server *cachetest.Server) *ListerWatcher {
 	t.Helper()
 	return newSourceFor(t, Options{

@@ -20,8 +20,7 @@ func statusJSON(code, reason, more string) string {
 	return `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"said so","reason":"` + reason + `","code":` + code + more + `}`
 }
 
-// refusals are what a server may answer to either call, each with the test that
-// callers would make.
+// refusals are responses to either call, each with the check that callers would make.
 var refusals = map[string]struct {
 	code    int
 	body    string
@@ -59,7 +58,7 @@ var refusals = map[string]struct {
 	"redirect that leads nowhere": {304, "", nil, func(err error) bool { return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown }, "304"},
 }
 
-// pad widens a JSON object to size bytes, of which none may be missing.
+// pad pads a JSON object to size bytes, which are all needed to read it.
 func pad(s string, size int) string {
 	return strings.TrimSuffix(s, "}") + strings.Repeat(" ", size-len(s)) + "}"
 }
@@ -82,8 +81,8 @@ func TestRefusalsBecomeAPIErrors(t *testing.T) {
 	}
 }
 
-// The same Status may come beside an HTTP code, as a body that should be a list, and in
-// an ERROR frame. What it says counts alike in all of them, or in none.
+// The same Status may arrive with an HTTP code, as the body of a list, and in an ERROR frame. It must have the same
+// meaning in all of them.
 func TestAStatusMeansTheSameWhereverItComes(t *testing.T) {
 	for name, test := range map[string]struct {
 		status string
@@ -114,7 +113,7 @@ func TestAStatusMeansTheSameWhereverItComes(t *testing.T) {
 	}
 }
 
-// A Status is printed where errors are: in logs and on terminals.
+// A Status is printed like an error: in logs and on terminals.
 func TestAStatusCarriesNeitherControlCharactersNorALongText(t *testing.T) {
 	evil := `\u001b[2J` + strings.Repeat("x", 2*apiclient.MaxStatusText) + `\u009b`
 	status := `{"kind":"Status","status":"Failure","code":410,"reason":"\u001b[31m","message":"a\nb` + evil + `",
@@ -138,8 +137,8 @@ func TestAStatusCarriesNeitherControlCharactersNorALongText(t *testing.T) {
 	}
 }
 
-// API servers say so of what they do not serve; the query of the request begins with
-// resourceVersion, which is no secret.
+// API servers send this message for a resource that they do not serve. The query of the request begins with
+// resourceVersion, which is not secret.
 func TestAMessageMayEndAsTheQueryBegins(t *testing.T) {
 	const message = "the server could not find the requested resource"
 	source := newSource(t, answers(404, statusJSON("404", "NotFound", `,"message":"`+message+`"`)))

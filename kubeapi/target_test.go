@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// widget is a Go type of a caller's own.
+// widget is a caller's Go type.
 type widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -30,19 +30,19 @@ func typedWidget(version, kind string) *widget {
 	return &widget{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}}
 }
 
-// first is the only item of a list, and the object of the only event of a watch, of
-// the same object; of an item, API servers leave out what it is.
+// first returns the only item of a list, and the object of the only event of a watch, both of the same object. API
+// servers omit the type of items.
 func first(t *testing.T, options Options, listBody, object string) (item, event runtime.Object) {
 	t.Helper()
 	source := newSourceOf(t, answers(200, listBody), options)
 	take := func(_ metav1.ListMeta, o runtime.Object) error { item = o; return nil }
 	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, take)
-	if err != nil { // what may have been damaged on the way is asked for again
+	if err != nil { // data that may have been damaged in transit is requested again
 		_, err = source.ListItems(t.Context(), metav1.ListOptions{}, take)
 	}
 	require.NoError(t, err)
 	source = newSourceOf(t, answers(200, frameJSON("ADDED", object)), options)
-	for range 2 { // likewise
+	for range 2 { // for the same reason
 		w, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		event = (<-w.ResultChan()).Object
@@ -126,10 +126,10 @@ func TestMetadataAloneIsAskedForAndSaysWhatItIsOf(t *testing.T) {
 		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json",
 	}, accept)
 
-	// Metadata of a stated kind is returned as that kind again.
+	// If the example has a kind, metadata is returned with that kind.
 	pod := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 	require.Equal(t, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, of(pod, partial).GetObjectKind().GroupVersionKind())
-	// A server that cannot leave the rest out sends all of it.
+	// A server that cannot send metadata only sends whole objects.
 	item = of(&metav1.PartialObjectMetadata{}, widgetList)
 	require.Equal(t, "a", item.(*metav1.PartialObjectMetadata).Name)
 	require.Equal(t, "Widget", item.GetObjectKind().GroupVersionKind().Kind)
@@ -220,13 +220,13 @@ func TestProtobufListsAndWatchesAreDecoded(t *testing.T) {
 	require.Equal(t, partial.ObjectMeta, got.Object.(*metav1.PartialObjectMetadata).ObjectMeta)
 	w.Stop()
 
-	// A refusal comes in the encoding that was asked for, too.
+	// A refusal uses the requested encoding too.
 	status := &metav1.Status{Status: "Failure", Reason: "Expired", Code: 410, Message: "too old"}
 	_, err = newSourceOf(t, answers(410, string(protobufOf(t, status, "v1", "Status")), "Content-Type", media), options).List(metav1.ListOptions{})
 	require.ErrorContains(t, err, "too old")
 }
 
-// protobufOf is an object as API servers send it.
+// protobufOf returns an object as API servers send it.
 func protobufOf(t *testing.T, object interface{ Marshal() ([]byte, error) }, apiVersion, kind string) []byte {
 	t.Helper()
 	raw, err := object.Marshal()
@@ -290,7 +290,7 @@ func TestTheObjectsOfAListAreCountedOverItsPages(t *testing.T) {
 	source := newSourceOf(t, server(func(r *http.Request) (*http.Response, error) {
 		return answers(200, pages[r.URL.Query().Get("continue")])(r)
 	}), Options{Limits: Limits{Objects: 4}})
-	for range 3 { // each list begins anew
+	for range 3 { // each list begins again
 		_, err := source.List(metav1.ListOptions{})
 		require.NoError(t, err)
 		_, err = source.List(metav1.ListOptions{Continue: "2"})

@@ -24,7 +24,7 @@ func warning(t *testing.T, text string) string {
 	return value
 }
 
-// heard collects the reports, in order.
+// heard has the reports, in order.
 type heard []string
 
 func (h *heard) hear(_ context.Context, text string) { *h = append(*h, text) }
@@ -74,11 +74,11 @@ func TestHeadersThatAreNoWarningsOfAnAPIServerAreIgnored(t *testing.T) {
 func TestTheTextOfAWarningIsCutAndFitToBePrinted(t *testing.T) {
 	var reported heard
 	w := newWarnings("", reported.hear)
-	// Marks that turn the direction of writing are no control characters to Unicode.
+	// For Unicode, marks that change the direction of writing are not control characters.
 	w.note(t.Context(), warned(`299 - "good \"quoted\"`+"\u202e \u2028"+`evil"`), nil)
 	long := strings.Repeat("ä", maxWarningText)
 	w.note(t.Context(), warned(warning(t, long+"1")), nil)
-	w.note(t.Context(), warned(warning(t, long+"2")), nil) // reported, it would be the same text again
+	w.note(t.Context(), warned(warning(t, long+"2")), nil) // its report would have the same text
 	require.Equal(t, heard{`good "quoted" evil`, long + "…"}, reported)
 }
 
@@ -107,7 +107,7 @@ func TestOfOneAnswerSoManyWarningsAreRead(t *testing.T) {
 	require.Len(t, reported, maxWarnings)
 }
 
-// A function that warns of its own accord, or lists again, must not meet a lock.
+// A function that itself warns, or lists, must not block on a lock.
 func TestAWarningHandlerMayCauseWarnings(t *testing.T) {
 	var w *warnings
 	var reported heard

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watched is all that a watch of this body delivers. In the bubble the test
-// fails if the watch leaves a goroutine behind.
+// watched returns everything that a watch of this body delivers. The bubble fails the test if the watch leaves a
+// goroutine.
 func watched(t *testing.T, body io.Reader) (events []watch.Event) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func watched(t *testing.T, body io.Reader) (events []watch.Event) {
 	return events
 }
 
-// delivered is all that a watch delivers until it ends by itself.
+// delivered returns everything that a watch delivers until it ends.
 func delivered(t *testing.T, source *ListerWatcher) (events []watch.Event) {
 	t.Helper()
 	w, err := source.Watch(metav1.ListOptions{})
@@ -129,7 +129,7 @@ func TestWatchThatBreaksEndsWithAnErrorThatSaysHow(t *testing.T) {
 			require.True(t, apierrors.HasStatusCause(err, test.cause))
 			require.ErrorContains(t, err, "watch of http://api.test/api/v1/pods ")
 			require.ErrorContains(t, err, test.text)
-			// Each of these would make the consumer do something that only a server may ask for.
+			// Each of these would make the consumer do something that only a server may cause.
 			for _, is := range []func(error) bool{
 				apierrors.IsInternalError, apierrors.IsTooManyRequests, apierrors.IsResourceExpired, apierrors.IsGone,
 				apierrors.IsTimeout, apierrors.IsServerTimeout, apierrors.IsInvalid, apierrors.IsNotFound,
@@ -166,7 +166,7 @@ func TestAnOpenWatchDoesNotHoldOnToALargeFrame(t *testing.T) {
 	})
 }
 
-// opened is a watch whose stream the test writes, frame by frame.
+// opened returns a watch whose stream the test writes, frame by frame.
 func opened(t *testing.T, ctx context.Context) (watch.Interface, *io.PipeWriter) {
 	t.Helper()
 	body, writer := pipeBody()
@@ -195,8 +195,8 @@ func TestWatchReturnsWithTheHeadersAndDeliversAtOnce(t *testing.T) {
 	})
 }
 
-// The bubble fails if a goroutine is left, and Stop or the end of the context
-// must not need the stream to move: its writer never writes again.
+// The bubble fails if a goroutine remains. Stop and the end of the context must work although nothing more is written
+// to the stream.
 func TestStopAndContextEndTheWatchWhereverItIs(t *testing.T) {
 	states := map[string]func(*io.PipeWriter){
 		"waiting for the stream": func(*io.PipeWriter) {},
