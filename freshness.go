@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -243,7 +242,7 @@ func (e *DivergenceError) Error() string {
 	text := "the store of " + e.Name + " differed from its source"
 	for i, keys := range [][]string{e.Missing, e.Extra, e.Outdated} {
 		if kind := []string{"missing", "extra", "outdated"}[i]; len(keys) > 0 {
-			text += fmt.Sprintf("; %d %s: %q", len(keys), kind, strings.Join(keys[:min(most, len(keys))], ", "))
+			text += fmt.Sprintf("; %d %s: %q", len(keys), kind, keys[:min(most, len(keys))])
 		}
 	}
 	return text
