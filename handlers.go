@@ -12,6 +12,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache/internal/eventlog"
 	"github.com/watchmirror/cache/internal/table"
@@ -245,7 +246,7 @@ func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) even
 			return n, true
 		}
 	}
-	return eventlog.Snapshot[table.Key]{Len: stored.Len(), Next: next}
+	return eventlog.Snapshot[table.Key]{Len: int64(stored.Len()), Next: next}
 }
 
 // run calls the handler until ctx ends or the listener is removed.
@@ -381,19 +382,19 @@ func (l *listener) close(why error) {
 	l.synced.finish(why)
 }
 
-// status is the handler's. The applied version was read before, so its changes are in the log.
-func (l *listener) status(now time.Time, applied string) HandlerStatus {
+func (l *listener) status(now time.Time) HandlerStatus {
+	logged := l.informer.store.storage.logged.Load() // first: the cursor may know more
 	pending := l.cursor.Status()
 	all, handled := l.cursor.HandledVersion()
 	if all {
-		handled = applied
+		handled = logged
 	}
 	status := HandlerStatus{
 		Name: l.options.Name, Delivery: l.options.Delivery,
 		Merging: pending.Merging || l.options.Delivery == Coalesced, Backlog: pending.Changes,
-		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(), NotifiedVersion: handled,
+		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(), NotifiedVersion: ptr.Deref(handled, ""),
 	}
-	if pending.Changes > 0 {
+	if !pending.Oldest.IsZero() {
 		status.OldestAge = max(0, now.Sub(pending.Oldest)) // now was read before
 	}
 	return status

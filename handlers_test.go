@@ -68,7 +68,7 @@ func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
 	must(t, inf.add(l))
 	l.synced.finish(nil)
 	for range resyncBacklog + 1 {
-		inf.log.Append(slices.Values([]notification{{Kind: eventlog.Add, Key: table.KeyOf("a/1")}}), 1, time.Now(), "")
+		inf.log.Append(slices.Values([]notification{{Kind: eventlog.Add, Key: table.KeyOf("a/1")}}), 1, time.Now(), nil)
 	}
 	l.due = true
 	inf.store.storage.writing.Lock()
@@ -437,7 +437,9 @@ func (m *listenersModel) finish() {
 		}
 		m.equals(h)
 		require.False(m, h.listener.due)
-		require.Equal(m, eventlog.Status{Merging: h.listener.options.Delivery == Coalesced}, h.listener.cursor.Status())
+		status := h.listener.status(time.Now())
+		require.Zero(m, status.Backlog)
+		require.Equal(m, h.listener.options.Delivery == Coalesced, status.Merging)
 	}
 }
 

@@ -220,7 +220,6 @@ func (o observed) Status() Status {
 		status = overall(all)
 		status.Name = inf.name
 	}
-	status.AppliedVersion = inf.LastSyncResourceVersion()
 	status.Objects, status.Checksum = inf.store.storage.table.Len(), inf.store.storage.table.Checksum()
 	now := inf.clock.Now()
 	inf.mu.Lock()
@@ -230,8 +229,9 @@ func (o observed) Status() Status {
 		status.Handlers = make([]HandlerStatus, len(listeners))
 	}
 	for i, l := range listeners {
-		status.Handlers[i] = l.status(now, status.AppliedVersion)
+		status.Handlers[i] = l.status(now)
 	}
+	status.AppliedVersion = inf.LastSyncResourceVersion() // last: it is not below a NotifiedVersion
 	return status
 }
 
@@ -402,7 +402,7 @@ func (f *feed) end() {
 }
 
 // publish appends the applied changes of a write to the log. The store's lock is held. It had the version before the write.
-func (f *feed) publish(changes []change, initial bool, version string) {
+func (f *feed) publish(changes []change, initial bool, version *string) {
 	inf := f.informer
 	inf.log.Append(func(yield func(notification) bool) {
 		for i := range changes {

@@ -555,7 +555,7 @@ func (l *listing) abort() {
 		l.replacement.Abort()
 	}
 	l.reportRejected()
-	if l.fits && !l.status.Synced {
+	if l.fits && !l.proof.Load().accepted {
 		l.progress.version = newerOf(l.progress.version, cmp.Or(l.version, l.newest))
 	}
 }

@@ -244,9 +244,7 @@ func (m *storage) showVersion() {
 	}
 	for seen := int64(0); !g.calls.CompareAndSwap(seen, 0); {
 		seen = g.calls.Load()
-		m.mu.RLock()
-		version := m.lowestLocked()
-		m.mu.RUnlock()
+		version := *m.applied.Load()
 		if version == g.shown || m.gauge.Load() != g {
 			continue
 		}

@@ -187,13 +187,13 @@ func TestTheLowestVersionIsKnownAfterEveryMove(t *testing.T) {
 				s.Bookmark(version)
 			}
 			versions := []string{}
-			whole := s.scope.version
+			whole := *s.scope.version.Load()
 			if whole != "" || len(s.views) == 0 {
 				versions = append(versions, whole)
 			}
 			for _, view := range s.views {
-				if view.scope.version != "" || whole == "" {
-					versions = append(versions, view.scope.version)
+				if version := *view.scope.version.Load(); version != "" || whole == "" {
+					versions = append(versions, version)
 				}
 			}
 			require.Equal(t, lowestVersion(versions...), s.LastStoreSyncResourceVersion(), versions)

@@ -167,7 +167,10 @@ func (q *quarantine) remove(at quarantinePlace) {
 
 // list returns the entries at the places for which in is true, sorted by key.
 func (q *quarantine) list(in func(at quarantinePlace) bool) []Quarantined {
-	all := []Quarantined{}
+	if !q.any() {
+		return nil
+	}
+	var all []Quarantined
 	q.mu.RLock()
 	for at, e := range q.entries {
 		if in(at) {

@@ -68,12 +68,22 @@ type Reflector struct {
 	bookmarks atomic.Bool
 	// changes wakes those that wait for a change of the status. The reflectors of an informer share it.
 	changes *broadcast
-	mu      sync.Mutex
-	// status is without what Status asks the store for.
+	// proof is replaced by the goroutine that runs the reflector, and loaded by any.
+	proof atomic.Pointer[proof]
+	mu    sync.Mutex
+	// status is without the proof and what Status asks the store for.
 	status Status
 	// inARow counts the last failures in a row that have the same cause.
 	inARow      int
 	inARowCause Cause
+}
+
+// proof is when the source last showed that the store is current, by what, and the last version that the store accepted, if
+// it has accepted one.
+type proof struct {
+	at          time.Time
+	by, version string
+	accepted    bool
 }
 
 // progress is the state that a run leaves to the next one.
@@ -193,6 +203,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	}
 	r.typeDescription = cmp.Or(options.TypeDescription, expected, "<unspecified>")
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, options.Random)
+	r.proof.Store(new(proof))
 	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
 	var ok bool
 	if r.taker, ok = store.(taker); !ok {
@@ -215,9 +226,7 @@ func (r *Reflector) TypeDescription() string { return r.typeDescription }
 // LastSyncResourceVersion returns the last version that the store has accepted. A queue may not have applied it yet:
 // see Status.AppliedVersion.
 func (r *Reflector) LastSyncResourceVersion() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.status.ReceivedVersion
+	return r.proof.Load().version
 }
 
 // gvkOf returns the kind of an unstructured example, nil if it has none.

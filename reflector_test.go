@@ -66,7 +66,7 @@ func TestAStatusHasAStableJSONFormAndPrintsInOneLine(t *testing.T) {
 func TestAKeyQuarantinedTwiceIsListedOnceWithItsNewestVersion(t *testing.T) {
 	held := func(key, version string) Quarantined { return Quarantined{Key: key, ResourceVersion: version} }
 	assert.Equal(t, []Quarantined{held("a", "10"), held("b", "1"), held("c", "")}, mergeQuarantined(
-		[]Quarantined{held("a", "9"), held("c", "")}, []Quarantined{held("a", "10"), held("b", "1")}, nil))
+		[]Quarantined{held("a", "9"), held("c", ""), held("a", "10"), held("b", "1")}))
 }
 
 // What a reflector remembers from one state to the next, each with the test that

@@ -48,12 +48,12 @@ type Status struct {
 	// AppliedVersion: the store has the source's state up to it. ReceivedVersion: the last that store or queue accepted.
 	AppliedVersion  string `json:"appliedVersion"`
 	ReceivedVersion string `json:"receivedVersion"`
-	// Synced is true once the whole first list was applied.
-	Synced bool `json:"synced"`
+	Synced          bool   `json:"synced"` // the whole first list was applied
 	// LastCurrent is when the source last showed that the store is current, CurrentBy by what: "list", "watch" (accepted),
-	// "event" or "bookmark". The store is at most that stale.
+	// "event" or "bookmark". The store is at most that stale. LastRead is when bytes last came, from kubeapi.
 	LastCurrent time.Time  `json:"lastCurrent,omitzero"`
 	CurrentBy   string     `json:"currentBy,omitempty"`
+	LastRead    time.Time  `json:"lastRead,omitzero"`
 	LastList    ListStatus `json:"lastList,omitzero"`
 	// NextAttempt is when a paused reflector makes its next request, else zero.
 	NextAttempt time.Time `json:"nextAttempt,omitzero"`
@@ -102,7 +102,7 @@ type HandlerStatus struct {
 	Delivery Delivery `json:"delivery"`
 	// Merging is true while changes are merged by key: always for Coalesced; for Ordered until it has caught up.
 	Merging bool `json:"merging"`
-	// Backlog is how many changes wait, without the one being handled, OldestAge how long the oldest has.
+	// Backlog is how many changes wait, without the one being handled. That one counts for OldestAge: of the oldest unhandled.
 	Backlog   int           `json:"backlog"`
 	OldestAge time.Duration `json:"-"`
 	// Delivered counts the calls that have ended, Panics those that panicked.
@@ -181,10 +181,9 @@ type StatusReporter interface {
 	SyncedIn(namespace string) (DoneChecker, bool)
 }
 
-// mergeQuarantined joins lists into one, by key. Of a key that several have quarantined, each at a version of its own, the
-// newest counts.
-func mergeQuarantined(lists ...[]Quarantined) []Quarantined {
-	all := slices.Concat(lists...)
+// mergeQuarantined sorts a list by key. Of a key that several have quarantined, each at a version of its own, the newest
+// counts.
+func mergeQuarantined(all []Quarantined) []Quarantined {
 	slices.SortStableFunc(all, func(a, b Quarantined) int {
 		newestFirst, _ := resourceversion.CompareResourceVersion(b.ResourceVersion, a.ResourceVersion)
 		return cmp.Or(strings.Compare(a.Key, b.Key), newestFirst)
@@ -199,29 +198,29 @@ const barredAfter = 3
 
 // Status returns the reflector's status. It does not block.
 func (r *Reflector) Status() Status {
-	var applied string
-	switch store := r.store.(type) {
-	case interface{ processedVersion() string }:
-		applied = store.processedVersion()
-	case interface{ LastStoreSyncResourceVersion() string }:
-		applied = store.LastStoreSyncResourceVersion()
-	default: // all that it has accepted
-		applied = r.LastSyncResourceVersion()
-	}
-	quarantined := mergeQuarantined(r.quarantine.list(r.quarantine.shares))
-	queue, isQueue := r.store.(interface{ HasSynced() bool })
-	synced := isQueue && queue.HasSynced()
-	var source map[string]string
-	if own, ok := r.own.(interface{ SourceStatus() map[string]string }); ok {
-		source = own.SourceStatus()
-	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	status := r.status
-	status.AppliedVersion, status.Source, status.Shard = applied, source, r.shard.Status()
-	if status.Quarantined = quarantined; isQueue {
-		status.Synced = synced
+	r.mu.Unlock()
+	switch store := r.store.(type) { // before what was received
+	case interface{ processedVersion() string }:
+		status.AppliedVersion = store.processedVersion()
+	case interface{ LastStoreSyncResourceVersion() string }:
+		status.AppliedVersion = store.LastStoreSyncResourceVersion()
+	default: // all that it has accepted
+		status.AppliedVersion = r.LastSyncResourceVersion()
 	}
+	p := r.proof.Load()
+	status.ReceivedVersion, status.LastCurrent, status.CurrentBy, status.Synced = p.version, p.at, p.by, p.accepted
+	if queue, ok := r.store.(interface{ HasSynced() bool }); ok {
+		status.Synced = queue.HasSynced()
+	}
+	if own, ok := r.own.(interface{ SourceStatus() map[string]string }); ok {
+		status.Source = own.SourceStatus()
+	}
+	if own, ok := r.own.(interface{ LastRead() time.Time }); ok {
+		status.LastRead = own.LastRead()
+	}
+	status.Quarantined, status.Shard = mergeQuarantined(r.quarantine.list(r.quarantine.shares)), r.shard.Status()
 	return status
 }
 
@@ -260,22 +259,17 @@ func (r *Reflector) succeeded() {
 
 // setCurrent notes by what the source has shown that the store is current.
 func (r *Reflector) setCurrent(by string) {
-	now := r.clock.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.LastCurrent, r.status.CurrentBy = now, by
+	p := *r.proof.Load()
+	p.at, p.by = r.clock.Now(), by
+	r.proof.Store(&p)
 }
 
 // setAccepted notes that the store accepted a version, and by what it came.
 func (r *Reflector) setAccepted(version, by string) {
 	r.progress.version, r.progress.watchFailures = version, 0
-	now := r.clock.Now()
-	r.mu.Lock()
-	if !r.status.Synced {
+	if before := r.proof.Swap(&proof{r.clock.Now(), by, version, true}); !before.accepted {
 		r.changes.wake()
 	}
-	r.status.ReceivedVersion, r.status.LastCurrent, r.status.CurrentBy, r.status.Synced = version, now, by, true
-	r.mu.Unlock()
 	if gauge := r.meters.version; gauge != nil {
 		setVersion(gauge, version)
 	}
@@ -419,7 +413,7 @@ func (b *broadcast) wake() {
 // overall combines the statuses of several namespaces, at least one. See Status.Namespaces.
 func overall(all []Status) Status {
 	status := all[0]
-	status.Namespace, status.Namespaces, status.Quarantined = "", all, nil
+	status.Namespace, status.Namespaces, status.Quarantined, status.LastRead = "", all, nil, time.Time{}
 	failures := map[Cause]int64{}
 	for _, one := range all {
 		order := cmp.Compare(slices.Index(byUrgency, one.Phase), slices.Index(byUrgency, status.Phase))
@@ -444,7 +438,7 @@ func overall(all []Status) Status {
 			status.NextAttempt = next
 		}
 		status.ReceivedVersion = lowestVersion(status.ReceivedVersion, one.ReceivedVersion)
-		status.Quarantined = mergeQuarantined(status.Quarantined, one.Quarantined)
+		status.Quarantined = mergeQuarantined(slices.Concat(status.Quarantined, one.Quarantined))
 	}
 	if status.LastFailure != nil {
 		status.Failures = failures

@@ -21,7 +21,7 @@ import (
 // one write: readers see all of it or nothing. Readers take no lock that is held for longer than a
 // few changes take.
 //
-// Lock order: writing, the table's own, mu, the quarantine's. No user code is called under any of them.
+// Lock order: writing, the table's own, the quarantine's. No user code is called under any of them.
 type storage struct {
 	table *table.Table
 	// indexers are read without a lock, and set under writing.
@@ -31,10 +31,10 @@ type storage struct {
 	// writing is held for the duration of a write.
 	writing sync.Mutex
 
-	// mu guards the scopes of the whole and of views.
-	mu    sync.RWMutex
-	whole scope
-	// views are by namespace, and never removed.
+	// applied is the version of all that readers see, logged that of all that handlers can read from the log.
+	applied, logged atomic.Pointer[string]
+	whole           scope
+	// views are by namespace, and never removed. Their scopes and that of the whole change under the table's lock.
 	views map[string]*keyedStore
 
 	// moved wakes calls that wait for a version.
@@ -49,8 +49,10 @@ func newStorage(indexers Indexers) *storage {
 		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
 	}
 	m := &storage{quarantine: quarantinePart{&quarantine{}, byStore, ""}}
-	// Versions change under the table's lock and mu, so it may be read under either.
-	m.table = table.New(len(indexers), m.lowestLocked)
+	m.table = table.New(len(indexers), func() string { return *m.applied.Load() })
+	m.whole.version.Store(new(string))
+	m.applied.Store(m.whole.version.Load())
+	m.logged.Store(m.whole.version.Load())
 	m.indexers.Store((&indexerSet{}).with(indexers))
 	return m
 }
@@ -163,25 +165,26 @@ func (w *storeWrite) apply(c *change) error {
 // end shows the write, and moves versions with it. The changes are appended to the log before the next
 // write can begin.
 func (w *storeWrite) end(changes []change) {
-	m, initial, before := w.m, false, ""
+	m, initial := w.m, false
 	m.table.Commit(func() {
 		if w.scope == nil {
 			return
 		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if w.feed != nil {
-			before = m.lowestLocked()
-		}
 		if w.version != "" || w.listed {
-			w.scope.version = w.version
+			version := new(w.version)
+			w.scope.version.Store(version)
+			if len(m.views) > 0 {
+				version = m.lowest()
+			}
+			m.applied.Store(version)
 		}
 		initial = w.list != nil && !w.scope.committed
 		w.scope.committed = w.scope.committed || w.listed
 	})
 	if w.feed != nil {
-		w.feed.publish(changes, initial, before)
+		w.feed.publish(changes, initial, m.logged.Load())
 	}
+	m.logged.Store(m.applied.Load())
 	m.writing.Unlock()
 	if m.gauge.Load() != nil {
 		m.showVersion()

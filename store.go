@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -261,17 +262,19 @@ func (s scoped) ListKeys() []string {
 // LastStoreSyncResourceVersion returns the applied version. Where there are namespace views, that
 // of the whole is the lowest that holds for all of them: see InNamespace.
 func (s scoped) LastStoreSyncResourceVersion() string {
-	s.storage.mu.RLock()
-	defer s.storage.mu.RUnlock()
 	if s.scope == &s.storage.whole {
-		return s.storage.lowestLocked()
+		return *s.storage.applied.Load()
 	}
-	return s.scope.version
+	return *s.scope.version.Load()
 }
 
 // Bookmark sets the applied version.
 func (s scoped) Bookmark(rv string) {
-	s.storage.moveVersion(func() { s.scope.version = rv })
+	m := s.storage
+	m.moveVersion(func() {
+		s.scope.version.Store(&rv)
+		m.applied.Store(m.lowest())
+	})
 }
 
 // Resync does nothing.
@@ -283,8 +286,7 @@ func (scoped) Resync() error { return nil }
 type scope struct {
 	prefix string
 
-	// The storage's mu guards these.
-	version string
+	version atomic.Pointer[string]
 	// committed is true once a replacement was committed.
 	committed bool
 }
@@ -346,26 +348,29 @@ func InNamespace(store Store, namespace string) Store {
 			m.views = map[string]*keyedStore{}
 		}
 		s := &scope{prefix: namespace + "/"}
+		s.version.Store(new(string))
 		view = &keyedStore{scoped{m, s}, keyer{keyFunc: s.keyFunc(whole.keyFunc)}, whole.transformer}
 		m.views[namespace] = view
+		m.applied.Store(m.lowest())
 	})
 	return view
 }
 
-// lowestLocked is the version up to which the store and its views hold all that their sources had, empty
-// if that cannot be said. A version of the store itself holds for the views that have none.
-func (m *storage) lowestLocked() string {
+// lowest is the version up to which the store and its views hold all that their sources had, empty if that cannot be said. A
+// version of the store itself holds for the views that have none. The caller has the table's lock.
+func (m *storage) lowest() *string {
+	whole := m.whole.version.Load()
 	if len(m.views) == 0 {
-		return m.whole.version
+		return whole
 	}
 	var versions []string
 	for _, view := range m.views {
-		versions = append(versions, cmp.Or(view.scope.version, m.whole.version))
+		versions = append(versions, cmp.Or(*view.scope.version.Load(), *whole))
 	}
-	if m.whole.version != "" {
-		versions = append(versions, m.whole.version)
+	if *whole != "" {
+		versions = append(versions, *whole)
 	}
-	return lowestVersion(versions...)
+	return new(lowestVersion(versions...))
 }
 
 // lowestVersion returns the lowest of one or more versions, "" if two different ones cannot be compared,
@@ -386,11 +391,12 @@ func lowestVersion(versions ...string) string {
 
 // moveVersion changes a version, and nothing else.
 func (m *storage) moveVersion(move func()) {
-	m.table.Relabel(func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		move()
-	})
-	m.showVersion()
+	m.writing.Lock() // else a write could be said to be in the log before it is
+	m.table.Relabel(move)
+	m.logged.Store(m.applied.Load())
+	m.writing.Unlock()
+	if m.gauge.Load() != nil {
+		m.showVersion()
+	}
 	m.moved.wake()
 }

@@ -30,31 +30,46 @@ type managedFields struct {
 
 // Values of "managedFields" in SourceStatus.
 var (
+	kept             = "kept"
+	toBeDropped      = "requested to be dropped"
 	droppedByServer  = "dropped by the server"
 	droppedByClient  = "dropped by the client, the server sends them"
 	droppedAsRefused = "dropped by the client, the server refuses the parameter"
 )
 
-// SourceStatus returns details for a reflector's Status. "managedFields" is "kept", "requested to be dropped" (until an
+// sourceStatuses are the results of SourceStatus, by that value: a status is read often, and a map costs allocations.
+var sourceStatuses = map[string]map[string]string{}
+
+func init() {
+	for _, state := range []string{kept, toBeDropped, droppedByServer, droppedByClient, droppedAsRefused} {
+		sourceStatuses[state] = map[string]string{"managedFields": state}
+	}
+}
+
+// SourceStatus returns details for a reflector's Status, which must not be changed. "managedFields" is "kept", "requested to be dropped" (until an
 // object has arrived), "dropped by the server" (the last list or watch sent none), or "dropped by the client" with the
-// reason. "lastRead" is when bytes of a response last arrived, in RFC 3339: the connection was alive then. It does not
-// show that the store is current, since the events in those bytes may not be applied yet. It may be called
-// concurrently.
+// reason. It may be called concurrently.
 func (lw *ListerWatcher) SourceStatus() map[string]string {
-	state := "requested to be dropped"
+	state := toBeDropped
 	switch by := lw.managed.by.Load(); {
 	case lw.managed.kept:
-		state = "kept"
+		state = kept
 	case lw.managed.refused.Load():
 		state = droppedAsRefused
 	case by != nil:
 		state = *by
 	}
-	status := map[string]string{"managedFields": state}
-	if at := lw.lastRead.Load(); at > 0 {
-		status["lastRead"] = time.Unix(0, at).UTC().Format(time.RFC3339Nano)
+	return sourceStatuses[state]
+}
+
+// LastRead is when bytes of a response last arrived, or zero: the connection was alive then. It does not show that the
+// store is current, since the events in those bytes may not be applied yet. It may be called concurrently.
+func (lw *ListerWatcher) LastRead() time.Time {
+	at := lw.lastRead.Load()
+	if at == 0 {
+		return time.Time{}
 	}
-	return status
+	return time.Unix(0, at).UTC()
 }
 
 // requested reports whether requests have the parameter.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,9 @@ func TestAnInformersObjectsHaveNoManagedFieldsWhateverTheServerDoes(t *testing.T
 					pod, err = informer.Get("shop/b")
 					require.NoError(t, err)
 					require.Empty(t, pod.GetManagedFields())
+					synctest.Wait()
+					require.WithinDuration(t, time.Now(), informer.Status().LastRead, time.Minute)
+					require.Zero(t, testing.AllocsPerRun(100, func() { informer.Status() }))
 				}
 			})
 		})

@@ -125,7 +125,7 @@ const templates = `
 
 {{with .Handlers}}<h2>Handlers</h2><div class="card"><table><thead><tr><th>Name</th><th>Delivery</th><th>Synced</th><th class="number">Backlog</th><th class="number">Oldest change</th><th class="number">Delivered</th><th>Notified version</th><th class="number">Panics</th></tr></thead><tbody>
 {{range .}}<tr><td class="name">{{.Name}}</td><td data-label="Delivery">{{.Delivery}}{{if .Merging}}, merging{{end}}</td><td data-label="Synced">{{if .Synced}}yes{{else}}<span class="bad">no</span>{{end}}</td>
-<td data-label="Backlog" class="number">{{.Backlog}}</td><td data-label="Oldest change" class="number">{{if .Backlog}}{{age .OldestAge}}{{end}}</td><td data-label="Delivered" class="number">{{.Delivered}}</td><td data-label="Notified version" class="wrap">{{.NotifiedVersion}}</td>
+<td data-label="Backlog" class="number">{{.Backlog}}</td><td data-label="Oldest change" class="number">{{if .OldestAge}}{{age .OldestAge}}{{end}}</td><td data-label="Delivered" class="number">{{.Delivered}}</td><td data-label="Notified version" class="wrap">{{.NotifiedVersion}}</td>
 <td data-label="Panics" class="number">{{with .Panics}}<span class="bad">{{.}}</span>{{else}}0{{end}}</td></tr>{{end}}</tbody></table></div>{{end}}
 
 <h2>History</h2><div class="card"><table><thead><tr><th>Time (UTC)</th><th>Phase</th><th>Synced</th><th class="number">Failures in a row</th><th>Failure</th></tr></thead><tbody>

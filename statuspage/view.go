@@ -88,6 +88,7 @@ func (s statusOf) Facts() []fact {
 		{"Checksum", s.checksum()},
 		{"Last shown current by", s.CurrentBy},
 		{"Last list", s.lastList()},
+		{"Last read", s.lastRead()},
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Source)) {
 		facts = append(facts, fact{"Source, " + name, s.Source[name]})
@@ -120,6 +121,14 @@ func (s statusOf) nextAttempt() string {
 		return ""
 	}
 	return "in " + shortDuration(max(s.NextAttempt.Sub(s.now), 0))
+}
+
+// lastRead is of kubeapi's sources.
+func (s statusOf) lastRead() string {
+	if s.LastRead.IsZero() {
+		return ""
+	}
+	return shortDuration(max(s.now.Sub(s.LastRead), 0)) + " ago"
 }
 
 func (s statusOf) lastList() string {

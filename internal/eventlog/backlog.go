@@ -1,12 +1,17 @@
 package eventlog
 
-import "maps"
+import (
+	"maps"
+	"sync/atomic"
+)
 
 // backlog is a queue of records that merges those of one key. A merged record keeps the position of its oldest part.
 // Call reset before the first use.
 type backlog[K comparable] struct {
 	// byKey has the entry of each key, which is every entry except an End.
 	byKey map[K]*entry[K]
+	// changes is their number, for readers without the lock.
+	changes atomic.Int64
 	// root links the ends of the list: the entry after it is the oldest, the one before it the newest.
 	root entry[K]
 	// most is the largest number of keys that the map has had, since a map never shrinks.
@@ -26,6 +31,7 @@ const keptKeys = 64
 // reset drops all records and their memory.
 func (b *backlog[K]) reset() {
 	b.byKey, b.most = map[K]*entry[K]{}, 0
+	b.changes.Store(0)
 	b.root.previous, b.root.next = &b.root, &b.root
 }
 
@@ -44,6 +50,7 @@ func (b *backlog[K]) add(r *Record[K], after uint64) {
 	added.previous.next, b.root.previous = added, added
 	if r.Kind != End {
 		b.byKey[r.Key] = added
+		b.changes.Add(1)
 		b.most = max(b.most, len(b.byKey))
 	}
 }
@@ -64,6 +71,7 @@ func (b *backlog[K]) remove(e *entry[K], key K) {
 	if e.Kind == End {
 		return
 	}
+	b.changes.Add(-1)
 	if delete(b.byKey, key); b.most > keptKeys && len(b.byKey) <= b.most/8 {
 		b.byKey, b.most = maps.Collect(maps.All(b.byKey)), len(b.byKey)
 	}

@@ -18,20 +18,20 @@ type Cursor[K comparable] struct {
 	merging Merging
 	ready   chan struct{}
 
-	// position is the number of the next record to read. It is changed under the lock.
+	// These are changed under the lock, and Status loads them without it. position is the number of the next record to read,
+	// behind is set while pending records are merged.
 	position atomic.Uint64
+	behind   atomic.Bool
+	snapshot atomic.Pointer[pending[K]]
+	// since is the Since of the oldest change that the handler has not finished. It is asleep while there is none, and 0 where
+	// that is not known. handled is the store's version when the handler was last asleep, nil if it never was.
+	since   atomic.Int64
+	handled atomic.Pointer[string]
 
 	mu sync.Mutex
-	// asleep is set while the handler has processed everything and waits for ready. handled is the store's version when
-	// that was last so.
-	asleep  bool
-	handled string
 	// block contains the record at position, or is full and ends just before it.
-	block *block[K]
-	// behind is set while pending records are merged.
-	behind   bool
-	backlog  backlog[K]
-	snapshot *pending[K]
+	block   *block[K]
+	backlog backlog[K]
 	// endAt is the position at which the first list ends, or never once that has been read.
 	endAt uint64
 	// waits are the calls of Handled that have not ended.
@@ -56,8 +56,9 @@ const (
 
 // Snapshot is the content of the store after the last write whose records are in the log.
 type Snapshot[K comparable] struct {
-	// Len is the maximum number of records. Next returns the record of one more object: an Add, or an Update to itself.
-	Len  int
+	// Len is the maximum number of records; a cursor counts it down by atomic operations. Next returns the record of one more
+	// object: an Add, or an Update to itself.
+	Len  int64
 	Next func() (r Record[K], ok bool)
 }
 
@@ -76,11 +77,13 @@ const (
 	nowhere = math.MaxUint64
 	// never is a position that no cursor has.
 	never = nowhere - 1
+	// asleep is for a handler that waits for ready: everything was handled.
+	asleep = -1
 )
 
 // NewCursor returns a cursor that reads nothing until Join is called.
 func (l *Log[K]) NewCursor(merging Merging) *Cursor[K] {
-	c := &Cursor[K]{log: l, merging: merging, behind: merging == Always, ready: make(chan struct{}, 1), endAt: never}
+	c := &Cursor[K]{log: l, merging: merging, ready: make(chan struct{}, 1), endAt: never}
 	c.position.Store(nowhere)
 	c.backlog.reset()
 	return c
@@ -91,8 +94,6 @@ func (l *Log[K]) NewCursor(merging Merging) *Cursor[K] {
 func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.log.cursors = append(c.log.cursors, c)
 	c.block = c.log.last
 	c.position.Store(c.log.end.Load())
@@ -108,14 +109,14 @@ func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.position.Load() != nowhere && c.snapshot == nil && c.endAt == never {
+	if c.position.Load() != nowhere && c.snapshot.Load() == nil && c.endAt == never {
 		c.addLocked(s, now)
 	}
 }
 
 func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time) {
 	if s.Len > 0 {
-		c.snapshot = &pending[K]{Snapshot: s, before: c.log.end.Load(), since: now.Sub(c.log.start)}
+		c.snapshot.Store(&pending[K]{Snapshot: s, before: c.log.end.Load(), since: max(1, now.Sub(c.log.start))})
 	}
 }
 
@@ -126,18 +127,19 @@ func (c *Cursor[K]) Next(r *Record[K]) bool {
 	if len(c.waits) > 0 {
 		c.endWaitsLocked()
 	}
-	ok := c.behind && c.backlog.take(r) || c.readLocked(r)
-	if c.asleep = !ok; !ok && c.behind && c.merging == WhenBehind {
-		c.behind = false
+	if c.behind.Load() && c.backlog.take(r) || c.readLocked(r) {
+		c.since.Store(int64(r.Since))
+		c.mu.Unlock()
+		return true
+	}
+	if c.since.Store(asleep); c.merging == WhenBehind && c.behind.Swap(false) {
 		c.backlog.reset()
 	}
 	c.mu.Unlock()
-	if !ok {
-		c.log.mu.Lock()
-		c.log.trimLocked()
-		c.log.mu.Unlock()
-	}
-	return ok
+	c.log.mu.Lock()
+	c.log.trimLocked()
+	c.log.mu.Unlock()
+	return false
 }
 
 // Pending returns the waiting records of the log, and the number that follows the last of them.
@@ -158,7 +160,7 @@ var handled = func() chan struct{} { c := make(chan struct{}); close(c); return 
 func (c *Cursor[K]) Handled(end uint64) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asleep && c.snapshot == nil {
+	if c.since.Load() == asleep && c.snapshot.Load() == nil {
 		return handled
 	}
 	w := handledWait{end, make(chan struct{})}
@@ -176,7 +178,7 @@ func (c *Cursor[K]) Forget(done <-chan struct{}) {
 // endWaitsLocked ends the waits for handled records. The handler must not be in a call.
 func (c *Cursor[K]) endWaitsLocked() {
 	handled := min(c.position.Load(), never) + 1 // waits for records before this number end
-	if s := c.snapshot; s != nil {
+	if s := c.snapshot.Load(); s != nil {
 		handled = min(handled, s.before)
 	}
 	if e := c.backlog.root.next; e != &c.backlog.root {
@@ -194,10 +196,10 @@ func (c *Cursor[K]) endWaitsLocked() {
 // readLocked removes the next record of the log or of the snapshot.
 func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	at := c.position.Load()
-	if s := c.snapshot; s != nil && at >= s.before {
+	if s := c.snapshot.Load(); s != nil && at >= s.before {
 		next, ok := s.Next()
-		if s.Len--; !ok || s.Len == 0 {
-			c.snapshot = nil
+		if atomic.AddInt64(&s.Len, -1) == 0 || !ok {
+			c.snapshot.Store(nil)
 		}
 		if ok {
 			*r, r.Since = next, s.since
@@ -220,22 +222,23 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	return true
 }
 
-// appended is called with the log's lock after count records were appended. It moves records into the backlog if they
-// must be merged, and wakes the handler if it sleeps.
-func (c *Cursor[K]) appended(count, live int) {
+// appended is called with the log's lock after count records were appended at since, 0 for an End. It moves records into the
+// backlog if they must be merged, and wakes the handler if it sleeps.
+func (c *Cursor[K]) appended(count, live int, since time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.merging == WhenBehind {
-		c.behind = c.behind || c.changesLocked() > max(1024, 2*live)
+	if c.merging == Always || c.merging == WhenBehind && c.changes() > max(1024, 2*live) {
+		c.behind.Store(true)
 	}
-	if c.behind {
+	if c.behind.Load() {
 		most := moved + 2*count
 		for r := (Record[K]{}); most > 0 && c.readLocked(&r); most-- {
 			c.backlog.add(&r, c.position.Load())
 		}
 	}
-	if count > 0 && c.asleep {
-		c.asleep, c.handled = false, c.log.version
+	if count > 0 && c.since.Load() == asleep {
+		c.handled.Store(c.log.version)
+		c.since.Store(int64(since))
 		select {
 		case c.ready <- struct{}{}:
 		default:
@@ -243,16 +246,16 @@ func (c *Cursor[K]) appended(count, live int) {
 	}
 }
 
-// changesLocked returns the number of pending changes.
-func (c *Cursor[K]) changesLocked() int {
-	n, at, end := len(c.backlog.byKey), c.position.Load(), c.log.end.Load()
+// changes returns the number of pending changes.
+func (c *Cursor[K]) changes() int {
+	n, at, end := c.backlog.changes.Load(), c.position.Load(), c.log.end.Load()
 	if at < end {
-		n += int(end - at)
+		n += int64(end - at)
 	}
-	if c.snapshot != nil {
-		n += c.snapshot.Len
+	if s := c.snapshot.Load(); s != nil {
+		n += atomic.LoadInt64(&s.Len)
 	}
-	return n
+	return int(n)
 }
 
 // Keys returns the keys of the pending changes, except those of a snapshot.
@@ -293,39 +296,24 @@ func (c *Cursor[K]) unreadLocked(yield func(r *Record[K]) bool) {
 type Status struct {
 	// Changes is the number of pending changes.
 	Changes int
-	// Oldest is when the oldest of them began to wait.
+	// Oldest is when the oldest change was appended that the handler has not finished, zero if there is none.
 	Oldest time.Time
 	// Merging is true while they are merged by key.
 	Merging bool
 }
 
-// Status returns the cursor's status.
+// Status returns the cursor's status. It acquires no lock.
 func (c *Cursor[K]) Status() Status {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := Status{Changes: c.changesLocked(), Merging: c.behind}
-	if s.Changes > 0 {
-		s.Oldest = c.log.start.Add(c.oldestLocked())
+	s := Status{Changes: c.changes(), Merging: c.behind.Load()}
+	if since := c.since.Load(); since > 0 {
+		s.Oldest = c.log.start.Add(time.Duration(since))
 	}
 	return s
 }
 
-// HandledVersion returns whether everything was handled, and otherwise the store's version when that was last so.
-func (c *Cursor[K]) HandledVersion() (all bool, version string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.asleep, c.handled
-}
-
-// oldestLocked returns when the oldest pending change began to wait. There must be one.
-func (c *Cursor[K]) oldestLocked() time.Duration {
-	s := c.snapshot
-	if s == nil || c.position.Load() < s.before || len(c.backlog.byKey) > 0 {
-		for r := range c.waitingLocked {
-			return r.Since
-		}
-	}
-	return s.since
+// HandledVersion returns whether everything was handled, and otherwise the store's version when that was last so, or nil.
+func (c *Cursor[K]) HandledVersion() (all bool, version *string) {
+	return c.since.Load() == asleep, c.handled.Load()
 }
 
 // Ready receives after Next has returned false, once there may be another record.
@@ -337,10 +325,12 @@ func (c *Cursor[K]) Close() {
 	defer c.log.mu.Unlock()
 	c.log.cursors = slices.DeleteFunc(c.log.cursors, func(other *Cursor[K]) bool { return other == c })
 	c.mu.Lock()
-	c.behind, c.waits = false, nil
-	c.block, c.snapshot, c.endAt = nil, nil, never
+	c.waits, c.block, c.endAt = nil, nil, never
 	c.backlog.reset()
+	c.behind.Store(false)
 	c.position.Store(nowhere)
+	c.since.Store(min(c.since.Load(), 0))
+	c.snapshot.Store(nil)
 	c.mu.Unlock()
 	c.log.trimLocked()
 }

@@ -25,6 +25,7 @@ import (
 
 // Log is an append-only log of records with any number of cursors. All methods may be called concurrently.
 type Log[K comparable] struct {
+	// start is a nanosecond before that of New: each Since is above 0.
 	start time.Time
 	// end is the number of appended records. A reader that has loaded it sees all of them.
 	end atomic.Uint64
@@ -38,7 +39,7 @@ type Log[K comparable] struct {
 	// ended is set once the first list has ended.
 	ended bool
 	// version was the store's before the last write.
-	version string
+	version *string
 }
 
 // block is a sequence of records; from is the number of the first. A cursor reads only records before the log's end,
@@ -58,19 +59,19 @@ const (
 
 // New returns an empty log. Records are timed relative to start.
 func New[K comparable](start time.Time) *Log[K] {
-	return &Log[K]{start: start, last: &block[K]{records: make([]Record[K], smallBlock)}}
+	return &Log[K]{start: start.Add(-1), last: &block[K]{records: make([]Record[K], smallBlock)}}
 }
 
 // Append appends the records of one write to the store and wakes sleeping cursors. It copies the records and sets their
 // Since. live is the number of keys in the store, which bounds the backlogs; version is the store's before the write.
 // Append never waits for a handler.
-func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, version string) {
+func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, version *string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.cursors) == 0 {
 		return
 	}
-	before, since := l.end.Load(), now.Sub(l.start)
+	before, since := l.end.Load(), max(1, now.Sub(l.start))
 	l.version = version
 	for record := range records {
 		if l.used == len(l.last.records) {
@@ -84,7 +85,7 @@ func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, ve
 	end := l.last.from + uint64(l.used)
 	l.end.Store(end)
 	for _, c := range l.cursors {
-		c.appended(int(end-before), live)
+		c.appended(int(end-before), live, since)
 	}
 	l.trimLocked() // a hanging handler does not trim
 }
@@ -98,7 +99,7 @@ func (l *Log[K]) AppendEnd(live int) {
 		c.mu.Lock()
 		c.endAt = l.end.Load()
 		c.mu.Unlock()
-		c.appended(1, live)
+		c.appended(1, live, 0)
 	}
 }
 

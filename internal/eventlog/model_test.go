@@ -72,9 +72,9 @@ func (m *cursorModel) append(r Record[string]) {
 	if r.Kind == End {
 		m.log.AppendEnd(live)
 	} else {
-		m.log.Append(slices.Values([]Record[string]{r}), live, now, "")
+		m.log.Append(slices.Values([]Record[string]{r}), live, now, nil)
 	}
-	r.Since = now.Sub(time.Unix(0, 0))
+	r.Since = now.Sub(m.log.start)
 	if m.cursor.merging == WhenBehind && m.changes >= max(1024, 2*live) {
 		m.mergeAll()
 	}
@@ -151,7 +151,7 @@ func (m *cursorModel) resync() {
 			pending[w.key] = true
 		}
 	}
-	again, begins := m.cursor.Keys(), m.cursor.snapshot == nil && m.cursor.endAt == never
+	again, begins := m.cursor.Keys(), m.cursor.snapshot.Load() == nil && m.cursor.endAt == never
 	if begins {
 		require.Equal(m, pending, again)
 	}
@@ -163,7 +163,7 @@ func (m *cursorModel) resync() {
 	if begins {
 		for _, r := range all {
 			require.Same(m, r.New, m.view[r.Key], "nothing waits of %s, and the handler has an older state", r.Key)
-			r.Since = now.Sub(time.Unix(0, 0))
+			r.Since = now.Sub(m.log.start)
 			m.waiting = append(m.waiting, &waitingEntry{key: r.Key, parts: []Record[string]{r}})
 			m.changes++
 		}
@@ -173,7 +173,7 @@ func (m *cursorModel) resync() {
 }
 
 func snapshotOf(all ...Record[string]) Snapshot[string] {
-	return Snapshot[string]{Len: len(all), Next: func() (r Record[string], ok bool) {
+	return Snapshot[string]{Len: int64(len(all)), Next: func() (r Record[string], ok bool) {
 		if len(all) == 0 {
 			return r, false
 		}
@@ -215,8 +215,7 @@ func isClosed(done <-chan struct{}) bool {
 
 // take reads a record and checks it.
 func (m *cursorModel) take() {
-	before := m.cursor.Status()
-	resyncing := m.cursor.snapshot != nil // a wait that began before it may end after it
+	resyncing := m.cursor.snapshot.Load() != nil // a wait that began before it may end after it
 	r, ok := next(m.cursor)
 	m.checkWaits(!resyncing) // Next was called, so everything that waited before is handled
 	require.Equal(m, len(m.waiting) > 0, ok)
@@ -233,7 +232,7 @@ func (m *cursorModel) take() {
 	m.changes--
 	require.Equal(m, w.key, r.Key)
 	require.Equal(m, w.parts[0].Since, r.Since, "it has waited since its oldest part")
-	require.Equal(m, time.Unix(0, 0).Add(r.Since), before.Oldest)
+	require.Equal(m, m.log.start.Add(r.Since), m.cursor.Status().Oldest)
 	m.handle(w, r)
 	m.count()
 }
@@ -271,7 +270,8 @@ func (m *cursorModel) drain() {
 	m.take()
 	require.Empty(m, m.waits)
 	require.Equal(m, m.source, m.view)
-	require.Equal(m, Status{Merging: m.cursor.merging == Always}, m.cursor.Status())
+	require.Zero(m, m.cursor.Status().Changes)
+	require.Zero(m, m.cursor.Status().Oldest)
 	require.True(m, m.cursor.backlog.isEmpty())
 	require.LessOrEqual(m, m.cursor.backlog.most, keptKeys)
 	require.Zero(m, m.log.used)
@@ -303,7 +303,7 @@ func (m *cursorModel) step(b byte) {
 	default:
 		m.drain()
 	}
-	require.Equal(m, m.merging, m.cursor.Status().Merging)
+	require.Equal(m, m.merging, m.cursor.merging == Always || m.cursor.Status().Merging)
 }
 
 func (m *cursorModel) run(script []byte) {

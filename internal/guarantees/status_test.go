@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"runtime/pprof"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -49,8 +51,11 @@ func TestWaitForHandlerReturnsOnceTheHandlerHasHandledTheVersion(t *testing.T) {
 					require.NoError(t, source.Apply(pod("a", fmt.Sprint(10+i))))
 				}
 				synctest.Wait()
+				waited := make(chan error, 1)
+				go func() { waited <- informer.WaitForHandler(t.Context(), handle, "5") }()
+				synctest.Wait()
 				require.NoError(t, source.Apply(pod("a", "20"), pod("a", "21"), pod("a", "22")))
-				require.NoError(t, informer.WaitForHandler(t.Context(), handle, "5"))
+				require.NoError(t, <-waited)
 				require.Equal(t, 5*time.Second, time.Since(began), "not what came later")
 				require.EqualValues(t, 5, slow.handled.Load())
 
@@ -264,4 +269,64 @@ func TestAStatusCostsOneAllocation(t *testing.T) {
 		require.NotNil(t, informer.Status().LastFailure)
 		require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { informer.Status() }), "also after a failure")
 	})
+}
+
+func TestAStatusWithAQuarantinedObjectCostsOneAllocationMore(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector allocates")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		informer := runInformer(t, newSource(t, pod("a", "1"), pod("a", "bad")), cache.InformerConfig[*object]{
+			Transform: func(obj *object) (*object, error) {
+				if obj.Name != "1" {
+					return nil, errBoom
+				}
+				return obj, nil
+			},
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&heard{}).handle},
+		})
+		_, err := informer.Shared().AddEventHandler(&recorder{})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Len(t, informer.Status().Quarantined, 1)
+		require.Equal(t, 2.0, testing.AllocsPerRun(100, func() { informer.Status() }))
+	})
+}
+
+// Fails if the status waits for a lock of the goroutine that applies events or of one that calls a handler, or they for it.
+func TestAStatusTakesNoLockOfTheEventPath(t *testing.T) {
+	source := newSource(t, pod("a", "1"))
+	informer := cache.NewTypedInformer[*object](source, cache.InformerConfig[*object]{})
+	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
+		_, err := informer.Shared().AddEventHandlerWithOptions(&recorder{}, cache.HandlerOptions{Delivery: delivery})
+		require.NoError(t, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	over, looked := make(chan error, 1), make(chan struct{})
+	go func() { over <- informer.Run(ctx) }()
+	require.NoError(t, informer.WaitSynced(ctx))
+	runtime.SetBlockProfileRate(1)
+	defer runtime.SetBlockProfileRate(0)
+	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
+	go func() {
+		defer close(looked)
+		for ctx.Err() == nil {
+			informer.Status()
+		}
+	}()
+	for i := range 20_000 {
+		require.NoError(t, source.Apply(pod("a", fmt.Sprint(i%100))))
+	}
+	require.NoError(t, informer.WaitForResourceVersion(ctx, source.ResourceVersion()))
+	cancel()
+	<-looked
+	require.NoError(t, <-over)
+	for _, kind := range []string{"block", "mutex"} { // who waited, and who was waited for
+		var profile bytes.Buffer
+		require.NoError(t, pprof.Lookup(kind).WriteTo(&profile, 1))
+		for _, stack := range strings.Split(profile.String(), "\n\n") {
+			locks := strings.Contains(stack, "sync.(*") && strings.Contains(stack, "cache.observed.Status")
+			require.False(t, locks, "%s\n%s", kind, stack)
+		}
+	}
 }

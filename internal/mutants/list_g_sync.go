@@ -119,8 +119,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "never-begins-to-merge", Guards: []string{"G8"}, File: "internal/eventlog/cursor.go",
-		From:    "c.behind || c.changesLocked() > max(1024, 2*live)\n",
-		To:      "c.behind || c.changesLocked() > max(1<<40, 2*live)\n",
+		From:    "c.changes() > max(1024, 2*live) {\n",
+		To:      "c.changes() > max(1<<40, 2*live) {\n",
 		Package: guarantees,
 		Test:    "TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey",
 		Fault:   "A handler that hangs costs memory without bound.",

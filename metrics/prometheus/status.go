@@ -136,7 +136,7 @@ var handlerMetrics = []struct {
 }{
 	{desc("handler_backlog", "Changes that are not delivered yet.", byHandler), prometheus.GaugeValue,
 		func(h cache.HandlerStatus) float64 { return float64(h.Backlog) }, sum},
-	{desc("handler_oldest_change_age_seconds", "How long the oldest change that is not delivered has waited.", byHandler), prometheus.GaugeValue,
+	{desc("handler_oldest_change_age_seconds", "How long ago the oldest change came that is not handled, which may be that of the present call.", byHandler), prometheus.GaugeValue,
 		func(h cache.HandlerStatus) float64 { return h.OldestAge.Seconds() }, func(a, b float64) float64 { return max(a, b) }},
 	{desc("handler_notifications_total", "Calls of the handler that have returned or panicked.", byHandler), prometheus.CounterValue,
 		func(h cache.HandlerStatus) float64 { return float64(h.Delivered) }, sum},
