@@ -246,7 +246,7 @@ func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) even
 			return n, true
 		}
 	}
-	return eventlog.Snapshot[table.Key]{Len: int64(stored.Len()), Next: next}
+	return eventlog.Snapshot[table.Key]{Len: stored.Len(), Next: next}
 }
 
 // run calls the handler until ctx ends or the listener is removed.

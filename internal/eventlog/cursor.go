@@ -56,15 +56,16 @@ const (
 
 // Snapshot is the content of the store after the last write whose records are in the log.
 type Snapshot[K comparable] struct {
-	// Len is the maximum number of records; a cursor counts it down by atomic operations. Next returns the record of one more
-	// object: an Add, or an Update to itself.
-	Len  int64
+	// Len is the maximum number of records. Next returns the record of one more object: an Add, or an Update to itself.
+	Len  int
 	Next func() (r Record[K], ok bool)
 }
 
-// pending is a snapshot that a cursor delivers before the record with the number before.
+// pending is a snapshot that a cursor delivers before the record with the number before. left is the maximum number of
+// records that are left.
 type pending[K comparable] struct {
 	Snapshot[K]
+	left   atomic.Int64
 	before uint64
 	since  time.Duration
 }
@@ -116,7 +117,9 @@ func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
 
 func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time) {
 	if s.Len > 0 {
-		c.snapshot.Store(&pending[K]{Snapshot: s, before: c.log.end.Load(), since: max(1, now.Sub(c.log.start))})
+		p := &pending[K]{Snapshot: s, before: c.log.end.Load(), since: max(1, now.Sub(c.log.start))}
+		p.left.Store(int64(s.Len))
+		c.snapshot.Store(p)
 	}
 }
 
@@ -198,7 +201,7 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	at := c.position.Load()
 	if s := c.snapshot.Load(); s != nil && at >= s.before {
 		next, ok := s.Next()
-		if atomic.AddInt64(&s.Len, -1) == 0 || !ok {
+		if s.left.Add(-1) == 0 || !ok {
 			c.snapshot.Store(nil)
 		}
 		if ok {
@@ -248,12 +251,10 @@ func (c *Cursor[K]) appended(count, live int, since time.Duration) {
 
 // changes returns the number of pending changes.
 func (c *Cursor[K]) changes() int {
-	n, at, end := c.backlog.changes.Load(), c.position.Load(), c.log.end.Load()
-	if at < end {
-		n += int64(end - at)
-	}
+	end := c.log.end.Load()
+	n := c.backlog.changes.Load() + int64(end-min(c.position.Load(), end))
 	if s := c.snapshot.Load(); s != nil {
-		n += atomic.LoadInt64(&s.Len)
+		n += s.left.Load()
 	}
 	return int(n)
 }

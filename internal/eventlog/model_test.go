@@ -173,7 +173,7 @@ func (m *cursorModel) resync() {
 }
 
 func snapshotOf(all ...Record[string]) Snapshot[string] {
-	return Snapshot[string]{Len: int64(len(all)), Next: func() (r Record[string], ok bool) {
+	return Snapshot[string]{Len: len(all), Next: func() (r Record[string], ok bool) {
 		if len(all) == 0 {
 			return r, false
 		}
