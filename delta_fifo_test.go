@@ -640,7 +640,7 @@ func assertUnread(t *testing.T, key string, err error) {
 	require.NoError(t, other)
 	require.Len(t, objects, 1)
 	assert.Equal(t, key, objects[0].Key)
-	assert.Equal(t, causeObject, CauseOf(objects[0]))
+	assert.Equal(t, causeInvalidObject, CauseOf(objects[0]))
 	var store *StoreError
 	require.ErrorAs(t, objects[0], &store)
 	assert.Equal(t, StoreError{Op: "GetByKey", Name: key, Err: errBoom}, *store)

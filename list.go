@@ -160,7 +160,7 @@ func (l *listing) listOptions() metav1.ListOptions {
 // wrap names the list in its error.
 func (l *listing) wrap(err error) error {
 	switch cause := CauseOf(err); {
-	case cause == causeStore, cause == causeRegression:
+	case cause == causeStoreError, cause == causeRegression:
 		return err
 	case l.strategy == ListStreaming:
 		return fmt.Errorf("streaming %s: %w", l.typeDescription, err)

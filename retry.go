@@ -93,21 +93,21 @@ const (
 
 // The causes of errors that have a type; CauseOf names them.
 const (
-	causeWrongType  Cause = "wrong-type"
-	causeShortWatch Cause = "short-watch"
-	causeRegression Cause = "regression"
-	causeObject     Cause = "invalid-object"
-	causeTransform  Cause = "transform-error"
-	causeIndex      Cause = "index-error"
-	causeProcess    Cause = "handler-error"
-	causeStore      Cause = "store-error"
-	causeSlowSource Cause = "slow-source"
-	causeMisuse     Cause = "misuse"
-	causePanic      Cause = "panic"
-	causeMutated    Cause = "mutated"
-	causeDivergence Cause = "divergence"
-	causeNoBookmark Cause = "no-bookmark"  // a streaming list without its end
-	causeStream     Cause = "stream-error" // 500 on an open watch
+	causeWrongType     Cause = "wrong-type"
+	causeShortWatch    Cause = "short-watch"
+	causeRegression    Cause = "regression"
+	causeInvalidObject Cause = "invalid-object"
+	causeTransform     Cause = "transform-error"
+	causeIndex         Cause = "index-error"
+	causeHandlerError  Cause = "handler-error"
+	causeStoreError    Cause = "store-error"
+	causeSlowSource    Cause = "slow-source"
+	causeMisuse        Cause = "misuse"
+	causePanic         Cause = "panic"
+	causeMutated       Cause = "mutated"
+	causeDivergence    Cause = "divergence"
+	causeNoBookmark    Cause = "no-bookmark"  // a streaming list without its end
+	causeStream        Cause = "stream-error" // 500 on an open watch
 )
 
 // CauseOf returns a constant, the result of a source error's method FailureCause() string, or "transform-error",
@@ -139,9 +139,9 @@ func CauseOf(err error) Cause {
 	return CauseOther
 }
 
-func (*ProcessError) cause() Cause           { return causeProcess }
-func (KeyError) cause() Cause                { return causeObject }
-func (*StoreError) cause() Cause             { return causeStore }
+func (*ProcessError) cause() Cause           { return causeHandlerError }
+func (KeyError) cause() Cause                { return causeInvalidObject }
+func (*StoreError) cause() Cause             { return causeStoreError }
 func (*ListTypeError) cause() Cause          { return causeWrongType }
 func (*VersionRegressionError) cause() Cause { return causeRegression }
 func (*VeryShortWatchError) cause() Cause    { return causeShortWatch }
@@ -161,7 +161,7 @@ func (e *ObjectError) cause() Cause {
 	case stageIndex:
 		return causeIndex
 	}
-	return causeObject
+	return causeInvalidObject
 }
 
 // causes are those of errors without a type of ours, in the order in which they are tried.
@@ -277,7 +277,7 @@ var answersTo = map[Cause]struct {
 	CauseExpired:         {listAgain, listAgain, true},
 	CauseVersionTooLarge: {listAgain, listAgain, true},
 	causeRegression:      {listAgain, listAgain, false},
-	causeStore:           {listAgain, listAgain, false},
+	causeStoreError:      {listAgain, listAgain, false},
 	// None of these says anything against the version, however often it comes.
 	CauseConnectionRefused: {watchAgain, watchAgain, false},
 	CauseTooManyRequests:   {watchAgain, watchAgain, false},

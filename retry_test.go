@@ -306,24 +306,24 @@ func TestErrorsAreClassified(t *testing.T) {
 			decoding("stream error: stream ID 3; INTERNAL_ERROR; received from peer"), decoding("http2: client connection lost"),
 			decoding("http2: client connection force closed via ClientConn.Close"), decoding("connection error: PROTOCOL_ERROR"),
 			decoding("read tcp 10.0.0.1:1->10.0.0.2:2: read: no route to host"), decoding("local error: tls: bad record MAC")},
-		causeStream:       {eventError(&apierrors.NewInternalError(errBoom).ErrStatus)},
-		causeShortWatch:   {&VeryShortWatchError{}},
-		CauseOverdueWatch: {errWatchOverdue},
-		causeNoBookmark:   {errNoInitialEventsEnd},
-		causeRegression:   {&VersionRegressionError{}},
-		causeWrongType:    {&ListTypeError{Err: &UnexpectedTypeError{}}, fmt.Errorf("listing x: %w", &ListTypeError{Err: errBoom})},
-		causeObject:       {&ObjectError{Err: errBoom}, &ObjectError{Stage: stageDecode}, KeyError{Obj: nil, Err: errBoom}},
-		causeTransform:    {&ObjectError{Stage: stageTransform, Err: io.EOF}},
-		causeIndex:        {&ObjectError{Stage: stageIndex, Err: apierrors.NewUnauthorized("")}},
-		causeProcess:      {&ProcessError{Err: &ObjectError{}}},
-		causeStore:        {&StoreError{Err: apierrors.NewInternalError(errBoom)}},
-		causeSlowSource:   {&SlowSourceError{}},
-		causeMisuse:       {ErrAlreadyRan, caused{errBoom, causeMisuse}},
-		causePanic:        {&PanicError{Value: "x"}, fmt.Errorf("handler h: %w", errHandlerExited)},
-		causeMutated:      {&MutatedObjectError{Key: "a/b"}},
-		CauseUnreachable:  {&url.Error{Op: "Get", URL: "u", Err: &net.DNSError{IsNotFound: true}}, &net.OpError{Op: "dial", Err: errBoom}},
-		CauseTLS:          {&tls.CertificateVerificationError{Err: errBoom}},
-		CauseCredentials:  {kubeapi.ErrAuthorize},
+		causeStream:        {eventError(&apierrors.NewInternalError(errBoom).ErrStatus)},
+		causeShortWatch:    {&VeryShortWatchError{}},
+		CauseOverdueWatch:  {errWatchOverdue},
+		causeNoBookmark:    {errNoInitialEventsEnd},
+		causeRegression:    {&VersionRegressionError{}},
+		causeWrongType:     {&ListTypeError{Err: &UnexpectedTypeError{}}, fmt.Errorf("listing x: %w", &ListTypeError{Err: errBoom})},
+		causeInvalidObject: {&ObjectError{Err: errBoom}, &ObjectError{Stage: stageDecode}, KeyError{Obj: nil, Err: errBoom}},
+		causeTransform:     {&ObjectError{Stage: stageTransform, Err: io.EOF}},
+		causeIndex:         {&ObjectError{Stage: stageIndex, Err: apierrors.NewUnauthorized("")}},
+		causeHandlerError:  {&ProcessError{Err: &ObjectError{}}},
+		causeStoreError:    {&StoreError{Err: apierrors.NewInternalError(errBoom)}},
+		causeSlowSource:    {&SlowSourceError{}},
+		causeMisuse:        {ErrAlreadyRan, caused{errBoom, causeMisuse}},
+		causePanic:         {&PanicError{Value: "x"}, fmt.Errorf("handler h: %w", errHandlerExited)},
+		causeMutated:       {&MutatedObjectError{Key: "a/b"}},
+		CauseUnreachable:   {&url.Error{Op: "Get", URL: "u", Err: &net.DNSError{IsNotFound: true}}, &net.OpError{Op: "dial", Err: errBoom}},
+		CauseTLS:           {&tls.CertificateVerificationError{Err: errBoom}},
+		CauseCredentials:   {kubeapi.ErrAuthorize},
 		CauseInvalidResponse: {errTableList, kubeapi.ErrMalformed, kubeapi.ErrNotList, kubeapi.ErrContentType, kubeapi.ErrRedirect, http.ErrSchemeMismatch, badFrame,
 			decoding("unable to decode watch event: no kind \"Cod\" is registered"), decoding("invalid character 'x' looking for beginning of value")},
 		CauseResponseTooLarge: {kubeapi.ErrTooLarge, &kubeapi.LimitError{}},
@@ -359,7 +359,7 @@ func FuzzCauses(f *testing.F) {
 			inEvent = causeStream
 		}
 		require.Equal(t, inEvent, CauseOf(eventError(&err.ErrStatus)))
-		require.Equal(t, causeStore, CauseOf(&StoreError{Op: "Add", Err: err}))
+		require.Equal(t, causeStoreError, CauseOf(&StoreError{Op: "Add", Err: err}))
 		if reason != "" || code != 410 && code != 429 {
 			expired := reason == string(metav1.StatusReasonExpired) || reason == string(metav1.StatusReasonGone)
 			require.True(t, !expired || is == CauseExpired, "%s", is)

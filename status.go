@@ -380,8 +380,8 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 
 // failureMessages are those of failures that are none of the source.
 var failureMessages = map[Cause]string{
-	causeObject: "Object refused", causeTransform: "Object refused", causeIndex: "Object refused",
-	causeProcess: "Handler failed", causePanic: "Handler failed",
+	causeInvalidObject: "Object refused", causeTransform: "Object refused", causeIndex: "Object refused",
+	causeHandlerError: "Handler failed", causePanic: "Handler failed",
 	causeMutated: "Shared object was changed", causeMisuse: "Wrong use",
 }
 

@@ -245,7 +245,7 @@ func TestAnUndecodedObjectMayBeHollow(t *testing.T) {
 }
 
 // An object that could not be decoded is no failure of the watch, whatever its cause
-// looks like: its cause is causeObject, and it is logged as an error.
+// looks like: its cause is causeInvalidObject, and it is logged as an error.
 func TestAnUndecodedObjectIsClassedAndLoggedAsAnObject(t *testing.T) {
 	var out bytes.Buffer
 	r := NewNamedReflector("r", &ListWatch{}, nil, NewStore(MetaNamespaceKeyFunc), 0)
@@ -253,8 +253,8 @@ func TestAnUndecodedObjectIsClassedAndLoggedAsAnObject(t *testing.T) {
 	for _, err := range []error{io.ErrUnexpectedEOF, io.EOF, cachetest.ErrExpired(), errWatchOverdue, errBoom} {
 		out.Reset()
 		object := &ObjectError{Key: "a/1", Stage: stageDecode, Err: err}
-		assert.Equal(t, causeObject, CauseOf(object))
-		assert.Equal(t, causeObject, CauseOf(undeleted(object, &ObjectError{Stage: stageKey, Err: errBoom})))
+		assert.Equal(t, causeInvalidObject, CauseOf(object))
+		assert.Equal(t, causeInvalidObject, CauseOf(undeleted(object, &ObjectError{Stage: stageKey, Err: errBoom})))
 		DefaultWatchErrorHandler(klog.NewContext(t.Context(), logger), r, object)
 		assert.Contains(t, out.String(), "a/1")
 	}

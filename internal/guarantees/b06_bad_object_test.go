@@ -173,7 +173,7 @@ func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 		assert.Equal(t, []string{"tombstone a/3", "add a/2@13"}, r.handler.take())
 		require.Len(t, r.status().Quarantined, 1)
 		assert.Equal(t, "a/1", r.status().Quarantined[0].Key)
-		assert.Equal(t, []cache.Cause{causeObject, cache.CauseInvalidResponse, causeObject, causeObject}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{causeInvalidObject, cache.CauseInvalidResponse, causeInvalidObject, causeInvalidObject}, r.heard.causes())
 		r.stop()
 		server.Close()
 	})

@@ -53,7 +53,7 @@ func TestB16WhatAStoreRefusesMovesNoVersion(t *testing.T) {
 				_, err := send(source)
 				require.NoError(t, err)
 				synctest.Wait()
-				assert.Equal(t, []cache.Cause{causeStore}, h.causes())
+				assert.Equal(t, []cache.Cause{causeStoreError}, h.causes())
 				assert.Equal(t, "1", reflector.LastSyncResourceVersion())
 				assert.Equal(t, "1", reflector.Status().AppliedVersion)
 				store.refuses = false

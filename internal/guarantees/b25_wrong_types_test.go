@@ -247,7 +247,7 @@ func TestB25AWrongObjectThatAStreamDeletesDoesNotFailIt(t *testing.T) {
 		assert.Empty(t, m.keys())
 		errs := heard.take()
 		require.Len(t, errs, 1)
-		assert.Equal(t, causeObject, cache.CauseOf(errs[0]))
+		assert.Equal(t, causeInvalidObject, cache.CauseOf(errs[0]))
 		assert.Empty(t, m.status().Quarantined)
 		end()
 	})

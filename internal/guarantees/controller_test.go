@@ -86,7 +86,7 @@ func TestAPanicOfTheConsumerIsReportedWhereTheProcessSurvives(t *testing.T) {
 				r.run()
 				synctest.Wait()
 				assert.True(t, r.ctlr.HasSynced())
-				assert.Equal(t, []cache.Cause{causeProcess}, r.heard.causes())
+				assert.Equal(t, []cache.Cause{causeHandlerError}, r.heard.causes())
 				require.NoError(t, source.Apply(pod("a", "3")))
 				synctest.Wait()
 				r.equalsSource()

@@ -165,7 +165,7 @@ func faults() map[string]fault {
 		"truncated frame": {cause: cache.CauseConnectionLost, happens: sendOnWatch(`{"type":"MODIFIED","object":{"metadata":{"na`, false)},
 		"damaged frame":   {cause: cache.CauseInvalidResponse, happens: sendOnWatch(`{"type":"MODIFIED","object":{"metadata":}}`+"\n", true)},
 		"undecodable item": {
-			cause: causeObject, quarantines: true,
+			cause: causeInvalidObject, quarantines: true,
 			before: func(s *servedPods) {
 				s.answerOnce(func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Content-Type", "application/json")

@@ -106,7 +106,7 @@ func TestG6AProcessThatFailsIsReportedByKey(t *testing.T) {
 				require.ErrorAs(t, r.heard.all()[0], &failed)
 				assert.Equal(t, []string{"a/1"}, failed.Keys)
 				assert.ErrorIs(t, failed, errBoom)
-				assert.Equal(t, causeProcess, r.status().LastFailure.Cause)
+				assert.Equal(t, causeHandlerError, r.status().LastFailure.Cause)
 				require.Len(t, r.status().Quarantined, 1)
 				assert.Equal(t, "process", r.status().Quarantined[0].Stage)
 				assert.True(t, r.ctlr.HasSynced())
@@ -188,7 +188,7 @@ func TestG6ObjectsOfAnotherNamespaceAreQuarantined(t *testing.T) {
 				sleep(time.Minute)
 				r.equalsSource()
 				assert.Empty(t, r.handler.take())
-				assert.Equal(t, 2, r.heard.count(causeObject), "once a version")
+				assert.Equal(t, 2, r.heard.count(causeInvalidObject), "once a version")
 
 				_, err := source.Delete("a", "1")
 				require.NoError(t, err)
@@ -370,7 +370,7 @@ func TestG6InAStreamALaterStateReleasesOneWithoutAKey(t *testing.T) {
 			held = append(held, q.Key)
 		}
 		assert.Equal(t, []string{"a/broken", "a/perhaps removed", "a/spoilt"}, held)
-		assert.Equal(t, 7, h.count(causeObject), "each is reported")
+		assert.Equal(t, 7, h.count(causeInvalidObject), "each is reported")
 		stop()
 	})
 }
@@ -511,7 +511,7 @@ func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T)
 				require.Len(t, r.Status().Quarantined, 1)
 				assert.Equal(t, "watch event at version 6", r.Status().Quarantined[0].Key)
 				assert.Equal(t, []string{"a/1"}, store.ListKeys())
-				assert.Equal(t, []cache.Cause{causeObject}, h.causes())
+				assert.Equal(t, []cache.Cause{causeInvalidObject}, h.causes())
 				before := lists.Load()
 				if !streamed { // a stream is followed by a list
 					expire.events <- errorEvent(cachetest.ErrExpired())
@@ -615,7 +615,7 @@ func TestAnErrorEventThatCannotBeDecodedIsReportedWithItsCause(t *testing.T) {
 					require.Len(t, h.all(), 1)
 					assert.ErrorIs(t, h.all()[0], cause)
 					assert.ErrorContains(t, h.all()[0], "in place of a Status")
-					assert.Equal(t, []cache.Cause{causeObject}, h.causes())
+					assert.Equal(t, []cache.Cause{causeInvalidObject}, h.causes())
 					assert.Equal(t, strategy == cache.ListUnpaged, lists == 1, "watched again, or streamed")
 					assert.Equal(t, "9", r.LastSyncResourceVersion())
 					stop()
@@ -635,9 +635,9 @@ func TestAForeignStoreIsGivenATombstoneForAnUndecodedDeletion(t *testing.T) {
 		lists   int
 		causes  []cache.Cause
 	}{
-		"knows tombstones":    {cache.DeletionHandlingMetaNamespaceKeyFunc, false, 1, []cache.Cause{causeObject}},
-		"knows no tombstones": {cache.MetaNamespaceKeyFunc, false, 1, []cache.Cause{causeObject}},
-		"refuses":             {cache.DeletionHandlingMetaNamespaceKeyFunc, true, 2, []cache.Cause{causeObject, causeStore}},
+		"knows tombstones":    {cache.DeletionHandlingMetaNamespaceKeyFunc, false, 1, []cache.Cause{causeInvalidObject}},
+		"knows no tombstones": {cache.MetaNamespaceKeyFunc, false, 1, []cache.Cause{causeInvalidObject}},
+		"refuses":             {cache.DeletionHandlingMetaNamespaceKeyFunc, true, 2, []cache.Cause{causeInvalidObject, causeStoreError}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -717,13 +717,13 @@ func TestAForeignStoreThatAssertsTypesSurvivesAnUndecodedDeletion(t *testing.T) 
 		typed  *typedStore
 		causes []cache.Cause
 	}{
-		"cannot be asked": {plain, plain, []cache.Cause{causeObject, causeStore}},
-		"holds it":        given(last, nil, causeObject),
-		"holds nothing":   given(nil, nil, causeObject, causeStore),
-		"holds a nil":     given((*object)(nil), nil, causeObject, causeStore),
-		"holds another":   given(podAt("a", "2", "5"), nil, causeObject, causeStore),
-		"holds a queue's": given(cache.Deltas{{Type: cache.Added, Object: last}}, nil, causeObject, causeStore),
-		"fails":           given(last, errBoom, causeObject, causeStore),
+		"cannot be asked": {plain, plain, []cache.Cause{causeInvalidObject, causeStoreError}},
+		"holds it":        given(last, nil, causeInvalidObject),
+		"holds nothing":   given(nil, nil, causeInvalidObject, causeStoreError),
+		"holds a nil":     given((*object)(nil), nil, causeInvalidObject, causeStoreError),
+		"holds another":   given(podAt("a", "2", "5"), nil, causeInvalidObject, causeStoreError),
+		"holds a queue's": given(cache.Deltas{{Type: cache.Added, Object: last}}, nil, causeInvalidObject, causeStoreError),
+		"fails":           given(last, errBoom, causeInvalidObject, causeStoreError),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -842,7 +842,7 @@ func TestAKeyFunctionThatCopesWithMetadataKeepsUndecodedObjects(t *testing.T) {
 				require.NoError(t, source.Apply(bad(pod("a", "1"))))
 				source.BreakWatches(cachetest.ErrExpired())
 				sleep(time.Minute)
-				assert.Equal(t, 1, r.heard.count(causeObject))
+				assert.Equal(t, 1, r.heard.count(causeInvalidObject))
 				assert.ElementsMatch(t, row.want, r.indexer.ListKeys())
 				r.stop()
 			})
@@ -857,9 +857,9 @@ func TestABookmarkThatCannotBeDecodedMovesTheVersion(t *testing.T) {
 		version, want string
 		causes        []cache.Cause
 	}{
-		"newer":      {"9", "9", []cache.Cause{causeObject}},
-		"unreadable": {"", "5", []cache.Cause{causeObject}},
-		"older":      {"3", "5", []cache.Cause{causeObject, causeRegression}},
+		"newer":      {"9", "9", []cache.Cause{causeInvalidObject}},
+		"unreadable": {"", "5", []cache.Cause{causeInvalidObject}},
+		"older":      {"3", "5", []cache.Cause{causeInvalidObject, causeRegression}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -901,7 +901,7 @@ func TestAnUndecodedBookmarkDoesNotEndAStreamingList(t *testing.T) {
 		assert.False(t, r.Status().Synced)
 		sleep(10 * time.Second)
 		assert.True(t, r.Status().Synced)
-		assert.Equal(t, []cache.Cause{causeObject, causeNoBookmark}, h.causes())
+		assert.Equal(t, []cache.Cause{causeInvalidObject, causeNoBookmark}, h.causes())
 		stop()
 	})
 }
@@ -944,7 +944,7 @@ func TestG6InAStreamingListTheLastWordOfAnObjectCounts(t *testing.T) {
 					require.Len(t, r.Status().Quarantined, 1)
 					assert.Equal(t, "a/spoilt", r.Status().Quarantined[0].Key)
 					assert.Len(t, h.all(), 6)
-					assert.Equal(t, 6, h.count(causeObject))
+					assert.Equal(t, 6, h.count(causeInvalidObject))
 					assert.True(t, r.Status().Synced)
 					stop()
 				})

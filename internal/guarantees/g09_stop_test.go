@@ -410,7 +410,7 @@ func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
 		assert.Empty(t, h.all(), "not before the call has ended")
 		sleep(time.Minute)
 		assert.Equal(t, time.Second, ended.Sub(began))
-		assert.Equal(t, []cache.Cause{causeStore}, h.causes())
+		assert.Equal(t, []cache.Cause{causeStoreError}, h.causes())
 		assert.NotContains(t, h.all()[0].Error(), "server's fault")
 		assert.Equal(t, 2, source.lists())
 		assert.Len(t, store.ListKeys(), 1000)

@@ -85,7 +85,7 @@ func assertUnread(t *testing.T, key string, err error) {
 	require.NoError(t, other)
 	require.Len(t, objects, 1)
 	assert.Equal(t, key, objects[0].Key)
-	assert.Equal(t, causeObject, cache.CauseOf(objects[0]))
+	assert.Equal(t, causeInvalidObject, cache.CauseOf(objects[0]))
 	var store *cache.StoreError
 	require.ErrorAs(t, objects[0], &store)
 	assert.Equal(t, cache.StoreError{Op: "GetByKey", Name: key, Err: errBoom}, *store)

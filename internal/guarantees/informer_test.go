@@ -908,8 +908,8 @@ func TestTheErrorHandlerFindsTheInformersLoggerInItsContext(t *testing.T) {
 		sleep(time.Minute)
 		r.handle(panics, cache.HandlerOptions{Logger: &handlers})
 		synctest.Wait()
-		assert.ElementsMatch(t, []cache.Cause{cache.CauseOther, causeIndex, causeProcess, causeMutated}, causes[:4])
-		assert.Equal(t, []cache.Cause{causeProcess}, causes[4:])
+		assert.ElementsMatch(t, []cache.Cause{cache.CauseOther, causeIndex, causeHandlerError, causeMutated}, causes[:4])
+		assert.Equal(t, []cache.Cause{causeHandlerError}, causes[4:])
 		r.stop()
 	})
 }

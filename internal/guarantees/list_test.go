@@ -186,7 +186,7 @@ func TestAForeignStoreGetsAListItemByItemInOneReplace(t *testing.T) {
 		store := &foreign{}
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{ErrorHandler: h.handle}))
 		assert.Equal(t, []string{"replace a/1 a/2 @9"}, store.take())
-		assert.Equal(t, []cache.Cause{causeObject, causeObject, causeObject}, h.causes())
+		assert.Equal(t, []cache.Cause{causeInvalidObject, causeInvalidObject, causeInvalidObject}, h.causes())
 		stop()
 	})
 }
@@ -354,12 +354,12 @@ func TestOddEventsInAStreamingListAreReported(t *testing.T) {
 		event watch.Event
 		cause cache.Cause
 	}{
-		"unknown type":              {watch.Event{Type: "GONE", Object: pod("a", "x")}, causeObject},
-		"wrong type":                {watch.Event{Type: watch.Added, Object: &unstructured.Unstructured{}}, causeObject},
-		"nil":                       {watch.Event{Type: watch.Added}, causeObject},
-		"deletion of nothing":       {watch.Event{Type: watch.Deleted}, causeObject},
-		"bookmark without object":   {watch.Event{Type: watch.Bookmark}, causeObject},
-		"bookmark without metadata": {watch.Event{Type: watch.Bookmark, Object: &metav1.Status{}}, causeObject},
+		"unknown type":              {watch.Event{Type: "GONE", Object: pod("a", "x")}, causeInvalidObject},
+		"wrong type":                {watch.Event{Type: watch.Added, Object: &unstructured.Unstructured{}}, causeInvalidObject},
+		"nil":                       {watch.Event{Type: watch.Added}, causeInvalidObject},
+		"deletion of nothing":       {watch.Event{Type: watch.Deleted}, causeInvalidObject},
+		"bookmark without object":   {watch.Event{Type: watch.Bookmark}, causeInvalidObject},
+		"bookmark without metadata": {watch.Event{Type: watch.Bookmark, Object: &metav1.Status{}}, causeInvalidObject},
 		"bookmark of no meaning":    {watch.Event{Type: watch.Bookmark, Object: unversioned}, ""},
 		"error without an object":   {watch.Event{Type: watch.Error}, cache.CauseOther},
 	} {
@@ -589,7 +589,7 @@ func TestAListThatIsGivenUpHasNotSteppedBack(t *testing.T) {
 				}}
 				store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 				stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{ErrorHandler: func(ctx context.Context, r *cache.Reflector, err error) {
-					if cache.CauseOf(err) != causeObject {
+					if cache.CauseOf(err) != causeInvalidObject {
 						h.handle(ctx, r, err)
 					}
 				}}))

@@ -427,7 +427,7 @@ func TestAResyncThatFailsMeanwhileEndsNeitherAPauseNorAList(t *testing.T) {
 		source.FailWatches(cachetest.Forever, errBoom)
 		source.DelayLists(15 * time.Second)
 		sleep(30 * time.Minute)
-		assert.Equal(t, 90, h.count(causeStore), "one each 20 s")
+		assert.Equal(t, 90, h.count(causeStoreError), "one each 20 s")
 		first, later := rateSince(source, began.Add(20*time.Second)) // the first resync
 		assert.LessOrEqual(t, first, 20)
 		assert.LessOrEqual(t, later, 3)

@@ -117,7 +117,7 @@ func TestAReplaceThatAForeignStoreRefusesIsMadeAgain(t *testing.T) {
 		store := &replaceFails{errs: []error{errBoom, errors.Join(&cache.ObjectError{Key: "a/9", Stage: stageIndex, Err: errBoom}, cache.KeyError{Obj: pod("a", "8"), Err: errBoom})}}
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: h.handle}))
 		sleep(time.Minute)
-		assert.Equal(t, []cache.Cause{causeStore, causeIndex, causeObject}, h.causes())
+		assert.Equal(t, []cache.Cause{causeStoreError, causeIndex, causeInvalidObject}, h.causes())
 		assert.Equal(t, 2, source.ListCalls())
 		stop()
 		source.Close()

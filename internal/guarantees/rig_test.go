@@ -28,20 +28,20 @@ type reporter interface{ Status() cache.Status }
 
 // The causes of errors that have a type of their own.
 const (
-	causeObject     cache.Cause = "invalid-object"
-	causeTransform  cache.Cause = "transform-error"
-	causeStream     cache.Cause = "stream-error"
-	causeIndex      cache.Cause = "index-error"
-	causeNoBookmark cache.Cause = "no-bookmark"
-	causeProcess    cache.Cause = "handler-error"
-	causeRegression cache.Cause = "regression"
-	causeShortWatch cache.Cause = "short-watch"
-	causeSlowSource cache.Cause = "slow-source"
-	causeStore      cache.Cause = "store-error"
-	causeMisuse     cache.Cause = "misuse"
-	causePanic      cache.Cause = "panic"
-	causeMutated    cache.Cause = "mutated"
-	causeWrongType  cache.Cause = "wrong-type"
+	causeInvalidObject cache.Cause = "invalid-object"
+	causeTransform     cache.Cause = "transform-error"
+	causeStream        cache.Cause = "stream-error"
+	causeIndex         cache.Cause = "index-error"
+	causeNoBookmark    cache.Cause = "no-bookmark"
+	causeHandlerError  cache.Cause = "handler-error"
+	causeRegression    cache.Cause = "regression"
+	causeShortWatch    cache.Cause = "short-watch"
+	causeSlowSource    cache.Cause = "slow-source"
+	causeStoreError    cache.Cause = "store-error"
+	causeMisuse        cache.Cause = "misuse"
+	causePanic         cache.Cause = "panic"
+	causeMutated       cache.Cause = "mutated"
+	causeWrongType     cache.Cause = "wrong-type"
 )
 
 // The stages of objects that are refused.

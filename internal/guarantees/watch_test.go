@@ -80,7 +80,7 @@ func TestHollowObjectsDoNotPanic(t *testing.T) {
 					},
 				}
 				stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle}))
-				assert.Equal(t, row.want, h.count(causeObject))
+				assert.Equal(t, row.want, h.count(causeInvalidObject))
 				stop()
 			})
 		})
