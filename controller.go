@@ -25,7 +25,7 @@ type Config struct {
 	// Queue stands between reflector and Process. With a Store there is none.
 	Queue
 	ListerWatcher
-	// Namespaces are instead of ListerWatcher, as InformerConfig.Namespaces. The keys of Store begin with "namespace/".
+	// Namespaces replace ListerWatcher; see InformerConfig.Namespaces. The keys of Store begin with "namespace/".
 	Namespaces map[string]Source
 	// Process handles what Queue.Pop returns (Deltas, of a DeltaFIFO). Its errors are reported.
 	Process ProcessFunc
@@ -85,7 +85,7 @@ type Mirror struct {
 	}
 }
 
-// New makes a mirror and starts nothing. It panics for contradictory fields.
+// New is for code written for client-go; new code uses NewTypedInformer.
 func New(c *Config) *Mirror {
 	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil, and there are no Config.Namespaces")
 	if c.Store != nil {

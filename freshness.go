@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -478,7 +477,7 @@ func (o observed) WaitForResourceVersion(ctx context.Context, resourceVersion st
 	return o.shared.store.waitForVersion(ctx, resourceVersion, o.shared.ended)
 }
 
-// WaitForHandler is WaitForResourceVersion until a handler's calls for all changes up to the version have returned.
+// WaitForHandler is WaitForResourceVersion until a handler's calls for all changes that are then pending have returned.
 func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandlerRegistration, version string) error {
 	l, err := listenerOf(handle, o.shared)
 	if err != nil {
@@ -489,28 +488,25 @@ func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandle
 	}
 	storage := o.shared.store.storage
 	storage.writing.Lock() // the log has all changes of the version then
-	waiting, end := l.cursor.Pending()
+	handled := l.cursor.Handled()
 	storage.writing.Unlock()
-	for ; len(waiting) > 0; end-- {
-		last := &waiting[len(waiting)-1]
-		if !versionBefore(version, receivedOf(cmp.Or(last.New, last.Old)).ResourceVersion) {
-			break
-		}
-		waiting = waiting[:len(waiting)-1]
-	}
-	handled := l.cursor.Handled(end)
 	defer l.cursor.Forget(handled)
 	select {
 	case <-handled:
-		return nil
+		if !isClosed(l.removed) && !isClosed(l.finished) {
+			return nil
+		}
 	case <-l.removed:
-		return fmt.Errorf("waiting for handler %s: %w", l.options.Name, ErrHandlerRemoved)
 	case <-l.finished:
-		return fmt.Errorf("waiting for handler %s: %w", l.options.Name, ErrInformerStopped)
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for handler %s, which is %d changes behind: %w",
 			l.options.Name, l.cursor.Status().Changes, context.Cause(ctx))
 	}
+	why := ErrInformerStopped
+	if isClosed(l.removed) {
+		why = ErrHandlerRemoved
+	}
+	return fmt.Errorf("waiting for handler %s: %w", l.options.Name, why)
 }
 
 // StatusChanges yields the status now and after each failure and change of the phase or of Synced, until the informer has

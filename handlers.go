@@ -112,8 +112,8 @@ type keyedHandler interface {
 	onDelete(key table.Key, obj any)
 }
 
-// Delivery is how one goroutine notifies a handler: Ordered (the default), Coalesced or OrderedUnbounded; of each key
-// Add, then Updates, then Delete.
+// Delivery selects how pending changes are merged: Ordered (the default), Coalesced or OrderedUnbounded. A key has Add,
+// then Updates, then Delete.
 type Delivery int
 
 const (

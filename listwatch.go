@@ -113,7 +113,7 @@ type ListWatch struct {
 	DisableChunking bool
 }
 
-// List calls ListFunc, or ListWithContextFunc without an end.
+// List calls ListFunc, or ListWithContextFunc with no deadline.
 func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
 	if lw.ListFunc == nil {
 		return lw.ListWithContext(context.Background(), options)
@@ -132,7 +132,7 @@ func (lw *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOpt
 	return nil, errNoListFunc
 }
 
-// Watch calls WatchFunc, or WatchFuncWithContext without an end.
+// Watch calls WatchFunc, or WatchFuncWithContext with no deadline.
 func (lw *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	if lw.WatchFunc == nil {
 		return lw.WatchWithContext(context.Background(), options)

@@ -37,7 +37,7 @@ type MetricsProvider interface {
 // its run starts, a store when it is made; one goroutine at a time uses them. They must drop values once id.Reserved is
 // false. An optional method ReleaseInformerMetrics(id InformerNameAndResource) is called before a run returns.
 type InformerMetricsProvider interface {
-	// NewQueuedItemMetric is for changes that the reflector has passed on and that are not applied yet.
+	// NewQueuedItemMetric is for received changes that are not applied yet.
 	NewQueuedItemMetric(id InformerNameAndResource) GaugeMetric
 	// NewProcessingLatencyMetric is for the seconds that it took to apply them.
 	NewProcessingLatencyMetric(id InformerNameAndResource) HistogramMetric

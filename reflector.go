@@ -276,7 +276,7 @@ const (
 	// ListUnpaged requests the whole list at once.
 	ListUnpaged
 	ListPaged
-	// ListStreaming streams, and lists after one stream that was silent for 10 s or rejected, or two other failures.
+	// ListStreaming streams; it lists after one stream that is rejected or silent for 10 s, or two other failures.
 	ListStreaming
 )
 
@@ -305,7 +305,7 @@ type ReflectorOptions struct {
 	Backoff *wait.Backoff
 	// BackoffReset is how long nothing may fail before the backoff starts over. Default: 2 minutes.
 	BackoffReset time.Duration
-	// MaxInternalErrorRetryDuration is how long a watch is retried without a list after internal errors. Default: 0.
+	// MaxInternalErrorRetryDuration is how long the watch is retried after internal errors before a list. Default: 0.
 	MaxInternalErrorRetryDuration time.Duration
 	// PageSize is the number of objects in a page. If set, every list is paged. Default: 500 where pages are used.
 	PageSize      int64

@@ -47,7 +47,7 @@ type ReplacementPart struct {
 	Items []any
 	// Retain are objects that the source has but that could not be used: the stored state under their key stays.
 	Retain []any
-	// Deleted are objects of this or earlier parts that were deleted before the list ended, as in a stream.
+	// Deleted are objects that were listed and have been deleted since, while the list was streamed.
 	Deleted []any
 	// excluded means that the Deleted are other replicas' objects: what was stored under their keys is deleted in its last state.
 	excluded bool
@@ -169,17 +169,9 @@ func (r *storeReplacement) take(ctx context.Context, each change, objects []any,
 			if r.withheld.Delete(c.key); c.err != nil {
 				r.withheld.Insert(c.key)
 			}
-			switch {
-			case r.visible, c.unchanged:
-				continue
-			case c.err != nil && !r.unchecked:
-				r.in.storage.quarantine.hold(c)
-				continue
-			case c.err != nil: // Commit quarantines it
-				known, _ := r.in.storage.quarantine.entry(c.key)
-				c.err.repeated, c.object = known.repeats(c.err), nil
+			if !r.visible && !c.unchanged {
+				r.stage(c)
 			}
-			r.staged = append(r.staged, *c)
 		}
 		if r.visible {
 			w := storeWrite{scope: r.in.scope, list: r, feed: r.in.feed}
@@ -192,6 +184,20 @@ func (r *storeReplacement) take(ctx context.Context, each change, objects []any,
 		clear(r.some)
 	}
 	return refused, nil
+}
+
+// stage keeps a change until Commit, or quarantines what was refused. It is no part of take, whose frame would double the
+// stack of a reflector.
+func (r *storeReplacement) stage(c *change) {
+	switch {
+	case c.err != nil && !r.unchecked:
+		r.in.storage.quarantine.hold(c)
+		return
+	case c.err != nil: // Commit quarantines it
+		known, _ := r.in.storage.quarantine.entry(c.key)
+		c.err.repeated, c.object = known.repeats(c.err), nil
+	}
+	r.staged = append(r.staged, *c)
 }
 
 // look identifies changes, and notes which are of entries, and which of those leave them unchanged.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// RetryWithDeadline decides whether to retry errors of one kind: for a limited time since the first of a run of them.
+// RetryWithDeadline decides whether to retry errors of one kind, until a deadline after the first of a series.
 // It is not safe for concurrent use.
 type RetryWithDeadline interface {
 	// After records a result; nil and errors of another kind do not count.
@@ -110,7 +110,7 @@ const (
 	causeStream        Cause = "stream-error" // 500 on an open watch
 )
 
-// CauseOf returns a constant, the result of a source error's method FailureCause() string, or "transform-error",
+// CauseOf returns the kind of err: a constant, the source error's FailureCause() string, or "transform-error",
 // "index-error", "invalid-object" (any other stage), "handler-error", "store-error", "wrong-type", "regression",
 // "short-watch", "slow-source", "mutated", "divergence", "no-bookmark", "stream-error" (500 on an open watch), "panic",
 // "misuse".

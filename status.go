@@ -49,7 +49,7 @@ type Status struct {
 	AppliedVersion  string `json:"appliedVersion"`
 	ReceivedVersion string `json:"receivedVersion"`
 	Synced          bool   `json:"synced"` // the whole first list was applied
-	// LastCurrent is when the source last showed that the store is current, CurrentBy by what: "list", "watch" (accepted),
+	// LastCurrent is when the source last proved that the store is current, CurrentBy the proof: "list", "watch" (accepted),
 	// "event" or "bookmark". The store is at most that stale. LastRead is when bytes last came, from kubeapi.
 	LastCurrent time.Time  `json:"lastCurrent,omitzero"`
 	CurrentBy   string     `json:"currentBy,omitempty"`
@@ -102,7 +102,7 @@ type HandlerStatus struct {
 	Delivery Delivery `json:"delivery"`
 	// Merging is true while changes are merged by key: always for Coalesced; for Ordered until it has caught up.
 	Merging bool `json:"merging"`
-	// Backlog is how many changes wait, without the one being handled. That one counts for OldestAge: of the oldest unhandled.
+	// Backlog is how many changes wait. OldestAge is the age of the oldest change, including the one being handled.
 	Backlog   int           `json:"backlog"`
 	OldestAge time.Duration `json:"-"`
 	// Delivered counts the calls that have ended, Panics those that panicked.

@@ -210,13 +210,13 @@ func WaitForCacheSync(stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool
 	return waitSyncedFuncs(klog.Background(), klog.Logger{}, stopCh, cacheSyncs)
 }
 
-// WaitForNamedCacheSync is WaitForCacheSync that logs its beginning and end.
+// WaitForNamedCacheSync is for client-go's code; new code uses WaitSynced.
 func WaitForNamedCacheSync(controllerName string, stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
 	logger := klog.Background().WithValues("controller", controllerName)
 	return waitSyncedFuncs(logger, logger, stopCh, cacheSyncs)
 }
 
-// WaitForNamedCacheSyncWithContext is WaitForNamedCacheSync with a context.
+// WaitForNamedCacheSyncWithContext is for client-go's code: use WaitSynced.
 func WaitForNamedCacheSyncWithContext(ctx context.Context, cacheSyncs ...InformerSynced) bool {
 	logger := klog.FromContext(ctx)
 	return waitSyncedFuncs(logger, logger, ctx.Done(), cacheSyncs)

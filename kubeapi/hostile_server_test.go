@@ -222,6 +222,8 @@ var hostile = map[string]attack{
 	"a redirect to http":         {answer: redirect("http://api.test/api/v1/pods"), reports: thrice(invalid), mebibytes: 40},
 	"a redirect to another port": {answer: redirect("https://api.test:8443/api/v1/pods"), reports: thrice(invalid), mebibytes: 40},
 	"a redirect in a circle":     {answer: redirect(""), mebibytes: 40},
+	"a redirect to a long host":  {answer: redirect("https://a" + strings.Repeat("&amp;", 100_000)), reports: thrice(invalid), mebibytes: 40},
+	"a redirect to a long query": {answer: redirect("?a=" + strings.Repeat("12345&b=", 100_000)), reports: thrice(invalid), mebibytes: 40},
 	"headers that never come":    {answer: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, reports: thrice(stalled), mebibytes: 40},
 	"a list that trickles":       {answer: trickle(listHead+numbered(1)+",", 30*time.Second), reports: thrice(stalled), mebibytes: 40},
 	"names with control characters": {answer: frames(listHead+`{"metadata":{"namespace":"shop","name":"\u001b[2J\nFAKE line\u202e","resourceVersion":"1"}},`+

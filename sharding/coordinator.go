@@ -322,7 +322,7 @@ func rangeLeases(all []Lease, shards int) (ranges map[int]Lease, count *Lease) {
 			count = &lease
 		}
 		text, isRange := strings.CutPrefix(lease.Name, rangePrefix)
-		if number, err := strconv.Atoi(text); isRange && err == nil && number >= 0 && number < shards {
+		if number, err := strconv.Atoi(text); isRange && err == nil && number >= 0 && number < shards && lease.Name == rangeName(number) {
 			ranges[number] = lease
 		}
 	}

@@ -154,22 +154,36 @@ func (r *registry) change() {
 	}
 }
 
-// start starts a replica, which prints its events, and leaves once stdin is closed.
-func (r *registry) start(id, server string) (cmd *exec.Cmd, stdin io.Closer) {
+// process is a replica, which leaves once input is closed.
+type process struct {
+	*exec.Cmd
+	input, output io.Closer
+	read          chan struct{}
+}
+
+// start starts a replica, which prints its events.
+func (r *registry) start(id, server string) *process {
 	program, err := os.Executable()
 	must(err)
-	cmd = exec.Command(program, "-replica", id, "-server", server)
 	events, output := io.Pipe()
-	cmd.Stdout, cmd.Stderr = output, os.Stderr
-	stdin, err = cmd.StdinPipe()
+	p := &process{Cmd: exec.Command(program, "-replica", id, "-server", server), output: output, read: make(chan struct{})}
+	p.Stdout, p.Stderr = output, os.Stderr
+	p.input, err = p.StdinPipe()
 	must(err)
-	must(cmd.Start())
+	must(p.Start())
 	go func() {
-		for decoder, e := json.NewDecoder(events), (event{}); ; r.note(id, e) {
-			must(decoder.Decode(&e))
+		defer close(p.read)
+		for decoder, e := json.NewDecoder(events), (event{}); decoder.Decode(&e) == nil; r.note(id, e) {
 		}
 	}()
-	return cmd, stdin
+	return p
+}
+
+// end waits until the process has ended and its last event is noted.
+func (p *process) end() error {
+	defer func() { <-p.read }()
+	defer p.output.Close()
+	return p.Wait()
 }
 
 func demonstrate() {
@@ -184,15 +198,13 @@ func demonstrate() {
 	mux.Handle("/", cachetest.NewHandler(cachetest.HandlerOptions{Resources: []cachetest.Resource{api}}))
 	server := httptest.NewServer(mux)
 
-	a, aInput := known.start("a", server.URL)
-	b, _ := known.start("b", server.URL)
-	c, cInput := known.start("c", server.URL)
+	a, b, c := known.start("a", server.URL), known.start("b", server.URL), known.start("c", server.URL)
 	known.await("three replicas", 3, 0)
 	go known.change()
 	known.await("objects have changed", 3, time.Second)
 
 	must(b.Process.Kill())
-	_ = b.Wait() // "signal: killed"
+	_ = b.end() // "signal: killed"
 	known.mu.Lock()
 	all := slices.Collect(maps.Keys(known.work))
 	known.mu.Unlock()
@@ -200,12 +212,12 @@ func demonstrate() {
 		known.note("b", event{name, true, time.Now()})
 	}
 	known.await("b was killed", 2, leaseDuration)
-	d, dInput := known.start("d", server.URL)
+	d := known.start("d", server.URL)
 	known.await("d has started", 3, time.Second)
 
-	must(aInput.Close()) // a leaves in good order
-	must(a.Wait())
+	must(a.input.Close()) // a leaves in good order
+	must(a.end())
 	known.await("a has left", 2, time.Second)
-	must(errors.Join(cInput.Close(), dInput.Close(), c.Wait(), d.Wait()))
+	must(errors.Join(c.input.Close(), d.input.Close(), c.end(), d.end()))
 	known.await("all have left", 0, 0)
 }

@@ -7,8 +7,12 @@ import (
 	"strings"
 )
 
-// maxRedirects is net/http's own limit. A CheckRedirect function must enforce it itself.
-const maxRedirects = 10
+const (
+	// maxRedirects is net/http's own limit. A CheckRedirect function must enforce it itself.
+	maxRedirects = 10
+	// maxLocation bounds the address of a redirect in bytes: secrets are looked for in it.
+	maxLocation = 8 << 10
+)
 
 // sameOrigin refuses redirects to another scheme, host or port, to which net/http would send headers that it does not
 // know to be secret, to an address with a user, whose password net/http would send, and those that would turn a change
@@ -43,8 +47,8 @@ func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.R
 	}
 }
 
-// readableRedirects fails redirects to an invalid URL. net/http's own error would quote the whole Location, which may
-// contain credentials.
+// readableRedirects fails redirects to an invalid or very long URL. net/http's own error would quote the whole Location,
+// which may contain credentials.
 type readableRedirects struct {
 	next http.RoundTripper // nil means http.DefaultTransport at the time of the request
 }
@@ -58,7 +62,12 @@ func (r readableRedirects) RoundTrip(request *http.Request) (*http.Response, err
 	if err != nil || !redirects(response.StatusCode) {
 		return response, err
 	}
-	if _, err := request.URL.Parse(response.Header.Get("Location")); err != nil {
+	location := response.Header.Get("Location")
+	if len(location) > maxLocation {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("%w: to an address of %d bytes, of which %d are allowed", ErrRedirect, len(location), maxLocation)
+	}
+	if _, err := request.URL.Parse(location); err != nil {
 		_ = response.Body.Close()
 		return nil, fmt.Errorf("%w: to an address that is no URL", ErrRedirect)
 	}

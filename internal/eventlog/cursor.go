@@ -67,7 +67,9 @@ type pending[K comparable] struct {
 	Snapshot[K]
 	left   atomic.Int64
 	before uint64
-	since  time.Duration
+	// joins is set for that of Join, which waits are held by: what came before it is in it.
+	joins bool
+	since time.Duration
 }
 
 const (
@@ -98,7 +100,7 @@ func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 	c.log.cursors = append(c.log.cursors, c)
 	c.block = c.log.last
 	c.position.Store(c.log.end.Load())
-	c.addLocked(s, now)
+	c.addLocked(s, now, true)
 	if c.log.ended {
 		c.endAt = c.position.Load()
 	}
@@ -111,13 +113,13 @@ func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.position.Load() != nowhere && c.snapshot.Load() == nil && c.endAt == never {
-		c.addLocked(s, now)
+		c.addLocked(s, now, false)
 	}
 }
 
-func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time) {
+func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time, joins bool) {
 	if s.Len > 0 {
-		p := &pending[K]{Snapshot: s, before: c.log.end.Load(), since: max(1, now.Sub(c.log.start))}
+		p := &pending[K]{Snapshot: s, before: c.log.end.Load(), joins: joins, since: max(1, now.Sub(c.log.start))}
 		p.left.Store(int64(s.Len))
 		c.snapshot.Store(p)
 	}
@@ -145,28 +147,18 @@ func (c *Cursor[K]) Next(r *Record[K]) bool {
 	return false
 }
 
-// Pending returns the waiting records of the log, and the number that follows the last of them.
-func (c *Cursor[K]) Pending() (all []Record[K], end uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for r := range c.unreadLocked {
-		all = append(all, *r)
-	}
-	return all, min(c.position.Load()+uint64(len(all)), c.log.end.Load())
-}
-
 // handled is a closed channel.
 var handled = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Handled returns a channel that is closed once all records with a number below end, and all appended before them, have
-// been handled, which is when Next is called after the last of them. A caller that stops waiting must call Forget.
-func (c *Cursor[K]) Handled(end uint64) <-chan struct{} {
+// Handled returns a channel that is closed once all that was appended before the call has been handled, which is when Next
+// is called after the last of it. A caller that stops waiting must call Forget.
+func (c *Cursor[K]) Handled() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.since.Load() == asleep && c.snapshot.Load() == nil {
 		return handled
 	}
-	w := handledWait{end, make(chan struct{})}
+	w := handledWait{c.log.end.Load(), make(chan struct{})}
 	c.waits = append(c.waits, w)
 	return w.done
 }
@@ -181,7 +173,7 @@ func (c *Cursor[K]) Forget(done <-chan struct{}) {
 // endWaitsLocked ends the waits for handled records. The handler must not be in a call.
 func (c *Cursor[K]) endWaitsLocked() {
 	handled := min(c.position.Load(), never) + 1 // waits for records before this number end
-	if s := c.snapshot.Load(); s != nil {
+	if s := c.snapshot.Load(); s != nil && s.joins {
 		handled = min(handled, s.before)
 	}
 	if e := c.backlog.root.next; e != &c.backlog.root {
@@ -251,8 +243,11 @@ func (c *Cursor[K]) appended(count, live int, since time.Duration) {
 
 // changes returns the number of pending changes.
 func (c *Cursor[K]) changes() int {
-	end := c.log.end.Load()
-	n := c.backlog.changes.Load() + int64(end-min(c.position.Load(), end))
+	at := c.position.Load() // first: appended moves it before what it has read is in the backlog
+	n := c.backlog.changes.Load()
+	if end := c.log.end.Load(); at < end {
+		n += int64(end - at)
+	}
 	if s := c.snapshot.Load(); s != nil {
 		n += s.left.Load()
 	}

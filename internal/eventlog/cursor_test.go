@@ -201,9 +201,9 @@ func TestAForgottenWaitIsNotKept(t *testing.T) {
 	c := log.NewCursor(WhenBehind)
 	c.Join(time.Unix(0, 0), Snapshot[string]{})
 	log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a", New: 1}}), 1, time.Unix(0, 0), nil)
-	kept := c.Handled(1)
+	kept := c.Handled()
 	for range 10 {
-		c.Forget(c.Handled(1))
+		c.Forget(c.Handled())
 	}
 	require.Len(t, c.waits, 1)
 	var r Record[string]

@@ -41,8 +41,9 @@ type modelWait struct {
 
 // waitingEntry has the parts of a pending change, or is an End.
 type waitingEntry struct {
-	key   string
-	parts []Record[string]
+	key    string
+	parts  []Record[string]
+	resync bool
 }
 
 func (w *waitingEntry) isEnd() bool { return w.parts[0].Kind == End }
@@ -164,7 +165,7 @@ func (m *cursorModel) resync() {
 		for _, r := range all {
 			require.Same(m, r.New, m.view[r.Key], "nothing waits of %s, and the handler has an older state", r.Key)
 			r.Since = now.Sub(m.log.start)
-			m.waiting = append(m.waiting, &waitingEntry{key: r.Key, parts: []Record[string]{r}})
+			m.waiting = append(m.waiting, &waitingEntry{key: r.Key, parts: []Record[string]{r}, resync: true})
 			m.changes++
 		}
 	}
@@ -182,12 +183,12 @@ func snapshotOf(all ...Record[string]) Snapshot[string] {
 	}}
 }
 
-// await begins a wait until all waiting records have been handled.
+// await begins a wait until all waiting records but those of a resync have been handled.
 func (m *cursorModel) await() {
 	if len(m.waits) == 2 {
 		return
 	}
-	m.waits = append(m.waits, modelWait{slices.DeleteFunc(slices.Clone(m.waiting), (*waitingEntry).isEnd), m.cursor.Handled(m.log.end.Load())})
+	m.waits = append(m.waits, modelWait{slices.DeleteFunc(slices.Clone(m.waiting), func(e *waitingEntry) bool { return e.isEnd() || e.resync }), m.cursor.Handled()})
 }
 
 // checkWaits checks which waits have ended once the handler has handled everything but waiting. It checks that none
@@ -215,7 +216,7 @@ func isClosed(done <-chan struct{}) bool {
 
 // take reads a record and checks it.
 func (m *cursorModel) take() {
-	resyncing := m.cursor.snapshot.Load() != nil // a wait that began before it may end after it
+	resyncing := slices.ContainsFunc(m.waiting, func(e *waitingEntry) bool { return e.resync }) // a wait may end after it
 	r, ok := next(m.cursor)
 	m.checkWaits(!resyncing) // Next was called, so everything that waited before is handled
 	require.Equal(m, len(m.waiting) > 0, ok)

@@ -71,8 +71,8 @@ func TestWaitForHandlerReturnsOnceTheHandlerHasHandledTheVersion(t *testing.T) {
 	}
 }
 
-// Fails if a wait lasts until the handler has handled what is newer than the version.
-func TestWaitForHandlerDoesNotWaitForNewerChangesThatWere(t *testing.T) {
+// Fails if a wait ends before the last change that was pending at the call, or if one that need not wait allocates.
+func TestWaitForHandlerWaitsForWhatIsPendingAndForNothingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		informer := runInformer(t, source, cache.InformerConfig[*object]{})
@@ -82,23 +82,22 @@ func TestWaitForHandlerDoesNotWaitForNewerChangesThatWere(t *testing.T) {
 		if !underRace {
 			require.Zero(t, testing.AllocsPerRun(100, func() { _ = informer.WaitForHandler(t.Context(), handle, "1") }))
 		}
-		for i := range 8 {
+		for i := range 3 {
 			require.NoError(t, source.Apply(pod("a", fmt.Sprint(i+2))))
 		}
-		_, err = source.Delete("a", "1")
-		require.NoError(t, err)
 		synctest.Wait()
-		require.Equal(t, "10", informer.Status().AppliedVersion)
-		began := time.Now()
-		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "3"))
-		require.Equal(t, 2*time.Second, time.Since(began))
-		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "9"))
-		require.Equal(t, 8*time.Second, time.Since(began))
+		began, waited := time.Now(), make(chan error)
+		go func() { waited <- informer.WaitForHandler(t.Context(), handle, "4") }()
+		synctest.Wait()
+		require.NoError(t, source.Apply(pod("a", "5")))
+		require.NoError(t, <-waited)
+		require.Equal(t, 3*time.Second, time.Since(began))
 	})
 }
 
-// The changes of a list are in no order. Fails if a wait ends at the first one that is newer than the version.
-func TestWaitForHandlerWaitsForOlderChangesThatCameBehindNewerOnes(t *testing.T) {
+// The changes of a list are in no order, and one may stand for several of its object. Fails if a wait ends at the first one
+// that is newer than the version.
+func TestWaitForHandlerWaitsForTheWholeList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
 		informer := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged}})
@@ -106,12 +105,44 @@ func TestWaitForHandlerWaitsForOlderChangesThatCameBehindNewerOnes(t *testing.T)
 		handle, err := informer.Shared().AddEventHandler(slow)
 		require.NoError(t, err)
 		source.CloseWatches()
-		for _, name := range []string{"6", "5", "4", "3", "2", "1"} { // the list is by name
+		for _, name := range []string{"1", "6", "5", "4", "3", "2", "6"} { // the list is by name
 			require.NoError(t, source.Apply(pod("a", name)))
 		}
 		source.CompactAll()
 		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "3"))
-		require.EqualValues(t, 6, slow.handled.Load(), "the oldest is the last of the list")
+		require.EqualValues(t, 6, slow.handled.Load())
+	})
+}
+
+// Fails if a resync that begins during the last call holds the wait, which may then last for ever.
+func TestWaitForHandlerIsNotHeldByResyncs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		period := time.Second
+		handle, err := informer.Shared().AddEventHandlerWithOptions(&slowHandler{}, cache.HandlerOptions{ResyncPeriod: &period})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		require.NoError(t, source.Apply(pod("a", "1")))
+		began := time.Now()
+		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "4"))
+		require.Less(t, time.Since(began), 10*time.Second)
+	})
+}
+
+// Fails if an idle handler that was removed counts as one that has handled what it never receives.
+func TestWaitForHandlerFailsForARemovedHandlerThatWasIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		handle, err := informer.Shared().AddEventHandler(&slowHandler{})
+		require.NoError(t, err)
+		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "1"))
+		require.NoError(t, informer.RemoveHandler(handle))
+		require.NoError(t, source.Apply(pod("a", "2")))
+		for range 100 {
+			require.ErrorIs(t, informer.WaitForHandler(t.Context(), handle, "2"), cache.ErrHandlerRemoved)
+		}
 	})
 }
 
@@ -308,9 +339,10 @@ func TestAStatusTakesNoLockOfTheEventPath(t *testing.T) {
 	runtime.SetBlockProfileRate(1)
 	defer runtime.SetBlockProfileRate(0)
 	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
+	looking, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(looked)
-		for ctx.Err() == nil {
+		for looking.Err() == nil {
 			informer.Status()
 		}
 	}()
@@ -318,8 +350,9 @@ func TestAStatusTakesNoLockOfTheEventPath(t *testing.T) {
 		require.NoError(t, source.Apply(pod("a", fmt.Sprint(i%100))))
 	}
 	require.NoError(t, informer.WaitForResourceVersion(ctx, source.ResourceVersion()))
-	cancel()
+	stop() // first: the end of the informer acquires its lock, as Status does
 	<-looked
+	cancel()
 	require.NoError(t, <-over)
 	for _, kind := range []string{"block", "mutex"} { // who waited, and who was waited for
 		var profile bytes.Buffer

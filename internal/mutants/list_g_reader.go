@@ -60,10 +60,10 @@ var readerMutants = []Mutant{
 	{
 		Name: "calls-index-functions-under-the-lock", Guards: []string{"G10"}, File: "intake.go",
 		From:    "\tif c.index(in.storage.indexers.Load(), &in.room);",
-		To:      "\tin.storage.mu.Lock()\n\tdefer in.storage.mu.Unlock()\n\tif c.index(in.storage.indexers.Load(), &in.room);",
+		To:      "\tin.storage.table.Begin(1)\n\tdefer in.storage.table.Commit(nil)\n\tif c.index(in.storage.indexers.Load(), &in.room);",
 		Package: guarantees,
 		Test:    "TestG10ReadersDoNotWaitForASlowUserFunction",
-		Fault:   "Readers of the version wait while an index function works on one object.",
+		Fault:   "Readers wait while an index function works on one object.",
 	},
 	{
 		Name: "treats-keys-with-one-hash-as-one", Guards: []string{"G10"}, File: "internal/table/table.go",
