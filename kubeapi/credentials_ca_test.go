@@ -261,8 +261,10 @@ func connectionsOfAReplacedCAEnd(t *testing.T, protocol, how string) {
 		close(end)
 	}
 	for range cap(watches) {
-		err := <-watches
-		require.Equal(t, ctx.Err() != nil, err != nil, "%v", err)
+		// Once the context has ended, the response may still end before the client notices.
+		if err := <-watches; ctx.Err() == nil {
+			require.NoError(t, err)
+		}
 	}
 	synctest.Wait()
 	require.Zero(t, listener.Connections())
