@@ -85,7 +85,7 @@ type Mirror struct {
 	}
 }
 
-// New is for code written for client-go; new code uses NewTypedInformer.
+// New makes a Mirror for client-go's code; new code uses NewTypedInformer.
 func New(c *Config) *Mirror {
 	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil, and there are no Config.Namespaces")
 	if c.Store != nil {

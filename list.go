@@ -168,7 +168,8 @@ func (l *listing) wrap(err error) error {
 	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.asked, err)
 }
 
-// listPages lists page by page, and commits the list. A page that fails is asked for again: those before it may have cost the source far more.
+// listPages lists page by page, and commits the list. A page that fails is asked for again: those before it may have cost
+// the source far more.
 func (l *listing) listPages() error {
 	options := l.listOptions()
 	l.asked, l.progress.whole = options.ResourceVersion, false
@@ -434,8 +435,9 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 	return nil
 }
 
-// remove removes an object that a stream has deleted since it sent it, and whose final state may not have been decoded. A deletion that the store refuses is reported, and quarantined where an earlier state may be there: of
-// another namespace there is none, and a final state that cannot be transformed is deleted.
+// remove removes an object that a stream has deleted since it sent it, and whose final state may not have been decoded. A
+// deletion that the store refuses is reported, and quarantined where an earlier state may be there: of another namespace
+// there is none, and a final state that cannot be transformed is deleted.
 func (l *listing) remove(c *change) error {
 	l.release(c.object)
 	undecoded := c.finalErr

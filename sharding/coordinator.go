@@ -321,8 +321,8 @@ func rangeLeases(all []Lease, shards int) (ranges map[int]Lease, count *Lease) {
 		if lease.Name == rangesLease {
 			count = &lease
 		}
-		text, isRange := strings.CutPrefix(lease.Name, rangePrefix)
-		if number, err := strconv.Atoi(text); isRange && err == nil && number >= 0 && number < shards && lease.Name == rangeName(number) {
+		number, err := strconv.Atoi(strings.TrimPrefix(lease.Name, rangePrefix))
+		if err == nil && number >= 0 && number < shards && lease.Name == rangeName(number) { // not range-00
 			ranges[number] = lease
 		}
 	}

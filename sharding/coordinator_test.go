@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -229,6 +230,21 @@ func TestOneReplicaOwnsEverythingAndSharesItWithThoseThatCome(t *testing.T) {
 		for _, w := range f.workers {
 			require.Empty(t, w.errs)
 		}
+	})
+}
+
+// Fails if such a lease, which anybody may have made, stands for the range.
+func TestALeaseWithAnotherNameThanItsRangeIsIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		_, err := f.store.Put(t.Context(), sharding.Lease{Name: "range-00", Holder: "nobody", Duration: time.Second})
+		require.NoError(t, err)
+		f.start(1)
+		f.watch(10 * time.Second)
+		require.Equal(t, []int{12}, f.counts())
+		all, err := f.store.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, slices.DeleteFunc(all, func(l sharding.Lease) bool { return l.Name != "range-0" && l.Holder != "nobody" }), 2)
 	})
 }
 

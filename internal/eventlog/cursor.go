@@ -87,6 +87,7 @@ const (
 // NewCursor returns a cursor that reads nothing until Join is called.
 func (l *Log[K]) NewCursor(merging Merging) *Cursor[K] {
 	c := &Cursor[K]{log: l, merging: merging, ready: make(chan struct{}, 1), endAt: never}
+	c.behind.Store(merging == Always)
 	c.position.Store(nowhere)
 	c.backlog.reset()
 	return c
@@ -222,7 +223,7 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 func (c *Cursor[K]) appended(count, live int, since time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.merging == Always || c.merging == WhenBehind && c.changes() > max(1024, 2*live) {
+	if c.merging == WhenBehind && c.changes() > max(1024, 2*live) {
 		c.behind.Store(true)
 	}
 	if c.behind.Load() {
@@ -272,11 +273,6 @@ func (c *Cursor[K]) waitingLocked(yield func(r *Record[K]) bool) {
 			return
 		}
 	}
-	c.unreadLocked(yield)
-}
-
-// unreadLocked iterates over the waiting records of the log.
-func (c *Cursor[K]) unreadLocked(yield func(r *Record[K]) bool) {
 	end, b := c.log.end.Load(), c.block
 	for at := c.position.Load(); at < end; at++ {
 		if at-b.from == uint64(len(b.records)) {

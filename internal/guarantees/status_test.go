@@ -71,14 +71,20 @@ func TestWaitForHandlerReturnsOnceTheHandlerHasHandledTheVersion(t *testing.T) {
 	}
 }
 
+// slowlyHandled is an informer of one object, which a handler that takes a second for each change has handled.
+func slowlyHandled(t *testing.T) (*cachetest.Source, *cache.Informer[*object], cache.ResourceEventHandlerRegistration) {
+	source := newSource(t, pod("a", "1"))
+	informer := runInformer(t, source, cache.InformerConfig[*object]{})
+	handle, err := informer.Shared().AddEventHandler(&slowHandler{})
+	require.NoError(t, err)
+	require.NoError(t, informer.WaitForHandler(t.Context(), handle, "1"))
+	return source, informer, handle
+}
+
 // Fails if a wait ends before the last change that was pending at the call, or if one that need not wait allocates.
 func TestWaitForHandlerWaitsForWhatIsPendingAndForNothingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"))
-		informer := runInformer(t, source, cache.InformerConfig[*object]{})
-		handle, err := informer.Shared().AddEventHandler(&slowHandler{})
-		require.NoError(t, err)
-		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "1"))
+		source, informer, handle := slowlyHandled(t)
 		if !underRace {
 			require.Zero(t, testing.AllocsPerRun(100, func() { _ = informer.WaitForHandler(t.Context(), handle, "1") }))
 		}
@@ -133,11 +139,7 @@ func TestWaitForHandlerIsNotHeldByResyncs(t *testing.T) {
 // Fails if an idle handler that was removed counts as one that has handled what it never receives.
 func TestWaitForHandlerFailsForARemovedHandlerThatWasIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"))
-		informer := runInformer(t, source, cache.InformerConfig[*object]{})
-		handle, err := informer.Shared().AddEventHandler(&slowHandler{})
-		require.NoError(t, err)
-		require.NoError(t, informer.WaitForHandler(t.Context(), handle, "1"))
+		source, informer, handle := slowlyHandled(t)
 		require.NoError(t, informer.RemoveHandler(handle))
 		require.NoError(t, source.Apply(pod("a", "2")))
 		for range 100 {

@@ -23,7 +23,7 @@ const (
 )
 
 // TestCoordinators checks that three coordinators share six ranges by leases in a store, which must be empty, that the
-// others acquire the ranges of one that cannot reach the store, and that no range has two owners at any time. It takes
+// others acquire the ranges of one that cannot reach the store, and, every 5 ms, that no range has two owners. It takes
 // about 4 s, and leaves the store empty.
 func TestCoordinators(t *testing.T, store sharding.Leases) {
 	replicas, objects := []*replica{}, samples()
