@@ -45,7 +45,7 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 	if after >= math.MaxInt64 {
 		return nil, s.tooLarge(ctx, after)
 	}
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	ctx, cancel := endlessContext(clientv3.WithRequireLeader(ctx))
 	late := time.AfterFunc(s.timeout, cancel)
 	defer late.Stop()
 	stream, err := pb.NewWatchClient(s.client.ActiveConnection()).Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
@@ -66,6 +66,17 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 		return nil, err
 	}
 	return w, nil
+}
+
+// endlessContext returns a context that ends with ctx and has no deadline. A member that knows the deadline ends the
+// stream with an error, which may arrive before ctx ends.
+func endlessContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	endless, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	return endless, func() {
+		stop()
+		cancel()
+	}
 }
 
 // receive passes on received responses until the stream ends.

@@ -4,16 +4,20 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/sources"
@@ -129,6 +133,32 @@ func TestAWatchWithoutProgressEnds(t *testing.T) {
 	proxy.Thaw()
 	informer := k.informer(t)
 	k.converges(t, informer)
+}
+
+func TestAMemberDoesNotKnowTheTimeoutOfAWatch(t *testing.T) {
+	var limited atomic.Int64
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"http://" + shared.Addr()}, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(func(
+			ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption,
+		) (grpc.ClientStream, error) {
+			if _, has := ctx.Deadline(); has {
+				limited.Add(1)
+			}
+			return streamer(ctx, desc, cc, method, opts...)
+		})},
+	})
+	require.NoError(t, err)
+	defer func() { _ = client.Close() }()
+	source := etcd.NewSource(client, "test-timeout/", sources.Values(text), etcd.Options{})
+	began := time.Now()
+	w, err := source.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: ptr.To[int64](1)})
+	require.NoError(t, err)
+	defer w.Stop()
+	event, open := <-w.ResultChan()
+	require.False(t, open, event)
+	assert.GreaterOrEqual(t, time.Since(began), time.Second)
+	assert.Zero(t, limited.Load())
 }
 
 func TestAListIsReadInPagesOfOneRevision(t *testing.T) {
