@@ -193,7 +193,7 @@ func (c *controller) RunWithContext(ctx context.Context) {
 	// Each of the two ends the other: a panic on one side must not leave the
 	// other behind. The queue is closed last, when nothing comes in any more.
 	ctx, cancel := context.WithCancel(ctx)
-	g := tasks.New(c.reflector.clock, cancel, panicError)
+	g := &tasks.Group{Cancel: cancel, Wrap: panicError}
 	g.Go(func() {
 		defer cancel()
 		c.consume(ctx)

@@ -252,7 +252,7 @@ func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
 func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
 	defer cancel()
-	goroutines := tasks.New(inf.clock, cancel, panicError)
+	goroutines := &tasks.Group{Cancel: cancel, Wrap: panicError}
 	inf.mu.Lock()
 	if inf.ctx != nil {
 		inf.mu.Unlock()

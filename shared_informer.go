@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/tasks"
 )
@@ -243,7 +242,7 @@ func (s *InformerSet) Run(ctx context.Context) error {
 		s.mu.Unlock()
 		return fmt.Errorf("informer set: %w", ErrAlreadyRan)
 	}
-	s.ctx, s.goroutines = ctx, tasks.New(clock.RealClock{}, cancel, panicError)
+	s.ctx, s.goroutines = ctx, &tasks.Group{Cancel: cancel, Wrap: panicError}
 	s.forgetStoppedLocked()
 	for _, inf := range s.members {
 		s.goroutines.Go(func() { inf.RunWithContext(ctx) })

@@ -36,8 +36,8 @@ var lifecycleMutants = []Mutant{
 	},
 	{
 		Name: "lets-one-namespace-hold-up-the-panic-of-another", Guards: []string{"G9"}, File: "internal/tasks/tasks.go",
-		From:    "\t\t\tif value != nil {\n\t\t\t\tg.crash()\n\t\t\t}\n",
-		To:      "",
+		From:    "time.AfterFunc(crashAfter, func() { panic(g.panicked) })",
+		To:      "time.NewTimer(crashAfter)",
 		Package: guarantees,
 		Test:    "TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs",
 		Fault:   "A handler has panicked, and the process lives on, half dead, for as long as the source of another namespace hangs.",

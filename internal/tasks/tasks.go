@@ -1,107 +1,59 @@
-// Package tasks runs goroutines that have an owner. The owner waits for them, and a panic of one of them
-// comes out of that wait.
+// Package tasks runs goroutines that have an owner. The owner waits for them, and panics if one of them has.
 package tasks
 
 import (
 	"sync"
 	"time"
-
-	"k8s.io/utils/clock"
 )
 
-// crashAfter is how long a panic waits for what hangs: a handler, or a source that ignores its context.
+// crashAfter is how long a panic waits for functions that hang: a handler, or a source that ignores its context.
 const crashAfter = 30 * time.Second
 
-// Group owns goroutines. Make one with New. Go and Lead may be called concurrently, Wait once.
+// Group is a group of goroutines. Go and Lead may be called concurrently, Wait once.
 type Group struct {
-	clock   clock.Clock
-	cancel  func()
-	wrap    func(value any) any
+	// Cancel is called after a panic. The other functions and the owner must return then.
+	Cancel func()
+	// Wrap returns the value that Wait panics with. It is called on the stack that panicked.
+	Wrap func(value any) any
+
 	running sync.WaitGroup
-
-	mu sync.Mutex
-	// live counts the functions that have not returned, and the owner until it waits. quiet is closed when
-	// it is 0.
-	live     int
-	quiet    chan struct{}
+	// failed is done once: later panics may be consequences of the first.
+	failed   sync.Once
 	panicked any
-}
-
-// New returns a group. A panic of one of its functions calls cancel, which has to end the others and
-// the owner. wrap makes the value that Wait panics with; it is called on the stack that panicked.
-func New(clock clock.Clock, cancel func(), wrap func(value any) any) *Group {
-	return &Group{clock: clock, cancel: cancel, wrap: wrap, live: 1, quiet: make(chan struct{})}
+	crash    *time.Timer
 }
 
 // Go runs f on a goroutine of its own.
 func (g *Group) Go(f func()) {
-	g.mu.Lock()
-	g.live++
-	g.mu.Unlock()
 	g.running.Go(func() {
-		defer func() {
-			value := recover()
-			if value != nil {
-				g.fail(value)
-			}
-			g.done()
-			if value != nil {
-				g.crash()
-			}
-		}()
+		defer g.recover()
 		f()
 	})
 }
 
-// Lead runs f on the owner's goroutine. A panic of f comes out of Wait.
+// Lead runs f on the owner's goroutine. It returns if f panics; Wait panics instead.
 func (g *Group) Lead(f func()) {
-	defer func() {
-		if value := recover(); value != nil {
-			g.fail(value)
-			g.running.Go(g.crash)
-		}
-	}()
+	defer g.recover()
 	f()
+}
+
+// recover keeps a panic for Wait and ends the other functions. If one of them hangs, so that Wait does not return, the
+// process ends.
+func (g *Group) recover() {
+	if value := recover(); value != nil {
+		g.failed.Do(func() {
+			g.panicked = g.Wrap(value)
+			g.crash = time.AfterFunc(crashAfter, func() { panic(g.panicked) })
+			g.Cancel()
+		})
+	}
 }
 
 // Wait waits for all goroutines, and panics with the first of their panics.
 func (g *Group) Wait() {
-	g.done()
 	g.running.Wait()
 	if g.panicked != nil {
-		panic(g.panicked)
-	}
-}
-
-func (g *Group) done() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.live--; g.live == 0 {
-		close(g.quiet)
-	}
-}
-
-// fail keeps the first panic, since later ones may be its consequences.
-func (g *Group) fail(value any) {
-	value = g.wrap(value)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.panicked == nil {
-		g.panicked = value
-	}
-}
-
-// crash ends the others after a panic. If something hangs, so that the panic cannot come out of Wait, it
-// panics here, which ends the process.
-func (g *Group) crash() {
-	g.cancel()
-	timer := g.clock.NewTimer(crashAfter)
-	defer timer.Stop()
-	select {
-	case <-g.quiet:
-	case <-timer.C():
-		g.mu.Lock()
-		defer g.mu.Unlock()
+		g.crash.Stop()
 		panic(g.panicked)
 	}
 }

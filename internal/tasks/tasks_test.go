@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"k8s.io/utils/clock"
 )
 
 // B17: fails if a later panic, which the first may have caused, takes its place, or if it comes out before
@@ -16,7 +15,10 @@ import (
 func TestTheFirstOfSeveralPanicsComesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var canceled atomic.Bool
-		g := New(clock.RealClock{}, func() { canceled.Store(true) }, func(value any) any { return fmt.Sprint("wrapped ", value) })
+		g := &Group{
+			Cancel: func() { canceled.Store(true) },
+			Wrap:   func(value any) any { return fmt.Sprint("wrapped ", value) },
+		}
 		began := time.Now()
 		for after, what := range []string{"first", "second", "third"} {
 			g.Go(func() {
