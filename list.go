@@ -206,7 +206,7 @@ func (l *listing) listPages() error {
 			// After a pause the source may be a restored one, to which the version would be too large: another pause.
 			l.began, l.progress.whole, l.progress.unknown = asked, true, l.progress.unknown || l.paused
 		}
-		if failures++; failures >= pageTries || answersTo[cause].definite || l.ctx.Err() != nil {
+		if failures++; failures >= pageTries || permanentCauses.Has(cause) || l.ctx.Err() != nil {
 			return err
 		}
 		l.failed(l.ctx, l.wrap(err))

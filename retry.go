@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 )
 
@@ -21,41 +23,41 @@ import (
 type RetryWithDeadline interface {
 	// After records a result; nil and errors of another kind do not count.
 	After(error)
-	// ShouldRetry returns whether the run is within its deadline. Once it is not, the next error starts a new run.
+	// ShouldRetry returns whether the series is within its deadline. Once it is not, the next error starts a new series.
 	ShouldRetry() bool
 }
 
 type retryWithDeadline struct {
-	longest, quiet time.Duration
-	retryable      func(error) bool
-	clock          clock.Clock
-	first, last    time.Time
+	maxDuration, resetPeriod time.Duration
+	isRetryable              func(error) bool
+	clock                    clock.Clock
+	first, last              time.Time // errors of the current series
 }
 
-// NewRetryWithDeadline retries retryable errors for maxRetryDuration from the first of a run, which ends after
+// NewRetryWithDeadline retries retryable errors for maxRetryDuration from the first of a series, which ends after
 // minResetPeriod without one.
 func NewRetryWithDeadline(
 	maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool, clock clock.Clock,
 ) RetryWithDeadline {
-	return &retryWithDeadline{longest: maxRetryDuration, quiet: minResetPeriod, retryable: isRetryable, clock: clock}
+	return &retryWithDeadline{maxDuration: maxRetryDuration, resetPeriod: minResetPeriod, isRetryable: isRetryable, clock: clock}
 }
 
 func (r *retryWithDeadline) After(err error) {
-	if !r.retryable(err) {
+	if !r.isRetryable(err) {
 		return
 	}
 	now := r.clock.Now()
-	if r.first.IsZero() || now.Sub(r.last) >= r.quiet {
+	if r.first.IsZero() || now.Sub(r.last) >= r.resetPeriod {
 		r.first = now
 	}
 	r.last = now
 }
 
 func (r *retryWithDeadline) ShouldRetry() bool {
-	if r.longest <= 0 {
+	if r.maxDuration <= 0 {
 		return false
 	}
-	if r.clock.Since(r.first) <= r.longest {
+	if r.clock.Since(r.first) <= r.maxDuration {
 		return true
 	}
 	r.first, r.last = time.Time{}, time.Time{}
@@ -91,7 +93,7 @@ const (
 	CauseOther             Cause = "other"
 )
 
-// The causes of errors that have a type; CauseOf names them.
+// The causes without an exported constant. CauseOf documents their texts.
 const (
 	causeWrongType     Cause = "wrong-type"
 	causeShortWatch    Cause = "short-watch"
@@ -115,7 +117,7 @@ const (
 // "short-watch", "slow-source", "mutated", "divergence", "no-bookmark", "stream-error" (500 on an open watch), "panic",
 // "misuse".
 func CauseOf(err error) Cause {
-	// The outermost of our own: the error of a store may have one of an object inside.
+	// The outermost type counts: a StoreError may wrap an ObjectError.
 	if own := interface{ cause() Cause }(nil); errors.As(err, &own) {
 		return own.cause()
 	}
@@ -155,30 +157,24 @@ func (e *MutatedObjectError) cause() Cause {
 }
 
 func (e *ObjectError) cause() Cause {
-	switch e.Stage {
-	case stageTransform:
-		return causeTransform
-	case stageIndex:
-		return causeIndex
-	}
-	return causeInvalidObject
+	return cmp.Or(map[string]Cause{stageTransform: causeTransform, stageIndex: causeIndex}[e.Stage], causeInvalidObject)
 }
 
-// causes are those of errors without a type of ours, in the order in which they are tried.
+// causes classifies errors that do not have a type of this package. The first match counts.
 var causes = []struct {
 	is    func(error) bool
 	cause Cause
 }{
 	{apierrors.IsResourceExpired, CauseExpired},
 	{apierrors.IsGone, CauseExpired}, // servers before Kubernetes 1.18
-	{wraps(errWatchOverdue), CauseOverdueWatch},
-	{wraps(errNoInitialEventsEnd), causeNoBookmark},
-	{wraps(errTableList), CauseInvalidResponse},
-	{wraps(ErrAlreadyRan), causeMisuse},
-	{wraps(errHandlerExited), causePanic},
+	{isError(errWatchOverdue), CauseOverdueWatch},
+	{isError(errNoInitialEventsEnd), causeNoBookmark},
+	{isError(errTableList), CauseInvalidResponse},
+	{isError(ErrAlreadyRan), causeMisuse},
+	{isError(errHandlerExited), causePanic},
 	{isTooLargeVersionError, CauseVersionTooLarge},
 	{isClientCut, CauseConnectionLost},
-	{has(causeClientDecoding), CauseInvalidResponse},
+	{hasCause(causeClientDecoding), CauseInvalidResponse},
 	{apierrors.IsTooManyRequests, CauseTooManyRequests},
 	{apierrors.IsInternalError, CauseInternal},
 	{apierrors.IsNotFound, CauseNotFound},
@@ -191,33 +187,32 @@ var causes = []struct {
 	{apierrors.IsServerTimeout, CauseUnavailable},
 	{apierrors.IsTimeout, CauseUnavailable},
 	{utilnet.IsConnectionRefused, CauseConnectionRefused},
-	{has(causeStreamCut), CauseConnectionLost},
-	{wraps(io.EOF), CauseConnectionLost},
-	{wraps(io.ErrUnexpectedEOF), CauseConnectionLost},
+	{hasCause(causeStreamCut), CauseConnectionLost},
+	{isError(io.EOF), CauseConnectionLost},
+	{isError(io.ErrUnexpectedEOF), CauseConnectionLost},
 	{utilnet.IsProbableEOF, CauseConnectionLost},
 	{utilnet.IsHTTP2ConnectionLost, CauseConnectionLost},
 }
 
-func wraps(target error) func(error) bool {
+func isError(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-func has(cause metav1.CauseType) func(error) bool {
+func hasCause(cause metav1.CauseType) func(error) bool {
 	return func(err error) bool { return apierrors.HasStatusCause(err, cause) }
 }
 
 const (
-	// causeStreamCut and causeBadFrame are put by package kubeapi into the error event of a stream that broke. The two
-	// packages do not import each other.
+	// Package kubeapi puts these into the error event of a stream that broke. The two packages do not import each other.
 	causeStreamCut metav1.CauseType = "WatchStreamCut"
 	causeBadFrame  metav1.CauseType = "WatchBadFrame"
-	// causeClientDecoding is put by client-go's clients into the error event of a stream that they could not read. Its
-	// code is 500, but no server has sent it.
+	// client-go's clients put this into the error event of a stream that they could not read. The event's code is 500
+	// although no server sent it.
 	causeClientDecoding metav1.CauseType = "ClientWatchDecoding"
 )
 
-// isClientCut says whether client-go's client could not read a stream because its connection was cut: of the error of
-// HTTP/2 or TLS it keeps the text alone.
+// isClientCut reports whether client-go's client could not read a stream because the connection was cut. The client keeps
+// only the text of an HTTP/2 or TLS error.
 func isClientCut(err error) bool {
 	return apierrors.HasStatusCause(err, causeClientDecoding) && slices.ContainsFunc([]string{
 		"stream error", "connection error", "http2: ", "GOAWAY", "unexpected EOF", "tls: ", "read tcp ",
@@ -225,81 +220,67 @@ func isClientCut(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// isTooLargeVersionError knows the three ways in which API servers have said it: a typed cause since 1.18.6, the
-// cause's message since 1.17, the status's message before.
+// isTooLargeVersionError knows the three forms of API servers: a typed cause since 1.18.6, the cause's message since
+// 1.17, the status's message before.
 func isTooLargeVersionError(err error) bool {
-	const message = "Too large resource version"
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		return true
 	}
-	var status apierrors.APIStatus
-	if !apierrors.IsTimeout(err) || !errors.As(err, &status) {
+	var timeout apierrors.APIStatus
+	if !apierrors.IsTimeout(err) || !errors.As(err, &timeout) {
 		return false
 	}
-	said := status.Status()
-	return strings.Contains(said.Message, message) || said.Details != nil && slices.ContainsFunc(said.Details.Causes,
-		func(cause metav1.StatusCause) bool { return cause.Message == message })
+	status := timeout.Status()
+	return strings.Contains(status.String(), "Too large resource version")
 }
 
-// retryAfter is how long the server asks to wait, 0 if it does not say. A source that has not reached a version gets
-// a second, for which API servers ask too: a replica that lags may have caught up by then.
+// retryAfter returns how long the server asks to wait, or 0. For a version that the source has not reached it is at least
+// a second, as API servers ask: a lagging replica may have caught up by then.
 func retryAfter(err error) time.Duration {
-	seconds, _ := apierrors.SuggestsClientDelay(err) // a server timeout may say less than 0
+	seconds, _ := apierrors.SuggestsClientDelay(err) // may be negative for a server timeout
 	if CauseOf(err) == CauseVersionTooLarge {
 		seconds = max(seconds, 1)
 	}
 	return time.Duration(max(seconds, 0)) * time.Second
 }
 
-// action is what follows a failure of a watch.
+// action is the reaction to a failed watch.
 type action int
 
 const (
-	// watchThenList: pause, then watch from the last version; after a bounded number in a row list.
+	// watchThenList: pause and watch again; after watchesBeforeList failures without progress, list.
 	watchThenList action = iota
-	// watchAgain: pause, then watch from the last version.
+	// watchAgain: pause and watch again.
 	watchAgain
-	// watchAgainAtOnce: watch from the last version.
-	watchAgainAtOnce
-	// watchWithDeadline: watchAgain as long as RetryWithDeadline says so, then listAgain.
+	// watchWithDeadline: watchAgain while RetryWithDeadline allows it, then listAgain.
 	watchWithDeadline
-	// listAgain: pause, then list.
+	// listAgain: pause and list.
 	listAgain
 )
 
-// answersTo is the table of answers to failures by their cause; the zero value is for all others.
-var answersTo = map[Cause]struct {
-	// request is for the request of a watch, stream for a watch that was open.
-	request, stream action
-	// definite is true if the same request would fail again.
-	definite bool
-}{
-	CauseExpired:         {listAgain, listAgain, true},
-	CauseVersionTooLarge: {listAgain, listAgain, true},
-	causeRegression:      {listAgain, listAgain, false},
-	causeStoreError:      {listAgain, listAgain, false},
-	// None of these says anything against the version, however often it comes.
-	CauseConnectionRefused: {watchAgain, watchAgain, false},
-	CauseTooManyRequests:   {watchAgain, watchAgain, false},
-	causeShortWatch:        {watchAgain, watchAgain, false},
-	// A stream that is cut each time may be one that cannot be continued from this version.
-	CauseConnectionLost:   {watchAgain, watchThenList, false},
-	CauseOverdueWatch:     {watchAgainAtOnce, watchAgainAtOnce, false},
-	CauseInternal:         {watchWithDeadline, watchWithDeadline, false},
-	causeStream:           {watchWithDeadline, watchWithDeadline, false},
-	CauseNotFound:         {definite: true},
-	CauseForbidden:        {definite: true},
-	CauseUnauthorized:     {definite: true},
-	CauseBadRequest:       {definite: true},
-	CauseResponseTooLarge: {definite: true},
-	CauseTLS:              {definite: true},
-	CauseCredentials:      {definite: true},
+// watchActions are the reactions by cause. For other causes it is watchThenList, also for a stream that is cut: it may be
+// cut each time at an event that cannot be delivered. These do not count towards a list, since they do not question the version.
+var watchActions = map[Cause]action{
+	CauseExpired:           listAgain,
+	CauseVersionTooLarge:   listAgain,
+	causeRegression:        listAgain,
+	causeStoreError:        listAgain,
+	CauseConnectionRefused: watchAgain,
+	CauseTooManyRequests:   watchAgain,
+	causeShortWatch:        watchAgain,
+	CauseOverdueWatch:      watchAgain,
+	CauseInternal:          watchWithDeadline,
+	causeStream:            watchWithDeadline,
 }
 
-// fail reports a failure and says what follows it. of is PhaseListing, PhaseStreaming or PhaseWatching, and request says
-// whether it was the request for that which failed. ListAndWatch returns the error of a request, and ends without one
-// where client-go's would not watch again.
-func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
+// permanentCauses are the causes for which the same request would fail again.
+var permanentCauses = sets.New(CauseExpired, CauseVersionTooLarge, CauseNotFound, CauseForbidden, CauseUnauthorized,
+	CauseBadRequest, CauseResponseTooLarge, CauseTLS, CauseCredentials)
+
+// fail reports a failure and returns the next state. activity is PhaseListing, PhaseStreaming or PhaseWatching; request
+// says whether the request itself failed, and not its stream. ListAndWatch returns the error of a request; it returns nil where
+// client-go's does not watch again.
+func (m *run) fail(activity Phase, err error, began time.Time, request bool) state {
 	if m.ctx.Err() != nil {
 		return stateEnd
 	}
@@ -308,17 +289,19 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 	case causeRegression: // the next list is accepted whatever its version
 		p.version, p.unknown = "", true
 	case CauseExpired, CauseVersionTooLarge:
-		// Another pause would keep a mirror behind whose version was forgotten while the source was away.
-		f.atOnce = !p.unknown && len(m.relisted) == 0 && (m.rested || of != PhaseWatching)
-		// A restored source may never reach the version: to list at one that is no older would be answered likewise.
-		p.unknown = of != PhaseWatching || cause == CauseVersionTooLarge
+		// After a pause for an outage, another pause would only prolong the time for which the cache is stale.
+		f.atOnce = !p.unknown && len(m.relisted) == 0 && (m.rested || activity != PhaseWatching)
+		// A restored source may never reach the version: a list at that version or newer would fail as well.
+		p.unknown = activity != PhaseWatching || cause == CauseVersionTooLarge
+	case CauseOverdueWatch:
+		f = failure{atOnce: true}
 	}
-	next, ends := stateWhole, of == PhaseListing && !f.atOnce
-	if of == PhaseWatching {
+	next, ends := stateWhole, activity == PhaseListing && !f.atOnce
+	if activity == PhaseWatching {
 		p.checks.wanted = p.checks.wanted || cause != causeShortWatch
-		action := answersTo[cause].stream
-		if request {
-			action = answersTo[cause].request
+		action := watchActions[cause]
+		if request && cause == CauseConnectionLost { // no stream was cut
+			action = watchAgain
 		}
 		switch action {
 		case watchThenList:
@@ -329,8 +312,6 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 			if m.retry.After(err); m.retry.ShouldRetry() {
 				next = stateWatch
 			}
-		case watchAgainAtOnce:
-			next, f = stateWatch, failure{atOnce: true}
 		case watchAgain:
 			next = stateWatch
 		}

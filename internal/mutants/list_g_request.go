@@ -36,7 +36,7 @@ var requestMutants = []Mutant{
 	{
 		Name: "reports-a-failed-list-twice", Guards: []string{"G12"}, File: "retry.go",
 		From:    "\tif ends {\n\t\treturn stateEnd\n",
-		To:      "\tif of == PhaseListing {\n\t\tm.failed(m.ctx, err)\n\t}\n\tif ends {\n\t\treturn stateEnd\n",
+		To:      "\tif activity == PhaseListing {\n\t\tm.failed(m.ctx, err)\n\t}\n\tif ends {\n\t\treturn stateEnd\n",
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
 		Fault:   "Alerts count twice as many failures as there were.",
