@@ -209,9 +209,9 @@ func (f *DeltaFIFO) put(c change) error {
 
 // identify reads what an object says, and gives its change the key and origin.
 func (f *DeltaFIFO) identify(c *change) (err error) {
-	_ = c.says.read(c.object)
-	c.key, err = f.keyOf(c.object, &c.says)
-	c.origin = originOf(c.says.received)
+	_ = c.meta.read(c.object)
+	c.key, err = f.keyOf(c.object, &c.meta)
+	c.origin = originOf(c.meta.received)
 	return err
 }
 

@@ -362,16 +362,16 @@ func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, ve
 	listed = map[table.Key]listedState{}
 	r := f.reflector
 	take := func(_ metav1.ListMeta, obj runtime.Object) error {
-		var says metadata
-		bad := r.examine(obj, &says, true)
-		if r.excludes(&says, bad) {
+		var md metadata
+		bad := r.examine(obj, &md, true)
+		if r.excludes(&md, bad) {
 			return ctx.Err()
 		}
-		key, err := f.keyOf(obj, &says)
+		key, err := f.keyOf(obj, &md)
 		if err != nil {
 			key = table.KeyOf(nameOf(obj))
 		}
-		state := listedState{originOf(says.received), says.received.ResourceVersion, bad != nil || err != nil}
+		state := listedState{originOf(md.received), md.received.ResourceVersion, bad != nil || err != nil}
 		if _, stored := f.storage.table.Get(key); f.transform != nil && !state.optional && !stored {
 			_, keep, err := transformedUnder(key, f.keyFunc, f.transform, obj)
 			state.optional = err != nil || !keep

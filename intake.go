@@ -16,7 +16,7 @@ type change struct {
 	kind   DeltaType
 	object any
 	// says is the metadata of the object when it was received.
-	says metadata
+	meta metadata
 	// version becomes the store's together with the change, unless it is empty.
 	version string
 	// key and origin follow from says.
@@ -50,7 +50,7 @@ func (c *change) fail(stage string, err error) {
 }
 
 func (c *change) objectError(stage string, err error) *ObjectError {
-	return &ObjectError{Key: c.key.String(), ResourceVersion: c.says.received.ResourceVersion, Stage: stage, Err: err}
+	return &ObjectError{Key: c.key.String(), ResourceVersion: c.meta.received.ResourceVersion, Stage: stage, Err: err}
 }
 
 // failure returns err or finalErr as an error that is nil where there is none.
@@ -146,16 +146,16 @@ func (in *intake) takeChanges(ctx context.Context, changes []change) (accepted i
 func (in *intake) identify(changes []change) {
 	for i := range changes {
 		c := &changes[i]
-		if !c.says.readable {
-			_ = c.says.read(c.object)
+		if !c.meta.readable {
+			_ = c.meta.read(c.object)
 		}
-		key, err := in.keyOf(c.object, &c.says)
+		key, err := in.keyOf(c.object, &c.meta)
 		if c.key = key; err != nil {
 			c.err = rejection(c.object, err)
 		}
 	}
 	for i := range changes {
-		changes[i].origin = originOf(changes[i].says.received)
+		changes[i].origin = originOf(changes[i].meta.received)
 	}
 }
 
@@ -234,5 +234,5 @@ func (c *change) regression(stored table.Origin, quarantined string) error {
 	if !c.origin.OlderThan(stored) {
 		return nil
 	}
-	return &VersionRegressionError{Kind: "event", Key: c.key.String(), Current: stored.Version(), Received: c.says.received.ResourceVersion}
+	return &VersionRegressionError{Kind: "event", Key: c.key.String(), Current: stored.Version(), Received: c.meta.received.ResourceVersion}
 }

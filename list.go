@@ -43,12 +43,12 @@ type listing struct {
 	asked, version string
 	// newest is the newest version among the objects that came before the version.
 	newest string
-	// stepBack is the report of a state that is older than the last one.
-	stepBack *VersionRegressionError
+	// regression is the report of a state that is older than the last one.
+	regression *VersionRegressionError
 	// pages counts the answered pages, empty the last ones in a row without an object. kept is the token of the last page
 	// whose number is a power of two: any cycle of tokens comes back to one of them.
 	pages, empty int
-	kept         string
+	savedToken   string
 	// paused is true once a page was asked for again after a pause: the state may be too old for a watch.
 	paused bool
 	// strategy is that of a whole list, until a second page has come; reason says why.
@@ -60,8 +60,8 @@ type listing struct {
 	part        ReplacementPart
 	// items counts the objects; first is the number of the part's first one.
 	items, first int
-	// fits is true once an object was of the expected type: without any the list has failed.
-	fits bool
+	// typeSeen is true once an object was of the expected type: without any the list has failed.
+	typeSeen bool
 	// rejected are the objects that could not be applied and are not reported yet.
 	rejected []*ObjectError
 	// quarantining are the places of those that the reflector quarantines, and not the store.
@@ -188,7 +188,7 @@ func (l *listing) listPages() error {
 			observe(l.meters.itemsInList, float64(l.items))
 			return l.commit()
 		case err == nil:
-			if err := l.follow(token, l.items-items); err != nil {
+			if err := l.checkToken(token, l.items-items); err != nil {
 				return err
 			}
 			failures = 0
@@ -220,17 +220,17 @@ func (l *listing) listPages() error {
 
 // follow notes the token that came with a page of so many items. It fails if the tokens have no end: a defect of the
 // source, which would be asked for page after page without a pause.
-func (l *listing) follow(token string, items int) error {
+func (l *listing) checkToken(token string, items int) error {
 	if l.empty++; items > 0 {
 		l.empty = 0
 	}
 	switch {
-	case token == l.kept:
+	case token == l.savedToken:
 		return fmt.Errorf("source repeated its continue token after page %d", l.pages)
 	case l.empty >= emptyPages:
 		return fmt.Errorf("source sent %d pages in a row without an object, each with another continue token", l.empty)
 	case l.pages&(l.pages-1) == 0:
-		l.kept = token
+		l.savedToken = token
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 		return "", ended == endItem, err
 	}
 	if version := about.ResourceVersion; l.pages == 0 && (l.version == "" || version != "" && version != l.version) {
-		err = l.isAt(version)
+		err = l.setVersion(version)
 	}
 	if err == nil && list != nil {
 		err = eachItem(list, func(item runtime.Object) error { return l.addItem(listedItem{about, item}) })
@@ -293,11 +293,11 @@ func listObject(
 	case isTable(list):
 		return about, nil, errTableList
 	}
-	says, err := meta.ListAccessor(list)
+	accessor, err := meta.ListAccessor(list)
 	if err != nil || !meta.IsListType(list) {
 		return about, nil, fmt.Errorf("answer %T is not a list", list)
 	}
-	about.ResourceVersion, about.Continue, about.ShardInfo = says.GetResourceVersion(), says.GetContinue(), sharding.InfoOf(list)
+	about.ResourceVersion, about.Continue, about.ShardInfo = accessor.GetResourceVersion(), accessor.GetContinue(), sharding.InfoOf(list)
 	return about, list, nil
 }
 
@@ -364,16 +364,16 @@ func readItems(
 // the items. Where no version is too old they show at once.
 func (l *listing) addItem(item listedItem) error {
 	if l.version == "" && item.about.ResourceVersion != "" {
-		if err := l.isAt(item.about.ResourceVersion); err != nil {
+		if err := l.setVersion(item.about.ResourceVersion); err != nil {
 			return err
 		}
 	}
-	var says metadata
-	bad := l.examine(item.object, &says, true)
-	if l.version == "" && !l.unchecked() {
-		l.newest = newerOf(l.newest, says.received.ResourceVersion)
+	var md metadata
+	bad := l.examine(item.object, &md, true)
+	if l.version == "" && !l.mayBeTooOld() {
+		l.newest = newerOf(l.newest, md.received.ResourceVersion)
 	}
-	if l.shard != nil && l.excludes(&says, bad) {
+	if l.shard != nil && l.excludes(&md, bad) {
 		l.items++
 		return nil
 	}
@@ -381,25 +381,25 @@ func (l *listing) addItem(item listedItem) error {
 }
 
 // unchecked is true as long as the state may turn out to be too old. Nothing of it shows then.
-func (l *listing) unchecked() bool {
+func (l *listing) mayBeTooOld() bool {
 	return l.version == "" && l.progress.version != ""
 }
 
 // isAt notes the version of the state, or fails if that is older than the store and the source has not said that it does
 // not know the store's. A source without versions was asked for a state at least as new, so it is at the floor.
-func (l *listing) isAt(version string) error {
+func (l *listing) setVersion(version string) error {
 	have := cmp.Or(l.version, l.progress.version)
 	if version == "" {
 		version = have
 	}
 	if versionBefore(version, have) {
-		stepBack := &VersionRegressionError{Kind: "list", Current: have, Received: version}
+		regression := &VersionRegressionError{Kind: "list", Current: have, Received: version}
 		if !l.progress.unknown {
-			return stepBack
+			return regression
 		}
 		// The list is at "" for that: another one would bring the same, a pause later, which is more than G1 allows. It is
 		// reported when it shows.
-		l.stepBack = stepBack
+		l.regression = regression
 	}
 	l.version = version
 	return nil
@@ -409,7 +409,7 @@ func (l *listing) isAt(version string) error {
 func (l *listing) add(obj any, bad *ObjectError) error {
 	l.items++
 	if bad == nil {
-		l.fits = true
+		l.typeSeen = true
 		if len(l.quarantining) > 0 {
 			l.release(obj)
 		}
@@ -426,7 +426,7 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 		// Of one that panics the kind is not known.
 		bad.other = bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
 			bad.Stage == stageMetadata && !isNilPointer(obj) && l.expectedType != nil && reflect.TypeOf(obj) != l.expectedType
-		l.fits = l.fits || !bad.other
+		l.typeSeen = l.typeSeen || !bad.other
 		l.reject(bad)
 	}
 	if len(l.part.Items)+len(l.part.Retain) >= partSize {
@@ -441,18 +441,18 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 func (l *listing) remove(c *change) error {
 	l.release(c.object)
 	undecoded := c.finalErr
-	rejected, err := l.pass(ReplacementPart{Deleted: []any{c.object}, excluded: c.excluded})
+	rejected, err := l.addPart(ReplacementPart{Deleted: []any{c.object}, excluded: c.excluded})
 	if undecoded != nil && len(rejected) == 0 {
 		l.report(l.ctx, undecoded)
 	}
 	for _, bad := range rejected {
 		switch {
 		case undecoded != nil:
-			l.reject(undeleted(undecoded, bad))
+			l.reject(refusedDeletion(undecoded, bad))
 		case bad.Stage != stageTransform && !errors.Is(bad.Err, errOtherNamespace):
-			l.reject(placed(bad))
+			l.reject(withKey(bad))
 		case !bad.repeated:
-			l.report(l.ctx, placed(bad))
+			l.report(l.ctx, withKey(bad))
 		}
 	}
 	return err
@@ -472,7 +472,7 @@ func (l *listing) flush() error {
 	if len(part.Items)+len(part.Retain) == 0 && l.replacement != nil {
 		return nil
 	}
-	rejected, err := l.pass(part)
+	rejected, err := l.addPart(part)
 	for i, bad := range rejected {
 		if bad.Key == "" {
 			// The store says which object it is not; it has no name, either.
@@ -485,11 +485,11 @@ func (l *listing) flush() error {
 }
 
 // pass passes a part to the replacement, which begins with the first one. rejected are the errors of its objects.
-func (l *listing) pass(part ReplacementPart) (rejected []*ObjectError, err error) {
+func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err error) {
 	if l.replacement == nil {
 		// Of a source that was restored, or may have been, the same version may be another state.
-		reset := l.progress.unknown && (l.progress.version == "" || l.stepBack != nil || l.unchecked())
-		l.replacement = l.replacer.BeginReplace(ReplaceOptions{Staged: l.unchecked(), VersionsReset: reset})
+		reset := l.progress.unknown && (l.progress.version == "" || l.regression != nil || l.mayBeTooOld())
+		l.replacement = l.replacer.BeginReplace(ReplaceOptions{Staged: l.mayBeTooOld(), VersionsReset: reset})
 	}
 	rejected, err = l.replacement.Add(l.ctx, part)
 	if err != nil && l.ctx.Err() == nil {
@@ -509,11 +509,11 @@ func (l *listing) reject(bad *ObjectError) {
 // reportRejected reports what could not be applied: nothing as long as the list may be too old, and no object of another
 // type as long as it may fail for them.
 func (l *listing) reportRejected() {
-	if l.unchecked() || l.ctx.Err() != nil {
+	if l.mayBeTooOld() || l.ctx.Err() != nil {
 		return
 	}
 	l.rejected = slices.DeleteFunc(l.rejected, func(bad *ObjectError) bool {
-		certain := l.fits || !bad.other
+		certain := l.typeSeen || !bad.other
 		if certain {
 			l.quarantined(l.ctx, bad)
 		}
@@ -523,16 +523,16 @@ func (l *listing) reportRejected() {
 
 // commit ends the list, unless it has objects, and none of the expected type.
 func (l *listing) commit() error {
-	if other := slices.IndexFunc(l.rejected, func(bad *ObjectError) bool { return bad.other }); other >= 0 && !l.fits {
+	if other := slices.IndexFunc(l.rejected, func(bad *ObjectError) bool { return bad.other }); other >= 0 && !l.typeSeen {
 		first := l.rejected[other]
 		return &ListTypeError{Objects: l.items, Key: first.Key, Err: first.Err}
 	}
-	l.fits = true
+	l.typeSeen = true
 	if err := l.flush(); err != nil {
 		return err
 	}
-	if l.stepBack != nil {
-		l.report(l.ctx, l.stepBack) // before it shows
+	if l.regression != nil {
+		l.report(l.ctx, l.regression) // before it shows
 	}
 	if err := l.replacement.Commit(l.ctx, l.version); err != nil {
 		objects, other := splitObjectErrors(err)
@@ -557,7 +557,7 @@ func (l *listing) abort() {
 		l.replacement.Abort()
 	}
 	l.reportRejected()
-	if l.fits && !l.proof.Load().accepted {
+	if l.typeSeen && !l.proof.Load().accepted {
 		l.progress.version = newerOf(l.progress.version, cmp.Or(l.version, l.newest))
 	}
 }

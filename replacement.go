@@ -65,12 +65,12 @@ type storeReplacement struct {
 	staged []change
 	keys   sets.Set[table.Key]
 	// unchecked is true for a list that may turn out to be too old: what it refuses is quarantined at Commit.
-	unchecked bool
+	mayBeTooOld bool
 	// withheld are the listed keys whose newest state was refused, here or in the reflector: the
 	// stored and the quarantined state stay.
 	withheld sets.Set[table.Key]
 	// some are the changes that are being prepared.
-	some []change
+	batch []change
 }
 
 // refusal is an object that was refused, and why.
@@ -101,7 +101,7 @@ func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 	m.writing.Lock() // under which a replacement is committed
 	defer m.writing.Unlock()
 	return &storeReplacement{
-		in: in, visible: !in.scope.committed && !options.Staged, unchecked: options.Staged, reset: options.VersionsReset,
+		in: in, visible: !in.scope.committed && !options.Staged, mayBeTooOld: options.Staged, reset: options.VersionsReset,
 		marks: m.table.BeginListing(), keys: sets.Set[table.Key]{}, withheld: sets.Set[table.Key]{},
 	}
 }
@@ -111,7 +111,7 @@ func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r := k.BeginReplace(ReplaceOptions{}).(*storeReplacement)
 	r.visible = false
 	r.staged = make([]change, 0, len(list))
-	refused, _ := r.take(context.Background(), change{kind: Replaced}, list, nil)
+	refused, _ := r.prepare(context.Background(), change{kind: Replaced}, list, nil)
 	var failures []error
 	for _, one := range append(refused, r.publish(resourceVersion)...) {
 		failures = append(failures, one.failure())
@@ -131,7 +131,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		feed.begin(len(part.Items) + len(part.Deleted))
 		defer feed.end()
 	}
-	refused, err := r.take(ctx, change{kind: Replaced}, part.Items, nil)
+	refused, err := r.prepare(ctx, change{kind: Replaced}, part.Items, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 			r.withheld.Insert(key)
 		}
 	}
-	refused, err = r.take(ctx, change{kind: Deleted, excluded: part.excluded}, part.Deleted, refused)
+	refused, err = r.prepare(ctx, change{kind: Deleted, excluded: part.excluded}, part.Deleted, refused)
 	for _, one := range refused {
 		rejected = append(rejected, one.err)
 	}
@@ -149,17 +149,17 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 
 // take prepares objects, as many at a time as a write makes in place, and publishes or stages them. It appends those that
 // were refused.
-func (r *storeReplacement) take(ctx context.Context, each change, objects []any, refused []refusal) ([]refusal, error) {
+func (r *storeReplacement) prepare(ctx context.Context, each change, objects []any, refused []refusal) ([]refusal, error) {
 	for len(objects) > 0 {
 		n := min(len(objects), directly)
-		r.some = slices.Grow(r.some[:0], n)[:n]
+		r.batch = slices.Grow(r.batch[:0], n)[:n]
 		for i, obj := range objects[:n] {
-			r.some[i] = change{kind: each.kind, object: obj, excluded: each.excluded}
+			r.batch[i] = change{kind: each.kind, object: obj, excluded: each.excluded}
 		}
 		objects = objects[n:]
-		r.look()
-		for i := range r.some {
-			c := &r.some[i]
+		r.compareWithStore()
+		for i := range r.batch {
+			c := &r.batch[i]
 			if err := r.in.prepare(ctx, c); err != nil {
 				return nil, err
 			}
@@ -175,13 +175,13 @@ func (r *storeReplacement) take(ctx context.Context, each change, objects []any,
 		}
 		if r.visible {
 			w := storeWrite{scope: r.in.scope, list: r, feed: r.in.feed}
-			w.begin(r.in.storage, r.some, 0)
-			refused = r.apply(&w, r.some, refused)
-			w.end(r.some)
+			w.begin(r.in.storage, r.batch, 0)
+			refused = r.apply(&w, r.batch, refused)
+			w.end(r.batch)
 		} else {
 			r.in.room = valueRoom{} // the staged changes have it
 		}
-		clear(r.some)
+		clear(r.batch)
 	}
 	return refused, nil
 }
@@ -190,7 +190,7 @@ func (r *storeReplacement) take(ctx context.Context, each change, objects []any,
 // stack of a reflector.
 func (r *storeReplacement) stage(c *change) {
 	switch {
-	case c.err != nil && !r.unchecked:
+	case c.err != nil && !r.mayBeTooOld:
 		r.in.storage.quarantine.hold(c)
 		return
 	case c.err != nil: // Commit quarantines it
@@ -201,15 +201,15 @@ func (r *storeReplacement) stage(c *change) {
 }
 
 // look identifies changes, and notes which are of entries, and which of those leave them unchanged.
-func (r *storeReplacement) look() {
+func (r *storeReplacement) compareWithStore() {
 	r.in.room = valueRoom{r.in.room.values[:0], r.in.room.texts[:0]}
-	r.in.identify(r.some)
+	r.in.identify(r.batch)
 	m := r.in.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	m.seek(r.some)
-	for i := range r.some {
-		c := &r.some[i]
+	m.seek(r.batch)
+	for i := range r.batch {
+		c := &r.batch[i]
 		found := m.table.Find(c.key, c.place)
 		c.existed = found.Exists || len(r.staged) > 0
 		if c.err != nil {
@@ -232,9 +232,9 @@ func (r *storeReplacement) look() {
 	}
 }
 
-// hasBrought reports whether an entry, of the same origin, is in the state of a change: the list has brought it twice, or
+// alreadyListed reports whether an entry, of the same origin, is in the state of a change: the list has brought it twice, or
 // another writer has added it.
-func (r *storeReplacement) hasBrought(c *change, at table.Slot) bool {
+func (r *storeReplacement) alreadyListed(c *change, at table.Slot) bool {
 	_, refused := r.in.storage.quarantine.entry(c.key)
 	if c.kind == Deleted || r.reset || refused {
 		return false

@@ -55,7 +55,7 @@ func changesOf(events ...event) []change {
 	changes := make([]change, len(events))
 	for i, e := range events {
 		changes[i] = change{kind: e.kind, object: e.obj, version: e.version}
-		changes[i].says.read(e.obj)
+		changes[i].meta.read(e.obj)
 	}
 	return changes
 }
@@ -113,7 +113,7 @@ func FuzzTokenChain(f *testing.F) {
 			}
 			next := token(page)
 			l.pages++
-			err := l.follow(next, n)
+			err := l.checkToken(next, n)
 			if err != nil {
 				require.True(t, seen[next] || empty == emptyPages, "page %d: %v", page, err)
 				return

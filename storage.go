@@ -139,7 +139,7 @@ func (w *storeWrite) apply(c *change) error {
 	case c.err != nil:
 		m.quarantine.hold(c)
 		return nil
-	case w.list != nil && c.origin.Same(at.Origin) && w.list.hasBrought(c, at):
+	case w.list != nil && c.origin.Same(at.Origin) && w.list.alreadyListed(c, at):
 		c.unchanged = true
 		return nil
 	}
@@ -341,8 +341,8 @@ func (m *threadSafeMap) Update(key string, obj any) {
 // changeUnder is the change that puts an object under a key that the caller names.
 func changeUnder(key string, obj any) change {
 	c := change{kind: Updated, object: obj}
-	c.says.read(obj)
-	c.key, c.origin = c.says.key(key), originOf(c.says.received)
+	c.meta.read(obj)
+	c.key, c.origin = c.meta.key(key), originOf(c.meta.received)
 	if isNilPointer(obj) {
 		c.fail(stageMetadata, errNilObject)
 	}

@@ -254,7 +254,7 @@ func TestAnUndecodedObjectIsClassedAndLoggedAsAnObject(t *testing.T) {
 		out.Reset()
 		object := &ObjectError{Key: "a/1", Stage: stageDecode, Err: err}
 		assert.Equal(t, causeInvalidObject, CauseOf(object))
-		assert.Equal(t, causeInvalidObject, CauseOf(undeleted(object, &ObjectError{Stage: stageKey, Err: errBoom})))
+		assert.Equal(t, causeInvalidObject, CauseOf(refusedDeletion(object, &ObjectError{Stage: stageKey, Err: errBoom})))
 		DefaultWatchErrorHandler(klog.NewContext(t.Context(), logger), r, object)
 		assert.Contains(t, out.String(), "a/1")
 	}

@@ -296,20 +296,20 @@ func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
 		}
 		w.events++
 		w.synthetic = w.synthetic && c.kind == Added
-		bad := m.examine(e.Object, &c.says, e.Type != watch.Bookmark)
+		bad := m.examine(e.Object, &c.meta, e.Type != watch.Bookmark)
 		if w.listing != nil {
-			w.listing.newest = newerOf(w.listing.newest, c.says.received.ResourceVersion)
+			w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)
 		} else if w.events == 1 {
 			m.succeeded()
 		}
-		if m.shard != nil && c.kind != "" && m.excludes(&c.says, bad) {
+		if m.shard != nil && c.kind != "" && m.excludes(&c.meta, bad) {
 			c.kind, c.excluded, bad = Deleted, true, nil
 		}
 		if c.kind == Deleted && bad != nil && bad.Stage == stageDecode && bad.Key != "" {
 			c.finalErr, bad = bad, nil
 		}
 		if c.kind != "" && bad == nil {
-			if c.version = m.advance(w, c.says.received.ResourceVersion, version); c.version != "" {
+			if c.version = m.advance(w, c.meta.received.ResourceVersion, version); c.version != "" {
 				version = c.version
 			}
 			continue
@@ -320,7 +320,7 @@ func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
 		case e.Type == watch.Bookmark:
 			err = m.applyBookmark(w, c, bad)
 		default:
-			err = m.applyUnfit(w, e, c, bad)
+			err = m.applyRejected(w, e, c, bad)
 		}
 		if err != nil || m.ctx.Err() != nil {
 			return err
@@ -352,7 +352,7 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 			c, obj := &m.changes[from], m.batch[from].Object
 			switch {
 			case c.finalErr != nil && c.err != nil:
-				m.quarantined(m.ctx, undeleted(c.finalErr, c.err))
+				m.quarantined(m.ctx, refusedDeletion(c.finalErr, c.err))
 			case c.finalErr != nil:
 				m.refuse(true, obj, c.finalErr)
 			case c.err != nil:
@@ -380,20 +380,20 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 	return nil
 }
 
-// applyUnfit applies an event of an object that does not fit, or of an unknown type.
-func (m *run) applyUnfit(w *openWatch, e watch.Event, c *change, bad *ObjectError) error {
+// applyRejected applies an event of an object that does not fit, or of an unknown type.
+func (m *run) applyRejected(w *openWatch, e watch.Event, c *change, bad *ObjectError) error {
 	if c.kind == "" {
 		const known = "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR"
 		var err error = &UnexpectedTypeError{Expected: known, Actual: string(e.Type)}
 		if bad != nil {
 			err = fmt.Errorf("%w, with an object that could not be applied either: %w", err, bad.Err)
 		}
-		bad = m.objectError(e.Object, &c.says, stageType, err)
+		bad = m.objectError(e.Object, &c.meta, stageType, err)
 	}
-	version := m.advance(w, c.says.received.ResourceVersion, w.version)
+	version := m.advance(w, c.meta.received.ResourceVersion, w.version)
 	if w.listing != nil {
 		w.version = cmp.Or(version, w.version)
-		return w.listing.addUnfit(c, bad)
+		return w.listing.addRejected(c, bad)
 	}
 	m.refuse(c.kind == Deleted, e.Object, bad)
 	return m.moveVersion(w, version, "event")
@@ -401,10 +401,10 @@ func (m *run) applyUnfit(w *openWatch, e watch.Event, c *change, bad *ObjectErro
 
 func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 	if bad != nil {
-		m.report(m.ctx, placed(bad))
+		m.report(m.ctx, withKey(bad))
 	}
 	m.bookmarks.Store(true)
-	version := c.says.received.ResourceVersion
+	version := c.meta.received.ResourceVersion
 	if versionBefore(version, w.version) {
 		return &VersionRegressionError{Kind: "bookmark", Current: w.version, Received: version}
 	}
@@ -448,19 +448,19 @@ func (m *run) refuse(deleted bool, obj any, bad *ObjectError) {
 	applied := bad.Stage != stageMetadata && (bad.Stage != stageKey || errors.Is(bad.Err, errOtherNamespace))
 	switch {
 	case bad.Key == "" && !deleted:
-		m.report(m.ctx, placed(bad))
+		m.report(m.ctx, withKey(bad))
 	case bad.Key != "" && deleted && applied:
 		m.released(obj)
 		if !bad.repeated {
 			m.report(m.ctx, bad)
 		}
 	default:
-		m.quarantined(m.ctx, placed(bad))
+		m.quarantined(m.ctx, withKey(bad))
 	}
 }
 
 // placed is an error with the place of the event for its key, if it has none.
-func placed(bad *ObjectError) *ObjectError {
+func withKey(bad *ObjectError) *ObjectError {
 	if bad.Key != "" {
 		return bad
 	}
@@ -471,7 +471,7 @@ func placed(bad *ObjectError) *ObjectError {
 
 // undeleted is the report of an undecoded deletion that could not be applied either, as the object has no key. It is
 // quarantined by its name until the next good state of that.
-func undeleted(bad, refused *ObjectError) *ObjectError {
+func refusedDeletion(bad, refused *ObjectError) *ObjectError {
 	return &ObjectError{
 		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: stageDecode,
 		Err: fmt.Errorf("its deletion could not be decoded (%w), and was not applied: %w", bad.Err, refused.Err),
@@ -480,35 +480,35 @@ func undeleted(bad, refused *ObjectError) *ObjectError {
 
 // examine says why an object is not passed on to the store, nil if it is, and fills in says. typed is false for a
 // bookmark, which need not be of the expected type.
-func (r *Reflector) examine(obj runtime.Object, says *metadata, typed bool) *ObjectError {
-	unreadable := says.read(obj)
+func (r *Reflector) examine(obj runtime.Object, md *metadata, typed bool) *ObjectError {
+	unreadable := md.read(obj)
 	if _, ok := obj.(UndecodableObject); ok && !isNilPointer(obj) { // of no expected type, and maybe without metadata
-		return r.objectError(obj, says, stageDecode, decodeError(obj))
+		return r.objectError(obj, md, stageDecode, decodeError(obj))
 	}
 	if unreadable != nil {
 		return &ObjectError{Stage: stageMetadata, Err: unreadable}
 	}
 	if typed {
 		if err := r.unexpected(obj); err != nil {
-			return r.objectError(obj, says, stageType, err)
+			return r.objectError(obj, md, stageType, err)
 		}
 	}
 	return nil
 }
 
 // excludes says whether an object is another replica's. One that could not be decoded may be anybody's.
-func (r *Reflector) excludes(says *metadata, bad *ObjectError) bool {
-	uid := says.received.UID
-	return (bad == nil || uid != "") && !r.shard.Includes(uid, says.namespace, says.name)
+func (r *Reflector) excludes(md *metadata, bad *ObjectError) bool {
+	uid := md.received.UID
+	return (bad == nil || uid != "") && !r.shard.Includes(uid, md.namespace, md.name)
 }
 
 // objectError is the report of an object, by its name and by the key under which readers of the store ask for it.
-func (r *Reflector) objectError(obj any, says *metadata, stage string, err error) *ObjectError {
-	bad := &ObjectError{ResourceVersion: says.received.ResourceVersion, Stage: stage, Err: err}
-	if says.name == "" { // a namespace alone names nothing
+func (r *Reflector) objectError(obj any, md *metadata, stage string, err error) *ObjectError {
+	bad := &ObjectError{ResourceVersion: md.received.ResourceVersion, Stage: stage, Err: err}
+	if md.name == "" { // a namespace alone names nothing
 		return bad
 	}
-	bad.Key = says.named().String()
+	bad.Key = md.named().String()
 	if keeper, ours := r.store.(entryKeeper); ours {
 		key, _ := keeper.eventKey(obj)
 		bad.storeKey = key

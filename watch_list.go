@@ -89,7 +89,7 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 		if w.version = cmp.Or(c.version, w.version); c.excluded && w.synthetic {
 			continue // another replica's, of which the stream has sent no other state
 		}
-		err := l.enter(c)
+		err := l.checkEvent(c)
 		if err != nil && c.finalErr != nil {
 			l.report(l.ctx, c.finalErr)
 		}
@@ -110,18 +110,18 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 	return l.ctx.Err()
 }
 
-// addUnfit adds an object that a stream has sent and that is not passed on. The previous state of one that is deleted stays.
-func (l *listing) addUnfit(c *change, bad *ObjectError) error {
+// addRejected adds an object that a stream has sent and that is not passed on. The previous state of one that is deleted stays.
+func (l *listing) addRejected(c *change, bad *ObjectError) error {
 	switch {
 	case c.kind == Added, c.kind == Updated:
 		return l.add(c.object, bad)
 	case bad.Key == "" && bad.Stage == stageType:
-		l.report(l.ctx, placed(bad))
+		l.report(l.ctx, withKey(bad))
 	case c.kind == "": // an event of an unknown type
 		l.part.Retain = append(l.part.Retain, c.object)
 		l.reject(bad)
 	case !l.quarantining[bad.Key]:
-		l.reject(placed(bad))
+		l.reject(withKey(bad))
 	default: // It came before, and was reported then. No list fails for a deleted object.
 		delete(l.quarantining, bad.Key)
 		for _, before := range l.rejected {
@@ -134,7 +134,7 @@ func (l *listing) addUnfit(c *change, bad *ObjectError) error {
 // enter notes the version of an event's key. It fails if that regresses: from what the
 // stream has sent of the key before, or from what the store has of it, where a state that
 // is older than that is not accepted.
-func (l *listing) enter(c *change) (err error) {
+func (l *listing) checkEvent(c *change) (err error) {
 	keeper, ours := l.store.(entryKeeper)
 	if ours {
 		c.key, _ = keeper.eventKey(c.object)
@@ -144,12 +144,12 @@ func (l *listing) enter(c *change) (err error) {
 	if c.key == (table.Key{}) {
 		return nil // for the store to refuse
 	}
-	c.origin = originOf(c.says.received)
+	c.origin = originOf(c.meta.received)
 	before, sent := l.entries[c.key]
 	switch {
 	case sent:
 		err = c.regression(before, "")
-	case ours && l.unchecked() && !l.progress.unknown:
+	case ours && l.mayBeTooOld() && !l.progress.unknown:
 		err = keeper.olderThanEntry(c)
 	}
 	l.entries[c.key] = c.origin
@@ -162,12 +162,12 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	end, err := isInitialEventsEnd(bookmark)
 	switch {
 	case err != nil:
-		l.report(l.ctx, placed(&ObjectError{ResourceVersion: version, Stage: stageMetadata, Err: err}))
+		l.report(l.ctx, withKey(&ObjectError{ResourceVersion: version, Stage: stageMetadata, Err: err}))
 		return nil
 	case !end:
 		return nil
 	}
-	if err := l.isAt(version); err != nil {
+	if err := l.setVersion(version); err != nil {
 		return err
 	}
 	l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})

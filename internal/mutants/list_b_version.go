@@ -38,7 +38,7 @@ var versionFaults = []Mutant{
 	{
 		Name: "moves-the-version-with-any-object-that-is-stored", Guards: []string{"B16", "G11"}, File: "store.go",
 		From:    "\tk.storage.write(one[:], storeWrite{})\n",
-		To:      "\tk.Bookmark(c.says.received.ResourceVersion)\n\tk.storage.write(one[:], storeWrite{})\n",
+		To:      "\tk.Bookmark(c.meta.received.ResourceVersion)\n\tk.storage.write(one[:], storeWrite{})\n",
 		Package: guarantees,
 		Test:    "TestB16ASingleObjectDoesNotMoveTheVersion",
 		Fault:   "The store claims a version of which it has one object, and not those that came before it.",
@@ -75,7 +75,7 @@ var versionFaults = []Mutant{
 		Name:    "forgets-the-newest-version-of-a-stream-that-broke",
 		Guards:  []string{"B15", "G2"},
 		File:    "watch.go",
-		From:    "w.listing.newest = newerOf(w.listing.newest, c.says.received.ResourceVersion)\n",
+		From:    "w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)\n",
 		To:      "_ = w.listing.newest\n",
 		Package: guarantees,
 		Test:    "TestB15AStreamThatBrokeIsNotFollowedByAnOlderState",
@@ -134,7 +134,7 @@ var versionFaults = []Mutant{
 	{
 		Name: "trusts-versions-that-are-issued-again", Guards: []string{"B23"}, File: "list.go",
 		From:    "VersionsReset: reset}",
-		To:      "VersionsReset: reset && l.unchecked()}",
+		To:      "VersionsReset: reset && l.mayBeTooOld()}",
 		Package: guarantees,
 		Test:    "TestB23NoObjectCountsAsUnchangedAfterARestore",
 		Fault:   "An object that was changed again after a restore stays as it was before, under the same version.",

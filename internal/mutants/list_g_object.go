@@ -12,8 +12,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "deletes-in-a-stream-the-name-of-an-object-of-another-type", Guards: []string{"G6"}, File: "watch.go",
-		From:    "bad := m.examine(e.Object, &c.says, e.Type != watch.Bookmark)",
-		To:      "bad := m.examine(e.Object, &c.says, e.Type != watch.Bookmark && (w.listing == nil || e.Type != watch.Deleted))",
+		From:    "bad := m.examine(e.Object, &c.meta, e.Type != watch.Bookmark)",
+		To:      "bad := m.examine(e.Object, &c.meta, e.Type != watch.Bookmark && (w.listing == nil || e.Type != watch.Deleted))",
 		Package: guarantees,
 		Test:    "TestG6InAStreamADeletionOfAnotherTypeDeletesNothing",
 		Fault:   "The deletion of a ConfigMap deletes the Pod of its name from the cache.",

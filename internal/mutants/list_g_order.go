@@ -4,8 +4,8 @@ package mutants
 var orderMutants = []Mutant{
 	{
 		Name: "forgets-what-an-aborted-first-list-has-shown", Guards: []string{"G2"}, File: "list.go",
-		From:    "l.fits && !l.proof.Load().accepted {",
-		To:      "l.fits && l.proof.Load().accepted {",
+		From:    "l.typeSeen && !l.proof.Load().accepted {",
+		To:      "l.typeSeen && l.proof.Load().accepted {",
 		Package: guarantees,
 		Test:    "TestG2AFirstListIsNotFollowedByAnOlderOne",
 		Fault:   "After a first list that broke off, a handler receives an older state of an object that it knows.",
