@@ -53,12 +53,19 @@ func (c *change) objectError(stage string, err error) *ObjectError {
 	return &ObjectError{Key: c.key.String(), ResourceVersion: c.meta.received.ResourceVersion, Stage: stage, Err: err}
 }
 
-// failure returns err or finalErr as an error that is nil where there is none.
+// rejected returns err or finalErr, or nil.
+func (c *change) rejected() *ObjectError { return cmp.Or(c.err, c.finalErr) }
+
+// failure returns rejected for callers of client-go's methods.
 func (c *change) failure() error {
-	if bad := cmp.Or(c.err, c.finalErr); bad != nil {
+	switch bad := c.rejected(); {
+	case bad == nil:
+		return nil
+	case bad.Stage == stageKey || bad.Stage == stageMetadata:
+		return KeyError{c.object, bad.Err}
+	default:
 		return bad
 	}
-	return nil
 }
 
 // index computes the values for the indexes of set, unless they are there. Values of an earlier

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -73,20 +72,6 @@ type storeReplacement struct {
 	batch []change
 }
 
-// refusal is an object that was refused, and why.
-type refusal struct {
-	obj any
-	err *ObjectError
-}
-
-// failure is the error for callers of the classic methods.
-func (r refusal) failure() error {
-	if r.err.Stage == stageKey || r.err.Stage == stageMetadata {
-		return KeyError{r.obj, r.err.Err}
-	}
-	return r.err
-}
-
 // errReplacementOver is returned by the Replacement of a store after it was committed or aborted.
 var errReplacementOver = errors.New("replacement is over: it was committed or aborted")
 
@@ -113,8 +98,8 @@ func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r.staged = make([]change, 0, len(list))
 	refused, _ := r.prepare(context.Background(), change{kind: Replaced}, list, nil)
 	var failures []error
-	for _, one := range append(refused, r.publish(resourceVersion)...) {
-		failures = append(failures, one.failure())
+	for _, c := range append(refused, r.publish(resourceVersion)...) {
+		failures = append(failures, c.failure())
 	}
 	return errors.Join(failures...)
 }
@@ -141,15 +126,15 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		}
 	}
 	refused, err = r.prepare(ctx, change{kind: Deleted, excluded: part.excluded}, part.Deleted, refused)
-	for _, one := range refused {
-		rejected = append(rejected, one.err)
+	for i := range refused {
+		rejected = append(rejected, refused[i].rejected())
 	}
 	return rejected, err
 }
 
 // take prepares objects, as many at a time as a write makes in place, and publishes or stages them. It appends those that
 // were refused.
-func (r *storeReplacement) prepare(ctx context.Context, each change, objects []any, refused []refusal) ([]refusal, error) {
+func (r *storeReplacement) prepare(ctx context.Context, each change, objects []any, refused []change) ([]change, error) {
 	for len(objects) > 0 {
 		n := min(len(objects), directly)
 		r.batch = slices.Grow(r.batch[:0], n)[:n]
@@ -163,8 +148,8 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			if err := r.in.prepare(ctx, c); err != nil {
 				return nil, err
 			}
-			if bad := cmp.Or(c.err, c.finalErr); bad != nil {
-				refused = append(refused, refusal{c.object, bad})
+			if c.rejected() != nil {
+				refused = append(refused, *c)
 			}
 			if r.withheld.Delete(c.key); c.err != nil {
 				r.withheld.Insert(c.key)
@@ -244,13 +229,13 @@ func (r *storeReplacement) alreadyListed(c *change, at table.Slot) bool {
 }
 
 // apply applies changes and appends those that are refused now.
-func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []refusal) []refusal {
+func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []change) []change {
 	for i := range changes {
 		c := &changes[i]
 		_ = w.apply(c)
 		if c.err != nil && c.set != nil { // an index was added since it was prepared
 			r.withheld.Insert(c.key)
-			refused = append(refused, refusal{c.object, c.err})
+			refused = append(refused, *c)
 		}
 	}
 	return refused
@@ -267,8 +252,8 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 		feed.begin(0)
 	}
 	var failures []error
-	for _, refused := range r.publish(version) {
-		failures = append(failures, refused.err)
+	for _, c := range r.publish(version) {
+		failures = append(failures, c.err)
 	}
 	if feed != nil {
 		feed.end()
@@ -279,7 +264,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 
 // publish applies the staged changes, deletes the entries of the scope that the list did not bring,
 // and sets the version, in one step for readers.
-func (r *storeReplacement) publish(version string) []refusal {
+func (r *storeReplacement) publish(version string) []change {
 	m, scope := r.in.storage, r.in.scope
 	w := storeWrite{scope: scope, version: version, listed: true, list: r, feed: r.in.feed}
 	w.begin(m, r.staged, wholeStore)

@@ -71,7 +71,10 @@ func takeOne(t taker, e event) error {
 	if _, err := t.takeChanges(context.Background(), changes); err != nil {
 		return err
 	}
-	return changes[0].failure()
+	if bad := changes[0].rejected(); bad != nil {
+		return bad
+	}
+	return nil
 }
 
 // receivedUnder is the origin that a store remembers under a key.

@@ -66,7 +66,7 @@ func (m *storage) regression(c *change, stored table.Origin) error {
 
 // storeWrite is a write. Nothing in it can fail, and it calls no user code.
 type storeWrite struct {
-	// scope is whose version becomes version, unless that is empty. Without a scope no version moves.
+	// scope is whose version becomes version, unless that is empty.
 	scope   *scope
 	version string
 	// listed means that a whole list is applied: an empty version is set too.
@@ -167,9 +167,6 @@ func (w *storeWrite) apply(c *change) error {
 func (w *storeWrite) end(changes []change) {
 	m, initial := w.m, false
 	m.table.Commit(func() {
-		if w.scope == nil {
-			return
-		}
 		if w.version != "" || w.listed {
 			version := new(w.version)
 			w.scope.version.Store(version)
@@ -333,8 +330,8 @@ func (m *threadSafeMap) Add(key string, obj any) { m.Update(key, obj) }
 // Update puts obj under key.
 func (m *threadSafeMap) Update(key string, obj any) {
 	one := []change{changeUnder(key, obj)}
-	if m.write(one, storeWrite{}); one[0].err != nil {
-		reportRefused([]refusal{{obj, one[0].err}})
+	if m.write(one, storeWrite{scope: m.scope}); one[0].err != nil {
+		reportRefused(one)
 	}
 }
 
@@ -351,10 +348,10 @@ func changeUnder(key string, obj any) change {
 
 // reportRefused reports changes that cannot be returned: in one report, since apimachinery's
 // handlers sleep for each.
-func reportRefused(refused []refusal) {
+func reportRefused(refused []change) {
 	var errs []error
-	for _, one := range refused[:min(10, len(refused))] {
-		errs = append(errs, one.err)
+	for _, c := range refused[:min(10, len(refused))] {
+		errs = append(errs, c.err)
 	}
 	if len(errs) > 0 {
 		utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...), "Objects not stored", "count", len(refused))
@@ -363,7 +360,7 @@ func reportRefused(refused []refusal) {
 
 // Delete removes the object under key.
 func (m *threadSafeMap) Delete(key string) {
-	m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, storeWrite{})
+	m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, storeWrite{scope: m.scope})
 }
 
 // DeleteWithObject removes the object under key.
@@ -377,12 +374,12 @@ func (m *threadSafeMap) Get(key string) (item any, exists bool) {
 // Replace makes items the whole content.
 func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	r := (&keyedStore{scoped: m.scoped}).BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
-	var refused []refusal
+	var refused []change
 	for key, obj := range items {
 		c := changeUnder(key, obj)
 		if c.index(m.indexers.Load(), &r.in.room); c.err != nil {
 			r.withheld.Insert(c.key)
-			refused = append(refused, refusal{obj, c.err})
+			refused = append(refused, c)
 		}
 		r.staged = append(r.staged, c)
 	}

@@ -120,11 +120,10 @@ func (k *keyedStore) Update(obj any) error {
 	one := [1]change{{kind: Updated, object: obj}}
 	c := &one[0]
 	in := k.intake()
-	if in.identify(one[:]); c.err != nil {
-		return KeyError{obj, c.err.Err}
+	if in.identify(one[:]); c.err == nil {
+		_ = in.prepare(context.Background(), c)
+		k.storage.write(one[:], storeWrite{scope: k.scope})
 	}
-	_ = in.prepare(context.Background(), c)
-	k.storage.write(one[:], storeWrite{})
 	return c.failure()
 }
 
@@ -134,7 +133,7 @@ func (k *keyedStore) Delete(obj any) error {
 	if err != nil {
 		return KeyError{obj, err}
 	}
-	k.storage.write([]change{{kind: Deleted, key: key}}, storeWrite{})
+	k.storage.write([]change{{kind: Deleted, key: key}}, storeWrite{scope: k.scope})
 	return nil
 }
 

@@ -37,8 +37,8 @@ var versionFaults = []Mutant{
 	},
 	{
 		Name: "moves-the-version-with-any-object-that-is-stored", Guards: []string{"B16", "G11"}, File: "store.go",
-		From:    "\tk.storage.write(one[:], storeWrite{})\n",
-		To:      "\tk.Bookmark(c.meta.received.ResourceVersion)\n\tk.storage.write(one[:], storeWrite{})\n",
+		From:    "\t\tk.storage.write(one[:], storeWrite{scope: k.scope})\n",
+		To:      "\t\tk.Bookmark(c.meta.received.ResourceVersion)\n\t\tk.storage.write(one[:], storeWrite{scope: k.scope})\n",
 		Package: guarantees,
 		Test:    "TestB16ASingleObjectDoesNotMoveTheVersion",
 		Fault:   "The store claims a version of which it has one object, and not those that came before it.",
