@@ -53,12 +53,9 @@ func (c *change) objectError(stage string, err error) *ObjectError {
 	return &ObjectError{Key: c.key.String(), ResourceVersion: c.meta.received.ResourceVersion, Stage: stage, Err: err}
 }
 
-// rejected returns err or finalErr, or nil.
-func (c *change) rejected() *ObjectError { return cmp.Or(c.err, c.finalErr) }
-
-// failure returns rejected for callers of client-go's methods.
+// failure returns err or finalErr for callers of client-go's methods.
 func (c *change) failure() error {
-	switch bad := c.rejected(); {
+	switch bad := cmp.Or(c.err, c.finalErr); {
 	case bad == nil:
 		return nil
 	case bad.Stage == stageKey || bad.Stage == stageMetadata:

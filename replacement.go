@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -127,7 +128,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 	}
 	refused, err = r.prepare(ctx, change{kind: Deleted, excluded: part.excluded}, part.Deleted, refused)
 	for i := range refused {
-		rejected = append(rejected, refused[i].rejected())
+		rejected = append(rejected, cmp.Or(refused[i].err, refused[i].finalErr))
 	}
 	return rejected, err
 }
@@ -148,7 +149,7 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			if err := r.in.prepare(ctx, c); err != nil {
 				return nil, err
 			}
-			if c.rejected() != nil {
+			if c.err != nil || c.finalErr != nil {
 				refused = append(refused, *c)
 			}
 			if r.withheld.Delete(c.key); c.err != nil {

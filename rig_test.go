@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -71,7 +72,7 @@ func takeOne(t taker, e event) error {
 	if _, err := t.takeChanges(context.Background(), changes); err != nil {
 		return err
 	}
-	if bad := changes[0].rejected(); bad != nil {
+	if bad := cmp.Or(changes[0].err, changes[0].finalErr); bad != nil {
 		return bad
 	}
 	return nil
