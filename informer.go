@@ -419,7 +419,7 @@ func (f *feed) listed() {
 	missing := func(other *feed) bool { return !other.HasSynced() }
 	if f.synced.finish(nil) && !slices.ContainsFunc(inf.feeds, missing) && inf.synced.finish(nil) {
 		// No handler has synced before the informer.
-		inf.log.AppendEnd(f.storage.table.Len())
+		inf.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
 	}
 }
 

@@ -35,8 +35,6 @@ func (b *backlog[K]) reset() {
 	b.root.previous, b.root.next = &b.root, &b.root
 }
 
-func (b *backlog[K]) isEmpty() bool { return b.root.next == &b.root }
-
 // add merges a record into the entry of its key, or appends it. after is the position after the record. An End is never
 // merged.
 func (b *backlog[K]) add(r *Record[K], after uint64) {
@@ -55,8 +53,8 @@ func (b *backlog[K]) add(r *Record[K], after uint64) {
 	}
 }
 
-// take removes the oldest record and stores it in r. It returns false if there is none.
-func (b *backlog[K]) take(r *Record[K]) bool {
+// pop removes the oldest record and stores it in r. It returns false if there is none.
+func (b *backlog[K]) pop(r *Record[K]) bool {
 	e := b.root.next
 	if e == &b.root {
 		return false

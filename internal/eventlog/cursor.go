@@ -14,34 +14,37 @@ import (
 //
 // Only the handler's goroutine calls Next and Resync. The other methods may be called concurrently.
 type Cursor[K comparable] struct {
-	log     *Log[K]
-	merging Merging
-	ready   chan struct{}
+	log   *Log[K]
+	mode  Merging
+	ready chan struct{}
 
-	// These are changed under the lock, and Status loads them without it. position is the number of the next record to read,
-	// behind is set while pending records are merged.
+	// The atomics are changed under the lock. Status loads them without it.
+
+	// position is the number of the next record to read.
 	position atomic.Uint64
-	behind   atomic.Bool
-	snapshot atomic.Pointer[pending[K]]
-	// since is the Since of the oldest change that the handler has not finished. It is asleep while there is none, and 0 where
-	// that is not known. handled is the store's version when the handler was last asleep, nil if it never was.
-	since   atomic.Int64
-	handled atomic.Pointer[string]
+	// merging is set while pending records are merged.
+	merging  atomic.Bool
+	snapshot atomic.Pointer[pendingSnapshot[K]]
+	// since is the Since of the oldest change that the handler has not finished, idle if there is none, and 0 if it is
+	// unknown.
+	since atomic.Int64
+	// idleVersion is the store's version when the handler last stopped being idle, nil before that.
+	idleVersion atomic.Pointer[string]
 
 	mu sync.Mutex
 	// block contains the record at position, or is full and ends just before it.
 	block   *block[K]
 	backlog backlog[K]
-	// endAt is the position at which the first list ends, or never once that has been read.
+	// endAt is the position at which the first list ends, or noEnd.
 	endAt uint64
 	// waits are the calls of Handled that have not ended.
 	waits []handledWait
 }
 
-// handledWait ends once all records with a number below before have been handled. Then done is closed.
+// handledWait ends once all records with a number below end have been handled. Then done is closed.
 type handledWait struct {
-	before uint64
-	done   chan struct{}
+	end  uint64
+	done chan struct{}
 }
 
 // Merging says when the pending records of a cursor are merged by key.
@@ -61,34 +64,34 @@ type Snapshot[K comparable] struct {
 	Next func() (r Record[K], ok bool)
 }
 
-// pending is a snapshot that a cursor delivers before the record with the number before. left is the maximum number of
-// records that are left.
-type pending[K comparable] struct {
+// pendingSnapshot is a snapshot that a cursor reads before the record with the number before.
+type pendingSnapshot[K comparable] struct {
 	Snapshot[K]
+	// left is the maximum number of unread records.
 	left   atomic.Int64
 	before uint64
-	// joins is set for that of Join, which waits are held by: what came before it is in it.
+	since  time.Duration
+	// joins is set for the snapshot of Join. It has earlier records, so waits do not end before it is read.
 	joins bool
-	since time.Duration
 }
 
 const (
-	// moved is how many records one append may move into a backlog, in addition to twice the appended ones. The
-	// informer waits meanwhile.
-	moved = 2048
-	// nowhere is the position of a cursor that does not read: after every record.
-	nowhere = math.MaxUint64
-	// never is a position that no cursor has.
-	never = nowhere - 1
-	// asleep is for a handler that waits for ready: everything was handled.
-	asleep = -1
+	// maxMoved is the maximum number of records that one append moves into a backlog, in addition to twice the appended
+	// ones. The informer waits meanwhile.
+	maxMoved = 2048
+	// detached is the position of a cursor that does not read the log: before Join and after Close.
+	detached = math.MaxUint64
+	// noEnd is the endAt of a cursor for which the end of the first list is not pending.
+	noEnd = detached - 1
+	// idle is the since of a cursor whose handler has handled everything and waits for Ready.
+	idle = -1
 )
 
 // NewCursor returns a cursor that reads nothing until Join is called.
-func (l *Log[K]) NewCursor(merging Merging) *Cursor[K] {
-	c := &Cursor[K]{log: l, merging: merging, ready: make(chan struct{}, 1), endAt: never}
-	c.behind.Store(merging == Always)
-	c.position.Store(nowhere)
+func (l *Log[K]) NewCursor(mode Merging) *Cursor[K] {
+	c := &Cursor[K]{log: l, mode: mode, ready: make(chan struct{}, 1), endAt: noEnd}
+	c.merging.Store(mode == Always)
+	c.position.Store(detached)
 	c.backlog.reset()
 	return c
 }
@@ -101,7 +104,7 @@ func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 	c.log.cursors = append(c.log.cursors, c)
 	c.block = c.log.last
 	c.position.Store(c.log.end.Load())
-	c.addLocked(s, now, true)
+	c.setSnapshot(s, now, true)
 	if c.log.ended {
 		c.endAt = c.position.Load()
 	}
@@ -113,14 +116,14 @@ func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.position.Load() != nowhere && c.snapshot.Load() == nil && c.endAt == never {
-		c.addLocked(s, now, false)
+	if c.position.Load() != detached && c.snapshot.Load() == nil && c.endAt == noEnd {
+		c.setSnapshot(s, now, false)
 	}
 }
 
-func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time, joins bool) {
+func (c *Cursor[K]) setSnapshot(s Snapshot[K], now time.Time, joins bool) {
 	if s.Len > 0 {
-		p := &pending[K]{Snapshot: s, before: c.log.end.Load(), joins: joins, since: max(1, now.Sub(c.log.start))}
+		p := &pendingSnapshot[K]{Snapshot: s, before: c.log.end.Load(), since: max(1, now.Sub(c.log.start)), joins: joins}
 		p.left.Store(int64(s.Len))
 		c.snapshot.Store(p)
 	}
@@ -133,12 +136,12 @@ func (c *Cursor[K]) Next(r *Record[K]) bool {
 	if len(c.waits) > 0 {
 		c.endWaitsLocked()
 	}
-	if c.behind.Load() && c.backlog.take(r) || c.readLocked(r) {
+	if c.backlog.pop(r) || c.readLocked(r) {
 		c.since.Store(int64(r.Since))
 		c.mu.Unlock()
 		return true
 	}
-	if c.since.Store(asleep); c.merging == WhenBehind && c.behind.Swap(false) {
+	if c.since.Store(idle); c.mode == WhenBehind && c.merging.Swap(false) {
 		c.backlog.reset()
 	}
 	c.mu.Unlock()
@@ -148,16 +151,16 @@ func (c *Cursor[K]) Next(r *Record[K]) bool {
 	return false
 }
 
-// handled is a closed channel.
-var handled = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+// closed is a closed channel.
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Handled returns a channel that is closed once all that was appended before the call has been handled, which is when Next
-// is called after the last of it. A caller that stops waiting must call Forget.
+// Handled returns a channel that is closed once all records that were appended before the call have been handled: when
+// Next is called after the last of them. A caller that stops waiting must call Forget.
 func (c *Cursor[K]) Handled() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.since.Load() == asleep && c.snapshot.Load() == nil {
-		return handled
+	if c.since.Load() == idle {
+		return closed
 	}
 	w := handledWait{c.log.end.Load(), make(chan struct{})}
 	c.waits = append(c.waits, w)
@@ -173,19 +176,16 @@ func (c *Cursor[K]) Forget(done <-chan struct{}) {
 
 // endWaitsLocked ends the waits for handled records. The handler must not be in a call.
 func (c *Cursor[K]) endWaitsLocked() {
-	handled := min(c.position.Load(), never) + 1 // waits for records before this number end
 	if s := c.snapshot.Load(); s != nil && s.joins {
-		handled = min(handled, s.before)
+		return
 	}
-	if e := c.backlog.root.next; e != &c.backlog.root {
-		handled = min(handled, e.after)
-	}
+	position, oldest := c.position.Load(), c.backlog.root.next
 	c.waits = slices.DeleteFunc(c.waits, func(w handledWait) bool {
-		if w.before >= handled {
-			return false
+		handled := w.end <= position && (oldest == &c.backlog.root || w.end < oldest.after)
+		if handled {
+			close(w.done)
 		}
-		close(w.done)
-		return true
+		return handled
 	})
 }
 
@@ -205,7 +205,7 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	switch {
 	case at == c.endAt:
 		*r = Record[K]{Kind: End}
-		c.endAt = never
+		c.endAt = noEnd
 		return true
 	case at >= c.log.end.Load():
 		return false
@@ -218,22 +218,23 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	return true
 }
 
-// appended is called with the log's lock after count records were appended at since, 0 for an End. It moves records into the
-// backlog if they must be merged, and wakes the handler if it sleeps.
-func (c *Cursor[K]) appended(count, live int, since time.Duration) {
+// appended is called under the log's lock after count records were appended at since, 0 for the end of the first list.
+// It moves records into the backlog if they must be merged, and wakes an idle handler. version is the store's before the
+// append.
+func (c *Cursor[K]) appended(count, live int, since time.Duration, version *string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.merging == WhenBehind && c.changes() > max(1024, 2*live) {
-		c.behind.Store(true)
+	if c.mode == WhenBehind && c.changes() > max(1024, 2*live) {
+		c.merging.Store(true)
 	}
-	if c.behind.Load() {
-		most := moved + 2*count
+	if c.merging.Load() {
+		most := maxMoved + 2*count
 		for r := (Record[K]{}); most > 0 && c.readLocked(&r); most-- {
 			c.backlog.add(&r, c.position.Load())
 		}
 	}
-	if count > 0 && c.since.Load() == asleep {
-		c.handled.Store(c.log.version)
+	if count > 0 && c.since.Load() == idle {
+		c.idleVersion.Store(version)
 		c.since.Store(int64(since))
 		select {
 		case c.ready <- struct{}{}:
@@ -260,28 +261,17 @@ func (c *Cursor[K]) Keys() map[K]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	keys := map[K]bool{}
-	for r := range c.waitingLocked {
-		keys[r.Key] = true
-	}
-	return keys
-}
-
-// waitingLocked iterates over the pending changes, oldest first, except those of a snapshot.
-func (c *Cursor[K]) waitingLocked(yield func(r *Record[K]) bool) {
-	for e := c.backlog.root.next; e != &c.backlog.root; e = e.next {
-		if e.Kind != End && !yield(&e.Record) {
-			return
-		}
+	for key := range c.backlog.byKey {
+		keys[key] = true
 	}
 	end, b := c.log.end.Load(), c.block
 	for at := c.position.Load(); at < end; at++ {
 		if at-b.from == uint64(len(b.records)) {
 			b = b.next
 		}
-		if !yield(&b.records[at-b.from]) {
-			return
-		}
+		keys[b.records[at-b.from].Key] = true
 	}
+	return keys
 }
 
 // Status describes the pending changes of a cursor.
@@ -296,16 +286,17 @@ type Status struct {
 
 // Status returns the cursor's status. It acquires no lock.
 func (c *Cursor[K]) Status() Status {
-	s := Status{Changes: c.changes(), Merging: c.behind.Load()}
+	s := Status{Changes: c.changes(), Merging: c.merging.Load()}
 	if since := c.since.Load(); since > 0 {
 		s.Oldest = c.log.start.Add(time.Duration(since))
 	}
 	return s
 }
 
-// HandledVersion returns whether everything was handled, and otherwise the store's version when that was last so, or nil.
+// HandledVersion returns whether everything has been handled. If not, version is the store's version up to which
+// everything has been, nil if there is none.
 func (c *Cursor[K]) HandledVersion() (all bool, version *string) {
-	return c.since.Load() == asleep, c.handled.Load()
+	return c.since.Load() == idle, c.idleVersion.Load()
 }
 
 // Ready receives after Next has returned false, once there may be another record.
@@ -317,10 +308,10 @@ func (c *Cursor[K]) Close() {
 	defer c.log.mu.Unlock()
 	c.log.cursors = slices.DeleteFunc(c.log.cursors, func(other *Cursor[K]) bool { return other == c })
 	c.mu.Lock()
-	c.waits, c.block, c.endAt = nil, nil, never
+	c.waits, c.block, c.endAt = nil, nil, noEnd
 	c.backlog.reset()
-	c.behind.Store(false)
-	c.position.Store(nowhere)
+	c.merging.Store(false)
+	c.position.Store(detached)
 	c.since.Store(min(c.since.Load(), 0))
 	c.snapshot.Store(nil)
 	c.mu.Unlock()

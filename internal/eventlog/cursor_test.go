@@ -50,9 +50,9 @@ func TestMergingBeginsAtTheLimit(t *testing.T) {
 		r.updates(limit, 7, live)
 		require.Equal(t, Status{Changes: limit}, r.cursor.Status(), "%d live", live)
 		r.updates(1, 7, live)
-		merged := min(limit+1, moved+2)
+		merged := min(limit+1, maxMoved+2)
 		require.Equal(t, Status{Changes: limit + 1 - merged + 7, Merging: true}, r.cursor.Status(), "%d live", live)
-		r.updates(limit/moved+1, 7, live)
+		r.updates(limit/maxMoved+1, 7, live)
 		require.Equal(t, 7, r.cursor.Status().Changes, "%d live", live)
 		require.Len(t, r.all(), 7)
 		require.Zero(t, r.cursor.Status())
@@ -115,7 +115,7 @@ func TestTheAgeIsThatOfTheOldestUnfinishedChange(t *testing.T) {
 		}
 		add(1, update("a", 1))
 		oldest(at(1))
-		r.log.AppendEnd(1)
+		r.log.AppendEnd(1, nil)
 		add(2, update("b", 1))
 		add(4, update("b", 2))
 		oldest(at(1))
@@ -136,7 +136,7 @@ func TestTheAgeIsThatOfTheOldestUnfinishedChange(t *testing.T) {
 // A cursor that joins reads its snapshot, the end of the first list, and everything appended later.
 func TestACursorThatJoinsReadsItsSnapshotAndThenTheLog(t *testing.T) {
 	log := New[string](start)
-	log.AppendEnd(0)
+	log.AppendEnd(0, nil)
 	log.Append(slices.Values([]Record[string]{update("before", 1)}), 1, start, nil)
 	r := &rig{t, log, log.NewCursor(WhenBehind), 0}
 	require.Zero(t, r.cursor.Status(), "before it joins")

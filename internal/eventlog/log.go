@@ -38,8 +38,6 @@ type Log[K comparable] struct {
 	used int
 	// ended is set once the first list has ended.
 	ended bool
-	// version was the store's before the last write.
-	version *string
 }
 
 // block is a sequence of records; from is the number of the first. A cursor reads only records before the log's end,
@@ -72,7 +70,6 @@ func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, ve
 		return
 	}
 	before, since := l.end.Load(), max(1, now.Sub(l.start))
-	l.version = version
 	for record := range records {
 		if l.used == len(l.last.records) {
 			l.last.next = &block[K]{from: l.last.from + uint64(l.used), records: make([]Record[K], largeBlock)}
@@ -85,13 +82,14 @@ func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, ve
 	end := l.last.from + uint64(l.used)
 	l.end.Store(end)
 	for _, c := range l.cursors {
-		c.appended(int(end-before), live, since)
+		c.appended(int(end-before), live, since, version)
 	}
 	l.trimLocked() // a hanging handler does not trim
 }
 
-// AppendEnd appends the end of the first list, which takes no record in the log. It must be called at most once.
-func (l *Log[K]) AppendEnd(live int) {
+// AppendEnd appends the end of the first list, which takes no record in the log. It must be called at most once. See
+// Append for its arguments.
+func (l *Log[K]) AppendEnd(live int, version *string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
@@ -99,7 +97,7 @@ func (l *Log[K]) AppendEnd(live int) {
 		c.mu.Lock()
 		c.endAt = l.end.Load()
 		c.mu.Unlock()
-		c.appended(1, live, 0)
+		c.appended(1, live, 0, version)
 	}
 }
 

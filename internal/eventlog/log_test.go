@@ -61,7 +61,7 @@ func (m *logModel) end() {
 		return
 	}
 	m.endsList = true
-	m.log.AppendEnd(9)
+	m.log.AppendEnd(9, nil)
 	m.written = append(m.written, Record[string]{Kind: End})
 }
 
@@ -246,7 +246,7 @@ func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 		close(block)
 		synctest.Wait()
 		assert.Equal(t, []int{1, 12}, []int{wakes, reads})
-		log.AppendEnd(1)
+		log.AppendEnd(1, nil)
 		synctest.Wait()
 		assert.Equal(t, []int{2, 13}, []int{wakes, reads})
 		close(c.ready)

@@ -71,17 +71,17 @@ func (m *cursorModel) now() time.Time {
 func (m *cursorModel) append(r Record[string]) {
 	live, now := len(m.source), m.now()
 	if r.Kind == End {
-		m.log.AppendEnd(live)
+		m.log.AppendEnd(live, nil)
 	} else {
 		m.log.Append(slices.Values([]Record[string]{r}), live, now, nil)
 	}
 	r.Since = now.Sub(m.log.start)
-	if m.cursor.merging == WhenBehind && m.changes >= max(1024, 2*live) {
+	if m.cursor.mode == WhenBehind && m.changes >= max(1024, 2*live) {
 		m.mergeAll()
 	}
 	m.wait(&waitingEntry{key: r.Key, parts: []Record[string]{r}})
 	m.count()
-	if m.cursor.merging != Never {
+	if m.cursor.mode != Never {
 		require.LessOrEqual(m, m.changes, max(1024, 2*live, m.keys), "G8")
 	}
 }
@@ -152,7 +152,7 @@ func (m *cursorModel) resync() {
 			pending[w.key] = true
 		}
 	}
-	again, begins := m.cursor.Keys(), m.cursor.snapshot.Load() == nil && m.cursor.endAt == never
+	again, begins := m.cursor.Keys(), m.cursor.snapshot.Load() == nil && m.cursor.endAt == noEnd
 	if begins {
 		require.Equal(m, pending, again)
 	}
@@ -221,7 +221,7 @@ func (m *cursorModel) take() {
 	m.checkWaits(!resyncing) // Next was called, so everything that waited before is handled
 	require.Equal(m, len(m.waiting) > 0, ok)
 	if !ok {
-		m.merging = m.cursor.merging == Always
+		m.merging = m.cursor.mode == Always
 		return
 	}
 	w := m.waiting[0]
@@ -273,7 +273,7 @@ func (m *cursorModel) drain() {
 	require.Equal(m, m.source, m.view)
 	require.Zero(m, m.cursor.Status().Changes)
 	require.Zero(m, m.cursor.Status().Oldest)
-	require.True(m, m.cursor.backlog.isEmpty())
+	require.Same(m, &m.cursor.backlog.root, m.cursor.backlog.root.next)
 	require.LessOrEqual(m, m.cursor.backlog.most, keptKeys)
 	require.Zero(m, m.log.used)
 	require.Nil(m, m.cursor.block.next)
@@ -304,7 +304,7 @@ func (m *cursorModel) step(b byte) {
 	default:
 		m.drain()
 	}
-	require.Equal(m, m.merging, m.cursor.merging == Always || m.cursor.Status().Merging)
+	require.Equal(m, m.merging, m.cursor.mode == Always || m.cursor.Status().Merging)
 }
 
 func (m *cursorModel) run(script []byte) {

@@ -37,8 +37,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "syncs-a-handler-by-what-is-queued-for-it", Guards: []string{"G5"}, File: "informer.go",
-		From: "\t\tinf.log.AppendEnd(f.storage.table.Len())\n",
-		To: `	inf.log.AppendEnd(f.storage.table.Len())
+		From: "\t\tinf.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())\n",
+		To: `	inf.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
 	for _, l := range inf.listeners {
 		l.synced.finish(nil)
 	}
