@@ -124,7 +124,7 @@ func newStoreMirror(c Config) *Mirror {
 	inf := newInformer(store, source, c.ObjectType, SharedIndexInformerOptions{
 		Namespaces: c.Namespaces, Transform: c.Transform, RecreateAsUpdate: c.RecreateAsUpdate, ReflectorOptions: options,
 	})
-	return inf.mirror(c.Handler, HandlerOptions{}, resync, shouldResync)
+	return inf.mirror(c.Handler, resync, shouldResync)
 }
 
 // controller is the consumer of a queue: it passes what comes out to a Process.

@@ -14,22 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// versionReached reports whether a store at a version has everything up to wanted. A version of an empty store that is no number
-// says nothing: some sources have one until there is an object.
-func versionReached(version, wanted string) (bool, error) {
-	if version == wanted {
-		return true, nil
-	}
-	if _, err := resourceversion.CompareResourceVersion(wanted, wanted); err != nil {
-		return false, fmt.Errorf("resource version %q cannot be waited for: %w", wanted, err)
-	}
-	order, err := resourceversion.CompareResourceVersion(version, wanted)
-	return err == nil && order >= 0, nil
+// versionReached reports whether a store at version has everything up to wanted.
+func versionReached(version, wanted string) bool {
+	return version == wanted || versionBefore(wanted, version)
 }
 
 // waitForVersion waits until the store has everything up to version, ctx ends or ended is closed.
@@ -37,10 +28,14 @@ func (s scoped) waitForVersion(ctx context.Context, version string, ended <-chan
 	for seen := ""; ; {
 		moved := s.storage.moved.changed()
 		have := s.LastStoreSyncResourceVersion()
-		if reached, err := versionReached(have, version); reached || err != nil {
-			return err
+		if versionReached(have, version) {
+			return nil
+		}
+		if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
+			return fmt.Errorf("resource version %q cannot be waited for: %w", version, err)
 		}
 		if _, err := resourceversion.CompareResourceVersion(have, version); err != nil && have != "" {
+			// Some sources have a version that is no number until there is an object.
 			if now := s.storage.table.Snapshot(); now.Version == have && now.Len() > 0 {
 				return fmt.Errorf("resource version %s cannot be compared with the store's %q: %w", version, have, err)
 			}
@@ -59,11 +54,12 @@ func (s scoped) waitForVersion(ctx context.Context, version string, ended <-chan
 	}
 }
 
-// busyPatience is for how long the open watch may bring the version by itself: a type that changes does so at once.
-const busyPatience = 100 * time.Millisecond
+// openWatchTimeout is how long Fresh waits for the open watch before it opens another one. A type that changes often reaches
+// the version at once.
+const openWatchTimeout = 100 * time.Millisecond
 
-// bookmarkTimeout, in seconds, is that of a watch that buys a bookmark. API servers send one two seconds before a watch ends,
-// but none that is not newer than their state when it began.
+// bookmarkTimeout is the timeout of a watch for a bookmark, in seconds. API servers send a bookmark two seconds before a
+// watch ends, but only one that is newer than their state at its begin.
 const bookmarkTimeout = 3
 
 var (
@@ -71,55 +67,49 @@ var (
 	errNoVersion  = errors.New("the source's lists have no resource version")
 )
 
-// question is a call on behalf of a caller.
-type question func(*feed, context.Context) error
+// feedCall is a call of a feed's source for a caller, such as Fresh.
+type feedCall func(*feed, context.Context) error
 
-// ask makes a call, named op, for each feed of some informers, and joins the errors. It waits neither for a source that
-// ignores ctx nor longer than the informers run.
-func ask(ctx context.Context, op string, call question, informers ...*sharedIndexInformer) error {
-	answers := map[*feed]func() error{}
+// callFeeds makes a call for each feed of some informers concurrently, and joins the errors. It returns when ctx or the run
+// of the informers ends, even if a source ignores its context. op is for reports.
+func callFeeds(ctx context.Context, op string, call feedCall, informers ...*sharedIndexInformer) error {
+	waits := map[*feed]func() error{}
 	for _, f := range feedsOf(informers) {
-		answers[f] = f.beginAnswer(ctx, op, call)
+		waits[f] = f.startCall(ctx, op, call)
 	}
-	return eachFeed(informers, func(f *feed) error { return answers[f]() })
+	return eachFeed(informers, func(f *feed) error { return waits[f]() })
 }
 
-// beginAnswer makes a call on a goroutine that the informer owns; ctx and the end of the run end it. The result waits for it.
-func (f *feed) beginAnswer(ctx context.Context, op string, call question) (answer func() error) {
+// startCall starts a call on a goroutine of the informer. The context of the call ends with ctx and with the run. The
+// returned function waits for the result.
+func (f *feed) startCall(ctx context.Context, op string, call feedCall) (wait func() error) {
 	inf := f.informer
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if inf.ctx == nil {
 		return func() error { return fmt.Errorf("%s: %w", inf.title(), errNotStarted) }
 	}
-	err, done := errSourceExited, make(chan struct{})
+	started, err := &sideCall{done: make(chan struct{})}, errSourceExited
 	if inf.ctx.Err() == nil {
+		calling, cancel := context.WithCancel(ctx)
 		inf.goroutines.Go(func() {
-			calling, cancel := context.WithCancel(ctx)
+			defer close(started.done)
 			defer cancel()
 			defer context.AfterFunc(inf.ctx, cancel)()
-			asking := apart(func() {
-				if err = WaitForDone(calling, f.synced); err == nil {
-					err = call(f, calling)
-				}
-			})
-			select {
-			case <-asking.done:
-			case <-calling.Done():
-				f.reflector.reportSlow(inf.ctx, op, asking)
-				<-asking.done
+			if err = WaitForDone(calling, f.synced); err == nil {
+				err = call(f, calling)
 			}
-			if asking.panicked != nil {
-				panic(asking.panicked)
-			}
-			close(done)
+		})
+		inf.goroutines.Go(func() {
+			<-calling.Done()
+			f.reflector.reportSlow(inf.ctx, op, started)
 		})
 	}
 	return func() error {
 		failure := ErrInformerStopped
 		select {
-		case <-done:
-			if failure = err; err == nil || errors.As(err, new(*DivergenceError)) { // which has the name
+		case <-started.done:
+			if failure = err; err == nil || errors.As(err, new(*DivergenceError)) { // its text has the name
 				return err
 			}
 		case <-inf.ctx.Done():
@@ -132,107 +122,109 @@ func (f *feed) beginAnswer(ctx context.Context, op string, call question) (answe
 		case ctx.Err() != nil:
 			failure = f.explain("%w; it", failure)
 		}
-		// The reflector's name has the namespace.
-		return fmt.Errorf("informer %s of %s: %w", f.reflector.name, f.reflector.typeDescription, failure)
+		return fmt.Errorf("%s: %w", f.title(), failure)
 	}
 }
 
-// probe returns once the store has everything that the source has when it is called. One call at a time asks; those that
-// come meanwhile share the answer of the next one, since the first may be older than they are.
-func (f *feed) probe(ctx context.Context) error {
-	asked := f.probes.Load()
+// title returns the informer's name, with the feed's namespace, for errors.
+func (f *feed) title() string {
+	return fmt.Sprintf("informer %s of %s", f.reflector.name, f.reflector.typeDescription)
+}
+
+// fresh returns once the store has everything that the source had at the call. It makes one request at a time. Calls during a
+// request share the result of the next one: the running one may have an older version.
+func (f *feed) fresh(ctx context.Context) error {
+	begun := f.requests.Load()
 	select {
-	case f.probing <- struct{}{}:
-		defer func() { <-f.probing }()
+	case f.requesting <- struct{}{}:
+		defer func() { <-f.requesting }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if f.answered > asked {
+	if f.answered > begun {
 		return f.answer
 	}
-	number := f.probes.Add(1)
+	number := f.requests.Add(1)
 	before := f.LastStoreSyncResourceVersion()
 	version, _, err := f.reflector.sourceVersion(ctx)
 	if err != nil {
 		err = fmt.Errorf("asking the source for its version: %w", err)
 	} else {
-		err = f.reach(ctx, before, version)
+		err = f.catchUp(ctx, before, version)
 	}
-	if ctx.Err() == nil { // else the next one asks again
+	if ctx.Err() == nil { // otherwise the next caller makes another request
 		f.answered, f.answer = number, err
 	}
 	return err
 }
 
-// reach returns once the store has everything that the source has at version: from the open watch, else as a short one shows,
-// else after a list. before was the store's version before the source was asked for that.
-func (f *feed) reach(ctx context.Context, before, version string) error {
+// catchUp returns once the store has everything up to a version of the source. It waits for the open watch, then for a short
+// one that shows how far the store must be, then for a list. before is the store's version from before the request for version.
+func (f *feed) catchUp(ctx context.Context, before, version string) error {
 	switch {
 	case version == "":
 		return errNoVersion
 	case versionBefore(version, before):
 		return &VersionRegressionError{Kind: "list", Current: before, Received: version}
 	}
-	busy, cancel := context.WithTimeout(ctx, busyPatience)
-	err := f.waitForVersion(busy, version, nil)
+	waiting, cancel := context.WithTimeout(ctx, openWatchTimeout)
+	err := f.waitForVersion(waiting, version, nil)
 	cancel()
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case !errors.Is(err, context.DeadlineExceeded):
+	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	last, err := f.awaitBookmark(ctx, version)
 	switch {
-	case CauseOf(err) == CauseExpired, errors.Is(err, io.EOF): // it cannot begin where the store is, or has shown nothing
-		return f.reflector.relist(ctx)
+	case CauseOf(err) == CauseExpired, errors.Is(err, io.EOF):
+		return f.reflector.relist(ctx) // no watch from the store's version, or none that sends anything
 	case err != nil:
-		return err
+		return fmt.Errorf("watching for a bookmark: %w", err)
 	}
 	return f.waitForVersion(ctx, last, nil)
 }
 
-// awaitBookmark watches shortly from the store's version for an event or bookmark that is not older than version. last is that
-// of the last event: a store at last has everything that the watch has sent. A watch that ends without is an io.EOF: the
-// source may have sent nothing because it lags behind its lists.
+// awaitBookmark watches from the store's version for an event or bookmark that is not older than version. It returns the
+// version of the last event: a store at that version has everything that the watch has sent. The error is io.EOF if the watch
+// ends before: the source may lag behind its lists.
 func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, err error) {
 	last = f.LastStoreSyncResourceVersion()
 	w, err := f.reflector.source.WatchWithContext(ctx, metav1.ListOptions{
-		ResourceVersion: last, TimeoutSeconds: ptr.To(int64(bookmarkTimeout)), AllowWatchBookmarks: true,
+		ResourceVersion: last, TimeoutSeconds: new(int64(bookmarkTimeout)), AllowWatchBookmarks: true,
 		ShardSelector: f.reflector.shard.Selector(),
 	})
 	if err == nil && isNilPointer(w) {
 		err = errNilWatch
 	}
 	if err != nil {
-		return "", fmt.Errorf("watching for a bookmark: %w", err)
+		return "", err
 	}
 	defer w.Stop()
-	for shown := false; !shown; {
+	for {
 		select {
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		case e, open := <-w.ResultChan():
-			switch {
-			case !open:
+			if !open {
 				return "", io.EOF
-			case e.Type == watch.Error:
-				return "", fmt.Errorf("watching for a bookmark: %w", eventError(e.Object))
+			}
+			if e.Type == watch.Error {
+				return "", eventError(e.Object)
 			}
 			received := receivedOf(e.Object).ResourceVersion
-			shown, _ = versionReached(received, version)
 			if e.Type != watch.Bookmark && versionBefore(last, received) {
 				last = received
 			}
+			if versionReached(received, version) {
+				return last, nil
+			}
 		}
 	}
-	return last, nil
 }
 
-// DivergenceError has the keys of the differences that a Verify has found.
+// DivergenceError has the keys of the differences that Verify has found.
 type DivergenceError struct {
 	Name string
-	// Missing are only in the source, Extra only in the store; Outdated have another state in the source.
+	// Missing are only in the source, Extra only in the store. Outdated have another state in the source.
 	Missing, Extra, Outdated []string
 }
 
@@ -249,24 +241,24 @@ func (e *DivergenceError) Error() string {
 
 func (*DivergenceError) cause() Cause { return causeDivergence }
 
-// listedState is an object as a list has it.
+// listedState is the state of a listed object.
 type listedState struct {
 	origin  table.Origin
 	version string
-	// optional: the store need not have it. It does not fit, has no key (then it is listed by its name), or a transform does
-	// not want it.
+	// optional objects may be missing in the store: they do not fit, have no key (their name is used), or the transform drops
+	// them.
 	optional bool
 }
 
-// verify compares the store with the source. If they differ, it has the reflector list, and reports that.
+// verify compares the store with the source. If they differ, it reports that and makes the reflector list.
 func (f *feed) verify(ctx context.Context) error {
 	shard := f.reflector.shard
-	view := shard.Settled()
+	ranges := shard.Settled()
 	found, listed, err := f.compare(ctx)
 	if err != nil {
 		return err
 	}
-	if len(found.Missing) > 0 { // or deleted since
+	if len(found.Missing) > 0 { // or deleted after the list: only a second list can tell
 		again, listedAgain, err := f.compare(ctx)
 		if err != nil {
 			return err
@@ -276,10 +268,9 @@ func (f *feed) verify(ctx context.Context) error {
 			return !slices.Contains(again.Missing, text) || listed[key] != listedAgain[key]
 		})
 	}
-	if len(found.Missing)+len(found.Extra)+len(found.Outdated) == 0 || view == 0 || shard.Settled() != view {
-		return nil // or the store had another share than the list
+	if len(found.Missing)+len(found.Extra)+len(found.Outdated) == 0 || ranges == 0 || shard.Settled() != ranges {
+		return nil // equal, or the list had other ranges than the store
 	}
-	found.Name = f.reflector.name
 	slices.Sort(found.Missing)
 	slices.Sort(found.Extra)
 	slices.Sort(found.Outdated)
@@ -287,31 +278,32 @@ func (f *feed) verify(ctx context.Context) error {
 	if failed := f.reflector.relist(ctx); failed != nil {
 		err = fmt.Errorf("%w; not repaired: %w", found, failed)
 	}
-	if running := f.informer.ctx; running.Err() == nil { // the caller's may have ended
+	if running := f.informer.ctx; running.Err() == nil { // ctx may have ended
 		f.reflector.report(running, err)
 	}
 	return err
 }
 
-// listItems lists one page.
-func (r *Reflector) listItems(ctx context.Context, options metav1.ListOptions, take func(metav1.ListMeta, runtime.Object) error) (metav1.ListMeta, error) {
+// listItems lists one page and calls visit with each item.
+func (r *Reflector) listItems(
+	ctx context.Context, options metav1.ListOptions, visit func(metav1.ListMeta, runtime.Object) error,
+) (metav1.ListMeta, error) {
 	if r.itemLister != nil {
-		return r.itemLister.ListItems(ctx, options, take)
+		return r.itemLister.ListItems(ctx, options, visit)
 	}
 	about, list, err := listObject(ctx, r.source, options)
 	if err == nil {
-		err = eachItem(list, func(item runtime.Object) error { return take(about, item) })
+		err = eachItem(list, func(item runtime.Object) error { return visit(about, item) })
 	}
 	return about, err
 }
 
-// relist has the run list at the newest version once a watch is open, and waits for the end of that.
+// relist makes the run list at the newest version, beside an open watch, and waits until the list is applied.
 func (r *Reflector) relist(ctx context.Context) error {
-	listed, relists := make(chan struct{}), r.relists
-	for {
+	listed := make(chan struct{})
+	for relists := r.relists; ; relists = nil {
 		select {
 		case relists <- listed:
-			relists = nil
 		case <-listed:
 			return nil
 		case <-ctx.Done():
@@ -320,18 +312,18 @@ func (r *Reflector) relist(ctx context.Context) error {
 	}
 }
 
-// compare returns the differences between the newest list of the source and a later state of the store that cannot follow
-// from changes after the list; only Missing may.
+// compare returns the differences between the newest list of the source and a later state of the store. Changes after the
+// list cannot cause Extra and Outdated. Missing may have been deleted.
 func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]listedState, error) {
 	before := f.LastStoreSyncResourceVersion()
-	listed, version, err := f.census(ctx)
+	listed, version, err := f.listStates(ctx)
 	if err == nil {
-		err = f.reach(ctx, before, version)
+		err = f.catchUp(ctx, before, version)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	found, stored := &DivergenceError{}, f.storage.table.Snapshot()
+	found, stored := &DivergenceError{Name: f.reflector.name}, f.storage.table.Snapshot()
 	for key, state := range listed {
 		entry, exists := stored.Get(key)
 		switch {
@@ -343,11 +335,11 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 		}
 	}
 	listedAt := table.OriginOf(version, "")
-	_, nameless := listed[table.Key{}] // it may be any of them
+	_, nameless := listed[table.Key{}] // could be any object
 	for entry := range stored.Each {
 		key := entry.Key()
 		_, exists := listed[key]
-		// It may have been created again since, in a bad state, or have lost its key.
+		// After the list an object may have been created again, in a bad state, or may have lost its key.
 		if exists || nameless || !f.scope.hasKey(key) || listedAt.OlderThan(entry.Origin()) ||
 			f.storage.quarantine.hasSince(key, version) || listed[table.KeyOf(nameOf(entry.Object()))].optional {
 			continue
@@ -357,11 +349,11 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 	return found, listed, nil
 }
 
-// census lists the source at its newest version, in pages.
-func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, version string, err error) {
+// listStates lists the source at its newest version, in pages.
+func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState, version string, err error) {
 	listed = map[table.Key]listedState{}
 	r := f.reflector
-	take := func(_ metav1.ListMeta, obj runtime.Object) error {
+	add := func(_ metav1.ListMeta, obj runtime.Object) error {
 		var md metadata
 		bad := r.examine(obj, &md, true)
 		if r.excludes(&md, bad) {
@@ -380,7 +372,7 @@ func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, ve
 		return ctx.Err()
 	}
 	for options := (metav1.ListOptions{Limit: 500, ShardSelector: r.shard.Selector()}); ; {
-		about, err := r.listItems(ctx, options, take)
+		about, err := r.listItems(ctx, options, add)
 		if err != nil {
 			return nil, "", fmt.Errorf("listing for a comparison: %w", err)
 		}
@@ -399,21 +391,19 @@ func feedsOf(informers []*sharedIndexInformer) (feeds []*feed) {
 	return feeds
 }
 
-// eachFeed joins the errors of a check of each feed of some informers.
+// eachFeed calls check with each feed of some informers, and joins the errors.
 func eachFeed(informers []*sharedIndexInformer, check func(*feed) error) error {
-	var failed []error
+	var failures []error
 	for _, f := range feedsOf(informers) {
-		if err := check(f); err != nil {
-			failed = append(failed, err)
-		}
+		failures = append(failures, check(f))
 	}
-	return errors.Join(failed...)
+	return errors.Join(failures...)
 }
 
-// bookmarkInterval is the longest time between two bookmarks of a healthy source: API servers send about one a minute.
+// bookmarkInterval is the maximum time between two bookmarks of a healthy source. API servers send about one per minute.
 const bookmarkInterval = 90 * time.Second
 
-// healthy returns why the stores of some informers may be older than limit, nil if they are not.
+// healthy returns an error if the store of one of some informers may be older than limit.
 func healthy(limit time.Duration, informers ...*sharedIndexInformer) error {
 	return eachFeed(informers, func(f *feed) error { return f.healthy(limit) })
 }
@@ -424,7 +414,7 @@ func (f *feed) healthy(limit time.Duration) error {
 	staleness := now.Sub(status.LastCurrent)
 	smallest := bookmarkInterval
 	if !r.bookmarks.Load() && staleness > bookmarkInterval {
-		smallest = r.options.MaxWatchTimeout + watchGrace // only its watches' ends show that it is there
+		smallest = r.options.MaxWatchTimeout + watchGrace // only the end of a watch shows that the source is there
 	}
 	var problem string
 	switch {
@@ -439,31 +429,29 @@ func (f *feed) healthy(limit time.Duration) error {
 	default:
 		return nil
 	}
-	return f.explain("informer %s of %s %s, it", r.name, r.typeDescription, problem)
+	return f.explain("%s %s, it", f.title(), problem)
 }
 
-// explain is fmt.Errorf with the phase, and the last failure, of the feed behind the text.
+// explain is fmt.Errorf that appends the feed's phase and last failure.
 func (f *feed) explain(format string, args ...any) error {
 	status := f.reflector.Status()
 	err := fmt.Errorf(format+" is %s since %s", append(args, status.Phase, status.PhaseSince.Format(time.RFC3339))...)
-	if last := status.LastFailure; last != nil && last.Cause != causeDivergence { // which is an answer of Verify
+	if last := status.LastFailure; last != nil && last.Cause != causeDivergence { // Verify's own
 		err = fmt.Errorf("%w, last failure: %w", err, last.Err)
 	}
 	return err
 }
 
-// verifyAtIntervals verifies until ctx ends, and reports what keeps it from that. The pauses are jittered by a tenth.
+// verifyAtIntervals runs Verify until ctx ends, and reports its failures. Verify itself reports differences.
 func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
 	for {
-		timer := inf.clock.NewTimer(wait.Jitter(inf.options.VerifyInterval, 0.1))
 		select {
-		case <-timer.C():
+		case <-inf.clock.After(wait.Jitter(inf.options.VerifyInterval, 0.1)):
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 		for _, f := range inf.feeds {
-			err := f.beginAnswer(ctx, "Verify", (*feed).verify)()
+			err := f.startCall(ctx, "Verify", (*feed).verify)()
 			if err != nil && ctx.Err() == nil && !errors.As(err, new(*DivergenceError)) {
 				f.reflector.report(ctx, err)
 			}
@@ -487,15 +475,12 @@ func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandle
 		return err
 	}
 	storage := o.shared.store.storage
-	storage.writing.Lock() // the log has all changes of the version then
+	storage.writing.Lock() // now the log has all changes up to the version
 	handled := l.cursor.Handled()
 	storage.writing.Unlock()
 	defer l.cursor.Forget(handled)
 	select {
 	case <-handled:
-		if !isClosed(l.removed) && !isClosed(l.finished) {
-			return nil
-		}
 	case <-l.removed:
 	case <-l.finished:
 	case <-ctx.Done():
@@ -503,8 +488,11 @@ func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandle
 			l.options.Name, l.cursor.Status().Changes, context.Cause(ctx))
 	}
 	why := ErrInformerStopped
-	if isClosed(l.removed) {
+	switch {
+	case isClosed(l.removed):
 		why = ErrHandlerRemoved
+	case !isClosed(l.finished):
+		return nil
 	}
 	return fmt.Errorf("waiting for handler %s: %w", l.options.Name, why)
 }
@@ -529,7 +517,9 @@ func (o observed) StatusChanges(ctx context.Context) iter.Seq[Status] {
 
 // Fresh requests the source's version, and waits until everything that it had committed before the call can be read. The
 // informer must run. If ctx ends first, the error has phase and last failure.
-func (o observed) Fresh(ctx context.Context) error { return ask(ctx, "Fresh", (*feed).probe, o.shared) }
+func (o observed) Fresh(ctx context.Context) error {
+	return callFeeds(ctx, "Fresh", (*feed).fresh, o.shared)
+}
 
 // Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit, which
 // must be at least 90 s. For a source that has sent no bookmark the least is 10m30s (MaxWatchTimeout and 30 s) once
@@ -539,12 +529,12 @@ func (o observed) Healthy(limit time.Duration) error { return healthy(limit, o.s
 // Verify compares the store of a running informer with a list of the source. A difference is a *DivergenceError and
 // reported; the informer lists again.
 func (o observed) Verify(ctx context.Context) error {
-	return ask(ctx, "Verify", (*feed).verify, o.shared)
+	return callFeeds(ctx, "Verify", (*feed).verify, o.shared)
 }
 
 // Fresh is Informer.Fresh, for all informers.
 func (s *InformerSet) Fresh(ctx context.Context) error {
-	return ask(ctx, "Fresh", (*feed).probe, s.informers()...)
+	return callFeeds(ctx, "Fresh", (*feed).fresh, s.informers()...)
 }
 
 // Healthy is Informer.Healthy, for all informers.
@@ -552,5 +542,5 @@ func (s *InformerSet) Healthy(limit time.Duration) error { return healthy(limit,
 
 // Verify is Informer.Verify, for all informers.
 func (s *InformerSet) Verify(ctx context.Context) error {
-	return ask(ctx, "Verify", (*feed).verify, s.informers()...)
+	return callFeeds(ctx, "Verify", (*feed).verify, s.informers()...)
 }

@@ -20,7 +20,7 @@ import (
 
 // ResourceEventHandler is notified of changes, one call at a time.
 type ResourceEventHandler interface {
-	// OnAdd is called for a new object. The arguments of all methods are shared and must not be changed.
+	// OnAdd is called for a new object. The arguments of all methods are shared: do not change them.
 	OnAdd(obj any, isInInitialList bool)
 	// OnUpdate is called for a newer state, possibly of several changes; in a resync, of an object to itself.
 	OnUpdate(oldObj, newObj any)
@@ -28,7 +28,7 @@ type ResourceEventHandler interface {
 	OnDelete(obj any)
 }
 
-// ResourceEventHandlerFuncs makes a handler of functions, nil or not.
+// ResourceEventHandlerFuncs is a handler made of functions. Each may be nil.
 type ResourceEventHandlerFuncs struct {
 	AddFunc    func(obj any)
 	UpdateFunc func(oldObj, newObj any)
@@ -91,7 +91,7 @@ func (h FilteringResourceEventHandler) passes(obj any) bool {
 	return h.Handler != nil && (h.FilterFunc == nil || h.FilterFunc(obj))
 }
 
-// callIf and callIf2 call a function, if there is one.
+// callIf and callIf2 call f unless it is nil.
 func callIf[A any](f func(A), a A) {
 	if f != nil {
 		f(a)
@@ -104,26 +104,25 @@ func callIf2[A, B any](f func(A, B), a A, b B) {
 	}
 }
 
-// keyedHandler is a handler that needs the key of an object, which cannot always be read from
-// the object. These methods are called instead of OnUpdate and OnDelete.
+// keyedHandler is a handler that needs the key of an object: with a user's KeyFunction the object does not contain it. A
+// listener calls these methods instead of OnUpdate and OnDelete.
 type keyedHandler interface {
-	// The key is seldom needed, so its text is not made for each.
 	onUpdate(key table.Key, oldObj, newObj any)
 	onDelete(key table.Key, obj any)
 }
 
-// Delivery selects how pending changes are merged: Ordered (the default), Coalesced or OrderedUnbounded. A key has Add,
-// then Updates, then Delete.
+// Delivery selects how pending changes are merged: Ordered (the default), Coalesced or OrderedUnbounded. Each key has
+// Add, then Updates, then Delete.
 type Delivery int
 
 const (
-	// Ordered delivers every change in the source's order. Beyond max(1,024, 2 x live keys) pending changes they are
-	// merged by key until none is pending (HandlerStatus.Merging), so the backlog is bounded. A merged change keeps its
-	// place and the old state that this handler received last; a pending Add and its Delete cancel out.
+	// Ordered delivers every change in the source's order. If more than max(1,024, 2 x live keys) changes are pending,
+	// they are merged by key until none is (HandlerStatus.Merging), so the backlog is bounded. A merged change keeps its
+	// position and the old state that the handler last received. A pending Add and its Delete cancel out.
 	Ordered Delivery = iota
 	// Coalesced always merges by key, for handlers that only enqueue keys, as in most controllers.
 	Coalesced
-	// OrderedUnbounded never merges: a handler that hangs costs memory without bound, as with client-go.
+	// OrderedUnbounded never merges. The backlog of a handler that hangs grows without bound, as with client-go.
 	OrderedUnbounded
 )
 
@@ -134,21 +133,21 @@ func (d Delivery) String() string {
 	return [...]string{Ordered: "ordered", Coalesced: "coalesced", OrderedUnbounded: "ordered, unbounded"}[d]
 }
 
-// minimumResync is the shortest resync period of a handler. The number is client-go's.
+// minimumResync is the shortest resync period of a handler, as in client-go.
 const minimumResync = time.Second
 
-// HandlerOptions are for one handler of an informer. The zero value is useful.
+// HandlerOptions are options of one handler. The zero value is useful.
 type HandlerOptions struct {
-	// Logger is for reports about this handler. Default: the one in Run's context.
+	// Logger logs reports about this handler. Default: the logger in Run's context.
 	Logger *klog.Logger
-	// ResyncPeriod is how often the handler receives an Update of each object to itself, unless a change of it is
-	// pending. Nil is the informer's default, 0 is never; less than a second is an error.
+	// ResyncPeriod is how often the handler receives an Update of each object to itself, except for objects with a
+	// pending change. Nil is the informer's default, 0 is never, less than a second is an error.
 	ResyncPeriod *time.Duration
 	// Name appears in the status, reports and the DoneChecker. Default: file:line of the caller.
 	Name     string
 	Delivery Delivery
-	// RecoverPanics keeps a panic of the handler from ending the run: it is counted and reported, and the next change
-	// is delivered. Without it the panic comes out of Run, unless apimachinery's ReallyCrash is false.
+	// RecoverPanics makes the run survive a panic of the handler: the panic is counted and reported, and the next change
+	// is delivered. Without it Run panics, unless apimachinery's ReallyCrash is false.
 	RecoverPanics bool
 }
 
@@ -165,10 +164,10 @@ func (o HandlerOptions) validate() error {
 	return nil
 }
 
-// notification is one change, as handlers are notified of it.
+// notification is one change in the event log.
 type notification = eventlog.Record[table.Key]
 
-// notification is what handlers are notified of for an applied change.
+// notification returns the notification of an applied change.
 func (c *change) notification(initial, recreateAsUpdate bool) notification {
 	n := notification{Key: c.key, Initial: initial, Kind: eventlog.Update, Old: c.old, New: c.object}
 	switch {
@@ -182,19 +181,18 @@ func (c *change) notification(initial, recreateAsUpdate bool) notification {
 	return n
 }
 
-// listener is one handler of an informer: the goroutine that calls it, and its cursor in the informer's
-// log. It is the handler's registration.
+// listener is a handler's registration: the goroutine that calls it, and its cursor in the informer's log.
 type listener struct {
 	informer *sharedIndexInformer
 	handler  ResourceEventHandler
 	options  HandlerOptions
 	resync   time.Duration
-	// shouldResync, if not nil, is asked before each resync.
+	// shouldResync decides whether a due resync is done. Nil is always.
 	shouldResync func() bool
 	synced       *syncChecker
 	cursor       *eventlog.Cursor[table.Key]
-	// timer is that of the next resync, and due is true if one is due and has not begun. Only the listener's
-	// goroutine uses them.
+	// timer is for the next resync. due is true while a resync is due and has not begun. Only the listener's goroutine
+	// uses them.
 	timer clock.Timer
 	due   bool
 	// removed is closed when the informer removes the listener, finished after the last call.
@@ -202,19 +200,18 @@ type listener struct {
 	delivered, panics atomic.Int64
 }
 
-// resyncBacklog is with how many pending changes a resync begins at most: their keys are collected while no
-// write can begin. A handler that is further behind is resynced once it is not.
+// resyncBacklog is the maximum number of pending changes at which a resync begins. Their keys are collected under the
+// writer's lock.
 const resyncBacklog = 1024
 
-func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, options HandlerOptions, resync time.Duration) *listener {
+func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, options HandlerOptions) *listener {
 	if options.Name == "" {
 		options.Name = firstCallerOutside()
 	}
-	merging := map[Delivery]eventlog.Merging{Ordered: eventlog.WhenBehind, Coalesced: eventlog.Always, OrderedUnbounded: eventlog.Never}
 	return &listener{
-		informer: informer, handler: handler, options: options, resync: resync,
+		informer: informer, handler: handler, options: options, resync: *options.ResyncPeriod,
 		synced:  newSyncChecker("handler " + options.Name + " of " + informer.title()),
-		cursor:  informer.log.NewCursor(merging[options.Delivery]),
+		cursor:  informer.log.NewCursor(eventlog.Merging(options.Delivery)), // both types have the same order
 		removed: make(chan struct{}), finished: make(chan struct{}),
 	}
 }
@@ -225,8 +222,8 @@ func (l *listener) HasSynced() bool { return l.synced.hasSucceeded() }
 // HasSyncedChecker implements ResourceEventHandlerRegistration.
 func (l *listener) HasSyncedChecker() DoneChecker { return l.synced }
 
-// snapshot has the objects that the informer fills its store with, except for the keys of without, each as an Add of the
-// initial list or an Update to itself.
+// snapshot returns the informer's objects, except those with a key in without. Each is an Add of the initial list or an
+// Update to itself, as kind says.
 func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) eventlog.Snapshot[table.Key] {
 	stored, place := l.informer.store.storage.table.Snapshot(), uint32(0)
 	next := func() (n notification, ok bool) {
@@ -264,7 +261,7 @@ func (l *listener) run(ctx context.Context) {
 		due = l.timer.C()
 	}
 	var n notification
-	// Pending changes must not hide the end, nor starve the resync of a busy handler.
+	// Removal and resyncs take precedence over pending changes: a busy handler always has some.
 	for ctx.Err() == nil {
 		select {
 		case <-l.removed:
@@ -280,7 +277,7 @@ func (l *listener) run(ctx context.Context) {
 			l.deliver(ctx, &n)
 			continue
 		}
-		n = notification{} // the last one must not keep objects in memory
+		n = notification{} // do not retain its objects
 		select {
 		case <-ctx.Done():
 		case <-l.removed:
@@ -296,8 +293,8 @@ func (l *listener) beginResync() {
 	l.due = l.shouldResync == nil || l.shouldResync()
 }
 
-// tryResync resyncs, unless the first list or the last resync is not over yet. One of several namespaces is enough: its
-// objects are resynced, however long the others take. It is called again later while the handler is far behind.
+// tryResync resyncs the handler, unless it has not handled the first list. Of several namespaces one that has synced is
+// enough: the others may take long. While the handler is far behind, the resync stays due.
 func (l *listener) tryResync() {
 	inf := l.informer
 	synced := l.HasSynced() || len(inf.feeds) > 1 && slices.ContainsFunc(inf.feeds, (*feed).HasSynced)
@@ -305,12 +302,12 @@ func (l *listener) tryResync() {
 		return
 	}
 	now, storage := inf.clock.Now(), inf.store.storage
-	storage.writing.Lock() // as in add
+	storage.writing.Lock() // no append between the snapshot and Resync
 	defer storage.writing.Unlock()
 	l.cursor.Resync(now, l.snapshot(eventlog.Update, l.cursor.Keys()))
 }
 
-// deliver makes the calls for one notification, or ends the handler's first list.
+// deliver makes the calls for one notification. One of kind End ends the handler's first list.
 func (l *listener) deliver(ctx context.Context, n *notification) {
 	switch n.Kind {
 	case eventlog.End:
@@ -327,7 +324,7 @@ func (l *listener) deliver(ctx context.Context, n *notification) {
 	l.call(ctx, n)
 }
 
-// call calls the handler once, counts that, and reports a panic that the process survives.
+// call calls the handler once, counts the call, and reports a panic that the process survives.
 func (l *listener) call(ctx context.Context, n *notification) {
 	returned := false
 	defer func() {
@@ -337,7 +334,7 @@ func (l *listener) call(ctx context.Context, n *notification) {
 		}
 		l.panics.Add(1)
 		value := recover()
-		if value == nil { // runtime.Goexit, as by a failing assertion of a test
+		if value == nil { // runtime.Goexit, for example by t.FailNow
 			if l.exited(ctx) {
 				l.informer.report(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, errHandlerExited))
 			}
@@ -348,7 +345,7 @@ func (l *listener) call(ctx context.Context, n *notification) {
 		}
 		if utilruntime.ReallyCrash && !l.options.RecoverPanics {
 			l.exited(ctx)
-			panic(value) // the frames of the first panic are below
+			panic(value) // its stack still has the frames of the handler
 		}
 		l.informer.report(ctx, n.Key.String(), &ProcessError{
 			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, errHandlerPanicked),
@@ -370,20 +367,19 @@ func (l *listener) call(ctx context.Context, n *notification) {
 	returned = true
 }
 
-// exited removes a handler that ends its goroutine, or whose panic ends the run; false if it was not to be called
-// any more.
+// exited removes a handler whose goroutine ends. It returns false if the run had ended or the handler was removed before.
 func (l *listener) exited(ctx context.Context) bool {
 	return ctx.Err() == nil && l.informer.removeListener(l, errHandlerExited)
 }
 
-// close drops the pending changes. why ends waits for the sync.
+// close drops the pending changes and ends waits for the sync with why.
 func (l *listener) close(why error) {
 	l.cursor.Close()
 	l.synced.finish(why)
 }
 
 func (l *listener) status(now time.Time) HandlerStatus {
-	logged := l.informer.store.storage.logged.Load() // first: the cursor may know more
+	logged := l.informer.store.storage.logged.Load() // load it first: the cursor may be newer
 	pending := l.cursor.Status()
 	all, handled := l.cursor.HandledVersion()
 	if all {
@@ -395,7 +391,7 @@ func (l *listener) status(now time.Time) HandlerStatus {
 		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(), NotifiedVersion: ptr.Deref(handled, ""),
 	}
 	if !pending.Oldest.IsZero() {
-		status.OldestAge = max(0, now.Sub(pending.Oldest)) // now was read before
+		status.OldestAge = max(0, now.Sub(pending.Oldest)) // Oldest may be after now
 	}
 	return status
 }
@@ -410,27 +406,20 @@ func (inf *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler Resource
 	return inf.AddEventHandlerWithOptions(handler, HandlerOptions{ResyncPeriod: &resyncPeriod})
 }
 
-// AddEventHandlerWithOptions implements SharedInformer. It logs an error besides: most programs do not check it.
+// AddEventHandlerWithOptions implements SharedInformer. It also logs its error, since most programs do not check it.
 func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error) {
-	background := klog.Background()
+	background, defaults := klog.Background(), inf.options.Handlers
 	logger := cmp.Or(options.Logger, inf.options.ReflectorOptions.Logger, &background)
 	err := options.validate()
 	if isNilPointer(handler) {
 		err = errNilHandler
 	}
 	if err == nil {
-		period := inf.options.ResyncPeriod
-		if period > 0 {
-			period = max(minimumResync, period)
-		}
-		if options.ResyncPeriod != nil {
-			period = *options.ResyncPeriod
-		}
-		defaults := inf.options.Handlers
 		options.Logger, options.Name = cmp.Or(options.Logger, defaults.Logger), cmp.Or(options.Name, defaults.Name)
+		options.ResyncPeriod = cmp.Or(options.ResyncPeriod, defaults.ResyncPeriod)
 		options.Delivery = cmp.Or(options.Delivery, defaults.Delivery)
 		options.RecoverPanics = options.RecoverPanics || defaults.RecoverPanics
-		l := newListener(inf, handler, options, period)
+		l := newListener(inf, handler, options)
 		if err = inf.add(l); err == nil {
 			return l, nil
 		}
@@ -440,10 +429,10 @@ func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEvent
 	return nil, err
 }
 
-// add adds a listener. It gets a snapshot of the store first, which is read as it is delivered.
+// add adds a listener. First it receives a snapshot of the store, which is read as it is delivered.
 func (inf *sharedIndexInformer) add(l *listener) error {
 	now, storage := inf.clock.Now(), inf.store.storage
-	storage.writing.Lock() // the log has the writes that the snapshot has, and no others
+	storage.writing.Lock() // no append between the snapshot and Join
 	defer storage.writing.Unlock()
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
@@ -467,16 +456,16 @@ func (inf *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRe
 	return err
 }
 
-// listenerOf is the handler with a handle.
-func listenerOf(handle ResourceEventHandlerRegistration, informer SharedInformer) (*listener, error) {
+// listenerOf returns the listener of a handle. It must be one of the informer, unless that is nil.
+func listenerOf(handle ResourceEventHandlerRegistration, informer *sharedIndexInformer) (*listener, error) {
 	l, ok := handle.(*listener)
-	if !ok || l == nil || l.informer != informer {
+	if !ok || l == nil || informer != nil && l.informer != informer {
 		return nil, fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)
 	}
 	return l, nil
 }
 
-// removeListener removes a listener from the informer and ends it; false if that was done before.
+// removeListener removes a listener from the informer and closes it. It returns false if the listener was removed before.
 func (inf *sharedIndexInformer) removeListener(l *listener, why error) bool {
 	inf.mu.Lock()
 	at := slices.Index(inf.listeners, l)
@@ -500,11 +489,11 @@ const shutDownLimit = 30 * time.Second
 // ShutDownEventHandler removes a handler and waits until its last call has returned, for at most 30 s
 // (ErrHandlerRunning). A handler that removes itself must use RemoveEventHandler, which does not wait.
 func ShutDownEventHandler(informer SharedInformer, handle ResourceEventHandlerRegistration) error {
-	own, ok := handle.(*listener)
-	if !ok || own == nil {
-		return fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)
+	own, err := listenerOf(handle, nil)
+	if err == nil {
+		err = informer.RemoveEventHandler(handle)
 	}
-	if err := informer.RemoveEventHandler(handle); err != nil {
+	if err != nil {
 		return err
 	}
 	select {

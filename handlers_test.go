@@ -64,7 +64,7 @@ func TestAnAppliedChangeHasItsNotification(t *testing.T) {
 // A write must not wait for a resync that a handler is too far behind to begin.
 func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
 	inf := newSharedIndexInformer(ToListerWatcherWithContext(&scripted{}), &object{}, SharedIndexInformerOptions{})
-	l := newListener(inf, ResourceEventHandlerFuncs{}, HandlerOptions{Delivery: OrderedUnbounded}, time.Minute)
+	l := newListener(inf, ResourceEventHandlerFuncs{}, HandlerOptions{Delivery: OrderedUnbounded, ResyncPeriod: new(time.Minute)})
 	must(t, inf.add(l))
 	l.synced.finish(nil)
 	for range resyncBacklog + 1 {
@@ -392,14 +392,14 @@ func (m *listenersModel) handlerStep(b byte) {
 
 func (m *listenersModel) join(choice byte) {
 	h := &modelHandler{T: m.T, view: map[string]*object{}}
-	options := HandlerOptions{Name: "model"}
+	options := HandlerOptions{Name: "model", ResyncPeriod: new(time.Hour)}
 	if choice&1 != 0 {
 		options.Delivery = Coalesced
 	}
 	if choice&2 != 0 {
 		h.resyncs = true
 	}
-	h.listener = newListener(m.informer, h, options, time.Hour)
+	h.listener = newListener(m.informer, h, options)
 	h.synced, h.listed = m.informer.HasSynced(), m.informer.store.storage.table.Len()
 	// As sharedIndexInformer.add, without a goroutine.
 	m.informer.listeners = append(m.informer.listeners, h.listener)

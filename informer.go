@@ -19,36 +19,36 @@ import (
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
-// observed are the methods that a typed informer and an untyped one have in common.
+// observed has the methods that typed and untyped informers share.
 type observed struct{ shared *sharedIndexInformer }
 
-// sharedIndexInformer is every informer of this package, and the Mirror of a store.
+// sharedIndexInformer implements all informers of this package, and the Mirror of a store.
 type sharedIndexInformer struct {
 	observed
-	// name and typeDescription are the reflector's; that of a namespace has the namespace appended.
+	// name and typeDescription are those of the reflector. With namespaces each reflector's name has its namespace appended.
 	name, typeDescription string
 	store                 *cache
-	// feeds is one feed, or one for each namespace, by name.
+	// feeds has one feed, or one for each namespace in the order of their names.
 	feeds   []*feed
 	clock   clock.Clock
 	options SharedIndexInformerOptions
 	meters  informerMeters
 	// synced succeeds when all feeds have.
 	synced *syncChecker
-	// log has the changes that the listeners are notified of.
+	// log has the changes to deliver to the listeners.
 	log      *eventlog.Log[table.Key]
 	detector MutatedObjectDetector
-	// guard, if there is one, makes of a transform one whose results fit.
+	// guard wraps a transform: results of a wrong type become errors. It may be nil.
 	guard func(TransformFunc) TransformFunc
-	// ctx, cancel and goroutines are those of the run; ctx is nil before.
+	// ctx, cancel and goroutines belong to the run. ctx is nil before it.
 	ctx        context.Context
 	cancel     context.CancelFunc
 	goroutines *tasks.Group
-	// ended is closed, with mu, when the run has ended for callers.
+	// ended is closed, under mu, when the informer has stopped. See IsStopped.
 	ended chan struct{}
 
 	mu sync.Mutex
-	// listeners is replaced, never changed.
+	// listeners is copied on write.
 	listeners []*listener
 }
 
@@ -58,11 +58,11 @@ func newSharedIndexInformer(source Source, example any, options SharedIndexInfor
 	}
 	err := options.Handlers.validate()
 	mustHave(err == nil, fmt.Sprintf("SharedIndexInformerOptions.Handlers: %v", err))
-	mustHave(options.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers has a ResyncPeriod; set ResyncPeriod")
+	mustHave(options.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers.ResyncPeriod: set ResyncPeriod")
 	mustHave(options.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
 	mustHave(options.VerifyInterval >= 0, "SharedIndexInformerOptions.VerifyInterval is negative")
-	mustHave(options.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod is for a reflector; set SharedIndexInformerOptions.ResyncPeriod or a handler's")
-	mustHave(options.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is for a reflector; each handler of an informer has its own period")
+	mustHave(options.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod: set that of the informer")
+	mustHave(options.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is only for a reflector")
 	named := options.KeyFunction == nil
 	if named {
 		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
@@ -70,11 +70,16 @@ func newSharedIndexInformer(source Source, example any, options SharedIndexInfor
 	store := NewIndexer(options.KeyFunction, options.Indexers).(*cache)
 	store.named = named
 	options.Indexers = nil // the store has them
+	period := options.ResyncPeriod
+	if period > 0 {
+		period = max(period, minimumResync)
+	}
+	options.Handlers.ResyncPeriod = &period
 	options.InformerMetricsProvider = defaultInformerMetrics.or(options.InformerMetricsProvider)
 	return newInformer(store, source, example, options)
 }
 
-// newInformer makes an informer that fills a store from a source or from options.Namespaces.
+// newInformer makes an informer that fills store from source, or from options.Namespaces.
 func newInformer(store *cache, source Source, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
 	sources := options.Namespaces
 	reflector := options.ReflectorOptions
@@ -105,13 +110,13 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	return inf
 }
 
-// report reports an error with the reflector that brought key, which may be empty.
+// report reports an error to the reflector of a key. An empty key is the first reflector's.
 func (inf *sharedIndexInformer) report(ctx context.Context, key string, err error) {
 	f := cmp.Or(inf.feedOf(table.KeyOf(key)), inf.feeds[0])
 	f.reflector.report(ctx, err)
 }
 
-// feedOf is the feed that brings the objects under a key, or nil.
+// feedOf returns the feed that fills the store at a key, or nil.
 func (inf *sharedIndexInformer) feedOf(key table.Key) *feed {
 	for _, f := range inf.feeds {
 		if f.scope.hasKey(key) {
@@ -121,7 +126,7 @@ func (inf *sharedIndexInformer) feedOf(key table.Key) *feed {
 	return nil
 }
 
-// title names the informer in errors.
+// title returns the informer's name for errors.
 func (inf *sharedIndexInformer) title() string {
 	return fmt.Sprintf("informer %s of %s", inf.name, inf.typeDescription)
 }
@@ -142,7 +147,7 @@ func (inf *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler WatchErr
 	return inf.set("the watch error handler", func(f *feed) { f.reflector.options.ErrorHandler = handler })
 }
 
-// SetTransform implements SharedInformer. A nil transform leaves objects as they are.
+// SetTransform implements SharedInformer. Nil is no transform.
 func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
 	if inf.guard != nil {
 		transform = inf.guard(transform)
@@ -150,7 +155,7 @@ func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
 	return inf.set("the transform", func(f *feed) { f.transform = transform })
 }
 
-// set changes an option of each feed, unless the run has begun.
+// set changes an option of each feed. It fails after the run has begun.
 func (inf *sharedIndexInformer) set(what string, change func(*feed)) error {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
@@ -210,13 +215,13 @@ func (inf *sharedIndexInformer) LastSyncResourceVersion() string {
 // Status returns the status of the informer and of its handlers.
 func (o observed) Status() Status {
 	inf := o.shared
-	status := inf.feeds[0].reflector.Status()
-	if inf.feeds[0].namespace != "" {
-		all := make([]Status, len(inf.feeds))
-		for i, f := range inf.feeds {
-			all[i] = f.reflector.Status()
-			all[i].Namespace = f.namespace
-		}
+	all := make([]Status, len(inf.feeds))
+	for i, f := range inf.feeds {
+		all[i] = f.reflector.Status()
+		all[i].Namespace = f.namespace
+	}
+	status := all[0]
+	if status.Namespace != "" {
 		status = overall(all)
 		status.Name = inf.name
 	}
@@ -225,13 +230,10 @@ func (o observed) Status() Status {
 	inf.mu.Lock()
 	listeners := inf.listeners
 	inf.mu.Unlock()
-	if len(listeners) > 0 {
-		status.Handlers = make([]HandlerStatus, len(listeners))
+	for _, l := range listeners {
+		status.Handlers = append(status.Handlers, l.status(now))
 	}
-	for i, l := range listeners {
-		status.Handlers[i] = l.status(now)
-	}
-	status.AppliedVersion = inf.LastSyncResourceVersion() // last: it is not below a NotifiedVersion
+	status.AppliedVersion = inf.LastSyncResourceVersion() // load it last: no NotifiedVersion is newer
 	return status
 }
 
@@ -247,8 +249,7 @@ func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
 	}
 }
 
-// run runs the informer, or returns why it cannot. The first reflector has the goroutine of the caller; no
-// handler is called on it.
+// run runs the informer. A second run fails. The first reflector runs on the caller's goroutine; handlers do not.
 func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
 	defer cancel()
@@ -275,8 +276,7 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 		goroutines.Go(func() { inf.verifyAtIntervals(ctx) })
 	}
 	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
-		inf.report(ctx, "", fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",
-			inf.name, period, minimumResync))
+		inf.report(ctx, "", fmt.Errorf("resync period %v is raised to %v: set 0 for no resync", period, minimumResync))
 	}
 	for _, f := range inf.feeds[1:] {
 		goroutines.Go(func() { f.reflector.RunWithContext(ctx) })
@@ -285,7 +285,7 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	return nil
 }
 
-// withLogger is ctx with the informer's own logger, if it has one.
+// withLogger adds the informer's own logger, if any, to ctx.
 func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context {
 	if logger := inf.options.ReflectorOptions.Logger; logger != nil {
 		return klog.NewContext(ctx, *logger)
@@ -293,7 +293,7 @@ func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context 
 	return ctx
 }
 
-// end ends the run. One that has not begun begins with a context that has ended.
+// end ends the run. If none has begun, it runs with a context that has ended.
 func (inf *sharedIndexInformer) end() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -302,7 +302,7 @@ func (inf *sharedIndexInformer) end() {
 	}
 }
 
-// stop ends the informer for callers and waiters. The listeners end with the context of the run.
+// stop marks the informer as stopped and ends waits for its sync. The listeners end with the context of the run.
 func (inf *sharedIndexInformer) stop() {
 	inf.mu.Lock()
 	close(inf.ended)
@@ -317,29 +317,26 @@ func (inf *sharedIndexInformer) stop() {
 // error wraps ctx's error, ErrInformerStopped or both, and has phase and last failure.
 func (o observed) WaitSynced(ctx context.Context) error { return waitSynced(ctx, o.shared) }
 
-// waitSynced waits for the first lists to be in the stores. The error describes each source whose list is not.
+// waitSynced waits until the first lists are in the stores. The error describes each source whose list is missing.
 func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 	checkers := make([]DoneChecker, len(informers))
 	for i, inf := range informers {
 		checkers[i] = inf.synced
 	}
 	err := WaitForDone(ctx, checkers...)
-	if err == nil {
-		return nil
-	}
 	for _, f := range feedsOf(informers) {
 		if !f.HasSynced() {
-			err = f.explain("%w; informer %s of %s", err, f.reflector.name, f.reflector.typeDescription)
+			err = f.explain("%w; %s", err, f.title())
 		}
 	}
 	return err
 }
 
-// feed brings the objects of one source into an informer's store, and their changes into its log. It is the
-// store that its reflector fills: all of the informer's, or the view of one namespace.
+// feed fills an informer's store from one source and appends the changes to the log. Its reflector uses it as the store:
+// all of the informer's, or the view of one namespace.
 //
-// The changes of a write are appended before the store lets the next one begin. So the log has the order of
-// the store whichever feed wrote, and a handler that joins under the same lock misses and repeats nothing.
+// The changes of a write are appended before the next write begins. So the log has the order of the store even if several
+// feeds write, and a handler that joins under the writer's lock misses no change and receives none twice.
 type feed struct {
 	intake
 	informer *sharedIndexInformer
@@ -348,19 +345,19 @@ type feed struct {
 	reflector *Reflector
 	synced    *syncChecker
 
-	// probes counts the questions of Fresh to the source. probing has the one under way, which alone uses the number and
-	// the answer of the last one.
-	probes   atomic.Int64
-	probing  chan struct{}
-	answered int64
-	answer   error
+	// requests counts the requests of Fresh for the source's version. The caller that has sent to requesting makes the next
+	// one; it alone uses answered, the number of the last request that was answered, and its error.
+	requests   atomic.Int64
+	requesting chan struct{}
+	answered   int64
+	answer     error
 
-	// began is when the write under way began. It belongs to the reflector's goroutine.
+	// began is when the current write began. Only the reflector's goroutine uses it.
 	began time.Time
 }
 
 func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example any, options ReflectorOptions) {
-	f := &feed{informer: inf, namespace: namespace, intake: inf.store.keyedStore.intake(), probing: make(chan struct{}, 1)}
+	f := &feed{informer: inf, namespace: namespace, intake: inf.store.keyedStore.intake(), requesting: make(chan struct{}, 1)}
 	if namespace != "" {
 		mustHave(!isNilPointer(source), fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
 		f.intake = InNamespace(inf.store, namespace).(*keyedStore).intake()
@@ -381,19 +378,18 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 // HasSynced is true once the whole first list of the source is in the store.
 func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
 
-// begin records the time of a write of so many objects: no clock is called under the store's lock. It returns whether the write
-// is measured, up to end.
-func (f *feed) begin(objects int) bool {
+// begin records the start of a write of so many objects, before the store's lock is held. It returns whether the write is
+// measured until end.
+func (f *feed) begin(objects int) (measured bool) {
 	f.began = f.informer.clock.Now()
 	m := &f.informer.meters
-	if !m.id.Reserved() {
-		return false
+	if measured = m.id.Reserved(); measured {
+		set(m.queued, float64(objects))
 	}
-	set(m.queued, float64(objects))
-	return true
+	return measured
 }
 
-// end records how long a write took.
+// end records the duration of a write.
 func (f *feed) end() {
 	if m := &f.informer.meters; m.id.Reserved() {
 		observe(m.latency, f.informer.clock.Since(f.began).Seconds())
@@ -401,7 +397,7 @@ func (f *feed) end() {
 	}
 }
 
-// publish appends the applied changes of a write to the log. The store's lock is held. It had the version before the write.
+// publish appends the applied changes of a write to the log, under the store's lock. version is the store's before the write.
 func (f *feed) publish(changes []change, initial bool, version *string) {
 	inf := f.informer
 	inf.log.Append(func(yield func(notification) bool) {
@@ -413,17 +409,17 @@ func (f *feed) publish(changes []change, initial bool, version *string) {
 	}, f.storage.table.Len(), f.began, version)
 }
 
-// listed notes that a whole list is in the store. When the first lists of all feeds are, the informer has synced.
+// listed records that a whole list is in the store. The informer has synced once each feed has its first list.
 func (f *feed) listed() {
 	inf := f.informer
 	missing := func(other *feed) bool { return !other.HasSynced() }
+	// A handler syncs at the appended end, so not before the informer.
 	if f.synced.finish(nil) && !slices.ContainsFunc(inf.feeds, missing) && inf.synced.finish(nil) {
-		// No handler has synced before the informer.
 		inf.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
 	}
 }
 
-// informerView is the result of GetController: it does not run.
+// informerView is the result of GetController. It does not run.
 type informerView struct{ *sharedIndexInformer }
 
 // Run does nothing.
@@ -432,14 +428,16 @@ func (informerView) Run(<-chan struct{}) {}
 // RunWithContext does nothing.
 func (informerView) RunWithContext(context.Context) {}
 
-// mirror adds the handler, if there is one, and returns the informer as a Mirror. That has synced once the handler
-// has handled the first list or, without one, the store has it.
-func (inf *sharedIndexInformer) mirror(handler ResourceEventHandler, options HandlerOptions, resync time.Duration, shouldResync func() bool) *Mirror {
+// mirror adds the handler, unless it is nil, and returns the informer as a Mirror. Its HasSynced is that of the handler or,
+// without one, of the store.
+func (inf *sharedIndexInformer) mirror(handler ResourceEventHandler, resync time.Duration, shouldResync func() bool) *Mirror {
 	if handler == nil {
 		return &Mirror{inf, inf}
 	}
-	l := newListener(inf, handler, options, resync)
+	options := inf.options.Handlers
+	options.ResyncPeriod = &resync
+	l := newListener(inf, handler, options)
 	l.shouldResync = shouldResync
-	_ = inf.add(l) // it fails only if the informer has stopped
+	_ = inf.add(l) // fails only for a stopped informer
 	return &Mirror{inf, l}
 }

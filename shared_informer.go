@@ -17,8 +17,8 @@ import (
 // client-go; new code uses Informer.
 //
 // When the source stops changing, the store and every handler converge to its newest state. For each object a handler
-// receives Add, then Updates, then Delete, and may miss states in between. Each handler runs on its own goroutine and
-// receives events in the source's order, after the store has changed. Objects are shared and must not be changed. All
+// receives Add, then Updates, then Delete, and may miss states in between. Each handler has its own goroutine, and
+// receives events in the source's order, after the store has changed. Objects are shared: do not change them. All
 // methods may be called concurrently. This package's informers also implement StatusReporter.
 type SharedInformer interface {
 	// AddEventHandler is AddEventHandlerWithOptions without options.
@@ -27,13 +27,13 @@ type SharedInformer interface {
 	AddEventHandlerWithResyncPeriod(handler ResourceEventHandler, resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error)
 	// AddEventHandlerWithOptions adds a handler, before or during the run. See Informer.AddHandler.
 	AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error)
-	// RemoveEventHandler removes a handler and drops its backlog, without waiting. See Informer.RemoveHandler.
+	// RemoveEventHandler removes a handler and drops its backlog. It does not wait. See Informer.RemoveHandler.
 	RemoveEventHandler(handle ResourceEventHandlerRegistration) error
-	// GetStore returns the store, for reading. Handlers are not notified of direct writes to it.
+	// GetStore returns the store, to read from. Handlers are not notified of direct writes to it.
 	GetStore() Store
 	// GetController returns a Controller whose Run does nothing.
 	//
-	// Deprecated: the informer has the same methods.
+	// Deprecated: use the informer, which has the same methods.
 	GetController() Controller
 	Run(stopCh <-chan struct{})
 	// RunWithContext is Informer.Run; a second call reports ErrAlreadyRan to the error handler.
@@ -45,7 +45,7 @@ type SharedInformer interface {
 	HasSyncedChecker() DoneChecker
 	LastSyncResourceVersion() string
 	SetWatchErrorHandler(handler WatchErrorHandler) error
-	// SetWatchErrorHandlerWithContext sets the handler of every failure, called concurrently, before the run.
+	// SetWatchErrorHandlerWithContext sets the handler of all failures, before the run. It is called concurrently.
 	SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error
 	// SetTransform sets the transform of received objects, before the run.
 	SetTransform(handler TransformFunc) error
@@ -62,50 +62,48 @@ type SharedIndexInformer interface {
 
 // ResourceEventHandlerRegistration is the comparable handle of a handler.
 type ResourceEventHandlerRegistration interface {
-	// HasSynced is true once the handler has handled the whole initial list: what was stored when it was added and,
-	// until the informer has synced, the added objects.
+	// HasSynced is true once the handler has handled the whole initial list: the objects that were stored when it was
+	// added, and those added until the informer has synced.
 	HasSynced() bool
-	// HasSyncedChecker returns a checker of HasSynced. Its Err is ErrHandlerRemoved or ErrInformerStopped.
+	// HasSyncedChecker returns a checker of HasSynced. Its Err may be ErrHandlerRemoved or ErrInformerStopped.
 	HasSyncedChecker() DoneChecker
 }
 
 // SharedIndexInformerOptions are options of a SharedIndexInformer.
 type SharedIndexInformerOptions struct {
-	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never, less than a second counts as one.
+	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod. 0 is never; a shorter period than 1 s counts as 1 s.
 	ResyncPeriod      time.Duration
 	Indexers          Indexers
 	ObjectDescription string
-	// Identifier names the informer in metrics, which are recorded if it is reserved (see InformerName).
+	// Identifier is the informer's name in metrics. They are recorded only if it is reserved: see InformerName.
 	Identifier InformerNameAndResource
 	// InformerMetricsProvider makes the informer's instruments. Default: that of SetInformerMetricsProvider.
 	InformerMetricsProvider InformerMetricsProvider
 	// KeyFunction makes the store's keys. Default: DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
-	// Namespaces are sources by namespace, instead of the constructor's, which must be nil. See InformerConfig.Namespaces.
+	// Namespaces are sources by namespace. The constructor's source must be nil then. See InformerConfig.Namespaces.
 	Namespaces map[string]Source
 	Transform  TransformFunc
-	// Handlers are the defaults of every handler's options. Their ResyncPeriod must not be set.
+	// Handlers are the defaults of each handler's options. Their ResyncPeriod must not be set.
 	Handlers HandlerOptions
 	// RecreateAsUpdate is Config.RecreateAsUpdate.
 	RecreateAsUpdate bool
-	// DetectMutations makes a detector of objects that a reader or handler changes, such as mutation.Options{}.New. Default: off.
+	// DetectMutations makes a detector of shared objects that are changed, such as mutation.Options{}.New. Default: off.
 	DetectMutations func() MutatedObjectDetector
 	VerifyInterval  time.Duration
-	// ReflectorOptions are for the reflector. Their ResyncPeriod and ShouldResync must not be set.
+	// ReflectorOptions are options of the reflector. Their ResyncPeriod and ShouldResync must not be set.
 	ReflectorOptions ReflectorOptions
 }
 
 // NewSharedInformer is for code written for client-go; new code uses NewTypedInformer.
-func NewSharedInformer(lw ListerWatcher, exampleObject runtime.Object, defaultEventHandlerResyncPeriod time.Duration) SharedInformer {
-	return NewSharedIndexInformer(lw, exampleObject, defaultEventHandlerResyncPeriod, nil)
+func NewSharedInformer(lw ListerWatcher, exampleObject runtime.Object, resyncPeriod time.Duration) SharedInformer {
+	return NewSharedIndexInformer(lw, exampleObject, resyncPeriod, nil)
 }
 
 // NewSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer.
-func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, defaultEventHandlerResyncPeriod time.Duration, indexers Indexers) SharedIndexInformer {
-	return NewSharedIndexInformerWithOptions(lw, exampleObject, SharedIndexInformerOptions{
-		ResyncPeriod: defaultEventHandlerResyncPeriod,
-		Indexers:     indexers,
-	})
+func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, resyncPeriod time.Duration, indexers Indexers) SharedIndexInformer {
+	options := SharedIndexInformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers}
+	return NewSharedIndexInformerWithOptions(lw, exampleObject, options)
 }
 
 // NewSharedIndexInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. A nil
@@ -120,7 +118,7 @@ type InformerOptions struct {
 	ListerWatcher ListerWatcher
 	ObjectType    runtime.Object
 	Handler       ResourceEventHandler
-	// ResyncPeriod is Handler's, see HandlerOptions.ResyncPeriod; 0 is never, and there is no minimum.
+	// ResyncPeriod is Handler's: see HandlerOptions.ResyncPeriod. 0 is never. It has no minimum.
 	ResyncPeriod            time.Duration
 	MinWatchTimeout         time.Duration
 	Indexers                Indexers
@@ -132,7 +130,7 @@ type InformerOptions struct {
 	HandlerOptions   HandlerOptions
 	RecreateAsUpdate bool
 	DetectMutations  func() MutatedObjectDetector
-	// ReflectorOptions are for the reflector. The fields above have precedence.
+	// ReflectorOptions are options of the reflector. The fields above have precedence.
 	ReflectorOptions ReflectorOptions
 }
 
@@ -143,20 +141,18 @@ type InformerOptions struct {
 // the handler's.
 func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 	mustHave(!isNilPointer(options.ListerWatcher), "InformerOptions.ListerWatcher is nil")
-	mustHave(options.Handler == nil || !isNilPointer(options.Handler), "InformerOptions.Handler is a nil pointer: leave it out to have none")
+	mustHave(options.Handler == nil || !isNilPointer(options.Handler), "InformerOptions.Handler is a nil pointer")
 	mustHave(options.ResyncPeriod >= 0, "InformerOptions.ResyncPeriod is negative: use 0 for no resync")
-	mustHave(options.HandlerOptions.ResyncPeriod == nil, "InformerOptions.HandlerOptions.ResyncPeriod is set: set InformerOptions.ResyncPeriod")
-	err := options.HandlerOptions.validate()
-	mustHave(err == nil, fmt.Sprintf("InformerOptions: %v", err))
+	mustHave(options.HandlerOptions.ResyncPeriod == nil, "InformerOptions.HandlerOptions.ResyncPeriod: set ResyncPeriod")
 	setIf(&options.ReflectorOptions.Logger, options.Logger)
 	setIf(&options.ReflectorOptions.MinWatchTimeout, options.MinWatchTimeout)
-	// Its resync period stays 0: the handler has its own, without the minimum of shared informers.
-	inf := newSharedIndexInformer(ToListerWatcherWithContext(options.ListerWatcher), options.ObjectType, SharedIndexInformerOptions{
+	source := ToListerWatcherWithContext(options.ListerWatcher)
+	inf := newSharedIndexInformer(source, options.ObjectType, SharedIndexInformerOptions{
 		Indexers: options.Indexers, Identifier: options.Identifier, InformerMetricsProvider: options.InformerMetricsProvider,
 		KeyFunction: options.KeyFunction, Transform: options.Transform, RecreateAsUpdate: options.RecreateAsUpdate,
-		DetectMutations: options.DetectMutations, ReflectorOptions: options.ReflectorOptions,
+		DetectMutations: options.DetectMutations, ReflectorOptions: options.ReflectorOptions, Handlers: options.HandlerOptions,
 	})
-	return inf.store, inf.mirror(options.Handler, options.HandlerOptions, options.ResyncPeriod, nil)
+	return inf.store, inf.mirror(options.Handler, options.ResyncPeriod, nil) // not the informer's period, which has a minimum
 }
 
 // NewInformer is for code written for client-go.
@@ -176,16 +172,16 @@ func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod t
 	return store.(Indexer), ctlr
 }
 
-// MutatedObjectDetector finds objects that a reader or handler changed where they are stored. Package mutation has one.
+// MutatedObjectDetector finds stored objects that a reader or handler has changed. Package mutation implements it.
 type MutatedObjectDetector interface {
-	// Watch is called, concurrently, with each object before it can be read.
+	// Watch is called with each object before it can be read. Calls are concurrent.
 	Watch(key string, obj any)
 	// Run reports each *MutatedObjectError once, until ctx ends.
 	Run(ctx context.Context, store Store, report func(key string, err error))
 }
 
-// InformerSet runs informers together: do not call their Run. The zero value is ready and must not be copied. All methods
-// may be called concurrently.
+// InformerSet runs informers together. Do not call their Run. The zero value is ready to use. Do not copy it. All methods may
+// be called concurrently.
 //
 //	err := set.Add(pods, nodes)
 //	go set.Run(ctx)
@@ -193,7 +189,7 @@ type MutatedObjectDetector interface {
 type InformerSet struct {
 	mu      sync.Mutex
 	members []*sharedIndexInformer
-	// ctx and goroutines are those of Run; ctx is nil before.
+	// ctx and goroutines belong to Run. ctx is nil before it.
 	ctx        context.Context
 	goroutines *tasks.Group
 }
@@ -201,8 +197,8 @@ type InformerSet struct {
 // anyInformer is an *Informer of any type.
 type anyInformer interface{ untyped() *sharedIndexInformer }
 
-// Add adds informers, each an *Informer of any type, and runs them if the set runs. It fails, and adds none, if one or
-// the set has stopped.
+// Add adds informers, each an *Informer of any type. If the set runs, it runs them. If one of them or the set has stopped,
+// it fails and adds none.
 func (s *InformerSet) Add(informers ...anyInformer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,12 +224,13 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 	return nil
 }
 
+// forgetStoppedLocked removes members that have stopped.
 func (s *InformerSet) forgetStoppedLocked() {
 	s.members = slices.DeleteFunc(s.members, (*sharedIndexInformer).IsStopped)
 }
 
-// Run runs the informers, also those added meanwhile, until ctx ends, waits until all have stopped, and returns nil. A
-// panic of a source or handler stops all and comes out of Run. A second call returns ErrAlreadyRan.
+// Run runs the informers, including those added later, until ctx ends. It waits until all have stopped and returns nil.
+// If a source or handler panics, all stop and Run panics. A second call returns ErrAlreadyRan.
 func (s *InformerSet) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -250,14 +247,14 @@ func (s *InformerSet) Run(ctx context.Context) error {
 	s.mu.Unlock()
 	defer s.goroutines.Wait()
 	<-ctx.Done()
-	// No informer is started after this, and one that is being started has started when the lock is acquired.
+	// Add starts no informer after this. The lock waits for an Add that is starting one.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return nil
 }
 
-// WaitSynced waits until all present informers have synced. If ctx ends first, or one is stopped, the error has each
-// one's phase and last failure.
+// WaitSynced waits until all present informers have synced. If ctx ends or one stops first, the error has phase and
+// last failure of those that have not.
 func (s *InformerSet) WaitSynced(ctx context.Context) error {
 	informers := s.informers()
 	if len(informers) == 0 {
