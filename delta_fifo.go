@@ -199,7 +199,7 @@ func (f *DeltaFIFO) put(c change) error {
 	// A first list that has begun ends when it is committed, whatever comes in between.
 	f.populated = f.populated || !f.listing
 	if c.err != nil {
-		f.quarantine.hold(&c)
+		f.quarantine.addChange(&c)
 	} else {
 		f.quarantine.release(c.key)
 		f.addLocked(c.record())
@@ -414,7 +414,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 		}
 		if f.prepare(&c); c.err != nil {
 			failures = append(failures, c.err)
-			f.quarantine.hold(&c)
+			f.quarantine.addChange(&c)
 			stays[c.key] = true
 			continue
 		}

@@ -222,7 +222,7 @@ func (o observed) Status() Status {
 	}
 	status := all[0]
 	if status.Namespace != "" {
-		status = overall(all)
+		status = combine(all)
 		status.Name = inf.name
 	}
 	status.Objects, status.Checksum = inf.store.storage.table.Len(), inf.store.storage.table.Checksum()

@@ -111,7 +111,7 @@ func (m *run) haveState(l *listing) {
 	m.setAccepted(l.version, "list")
 	m.mu.Lock()
 	m.status.LastList = ListStatus{p.heard, p.heard.Sub(l.began), l.items, l.strategy, l.reason}
-	m.status.ConsecutiveFailures, m.inARow = 0, 0
+	m.status.ConsecutiveFailures, m.sameCause = 0, 0
 	m.mu.Unlock()
 	for _, listed := range m.relisted {
 		close(listed)
@@ -500,7 +500,7 @@ func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err er
 
 // reject has an object quarantined and reported: with its part, or with the commit if the list may be too old.
 func (l *listing) reject(bad *ObjectError) {
-	if !heldIn(l.store, bad) {
+	if !storeQuarantines(l.store, bad) {
 		l.quarantining[l.placeOf(bad)] = true
 	}
 	l.rejected = append(l.rejected, bad)

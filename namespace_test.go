@@ -139,7 +139,7 @@ func TestTheOverallPhaseIsTheOneMostWorthALook(t *testing.T) {
 				{at(other, 0), at(urgent, 2), at(other, 3), at(urgent, 1)},
 				{at(urgent, 1), at(urgent, 2), at(other, 0)},
 			} {
-				status := overall(all)
+				status := combine(all)
 				assert.Equal(t, urgent, status.Phase, "beside %s", other)
 				assert.Equal(t, start.Add(time.Minute), status.PhaseSince)
 			}
@@ -157,7 +157,7 @@ func TestTheOverallStatusJoinsTheNamespaces(t *testing.T) {
 		{Namespace: "b", ReceivedVersion: "10", Synced: true, LastFailure: newest, ConsecutiveFailures: 1, Quarantined: []Quarantined{{Key: "b/1"}}},
 		{Namespace: "c", ReceivedVersion: "8", Synced: true, Quarantined: []Quarantined{{Key: "a/1"}}},
 	}
-	status := overall(all)
+	status := combine(all)
 	assert.Equal(t, "7", status.ReceivedVersion)
 	assert.True(t, status.Synced)
 	assert.Equal(t, newest, status.LastFailure)
@@ -167,9 +167,9 @@ func TestTheOverallStatusJoinsTheNamespaces(t *testing.T) {
 	assert.Equal(t, all, status.Namespaces)
 
 	all[1].Synced, all[1].ReceivedVersion = false, ""
-	assert.False(t, overall(all).Synced)
-	assert.Empty(t, overall(all).ReceivedVersion)
-	assert.Nil(t, overall(all[2:]).LastFailure)
+	assert.False(t, combine(all).Synced)
+	assert.Empty(t, combine(all).ReceivedVersion)
+	assert.Nil(t, combine(all[2:]).LastFailure)
 }
 
 // Fails if a view that moves, or one that was the lowest, is looked for in the wrong place.

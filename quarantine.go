@@ -3,7 +3,6 @@ package cache
 import (
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -19,21 +18,19 @@ type Quarantined struct {
 	Err             error
 }
 
-// quarantine is the table of the keys whose latest state could not be applied. A pipeline has one:
-// its reflector, queue, consumer and store have entries of their own in it, and readers of the store
-// ask for those of all. Its lock is the last one in the order, and is held for a few steps only.
-// The zero value is ready.
+// quarantine has the keys whose latest state could not be applied. A pipeline has one: its reflector, queue, consumer and
+// store have their own entries in it, and readers of the store find the entries of all. Its lock is the last one in the
+// order. The zero value is ready.
 type quarantine struct {
-	// size counts the entries: in the usual case nobody takes the lock.
+	// size counts the entries. While it is zero, no caller acquires the lock.
 	size    atomic.Int64
 	mu      sync.RWMutex
 	entries map[quarantinePlace]quarantineEntry
-	// byKey has the places of the entries that have a key of the store.
+	// byKey has the places of the entries by the key that readers of the store use.
 	byKey map[table.Key][]quarantinePlace
 }
 
-// quarantineOwner is a stage of a pipeline. What one has quarantined another does not release:
-// their versions differ.
+// quarantineOwner is a stage of a pipeline. A stage releases only its own entries, since the stages are at different versions.
 type quarantineOwner uint8
 
 const (
@@ -43,7 +40,7 @@ const (
 	byReflector
 )
 
-// quarantinePlace is a key, or what stands for one, in a part.
+// quarantinePlace is a key in a part. The reflector's key may be a name: see Reflector.placeOf.
 type quarantinePlace struct {
 	part quarantinePart
 	key  table.Key
@@ -54,14 +51,14 @@ type quarantineEntry struct {
 	storeKey table.Key
 }
 
-// quarantinePart are the entries of one owner: those of a view's have its prefix.
+// quarantinePart is the entries of one owner. In front of a view of a namespace, an owner has the view's prefix.
 type quarantinePart struct {
 	*quarantine
 	owner  quarantineOwner
 	prefix string
 }
 
-// find is the error of a key of which nothing is stored: nil if it is not quarantined.
+// find returns the error for readers of a key without an object, or nil if the key is not quarantined.
 func (q *quarantine) find(key table.Key) error {
 	if !q.any() {
 		return nil
@@ -75,17 +72,17 @@ func (q *quarantine) find(key table.Key) error {
 	return nil
 }
 
-// any says whether there are any entries.
+// any reports whether there are any entries.
 func (q *quarantine) any() bool { return q.size.Load() > 0 }
 
-// hold quarantines a change, unless it has no key.
-func (p quarantinePart) hold(c *change) {
+// addChange quarantines a refused change, unless it has no key.
+func (p quarantinePart) addChange(c *change) {
 	if c.err.Stage != stageKey && c.err.Stage != stageMetadata {
 		p.add(table.KeyOf(c.err.Key), c.err, c.kept) // c.key may share memory with the object
 	}
 }
 
-// hasSince reports whether a key of the store is quarantined, by any owner, in a state that is not older than version.
+// hasSince reports whether any owner has quarantined a key of the store at version or later.
 func (q *quarantine) hasSince(key table.Key, version string) bool {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
@@ -94,14 +91,14 @@ func (q *quarantine) hasSince(key table.Key, version string) bool {
 	})
 }
 
-// add quarantines a key. cause is e's as it is kept: see withoutStack. e is marked as repeated if the same version of it
-// failed at the same stage before: a failure is reported once a version, and each time where there is no version.
+// add quarantines a key, with cause in place of e.Err: see withoutStack. It marks e as repeated if the same version failed at
+// the same stage before: such a failure is not reported again. Without a version, each failure is reported.
 func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {
 	at := quarantinePlace{p, key}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.repeated = p.entries[at].repeats(e)
-	p.remove(at)
+	p.removeLocked(at)
 	if p.entries == nil {
 		p.entries, p.byKey = map[quarantinePlace]quarantineEntry{}, map[table.Key][]quarantinePlace{}
 	}
@@ -117,7 +114,7 @@ func (e quarantineEntry) repeats(failure *ObjectError) bool {
 	return failure.ResourceVersion != "" && e.ResourceVersion == failure.ResourceVersion && e.Stage == failure.Stage
 }
 
-// entry is that of a key.
+// entry returns a key's entry.
 func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined bool) {
 	if !p.any() {
 		return e, false
@@ -128,28 +125,28 @@ func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined boo
 	return e, quarantined
 }
 
-// release ends that a key is quarantined: a later state was applied, or the object is deleted.
+// release removes a key's entry: a later state was applied, or the object was deleted.
 func (p quarantinePart) release(key table.Key) {
 	if p.any() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.remove(quarantinePlace{p, key})
+		p.removeLocked(quarantinePlace{p, key})
 	}
 }
 
-// releaseIf releases the keys for which released is true.
+// releaseIf releases the keys for which released returns true.
 func (p quarantinePart) releaseIf(released func(key table.Key) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at := range p.entries {
 		if at.part == p && released(at.key) {
-			p.remove(at)
+			p.removeLocked(at)
 		}
 	}
 }
 
-// remove removes an entry, if it is there. The caller holds mu.
-func (q *quarantine) remove(at quarantinePlace) {
+// removeLocked removes an entry, if it exists.
+func (q *quarantine) removeLocked(at quarantinePlace) {
 	e, known := q.entries[at]
 	if !known {
 		return
@@ -161,11 +158,11 @@ func (q *quarantine) remove(at quarantinePlace) {
 	}
 	q.size.Add(-1)
 	if len(q.entries) == 0 {
-		q.entries, q.byKey = nil, nil // a map does not shrink
+		q.entries, q.byKey = nil, nil // maps do not shrink
 	}
 }
 
-// list returns the entries at the places for which in is true, sorted by key.
+// list returns the entries at the places for which in returns true, sorted by key; of one key, the newest version.
 func (q *quarantine) list(in func(at quarantinePlace) bool) []Quarantined {
 	if !q.any() {
 		return nil
@@ -178,17 +175,16 @@ func (q *quarantine) list(in func(at quarantinePlace) bool) []Quarantined {
 		}
 	}
 	q.mu.RUnlock()
-	slices.SortFunc(all, func(a, b Quarantined) int { return strings.Compare(a.Key, b.Key) })
-	return all
+	return mergeQuarantined(all)
 }
 
-// shares says whether an entry, of any owner, is in the part of the store that p is of.
+// shares reports whether an entry of any owner is in p's part of the store.
 func (p quarantinePart) shares(at quarantinePlace) bool {
 	return p.prefix == "" || at.part.prefix == p.prefix || at.part.owner == byStore && at.key.IsIn(p.prefix)
 }
 
-// partOf is the part of a pipeline's table that an owner in front of store has: the table is that
-// of the store or queue if it is one of this package, else a new one.
+// partOf returns the part of an owner in front of store. The table is that of this package's stores and queues, otherwise
+// a new one.
 func partOf(store any, owner quarantineOwner) quarantinePart {
 	if k, own := ours(store); own {
 		return quarantinePart{k.storage.quarantine.quarantine, owner, k.scope.prefix}
@@ -199,8 +195,8 @@ func partOf(store any, owner quarantineOwner) quarantinePart {
 	return quarantinePart{&quarantine{}, owner, ""}
 }
 
-// withoutStack is an error as it is kept, once for each of many objects: of a panic it has the
-// value and not the stack, which has been reported. It calls the error's methods.
+// withoutStack returns an error as the quarantine keeps it for each object: without the stack of a panic, which has been
+// reported. It calls the error's methods.
 func withoutStack(err error) error {
 	panicked, ok := errors.AsType[*PanicError](err)
 	if !ok || panicked.Stack == nil {
@@ -209,13 +205,12 @@ func withoutStack(err error) error {
 	return &PanicError{Value: panicked.Value, text: err.Error()}
 }
 
-// heldIn says whether the store that an object was for has it in quarantine. Ours quarantine by key: an object without
-// one, or that was not passed on, is quarantined, by its name, by the one that has it.
-func heldIn(store any, object *ObjectError) bool {
-	switch object.Stage {
-	case stageDecode, stageType, stageMetadata, stageKey:
+// storeQuarantines reports whether the store, and not the reflector, quarantines an object. This package's stores quarantine
+// by key: the reflector does so, by name, for an object that has no key or was not passed on.
+func storeQuarantines(store any, object *ObjectError) bool {
+	if slices.Contains([]string{stageDecode, stageType, stageMetadata, stageKey}, object.Stage) {
 		return false
 	}
-	_, ours := store.(entryKeeper)
-	return ours
+	_, own := store.(entryKeeper)
+	return own
 }

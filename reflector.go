@@ -73,9 +73,9 @@ type Reflector struct {
 	mu    sync.Mutex
 	// status is without the proof and what Status asks the store for.
 	status Status
-	// inARow counts the last failures in a row that have the same cause.
-	inARow      int
-	inARowCause Cause
+	// sameCause counts the last failures in a row that have the same cause.
+	sameCause int
+	lastCause Cause
 }
 
 // proof is when the source last showed that the store is current, by what, and the last version that the store accepted, if

@@ -177,7 +177,7 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 func (r *storeReplacement) stage(c *change) {
 	switch {
 	case c.err != nil && !r.mayBeTooOld:
-		r.in.storage.quarantine.hold(c)
+		r.in.storage.quarantine.addChange(c)
 		return
 	case c.err != nil: // Commit quarantines it
 		known, _ := r.in.storage.quarantine.entry(c.key)

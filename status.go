@@ -181,8 +181,7 @@ type StatusReporter interface {
 	SyncedIn(namespace string) (DoneChecker, bool)
 }
 
-// mergeQuarantined sorts a list by key. Of a key that several have quarantined, each at a version of its own, the newest
-// counts.
+// mergeQuarantined sorts by key and keeps the newest version of a key that occurs several times.
 func mergeQuarantined(all []Quarantined) []Quarantined {
 	slices.SortStableFunc(all, func(a, b Quarantined) int {
 		newestFirst, _ := resourceversion.CompareResourceVersion(b.ResourceVersion, a.ResourceVersion)
@@ -191,22 +190,21 @@ func mergeQuarantined(all []Quarantined) []Quarantined {
 	return slices.CompactFunc(all, func(a, b Quarantined) bool { return a.Key == b.Key })
 }
 
-// barredAfter is how many times in a row a source must answer "not found" or
-// "forbidden" before the phase says so: an API server that restarts answers 404
-// for some seconds.
-const barredAfter = 3
+// lastingFailures is how many "not found" or "forbidden" in a row become a phase. An API server that restarts
+// answers 404 for some seconds.
+const lastingFailures = 3
 
 // Status returns the reflector's status. It does not block.
 func (r *Reflector) Status() Status {
 	r.mu.Lock()
 	status := r.status
 	r.mu.Unlock()
-	switch store := r.store.(type) { // before what was received
+	switch store := r.store.(type) { // before ReceivedVersion, which must not be lower
 	case interface{ processedVersion() string }:
 		status.AppliedVersion = store.processedVersion()
 	case interface{ LastStoreSyncResourceVersion() string }:
 		status.AppliedVersion = store.LastStoreSyncResourceVersion()
-	default: // all that it has accepted
+	default: // a store that applies at once
 		status.AppliedVersion = r.LastSyncResourceVersion()
 	}
 	p := r.proof.Load()
@@ -220,20 +218,20 @@ func (r *Reflector) Status() Status {
 	if own, ok := r.own.(interface{ LastRead() time.Time }); ok {
 		status.LastRead = own.LastRead()
 	}
-	status.Quarantined, status.Shard = mergeQuarantined(r.quarantine.list(r.quarantine.shares)), r.shard.Status()
+	status.Quarantined, status.Shard = r.quarantine.list(r.quarantine.shares), r.shard.Status()
 	return status
 }
 
-// barredPhases are those of a source that gives the same answer often enough.
-var barredPhases = map[Cause]Phase{CauseNotFound: PhaseNotFound, CauseForbidden: PhaseForbidden}
+// lastingPhases are the phases after lastingFailures of one cause in a row.
+var lastingPhases = map[Cause]Phase{CauseNotFound: PhaseNotFound, CauseForbidden: PhaseForbidden}
 
-// setPhase notes the current phase, and the next attempt after a pause. A source that has answered "not found" or
-// "forbidden" often enough stays in that phase whatever is tried.
+// setPhase sets the phase, and the next attempt after a pause. The phases "not found" and "forbidden" last through
+// further attempts until one succeeds.
 func (r *Reflector) setPhase(phase Phase, pause time.Duration) {
 	now := r.clock.Now()
 	r.mu.Lock()
-	if barred, ok := barredPhases[r.inARowCause]; ok && r.inARow >= barredAfter && phase != PhaseStopped {
-		phase = barred
+	if lasting, ok := lastingPhases[r.lastCause]; ok && r.sameCause >= lastingFailures && phase != PhaseStopped {
+		phase = lasting
 	}
 	if r.status.NextAttempt = (time.Time{}); pause > 0 {
 		r.status.NextAttempt = now.Add(pause)
@@ -249,22 +247,22 @@ func (r *Reflector) setPhase(phase Phase, pause time.Duration) {
 	}
 }
 
-// succeeded notes that the source has answered and been understood, so that it is watched.
+// succeeded ends a series of failures: the source is watched.
 func (r *Reflector) succeeded() {
 	r.mu.Lock()
-	r.status.ConsecutiveFailures, r.inARow = 0, 0
+	r.status.ConsecutiveFailures, r.sameCause = 0, 0
 	r.mu.Unlock()
 	r.setPhase(PhaseWatching, 0)
 }
 
-// setCurrent notes by what the source has shown that the store is current.
+// setCurrent records that the source has shown that the store is current, and by what. See Status.CurrentBy.
 func (r *Reflector) setCurrent(by string) {
 	p := *r.proof.Load()
 	p.at, p.by = r.clock.Now(), by
 	r.proof.Store(&p)
 }
 
-// setAccepted notes that the store accepted a version, and by what it came.
+// setAccepted records that the store has accepted a version, and what brought it.
 func (r *Reflector) setAccepted(version, by string) {
 	r.progress.version, r.progress.watchFailures = version, 0
 	if before := r.proof.Swap(&proof{r.clock.Now(), by, version, true}); !before.accepted {
@@ -281,38 +279,38 @@ func (r *Reflector) failed(ctx context.Context, err error) {
 	r.options.ErrorHandler(ctx, r, err)
 }
 
-// report reports an error that is no failure of the source: a quarantined object, a misuse.
+// report reports an error that is not a failure of the source, such as a quarantined object.
 func (r *Reflector) report(ctx context.Context, err error) {
 	r.note(err, false)
 	r.options.ErrorHandler(ctx, r, err)
 }
 
-// note makes err the last failure, and counts it if it is one of the source.
-func (r *Reflector) note(err error, counts bool) {
+// note makes err the status's last failure. Only failures of the source are consecutive failures.
+func (r *Reflector) note(err error, ofSource bool) {
 	last := &Failure{Cause: CauseOf(err), Err: err, Time: r.clock.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.LastFailure = last
-	failures := map[Cause]int64{} // statuses share it
+	failures := map[Cause]int64{} // a copy: earlier statuses have the old map
 	maps.Copy(failures, r.status.Failures)
 	failures[last.Cause]++
 	r.status.Failures = failures
 	r.changes.wake()
-	if !counts {
+	if !ofSource {
 		return
 	}
-	if r.status.ConsecutiveFailures++; r.inARowCause != last.Cause {
-		r.inARowCause, r.inARow = last.Cause, 0
+	if r.status.ConsecutiveFailures++; r.lastCause != last.Cause {
+		r.lastCause, r.sameCause = last.Cause, 0
 	}
-	r.inARow++
+	r.sameCause++
 }
 
-// quarantined reports an object once a version. What the store has not quarantined the reflector does, in a copy of the
-// error: the original may be a store's own.
+// quarantined reports an object once per version, and quarantines it unless the store has done so. It does not change the
+// error, which may belong to the store.
 func (r *Reflector) quarantined(ctx context.Context, object *ObjectError) {
-	if !heldIn(r.store, object) {
-		mine := *object
-		object = &mine
+	if !storeQuarantines(r.store, object) {
+		copied := *object
+		object = &copied
 		r.quarantine.add(table.KeyOf(r.placeOf(object)), object, withoutStack(object.Err))
 	}
 	if !object.repeated {
@@ -320,8 +318,8 @@ func (r *Reflector) quarantined(ctx context.Context, object *ObjectError) {
 	}
 }
 
-// placeOf is the place at which the reflector quarantines an object: its own name, where that is known, whatever key a
-// store has for it, with the kind where objects of any kind are expected.
+// placeOf returns the place at which the reflector quarantines an object: its name if that is known, whatever key the store
+// has, with its kind where objects of any kind are expected.
 func (r *Reflector) placeOf(object *ObjectError) string {
 	switch id := object.object; {
 	case id == (identity{}):
@@ -333,23 +331,19 @@ func (r *Reflector) placeOf(object *ObjectError) string {
 	}
 }
 
-// placesOf are the places at which an object may be quarantined: by its name alone, and as placeOf says.
+// placesOf returns the places at which the reflector may have quarantined an object. The kind may have been unknown.
 func (r *Reflector) placesOf(obj any) []string {
-	places := []string{nameOf(obj)}
-	if id := identityOf(obj); id != (identity{}) && r.expectedType == nil {
-		places = append(places, r.placeOf(&ObjectError{object: id}))
-	}
-	return places
+	return []string{nameOf(obj), r.placeOf(&ObjectError{object: identityOf(obj)})}
 }
 
-// released ends that the reflector quarantines an object.
+// released ends the reflector's quarantine of an object.
 func (r *Reflector) released(obj any) {
 	for _, place := range r.placesOf(obj) {
 		r.quarantine.release(table.KeyOf(place))
 	}
 }
 
-// logger is that of a context, with the names of the reflector.
+// logger returns the context's logger with the reflector's name and type.
 func (r *Reflector) logger(ctx context.Context) klog.Logger {
 	return klog.FromContext(ctx).WithValues("reflector", r.name, "type", r.typeDescription)
 }
@@ -360,25 +354,23 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	logger := r.logger(ctx).WithValues("cause", cause)
 	message, ours := failureMessages[cause]
 	switch {
-	case ours: // whatever its own cause: an object that is cut off is no watch that does
+	case ours: // first: it may wrap one of the errors below
 		logger.Error(err, message)
 	case errors.Is(err, errNotStreamed):
 		logger.V(1).Info("Listing instead", "err", err)
 	case cause == CauseExpired:
 		logger.V(4).Info("Resource version expired, listing anew", "err", err)
 	case err == io.EOF:
-		// The server closed the watch, which is its right. A list or a request
-		// that ends so is an EOF inside another error, and a failure.
+		// The server closed the watch, as it may. For a list or a request, the EOF is wrapped in another error.
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		logger.V(1).Info("Watch was cut", "err", err)
 	default:
-		// Not apimachinery's HandleError: that sleeps to limit its own rate, by a
-		// clock that began outside a test's bubble. The backoff limits ours.
+		// Not apimachinery's HandleError, which sleeps to limit its rate. The backoff limits the rate here.
 		logger.Error(err, "Mirroring failed")
 	}
 }
 
-// failureMessages are those of failures that are none of the source.
+// failureMessages are the log messages of failures that are not the source's.
 var failureMessages = map[Cause]string{
 	causeInvalidObject: "Object refused", causeTransform: "Object refused", causeIndex: "Object refused",
 	causeHandlerError: "Handler failed", causePanic: "Handler failed",
@@ -390,7 +382,7 @@ var byUrgency = []Phase{
 	PhaseForbidden, PhaseNotFound, PhasePaused, PhaseStopped, PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching,
 }
 
-// broadcast wakes all that wait for a change.
+// broadcast wakes all goroutines that wait for a change.
 type broadcast struct{ next atomic.Pointer[chan struct{}] }
 
 // changed returns a channel that is closed at the next change.
@@ -410,11 +402,11 @@ func (b *broadcast) wake() {
 	}
 }
 
-// overall combines the statuses of several namespaces, at least one. See Status.Namespaces.
-func overall(all []Status) Status {
+// combine returns the status of several namespaces, at least one. See Status.Namespaces.
+func combine(all []Status) Status {
 	status := all[0]
 	status.Namespace, status.Namespaces, status.Quarantined, status.LastRead = "", all, nil, time.Time{}
-	failures := map[Cause]int64{}
+	status.Failures = map[Cause]int64{}
 	for _, one := range all {
 		order := cmp.Compare(slices.Index(byUrgency, one.Phase), slices.Index(byUrgency, status.Phase))
 		if order < 0 || order == 0 && one.PhaseSince.Before(status.PhaseSince) {
@@ -422,7 +414,7 @@ func overall(all []Status) Status {
 		}
 		status.Synced = status.Synced && one.Synced
 		for cause, count := range one.Failures {
-			failures[cause] += count
+			status.Failures[cause] += count
 		}
 		status.ConsecutiveFailures = max(status.ConsecutiveFailures, one.ConsecutiveFailures)
 		if last := one.LastFailure; last != nil && (status.LastFailure == nil || last.Time.After(status.LastFailure.Time)) {
@@ -439,9 +431,6 @@ func overall(all []Status) Status {
 		}
 		status.ReceivedVersion = lowestVersion(status.ReceivedVersion, one.ReceivedVersion)
 		status.Quarantined = mergeQuarantined(slices.Concat(status.Quarantined, one.Quarantined))
-	}
-	if status.LastFailure != nil {
-		status.Failures = failures
 	}
 	return status
 }

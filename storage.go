@@ -137,7 +137,7 @@ func (w *storeWrite) apply(c *change) error {
 	case c.unchanged:
 		return nil
 	case c.err != nil:
-		m.quarantine.hold(c)
+		m.quarantine.addChange(c)
 		return nil
 	case w.list != nil && c.origin.Same(at.Origin) && w.list.alreadyListed(c, at):
 		c.unchanged = true

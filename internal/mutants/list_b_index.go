@@ -5,8 +5,8 @@ package mutants
 var indexFaults = []Mutant{
 	{
 		Name: "stores-an-object-that-has-no-index-values", Guards: []string{"B13"}, File: "storage.go",
-		From:    "\t\tm.quarantine.hold(c)\n\t\treturn nil\n",
-		To:      "\t\tm.quarantine.hold(c)\n\t\tm.table.Put(c.key, at, c.object, c.origin, make([][]string, len(m.indexers.Load().names)))\n\t\treturn nil\n",
+		From:    "\t\tm.quarantine.addChange(c)\n\t\treturn nil\n",
+		To:      "\t\tm.quarantine.addChange(c)\n\t\tm.table.Put(c.key, at, c.object, c.origin, make([][]string, len(m.indexers.Load().names)))\n\t\treturn nil\n",
 		Package: guarantees,
 		Test:    "TestB13AFailingIndexFunctionChangesNothing",
 		Fault:   "An object whose index function fails is stored all the same, and no index finds it.",
