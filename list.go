@@ -13,62 +13,58 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/table"
 	"github.com/watchmirror/cache/sharding"
 )
 
 const (
-	// partSize is how many objects the store is passed at a time. A decoded object may take some 60 KiB before a transform
-	// has stripped it, and a part is alive on the source's side while another is applied.
+	// partSize is the number of objects in a part. A decoded object may need 60 KiB before its transform, and two parts are
+	// in memory at a time: one is applied while the source sends the next.
 	partSize = 100
-	// slowList is how long a list may take before its steps are logged.
+	// A list that takes at least slowList is logged without verbosity.
 	slowList = 10 * time.Second
-	// pageTries is how often a page may fail before the list is given up: about half a
-	// minute of backoff, in which a server may restart. Its token lasts some minutes.
+	// pageTries limits the requests for one page: about half a minute of backoff, enough for a server to restart. A continue
+	// token is valid for some minutes.
 	pageTries = 10
-	// emptyPages is how many pages in a row may have nothing but a token. A source that filters its pages may send some
-	// without an object: with the usual 500 to a page, this is half a million objects that it filters out.
+	// emptyPages limits consecutive pages without an object. Sources that filter pages send some.
 	emptyPages = 1000
 )
 
-// listing is a whole state on its way into the store: a list in pages, whole or item by item, or a streaming list. It
-// validates the objects and passes them on to a replacement in parts.
+// listing is a list on its way into the store, of any strategy. It validates the objects and adds them to a replacement
+// in parts.
 type listing struct {
 	*run
-	steps *trace.Trace
 	began time.Time
-	// asked is the version that was asked for, version that of the state, once it is known.
+	// asked is the requested version, version the list's, once it is known.
 	asked, version string
-	// newest is the newest version among the objects that came before the version.
+	// newest is the newest version of the objects received before the list's version.
 	newest string
-	// regression is the report of a state that is older than the last one.
+	// regression is reported with a list that is older than the store.
 	regression *VersionRegressionError
-	// pages counts the answered pages, empty the last ones in a row without an object. kept is the token of the last page
-	// whose number is a power of two: any cycle of tokens comes back to one of them.
+	// pages counts the answered pages, empty the consecutive last ones without an object. savedToken is the token of the last
+	// page whose number is a power of two: a cycle of tokens repeats one of these.
 	pages, empty int
 	savedToken   string
-	// paused is true once a page was asked for again after a pause: the state may be too old for a watch.
+	// paused is true once a page was requested again after a pause. The list may then be too old for a watch.
 	paused bool
-	// strategy is that of a whole list, until a second page has come; reason says why.
+	// strategy is ListUnpaged until the second page. reason explains it in the status.
 	strategy ListStrategy
 	reason   string
 
-	// replacement is begun with the first part.
+	// replacement is nil before the first part.
 	replacement Replacement
 	part        ReplacementPart
-	// items counts the objects; first is the number of the part's first one.
+	// items counts the objects. first is the number of the part's first object.
 	items, first int
-	// typeSeen is true once an object was of the expected type: without any the list has failed.
+	// typeSeen is true once an object had the expected type. A list without one fails.
 	typeSeen bool
-	// rejected are the objects that could not be applied and are not reported yet.
+	// rejected has objects that cannot be applied and are not reported yet.
 	rejected []*ObjectError
-	// quarantining are the places of those that the reflector quarantines, and not the store.
+	// quarantining has the keys that the reflector quarantines instead of the store.
 	quarantining map[string]bool
 
-	// The rest is of a streaming list (watch_list.go).
-	// entries are the origins that keys were last sent with.
+	// entries has the newest origin of each key in a streaming list.
 	entries map[table.Key]table.Origin
 }
 
@@ -77,12 +73,11 @@ func (m *run) newListing(strategy ListStrategy) *listing {
 	return &listing{
 		run: m, began: m.clock.Now(), first: 1, strategy: strategy, reason: "the source streams its state",
 		quarantining: map[string]bool{}, entries: map[table.Key]table.Origin{},
-		steps: trace.New("List", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
 	}
 }
 
-// listState makes the store equal to a list. A continue token that has expired is answered by a whole list; the token
-// for an inconsistent rest, which servers offer along with that answer, is not used.
+// listState lists, and makes the store equal to the list. After an expired continue token it lists unpaged. The token for
+// an inconsistent rest, which servers send with that error, is not used.
 func (m *run) listState() state {
 	m.setPhase(PhaseListing, 0)
 	l := m.newListing(ListUnpaged)
@@ -96,21 +91,24 @@ func (m *run) listState() state {
 	}
 	m.progress.paged = m.progress.paged || l.asked == "0" && l.strategy == ListPaged
 	m.haveState(l)
-	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
 	return m.pause(stateWatch, failure{atOnce: true})
 }
 
-// haveState notes that the store has accepted a whole state.
+// haveState records that a list was committed.
 func (m *run) haveState(l *listing) {
-	l.steps.LogIfLong(slowList) // the pause after it is not part of it
 	p := &m.progress
 	p.unknown = false
 	p.checks.wanted, p.checks.failures, p.heard = false, 0, m.clock.Now()
 	m.listed, m.rested = true, l.paused
 	m.shard.Applied()
 	m.setAccepted(l.version, "list")
+	took, verbosity := p.heard.Sub(l.began), 2
+	if took >= slowList {
+		verbosity = 0
+	}
+	m.logger(m.ctx).V(verbosity).Info("Listed", "objects", l.items, "resourceVersion", l.version, "strategy", l.strategy, "took", took)
 	m.mu.Lock()
-	m.status.LastList = ListStatus{p.heard, p.heard.Sub(l.began), l.items, l.strategy, l.reason}
+	m.status.LastList = ListStatus{p.heard, took, l.items, l.strategy, l.reason}
 	m.status.ConsecutiveFailures, m.sameCause = 0, 0
 	m.mu.Unlock()
 	for _, listed := range m.relisted {
@@ -121,9 +119,9 @@ func (m *run) haveState(l *listing) {
 	m.refetchLater()
 }
 
-// listOptions asks for any state ("0") the first time, then for one that is at least as new as the last, so that the store
-// never regresses, or for the newest ("") where the source does not know the last version. API servers answer from their
-// cache only where no limit is set, or at "0", where it is ignored; at "" a whole list costs them more than pages do.
+// listOptions requests any state ("0") first, later one that is not older than the store, or the newest ("") if the source
+// does not know the store's version. API servers answer from their cache without a limit, or at "0", where they ignore
+// the limit. At "" an unpaged list costs them more than pages.
 func (l *listing) listOptions() metav1.ListOptions {
 	const defaultPageSize = 500
 	m := l.run
@@ -150,14 +148,14 @@ func (l *listing) listOptions() metav1.ListOptions {
 		l.reason += ", streaming has failed"
 	}
 	if options.Limit > 0 && exact {
-		// Without it, a limit would mean exactly that version to an API server, and a watch from there may be expired: the
-		// mirror would list the same old state again and again until the server forgot it.
+		// By default an API server lists with a limit at exactly that version, which may be too old for a watch. Then every
+		// list would have the same old state.
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
 	return options
 }
 
-// wrap names the list in its error.
+// wrap adds the list to its error.
 func (l *listing) wrap(err error) error {
 	switch cause := CauseOf(err); {
 	case cause == causeStoreError, cause == causeRegression:
@@ -168,18 +166,18 @@ func (l *listing) wrap(err error) error {
 	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.asked, err)
 }
 
-// listPages lists page by page, and commits the list. A page that fails is asked for again: those before it may have cost
-// the source far more.
+// listPages lists and commits. It requests a failed page again, since the pages before it may have cost the source far
+// more.
 func (l *listing) listPages() error {
 	options := l.listOptions()
 	l.asked, l.progress.whole = options.ResourceVersion, false
 	l.progress.backoff.note(l.began, true)
 	inc(l.meters.lists)
-	failures := 0 // of one page, in a row
+	failures := 0 // consecutive, of one page
 	for l.ctx.Err() == nil {
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
 		token, answered, err := l.page(options)
-		if err != nil && !answered { // its items come again
+		if err != nil && !answered { // its items will be sent again
 			l.rejected = l.rejected[:min(rejected, len(l.rejected))]
 		}
 		switch {
@@ -192,18 +190,17 @@ func (l *listing) listPages() error {
 				return err
 			}
 			failures = 0
-			// The token stands for the version of the first page; an API server
-			// rejects a version, or a match, beside it.
+			// The token contains the version of the first page. API servers reject a version or match with a token.
 			options.Continue, options.ResourceVersion, options.ResourceVersionMatch = token, "", ""
 			continue
 		case answered, options.Continue == "":
 			return err
 		}
-		// An answered page is part of the one request; this was none.
+		// All answered pages of a list count as one request.
 		l.progress.backoff.note(asked, true)
 		cause := CauseOf(err)
 		if cause == CauseExpired {
-			// After a pause the source may be a restored one, to which the version would be too large: another pause.
+			// The source may have been restored during a pause. It would refuse the version as too large.
 			l.began, l.progress.whole, l.progress.unknown = asked, true, l.progress.unknown || l.paused
 		}
 		if failures++; failures >= pageTries || permanentCauses.Has(cause) || l.ctx.Err() != nil {
@@ -218,8 +215,7 @@ func (l *listing) listPages() error {
 	return l.ctx.Err()
 }
 
-// follow notes the token that came with a page of so many items. It fails if the tokens have no end: a defect of the
-// source, which would be asked for page after page without a pause.
+// checkToken fails if the source's tokens never end, which would make the list endless. items is the size of the page.
 func (l *listing) checkToken(token string, items int) error {
 	if l.empty++; items > 0 {
 		l.empty = 0
@@ -235,8 +231,8 @@ func (l *listing) checkToken(token string, items int) error {
 	return nil
 }
 
-// page asks for one page, or the whole list, passes its objects on and returns the
-// token of the next. answered is false if it was the request that failed.
+// page requests a page or an unpaged list, adds its objects, and returns the token of the next page. answered is false if
+// the request failed.
 func (l *listing) page(options metav1.ListOptions) (token string, answered bool, err error) {
 	var about metav1.ListMeta
 	var list runtime.Object
@@ -274,11 +270,10 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	if l.pages++; l.pages > 1 {
 		l.strategy = ListPaged
 	}
-	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
 	return about.Continue, true, err
 }
 
-// listObject asks a source for a list, or a page of one, in one object.
+// listObject requests a list or page as one object.
 func listObject(
 	ctx context.Context, source ListerWithContext, options metav1.ListOptions,
 ) (about metav1.ListMeta, list runtime.Object, err error) {
@@ -301,11 +296,10 @@ func listObject(
 	return about, list, nil
 }
 
-// eachItem calls add for each item of a list, copied out of it, so that one item
-// that is kept does not keep the list. The copy is of the item's top level only.
+// eachItem calls add with a shallow copy of each item of a list, so that a stored item does not keep the list in memory.
 func eachItem(list runtime.Object, add func(runtime.Object) error) error {
 	if pointer, _ := meta.GetItemsPtr(list); pointer != nil {
-		if items, ok := pointer.(*[]runtime.Object); ok { // apimachinery does not get past a nil one
+		if items, ok := pointer.(*[]runtime.Object); ok { // apimachinery stops at a nil item
 			for _, item := range *items {
 				if err := add(item); err != nil {
 					return err
@@ -320,26 +314,26 @@ func eachItem(list runtime.Object, add func(runtime.Object) error) error {
 		return failed
 	})
 	if err != nil && failed == nil {
-		// apimachinery's message prints the list.
+		// apimachinery's error prints the list.
 		return fmt.Errorf("items of %T cannot be read as objects", list)
 	}
 	return failed
 }
 
-// listedItem is an item of a list, with the list's metadata as far as they were known by then.
+// listedItem is an item with the list metadata that the source had sent before it.
 type listedItem struct {
 	about  metav1.ListMeta
 	object runtime.Object
 }
 
-// readItems asks a source for a list, or a page of one, item by item. The source is called, and calls, on its goroutine, and
-// the store is called on the run's. So while the store waits the source is not read, and no more than partSize items wait
-// on each side. A source that has not passed on an error of take has left out items: its list is not whole.
+// readItems requests a list or page item by item. It runs on the goroutine that calls the source; the run's goroutine calls
+// the store. So at most partSize items wait for the store. If the source ignores an error of take, its list lacks items:
+// then readItems fails.
 func readItems(
 	ctx context.Context, source ItemLister, options metav1.ListOptions, items chan<- listedItem,
 ) (about metav1.ListMeta, err error) {
 	ctx, end := context.WithCancelCause(ctx)
-	var calls atomic.Int64 // that are under way or were refused
+	var calls atomic.Int64 // running or refused calls of take
 	about, err = source.ListItems(ctx, options, func(about metav1.ListMeta, item runtime.Object) error {
 		if calls.Add(1); ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -359,9 +353,8 @@ func readItems(
 	return about, err
 }
 
-// addItem adds an item. The version is checked as soon as the list says it, before any item reaches the store. As long as it
-// has said none, its items may be older than the store, and nothing of them must show: many servers say the version after
-// the items. Where no version is too old they show at once.
+// addItem adds an item, and checks the list's version as soon as the source has sent it. Many servers send the version
+// after the items. Until then the list may be too old, and nothing of it may be published.
 func (l *listing) addItem(item listedItem) error {
 	if l.version == "" && item.about.ResourceVersion != "" {
 		if err := l.setVersion(item.about.ResourceVersion); err != nil {
@@ -380,13 +373,13 @@ func (l *listing) addItem(item listedItem) error {
 	return l.add(item.object, bad)
 }
 
-// unchecked is true as long as the state may turn out to be too old. Nothing of it shows then.
+// mayBeTooOld is true until the list's version is known, if the store already has a version.
 func (l *listing) mayBeTooOld() bool {
 	return l.version == "" && l.progress.version != ""
 }
 
-// isAt notes the version of the state, or fails if that is older than the store and the source has not said that it does
-// not know the store's. A source without versions was asked for a state at least as new, so it is at the floor.
+// setVersion records the list's version. It fails if that is older than the store, unless the source is known to have
+// regressed. A list without a version counts as the store's: one that is not older was requested.
 func (l *listing) setVersion(version string) error {
 	have := cmp.Or(l.version, l.progress.version)
 	if version == "" {
@@ -397,15 +390,14 @@ func (l *listing) setVersion(version string) error {
 		if !l.progress.unknown {
 			return regression
 		}
-		// The list is at "" for that: another one would bring the same, a pause later, which is more than G1 allows. It is
-		// reported when it shows.
+		// The list was requested at "". Another one would have the same state.
 		l.regression = regression
 	}
 	l.version = version
 	return nil
 }
 
-// add adds one object; bad says why it is not passed on.
+// add adds an object. bad is not nil if the object is rejected.
 func (l *listing) add(obj any, bad *ObjectError) error {
 	l.items++
 	if bad == nil {
@@ -423,7 +415,7 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 		} else {
 			l.part.Retain = append(l.part.Retain, obj)
 		}
-		// Of one that panics the kind is not known.
+		// If the object's methods panic, its kind is unknown.
 		bad.other = bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
 			bad.Stage == stageMetadata && !isNilPointer(obj) && l.expectedType != nil && reflect.TypeOf(obj) != l.expectedType
 		l.typeSeen = l.typeSeen || !bad.other
@@ -435,9 +427,9 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 	return nil
 }
 
-// remove removes an object that a stream has deleted since it sent it, and whose final state may not have been decoded. A
-// deletion that the store refuses is reported, and quarantined where an earlier state may be there: of another namespace
-// there is none, and a final state that cannot be transformed is deleted.
+// remove removes an object that a streaming list has deleted. A deletion that the store refuses is reported. It is also
+// quarantined if an earlier state may remain in the store: not for another namespace, and not if only the transform of
+// the final state failed.
 func (l *listing) remove(c *change) error {
 	l.release(c.object)
 	undecoded := c.finalErr
@@ -458,14 +450,14 @@ func (l *listing) remove(c *change) error {
 	return err
 }
 
-// release ends that an object is quarantined: the list brings a later state of it.
+// release releases an object from the quarantine, because the list has a later state.
 func (l *listing) release(obj any) {
 	for _, place := range l.placesOf(obj) {
 		delete(l.quarantining, place)
 	}
 }
 
-// flush passes on the objects that were collected, if any, and begins the replacement if nothing has.
+// flush adds the collected part to the replacement, which begins even if the part is empty.
 func (l *listing) flush() error {
 	part, first := l.part, l.first
 	l.part, l.first = ReplacementPart{}, l.items+1
@@ -475,7 +467,7 @@ func (l *listing) flush() error {
 	rejected, err := l.addPart(part)
 	for i, bad := range rejected {
 		if bad.Key == "" {
-			// The store says which object it is not; it has no name, either.
+			// Without a key and a name the store cannot identify it.
 			bad.Key = fmt.Sprintf("one of items %d to %d of the list (%d)", first, l.items, i+1)
 		}
 		l.reject(bad)
@@ -484,10 +476,10 @@ func (l *listing) flush() error {
 	return err
 }
 
-// pass passes a part to the replacement, which begins with the first one. rejected are the errors of its objects.
+// addPart adds a part to the replacement and begins that with the first part. It returns the errors of objects.
 func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err error) {
 	if l.replacement == nil {
-		// Of a source that was restored, or may have been, the same version may be another state.
+		// If the source may have been restored, an object may have the same version and another state.
 		reset := l.progress.unknown && (l.progress.version == "" || l.regression != nil || l.mayBeTooOld())
 		l.replacement = l.replacer.BeginReplace(ReplaceOptions{Staged: l.mayBeTooOld(), VersionsReset: reset})
 	}
@@ -498,7 +490,7 @@ func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err er
 	return rejected, err
 }
 
-// reject has an object quarantined and reported: with its part, or with the commit if the list may be too old.
+// reject quarantines and reports an object, after its part or, if the list may be too old, after the commit.
 func (l *listing) reject(bad *ObjectError) {
 	if !storeQuarantines(l.store, bad) {
 		l.quarantining[l.placeOf(bad)] = true
@@ -506,8 +498,8 @@ func (l *listing) reject(bad *ObjectError) {
 	l.rejected = append(l.rejected, bad)
 }
 
-// reportRejected reports what could not be applied: nothing as long as the list may be too old, and no object of another
-// type as long as it may fail for them.
+// reportRejected reports the rejected objects. It waits while the list may be too old, and with objects of another type
+// until the list has one of the expected type.
 func (l *listing) reportRejected() {
 	if l.mayBeTooOld() || l.ctx.Err() != nil {
 		return
@@ -521,7 +513,7 @@ func (l *listing) reportRejected() {
 	})
 }
 
-// commit ends the list, unless it has objects, and none of the expected type.
+// commit commits the list. It fails if the list has objects of another type only.
 func (l *listing) commit() error {
 	if other := slices.IndexFunc(l.rejected, func(bad *ObjectError) bool { return bad.other }); other >= 0 && !l.typeSeen {
 		first := l.rejected[other]
@@ -532,7 +524,7 @@ func (l *listing) commit() error {
 		return err
 	}
 	if l.regression != nil {
-		l.report(l.ctx, l.regression) // before it shows
+		l.report(l.ctx, l.regression) // before the commit is visible
 	}
 	if err := l.replacement.Commit(l.ctx, l.version); err != nil {
 		objects, other := splitObjectErrors(err)
@@ -545,14 +537,12 @@ func (l *listing) commit() error {
 	}
 	l.reportRejected()
 	l.quarantine.releaseIf(func(place table.Key) bool { return !l.quarantining[place.String()] })
-	l.steps.Step("Committed")
 	return nil
 }
 
-// abort gives up a list. It notes how new a state a first list may have shown: that of its version, or of its newest object.
-// What the store has quarantined stays.
+// abort aborts the replacement. If parts of a first list are visible, it records the list's version, or the newest of
+// its objects, so that no older list is accepted.
 func (l *listing) abort() {
-	l.steps.LogIfLong(slowList)
 	if l.replacement != nil {
 		l.replacement.Abort()
 	}
@@ -562,7 +552,7 @@ func (l *listing) abort() {
 	}
 }
 
-// newerOf is the newer of two versions, a if they are in no order.
+// newerOf returns the newer of two versions, or a if they cannot be compared.
 func newerOf(a, b string) string {
 	if a == "" || versionBefore(a, b) {
 		return b

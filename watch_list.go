@@ -9,48 +9,39 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// A streaming list (watch-list) is a watch that first sends everything as Added
-// events, then a bookmark that says so, and continues as the watch. It was proposed
-// in https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/3157-watch-list;
-// a server that never sends the bookmark must not keep the cache empty, so
-// patience and attempts are bounded.
+// A streaming list (watch-list) is a watch that first sends all objects as Added, then a bookmark that ends the list, then
+// the changes. See KEP-3157:
+// https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/3157-watch-list
 
 const (
-	// streamQuiet is how long a streaming list may send nothing before it is
-	// given up. One that keeps sending is not cut, however long that lasts.
+	// streamQuiet limits the time in which a streaming list sends nothing. The whole list may take longer.
 	streamQuiet = 10 * time.Second
-	// streamTries is how many streams in a row may fail before a list is made. One that
-	// was silent for streamQuiet is enough: another would cost as long again, while one
-	// that was cut or refused may succeed at once.
+	// streamTries is the number of consecutive failures after which the reflector lists. One timeout is enough.
 	streamTries = 2
-	// streamProbe is how long after that only lists are made. The first state
-	// needed later tries a stream again.
+	// streamProbe is the time after that in which the reflector only lists.
 	streamProbe = 10 * time.Minute
-	// streamListWatch is how many requests it takes to get a whole state where a stream
-	// fails and a list, with the watch after it, is made instead.
+	// streamListWatch is the number of requests if a stream fails: the stream, a list and a watch.
 	streamListWatch = 3
 )
 
-// mayStream says whether the next state is to be streamed. After a failure that is tried later, where G13 leaves room
-// for the list and the watch that follow another failure.
+// mayStream reports whether the next list is a streaming list: after failures only if the limits of G13 leave room for the
+// list and watch that follow another failure.
 func (m *run) mayStream() bool {
 	return m.streams && (m.progress.streamAfter.IsZero() ||
 		m.streamIsDue() && m.progress.backoff.stretch(m.clock.Now(), streamListWatch) == 0)
 }
 
-// streamIsDue says whether it is time to try again a stream that has failed.
+// streamIsDue reports whether streaming, which has failed, may be tried again.
 func (m *run) streamIsDue() bool {
 	after := m.progress.streamAfter
 	return !after.IsZero() && !m.clock.Now().Before(after)
 }
 
-// streamFailed gives up a stream, reports why it failed and says the next step. Every kind of failure counts as a try; a
-// silence, or a rejection, is enough for a list.
+// streamFailed aborts and reports a streaming list that failed, and returns the next state.
 func (m *run) streamFailed(w *openWatch, err error) state {
 	l := w.listing
 	l.abort()
@@ -71,29 +62,28 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 		m.progress.streamTries = 0
 		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
 	}
-	if rejected { // which says nothing against a list: that follows at once
+	if rejected { // a list may succeed
 		m.failed(m.ctx, fmt.Errorf("%w: %w", errNotStreamed, err))
 		return m.pause(stateWhole, failure{atOnce: true})
 	}
 	return m.fail(PhaseStreaming, err, l.began, false)
 }
 
-// errNotStreamed marks the answer of a source that does not stream its first state. Older
-// servers do not: it is no reason to alarm anybody.
+// errNotStreamed marks a rejection by a source without streaming lists, such as an older server.
 var errNotStreamed = errors.New("the source does not stream its first state")
 
-// addChanges adds what a stream has sent before the bookmark that ends it, by the rules for events of a watch.
+// addChanges adds the events of a streaming list by the rules for events of a watch.
 func (l *listing) addChanges(w *openWatch, changes []change) error {
 	for i := range changes {
 		c := &changes[i]
 		if w.version = cmp.Or(c.version, w.version); c.excluded && w.synthetic {
-			continue // another replica's, of which the stream has sent no other state
+			continue // another replica's, and the stream has sent no other state of it
 		}
 		err := l.checkEvent(c)
 		if err != nil && c.finalErr != nil {
 			l.report(l.ctx, c.finalErr)
 		}
-		if err == nil && c.kind != Added { // an earlier state must not be refused after this one was accepted
+		if err == nil && c.kind != Added { // the earlier state of the object must be added first
 			err = l.flush()
 		}
 		switch {
@@ -110,7 +100,7 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 	return l.ctx.Err()
 }
 
-// addRejected adds an object that a stream has sent and that is not passed on. The previous state of one that is deleted stays.
+// addRejected adds an object that is not passed to the store. If it was deleted, its stored state stays.
 func (l *listing) addRejected(c *change, bad *ObjectError) error {
 	switch {
 	case c.kind == Added, c.kind == Updated:
@@ -122,7 +112,7 @@ func (l *listing) addRejected(c *change, bad *ObjectError) error {
 		l.reject(bad)
 	case !l.quarantining[bad.Key]:
 		l.reject(withKey(bad))
-	default: // It came before, and was reported then. No list fails for a deleted object.
+	default: // It was reported with its first event. A deleted object does not make the list fail.
 		delete(l.quarantining, bad.Key)
 		for _, before := range l.rejected {
 			before.other = before.other && before.Key != bad.Key
@@ -131,9 +121,7 @@ func (l *listing) addRejected(c *change, bad *ObjectError) error {
 	return nil
 }
 
-// enter notes the version of an event's key. It fails if that regresses: from what the
-// stream has sent of the key before, or from what the store has of it, where a state that
-// is older than that is not accepted.
+// checkEvent fails if an event is older than the stream's previous event of its key, or than the store.
 func (l *listing) checkEvent(c *change) (err error) {
 	keeper, ours := l.store.(entryKeeper)
 	if ours {
@@ -142,7 +130,7 @@ func (l *listing) checkEvent(c *change) (err error) {
 		c.key = table.KeyOf(l.placeOf(&ObjectError{object: identityOf(c.object)}))
 	}
 	if c.key == (table.Key{}) {
-		return nil // for the store to refuse
+		return nil // the store will refuse it
 	}
 	c.origin = originOf(c.meta.received)
 	before, sent := l.entries[c.key]
@@ -156,8 +144,8 @@ func (l *listing) checkEvent(c *change) (err error) {
 	return err
 }
 
-// endStream ends the first state, if the bookmark is the one for that, and commits it at its version. Only that one counts: those of
-// the first events are in no order. The stream continues as a watch, which is young: the time until its bookmark does not count.
+// endStream commits the list at the version of the bookmark that ends it. Versions before it are in no order. Then the
+// stream is a watch, which begins now.
 func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version string) error {
 	end, err := isInitialEventsEnd(bookmark)
 	switch {
@@ -170,8 +158,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	if err := l.setVersion(version); err != nil {
 		return err
 	}
-	l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
-	l.entries = nil // as large as the state
+	l.entries = nil // it is as large as the list
 	if err := l.commit(); err != nil {
 		return err
 	}
@@ -179,13 +166,13 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	l.haveState(l)
 	w.listing, w.from, w.version = nil, l.version, l.version
 	w.expires = l.clock.Now().Add(w.timeout + watchGrace)
-	w.timer.Reset(0) // for all that is due beside a watch
+	w.timer.Reset(0) // serveTimer computes when a watch is next due
 	return nil
 }
 
-// isInitialEventsEnd says whether a bookmark ends the first state.
+// isInitialEventsEnd reports whether a bookmark ends a streaming list.
 func isInitialEventsEnd(bookmark runtime.Object) (end bool, err error) {
 	defer caught("reading the metadata", &err)
-	about, err := meta.Accessor(bookmark)
-	return err == nil && about.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true", err
+	accessor, err := meta.Accessor(bookmark)
+	return err == nil && accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true", err
 }
