@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// shortWatch is how long a watch must have lived for its end to be no failure.
+	// A watch that ends before shortWatch is followed by a pause.
 	shortWatch = 10 * time.Second
-	// veryShortWatch and no event at all is an error, as in client-go.
+	// A watch that ends before veryShortWatch and without an event has failed, as in client-go.
 	veryShortWatch = time.Second
-	// lateAnswer: the answer to a watch took so long that the server may have been away.
+	// lateAnswer is the delay of a watch's response after which the server may have restarted.
 	lateAnswer = time.Second
-	// watchesBeforeList bounds the watches that fail in a row without moving the version before the reflector lists: after
-	// about half a minute of backoff, so that a server that restarts need not send everything.
+	// watchesBeforeList is the number of consecutive watches that fail at one version before the reflector lists: about half
+	// a minute of backoff, so that a restarting server need not list.
 	watchesBeforeList = 10
-	// watchGrace is how long after its timeout a watch counts as half open: time for a server under load to end it.
+	// watchGrace is the time that a server has to end a watch after its timeout. Then the watch counts as half open.
 	watchGrace = 30 * time.Second
-	// batchesInARow is how many batches are applied before the timers are looked at again.
+	// batchesInARow is the number of batches that are applied without a look at the timers.
 	batchesInARow = 8
 )
 
@@ -40,35 +40,31 @@ type openWatch struct {
 	watch   watch.Interface
 	results <-chan watch.Event
 	cancel  context.CancelFunc
-	// listing is that of a streaming list until the bookmark that ends it.
+	// listing is not nil until the bookmark that ends a streaming list.
 	listing *listing
-	// version is the last one of the watch. For a streaming list it is that of the events since the first one that was not
-	// Added, and of bookmarks.
-	version string
-	// asked is when the request was made, answered when the source had accepted it.
+	// version is the watch's newest version, from is the first.
+	version, from string
+	// asked is the time of the request, answered that of its response.
 	asked, answered time.Time
-	// expires is when the source should have ended the watch at the latest: its timeout and watchGrace after the request.
+	// expires is the time after which the watch counts as half open: its timeout and watchGrace after the request.
 	timeout time.Duration
 	expires time.Time
-	// timer fires when the watch must be looked at.
+	// timer fires when serveTimer has something to do.
 	timer clock.Timer
-	// quiet is true once a silence has been noticed, until the next event.
+	// quiet is true after a silence, until the next event.
 	quiet bool
-	// synthetic is true while the events may be those that a server makes up for a watch from "" or "0", which come in no
-	// version order. They end at the first that is not Added.
+	// synthetic is true while the events may be the initial ones of a watch from "" or "0", which are in no version order.
+	// It is false from the first event that is not Added.
 	synthetic bool
 	events    int
-	// from is the version that it began with as a watch.
-	from string
 }
 
-// open asks the source for a watch from the last version, or for a streaming list, and waits for the answer. The deadline
-// counts from before the request: a connection can be half open before the first byte. Bookmarks are asked for, and
-// nothing but the end of a streaming list depends on their coming.
+// open requests a watch from the store's version, or the streaming list l, and waits for the response. The deadline begins
+// before the request, because a connection can be half open before the first byte.
 func (m *run) open(l *listing) (*openWatch, error) {
 	shortest, longest := m.options.MinWatchTimeout, m.options.MaxWatchTimeout
 	timeout := shortest + time.Duration(m.options.Random()*float64(longest-shortest))
-	seconds := max(1, int64(timeout/time.Second)) // to a server 0 would be no timeout at all
+	seconds := max(1, int64(timeout/time.Second)) // 0 is no timeout
 	options := metav1.ListOptions{ResourceVersion: m.progress.version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true}
 	options.ShardSelector = m.shard.Selector()
 	patience := timeout + watchGrace
@@ -94,7 +90,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	_, err := m.ask("Watch", cancel, waiting{timer: w.timer.C()}, nil, func() error {
 		got, err := m.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {
-			w.watch = got // first, since ResultChan may panic
+			w.watch = got // before ResultChan, which may panic
 			w.results = got.ResultChan()
 		}
 		return err
@@ -104,15 +100,15 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	}
 	if err == nil {
 		w.answered = m.clock.Now()
-		// Some clients repeat requests by themselves while the server is away.
+		// Some clients repeat the request themselves while the server is unavailable.
 		m.progress.checks.wanted = m.progress.checks.wanted || w.answered.Sub(now) >= lateAnswer
 		m.setCurrent("watch")
 	}
 	return w, err
 }
 
-// stopWatch ends the open watch, if any, with the check beside it, and waits until its Stop has returned: no connection stays open
-// through a pause.
+// stopWatch stops the watch, if there is one, and waits for Stop, so that no connection is open during a pause. It also
+// cancels the check beside the watch.
 func (m *run) stopWatch() {
 	w := m.watch
 	if w == nil {
@@ -137,9 +133,9 @@ func (m *run) stopWatch() {
 	}
 }
 
-// watchState opens a watch at the last version, or the streaming list l, and applies its events until it ends. Every watch
-// ends without an error at its timeout; one that ended early is followed by a pause. A watch lives from the answer: a
-// request that hung and was closed once answered has not lived. But some proxies withhold the answer until the first event.
+// watchState opens a watch from the store's version, or the streaming list l, and applies its events until it ends. A watch
+// lives from the response on or, if it had events, from the request on: some proxies delay the response until the first
+// event.
 func (m *run) watchState(l *listing) state {
 	phase := PhaseWatching
 	if l != nil {
@@ -187,12 +183,12 @@ func (m *run) watchState(l *listing) state {
 	return stateWatch
 }
 
-// applyEvents applies the events of a watch until it ends. The error is nil if it was closed, or the context has ended.
+// applyEvents applies the events of a watch until it ends. It returns nil if the source closed it or the context ended.
 func (m *run) applyEvents(w *openWatch) error {
 	err := m.serveTimer(w)
 	for err == nil {
 		waits := waiting{events: w.results, timer: w.timer.C(), resync: true}
-		if w.listing == nil { // else a list is under way
+		if w.listing == nil { // a streaming list is a list already
 			waits.relists = m.relists
 		}
 		switch woke := m.next(waits); woke.end {
@@ -200,7 +196,7 @@ func (m *run) applyEvents(w *openWatch) error {
 			err = m.applyBatches(w, woke.event)
 			if m.progress.heard = m.clock.Now(); w.quiet {
 				w.quiet = false
-				w.timer.Reset(0) // the next silence is noticed, too
+				w.timer.Reset(0) // serveTimer sets it for the next silence
 			}
 		case endTimer:
 			err = m.serveTimer(w)
@@ -224,8 +220,8 @@ func (m *run) applyEvents(w *openWatch) error {
 	return err
 }
 
-// applyBatches applies an event, and those that wait behind it in the channel, in batches. An error ends the watch, and is
-// reported even if an event before it in the batch has ended it.
+// applyBatches applies an event, and those that wait in the channel, in batches. An event of type Error ends the watch. It is
+// reported even if another event of its batch has ended the watch.
 func (m *run) applyBatches(w *openWatch, e watch.Event) (err error) {
 	m.batch = append(m.batch, e)
 	for i := range batchesInARow {
@@ -255,16 +251,15 @@ func (m *run) applyBatches(w *openWatch, e watch.Event) (err error) {
 	return nil
 }
 
-// collect adds the events that wait in the channel to the batch. An error ends the batch: fake sources may have one channel
-// for all watches. A patient one lets the sender run before the channel counts as empty: sleeping until its next event costs
-// more.
+// collect adds the events that wait in the channel to the batch, up to an Error: fake sources may use one channel for all
+// watches. If patient, it yields to the sender before the channel counts as empty, which costs less than blocking.
 func (m *run) collect(w *openWatch, patient bool) {
 	yielded, ended := !patient, len(m.batch) > 0 && m.batch[0].Type == watch.Error
 	for len(m.batch) < directly && !ended {
 		select {
 		case e, open := <-w.results:
 			if !open {
-				return // the run's select finds it closed again
+				return // run.next finds it closed again
 			}
 			m.batch = append(m.batch, e)
 			yielded, ended = !patient, e.Type == watch.Error
@@ -278,7 +273,7 @@ func (m *run) collect(w *openWatch, patient bool) {
 	}
 }
 
-// applyBatch applies events, changes of objects together.
+// applyBatch applies events: consecutive changes together, other events one by one.
 func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
 	m.changes = slices.Grow(m.changes[:0], len(events))[:len(events)]
 	defer clear(m.changes)
@@ -330,8 +325,8 @@ func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
 	return m.applyChanges(w, first, len(events))
 }
 
-// advance returns the version that an event moves the watch to, or "" if it stays where it is: the event has none, is
-// synthetic, or belongs to another key and is below the last one, which fake sources do.
+// advance returns the watch's version after an event, or "" if the event does not change it: it is synthetic, has no
+// version, or has an older one, as events of fake sources may have.
 func (m *run) advance(w *openWatch, version, from string) string {
 	if w.synthetic || version == from || versionBefore(version, from) {
 		return ""
@@ -339,8 +334,8 @@ func (m *run) advance(w *openWatch, version, from string) string {
 	return version
 }
 
-// applyChanges passes some changes of the batch to the store, reports those that were refused and moves the version. Those
-// of a streaming list belong to the listing.
+// applyChanges passes changes of the batch to the store or the streaming list, reports those that were refused, and sets the
+// version.
 func (m *run) applyChanges(w *openWatch, from, to int) error {
 	if w.listing != nil {
 		return w.listing.addChanges(w, m.changes[from:to])
@@ -356,7 +351,7 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 			case c.finalErr != nil:
 				m.refuse(true, obj, c.finalErr)
 			case c.err != nil:
-				bad := *c.err // which may be a store's own
+				bad := *c.err // a store may keep its own
 				if bad.object == (identity{}) {
 					bad.object = identityOf(obj)
 				}
@@ -380,7 +375,7 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 	return nil
 }
 
-// applyRejected applies an event of an object that does not fit, or of an unknown type.
+// applyRejected applies an event with an unusable object or an unknown event type.
 func (m *run) applyRejected(w *openWatch, e watch.Event, c *change, bad *ObjectError) error {
 	if c.kind == "" {
 		const known = "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR"
@@ -415,13 +410,13 @@ func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 		return m.moveVersion(w, version, "bookmark")
 	}
 	w.version = cmp.Or(version, w.version)
-	if bad != nil { // it may have been the end: if nothing follows, the stream is given up for being quiet
+	if bad != nil { // if it was the end of the list, the stream will time out
 		return nil
 	}
 	return w.listing.endStream(w, c.object.(runtime.Object), version)
 }
 
-// moveVersion passes on a version, if it is another, that came without a change of an object.
+// moveVersion sets a version that the source sent without a change.
 func (m *run) moveVersion(w *openWatch, version, by string) error {
 	if version == "" || version == w.version {
 		return nil
@@ -439,10 +434,9 @@ func (m *run) moveVersion(w *openWatch, version, by string) error {
 	return nil
 }
 
-// refuse reports a state of an object, or its deletion, that was not applied as received. A state is quarantined by its
-// key, by the store or here; without a key there is nothing to quarantine. A deletion was applied all the same, unless
-// the store found no key: then no later event corrects it, and it is quarantined, by its place if it has no name, until
-// the next list.
+// refuse reports an object that was not applied as received. Its state is quarantined if it has a key. A deletion was
+// applied nevertheless, unless the store found no key. Then no later event corrects it, so it is quarantined until the
+// next list.
 func (m *run) refuse(deleted bool, obj any, bad *ObjectError) {
 	deleted = deleted && bad.Stage != stageType
 	applied := bad.Stage != stageMetadata && (bad.Stage != stageKey || errors.Is(bad.Err, errOtherNamespace))
@@ -459,7 +453,7 @@ func (m *run) refuse(deleted bool, obj any, bad *ObjectError) {
 	}
 }
 
-// placed is an error with the place of the event for its key, if it has none.
+// withKey returns an error that describes the event if the object has no key.
 func withKey(bad *ObjectError) *ObjectError {
 	if bad.Key != "" {
 		return bad
@@ -469,8 +463,8 @@ func withKey(bad *ObjectError) *ObjectError {
 	return &at
 }
 
-// undeleted is the report of an undecoded deletion that could not be applied either, as the object has no key. It is
-// quarantined by its name until the next good state of that.
+// refusedDeletion is the error for a deletion that was neither decoded nor applied, because the object has no key. It is
+// quarantined by name until the next state of that object.
 func refusedDeletion(bad, refused *ObjectError) *ObjectError {
 	return &ObjectError{
 		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: stageDecode,
@@ -478,11 +472,11 @@ func refusedDeletion(bad, refused *ObjectError) *ObjectError {
 	}
 }
 
-// examine says why an object is not passed on to the store, nil if it is, and fills in says. typed is false for a
-// bookmark, which need not be of the expected type.
+// examine reads an object's metadata into md and returns why the object cannot be passed to the store, or nil. typed is
+// false for a bookmark, whose type may differ.
 func (r *Reflector) examine(obj runtime.Object, md *metadata, typed bool) *ObjectError {
 	unreadable := md.read(obj)
-	if _, ok := obj.(UndecodableObject); ok && !isNilPointer(obj) { // of no expected type, and maybe without metadata
+	if _, ok := obj.(UndecodableObject); ok && !isNilPointer(obj) {
 		return r.objectError(obj, md, stageDecode, decodeError(obj))
 	}
 	if unreadable != nil {
@@ -496,16 +490,16 @@ func (r *Reflector) examine(obj runtime.Object, md *metadata, typed bool) *Objec
 	return nil
 }
 
-// excludes says whether an object is another replica's. One that could not be decoded may be anybody's.
+// excludes reports whether an object belongs to another replica. A rejected object without a UID may belong to this one.
 func (r *Reflector) excludes(md *metadata, bad *ObjectError) bool {
 	uid := md.received.UID
 	return (bad == nil || uid != "") && !r.shard.Includes(uid, md.namespace, md.name)
 }
 
-// objectError is the report of an object, by its name and by the key under which readers of the store ask for it.
+// objectError returns an error with the object's name as its key, and with the store's key.
 func (r *Reflector) objectError(obj any, md *metadata, stage string, err error) *ObjectError {
 	bad := &ObjectError{ResourceVersion: md.received.ResourceVersion, Stage: stage, Err: err}
-	if md.name == "" { // a namespace alone names nothing
+	if md.name == "" {
 		return bad
 	}
 	bad.Key = md.named().String()
@@ -516,7 +510,7 @@ func (r *Reflector) objectError(obj any, md *metadata, stage string, err error) 
 	return bad
 }
 
-// unexpected says why an object with metadata is not of the expected type.
+// unexpected returns why an object is not of the expected type, or nil.
 func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 	defer caught("reading the kind", &err)
 	if isTable(obj) {
@@ -533,8 +527,7 @@ func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 	return nil
 }
 
-// isTable is true for a Table, typed or not. To parse the version of an object costs as much as the other checks: that
-// is left to those of the kind.
+// isTable reports whether obj is a Table of any Go type. It parses the version only if the kind fits.
 func isTable(obj runtime.Object) bool {
 	kind := obj.GetObjectKind()
 	if own, ok := kind.(*metav1.TypeMeta); isNilPointer(kind) || ok && own.Kind != "Table" {
@@ -545,9 +538,8 @@ func isTable(obj runtime.Object) bool {
 	return gvk.Kind == "Table" && (version == metav1.SchemeGroupVersion || version == metav1beta1.SchemeGroupVersion)
 }
 
-// eventError is the error in an event of type Error. An object that is no Status is described, not kept: it may be
-// large. One that could not be decoded is an ObjectError: the source has not sent a Status in it. A 500 has a cause of its
-// own: the server accepts requests, and fails while it serves a watch.
+// eventError returns the error in an event of type Error. An object that is no Status is described and not kept, since it
+// may be large.
 func eventError(obj runtime.Object) error {
 	if cause := decodeError(obj); cause != nil {
 		return &ObjectError{
