@@ -109,7 +109,8 @@ type DeltaFIFO struct {
 	transformer TransformFunc
 	listedType  DeltaType
 	synced      chan struct{}
-	moved       *sync.Cond
+	// pending is signaled when something is added.
+	pending *sync.Cond
 	// quarantine has the objects that could not be queued.
 	quarantine quarantinePart
 
@@ -122,10 +123,10 @@ type DeltaFIFO struct {
 	listing   bool
 	closed    bool
 
-	// turn is true while a call hands out, until KnownObjects has the version.
-	turn bool
-	// reported is the last version that KnownObjects was given. It belongs to the call that hands out.
-	reported string
+	// consuming is full while a call of Pop or PopBatch waits or processes. That call owns reported, the last version
+	// that KnownObjects received.
+	consuming chan struct{}
+	reported  string
 }
 
 // NewDeltaFIFO is for code written for client-go.
@@ -139,7 +140,7 @@ func NewDeltaFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter) *DeltaFIFO {
 func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	f := &DeltaFIFO{
 		name: "DeltaFIFO", userKey: MetaNamespaceKeyFunc, known: opts.KnownObjects,
-		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}),
+		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}), consuming: make(chan struct{}, 1),
 		quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
 	f.own, _ = ours(opts.KnownObjects)
@@ -150,7 +151,7 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	if opts.EmitDeltaTypeReplaced {
 		f.listedType = Replaced
 	}
-	f.moved = sync.NewCond(&f.mu)
+	f.pending = sync.NewCond(&f.mu)
 	return f
 }
 
@@ -241,7 +242,8 @@ type lastState struct {
 }
 
 func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
-	if last.queued = f.log.find(key); last.queued != nil {
+	if number, queued := f.log.newest[key]; queued {
+		last.queued = f.log.get(number)
 		if last.present = last.queued.kind != recordDeleted; last.present {
 			last.origin = last.queued.origin
 		}
@@ -327,7 +329,7 @@ func finalStateOf(obj any) any {
 func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
 	f.mu.Lock()
 	defer f.unlock()
-	f.log.setVersion(resourceVersion)
+	f.log.addVersion(resourceVersion)
 }
 
 // Resync queues, as Sync, every known object that is not queued. The error joins an *ObjectError for each one that
@@ -442,7 +444,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 		return true
 	}
 	for at := f.log.head; at < end; at++ {
-		if r := f.log.get(at); r.kind != 0 {
+		if r := f.log.get(at); r.kind != 0 && r.kind != recordBookmark {
 			deleteAbsent(r.key)
 		}
 	}
@@ -455,7 +457,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 		deleteAbsent(table.KeyOf(bad.Key))
 	}
 	f.quarantine.releaseIf(func(key table.Key) bool { return !stays[key] })
-	f.log.setVersion(version)
+	f.log.addVersion(version)
 	if !f.populated {
 		f.populated, f.log.initialEnd = true, f.log.end()
 	}

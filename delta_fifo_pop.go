@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -82,53 +83,51 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 	return f.handOut((*deltaLog).takeBatch, processBatch)
 }
 
-// handOut waits for its turn, and until something is pending, and calls process for what take has handed out, without the lock.
-// It ends the turn also if process panics.
+// handOut waits until something is pending and until no other call processes changes. Then it calls process, without the
+// lock, with the changes that take returns. They count as processed when it returns, also after a panic.
 func (f *DeltaFIFO) handOut(take func(*deltaLog) []Delta, process ProcessBatchFunc) (err error) {
+	f.consuming <- struct{}{}
+	defer func() { <-f.consuming }()
 	f.mu.Lock()
-	for f.turn || f.log.head == f.log.end() && len(f.log.versions) == 0 {
-		if !f.turn && f.closed {
+	for f.log.head == f.log.end() {
+		if f.closed {
 			f.mu.Unlock()
 			return ErrFIFOClosed
 		}
-		f.moved.Wait()
+		f.pending.Wait()
 	}
-	f.turn = true
 	deltas, initial := take(&f.log), !IsDone(f)
 	f.mu.Unlock()
-	defer func() { f.endTurn(errors.Is(err, errDropped)) }()
+	defer func() { f.finish(errors.Is(err, errDropped)) }()
 	if len(deltas) > 0 {
 		err = process(deltas, initial)
 	}
 	return err
 }
 
-// endTurn moves the version past what has been processed, unless that was dropped, and makes way for the next turn.
-// KnownObjects is given the version without the lock but within the turn: two versions never overlap.
-func (f *DeltaFIFO) endTurn(dropped bool) {
+// finish removes the changes that were handed out, or makes them pending again if they were dropped. KnownObjects
+// receives the version, without the lock, before HasSynced becomes true and before the next call of process.
+func (f *DeltaFIFO) finish(dropped bool) {
 	f.mu.Lock()
-	f.log.settle(dropped)
-	version := f.log.holds
+	f.log.remove(dropped)
+	version := f.log.processed
 	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
-		f.turn = false
-		f.unlock()
-	}()
 	if updater, ok := f.known.(ResourceVersionUpdater); ok && version != f.reported {
 		f.reported = version
 		updater.UpdateResourceVersion(version)
 	}
+	f.mu.Lock()
+	f.unlock()
 }
 
-// unlock does what follows from a change of the log, and wakes those who wait for one.
+// unlock marks the queue as synced if the first list has been processed, wakes the consumer, and releases mu.
 func (f *DeltaFIFO) unlock() {
 	defer f.mu.Unlock()
-	// A list without objects is as good as processed.
+	// An empty list counts as processed although its version is pending.
 	if !IsDone(f) && f.populated && (f.log.head >= f.log.initialEnd || len(f.log.newest) == 0) {
 		close(f.synced)
 	}
-	f.moved.Broadcast()
+	f.pending.Signal()
 }
 
 // HasSynced is true once the first list, its deletions included, has been processed, or if something else was put in
@@ -140,12 +139,11 @@ func (f *DeltaFIFO) HasSyncedChecker() DoneChecker { return f }
 
 func (f *DeltaFIFO) Done() <-chan struct{} { return f.synced }
 
-// processedVersion is the newest version of which everything that came before it
-// has been processed.
+// processedVersion returns the newest version before which every change has been processed.
 func (f *DeltaFIFO) processedVersion() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.log.holds
+	return f.log.processed
 }
 
 // Close makes Pop and PopBatch return ErrFIFOClosed once nothing is pending.
@@ -161,110 +159,88 @@ func (f *DeltaFIFO) IsClosed() bool {
 	return f.closed
 }
 
-// deltaLog has the changes of a DeltaFIFO in the order in which they came, until they have been processed. It is plain
-// data: its owner guards it.
+// deltaLog has the changes of a DeltaFIFO, and the versions between them, in the order in which they came. The queue's
+// lock guards it.
 //
-// Batches are handed out from the front; Pop takes all records of one key, so it leaves gaps:
+// A batch is taken from the front. Pop takes all records of one key, which leaves blank records:
 //
-//	     head      version 7           end
-//	      ▼             ▼               ▼
-//	... │ A1 │ B1 │ A2 │ C1 │ A3 │ B2 │
-//	      ▲─────────┘▲─────────┘            one key's chain
+//	     head                          end
+//	      ▼                             ▼
+//	... │ A1 │ B1 │ A2 │ version 7 │ A3 │
+//	      ▲─────────┘▲──────────────────┘   records of one key
 //
-// The head passes what has been processed. A version holds once the head has reached it: so it never
-// gets ahead of an object that came before it, whatever order the keys are popped in.
+// The head passes blank records. A version has been processed once the head has passed it, so it is never ahead of a
+// change that came before it.
 type deltaLog struct {
-	// records are numbered: base is the first one, head the first that is not processed.
+	// records are numbered: base is the first one, head the first that is not blank.
 	records    []record
 	base, head int64
-	// newest has the number of the newest record of each key, nil until the first change.
+	// newest has the number of the newest record of each key. It is nil until the first change.
 	newest map[table.Key]int64
-	// out are the records that are handed out, and outVersions how many of versions are.
-	out         []int64
-	versions    []versionMark
-	outVersions int
-	// version is the last one that came, holds the last one that holds.
-	version, holds string
+	// out has the numbers of the changes that are handed out. Versions numbered below outEnd are handed out too.
+	out    []int64
+	outEnd int64
+	// version is the newest one, processed the newest that the head has passed.
+	version, processed string
 	// initialEnd is the number after the last record of the first list, 0 until that has ended.
 	initialEnd int64
 }
 
-// record is a change with its key, and what was received before any transform. Many may wait: it is small. It is zero once
-// it has been processed.
+// record is a change, or a version. It is blank (zero) once it has been processed. A queue may hold many, so it is small.
 type record struct {
+	// object is a BookmarkInfo, without a key, if the record is a version.
 	object any
 	key    table.Key
+	// origin is that of the object before any transform.
 	origin table.Origin
-	// prev is how far before it the record before it of the same key is, 0 if none was in the log.
+	// prev is the distance to the previous record of the same key, farther than any record if there was none.
 	prev uint32
 	kind recordKind
-	// out is true while it is handed out.
+	// out is true while the change is handed out.
 	out bool
 }
 
-// recordKind is a place in recordKinds. A DeltaType is a tenth of a record larger.
+// recordKind is an index of recordKinds: a DeltaType would enlarge each record by a fifth.
 type recordKind uint8
 
-var recordKinds = [...]DeltaType{"", Added, Updated, Deleted, Replaced, Sync}
+var recordKinds = [...]DeltaType{"", Added, Updated, Deleted, Replaced, Sync, Bookmark}
 
-const recordDeleted, recordSync recordKind = 3, 5
+const recordDeleted, recordSync, recordBookmark recordKind = 3, 5, 6
 
 func (c *change) record() record {
 	kind := recordKind(slices.Index(recordKinds[:], c.kind))
 	return record{object: c.object, key: c.key, origin: c.origin, kind: kind}
 }
 
-// versionMark is a version that holds once every record before at has been processed.
-type versionMark struct {
-	at      int64
-	version string
-}
-
-// keptCapacity is for how many records the log keeps its memory, however
-// few it needs, so that ordinary traffic does not allocate.
+// keptCapacity is the number of records for which the log keeps its memory, so that ordinary traffic does not allocate.
 const keptCapacity = 2048
 
-// get returns a record. The pointer is good until the next one is added.
-func (l *deltaLog) get(at int64) *record { return &l.records[at-l.base] }
+// get returns a record. The pointer is valid until the next one is added.
+func (l *deltaLog) get(number int64) *record { return &l.records[number-l.base] }
 
 // end is the number of the next record.
 func (l *deltaLog) end() int64 { return l.base + int64(len(l.records)) }
 
-// find returns the newest record of a key, or nil.
-func (l *deltaLog) find(key table.Key) *record {
-	if at, found := l.newest[key]; found {
-		return l.get(at)
-	}
-	return nil
-}
-
-// before is the number of the record before one of the same key, less than head if that has been processed.
-func (l *deltaLog) before(at int64) int64 {
-	if prev := l.get(at).prev; prev > 0 {
-		return at - int64(prev)
-	}
-	return -1
-}
-
-// reserve makes room for many changes, if there are none.
+// reserve allocates memory for many changes, if the log is empty.
 func (l *deltaLog) reserve(changes int) {
 	if changes > keptCapacity && len(l.records) == 0 {
-		l.records, l.newest = make([]record, 0, changes), make(map[table.Key]int64, changes)
+		l.records, l.newest = make([]record, 0, changes+1), make(map[table.Key]int64, changes)
 	}
 }
 
-// add appends a change. Of two deletions in a row the earlier one
-// stays, unless it is a tombstone: the final state says more.
+// add appends a change. Of two deletions in a row the first one stays, unless it is a tombstone: the final state replaces
+// that.
 func (l *deltaLog) add(r record) {
-	if at, queued := l.newest[r.key]; queued {
-		before := l.get(at)
-		if !before.out && before.kind == recordDeleted && r.kind == recordDeleted {
-			if _, unknown := before.object.(DeletedFinalStateUnknown); unknown {
-				before.object, before.key, before.origin = r.object, r.key, r.origin
+	r.prev = math.MaxUint32
+	if number, queued := l.newest[r.key]; queued {
+		last := l.get(number)
+		if !last.out && last.kind == recordDeleted && r.kind == recordDeleted {
+			if _, unknown := last.object.(DeletedFinalStateUnknown); unknown {
+				last.object, last.key, last.origin = r.object, r.key, r.origin
 			}
 			return
 		}
-		r.prev = uint32(l.end() - at)
+		r.prev = uint32(l.end() - number)
 	}
 	if l.newest == nil {
 		l.newest = map[table.Key]int64{}
@@ -273,98 +249,103 @@ func (l *deltaLog) add(r record) {
 	l.records = append(l.records, r)
 }
 
-// setVersion notes that version holds once everything so far has been processed.
-func (l *deltaLog) setVersion(version string) {
+// addVersion appends a version, or replaces the last record if that is a version and not handed out.
+func (l *deltaLog) addVersion(version string) {
 	if version == "" || version == l.version {
 		return
 	}
 	l.version = version
-	if last := len(l.versions) - 1; last >= l.outVersions && l.versions[last].at == l.end() {
-		l.versions[last].version = version
+	r := record{object: BookmarkInfo{version}, kind: recordBookmark}
+	if last := l.end() - 1; last >= max(l.head, l.outEnd) && l.get(last).kind == recordBookmark {
+		*l.get(last) = r
 		return
 	}
-	l.versions = append(l.versions, versionMark{l.end(), version})
+	l.records = append(l.records, r)
 }
 
-// takeKey hands out all changes of the key that has waited longest. There are none if only versions are pending.
+// takeKey hands out all versions, and all changes of the key that has waited longest. It returns those, none if only
+// versions are pending.
 func (l *deltaLog) takeKey() (deltas []Delta) {
-	l.outVersions = len(l.versions)
-	if l.head == l.end() {
+	l.outEnd = l.end()
+	if l.pass(); l.head == l.end() {
 		return nil
 	}
-	for at := l.newest[l.get(l.head).key]; at >= l.head; at = l.before(at) {
-		deltas = append(deltas, l.take(at))
+	for number := l.newest[l.get(l.head).key]; number >= l.head; number -= int64(l.get(number).prev) {
+		deltas = append(deltas, l.take(number))
 	}
 	slices.Reverse(deltas)
 	return deltas
 }
 
-// takeBatch hands out the pending changes in the order in which they came, up to the second one of a key: those
-// of the first list, until that has been processed. If there is a version between or after them, the last delta is the newest one.
+// takeBatch hands out the pending records in their order, up to the second change of a key, and only those of the first
+// list until that has been processed. It returns the changes and, as the last delta, the newest version.
 func (l *deltaLog) takeBatch() []Delta {
-	at, end, version := l.head, l.end(), ""
-	if at < l.initialEnd {
+	var version any
+	end := l.end()
+	if l.head < l.initialEnd {
 		end = l.initialEnd
 	}
-	deltas := make([]Delta, 0, end-at+1)
-	for ; at < end; at++ {
-		if prev := l.before(at); prev >= l.head && l.get(prev).out {
+	deltas := make([]Delta, 0, min(end-l.head, int64(len(l.newest)+1)))
+	for l.outEnd = l.head; l.outEnd < end; l.outEnd++ {
+		r := l.get(l.outEnd)
+		if prev := l.outEnd - int64(r.prev); prev >= l.head && l.get(prev).out {
 			break
 		}
-		if l.get(at).kind != 0 {
-			deltas = append(deltas, l.take(at))
+		switch r.kind {
+		case 0:
+		case recordBookmark:
+			version = r.object
+		default:
+			deltas = append(deltas, l.take(l.outEnd))
 		}
 	}
-	for l.outVersions = 0; l.outVersions < len(l.versions) && l.versions[l.outVersions].at <= at; l.outVersions++ {
-		version = l.versions[l.outVersions].version
-	}
-	if version != "" {
-		deltas = append(deltas, Delta{Bookmark, BookmarkInfo{ResourceVersion: version}})
+	if version != nil {
+		deltas = append(deltas, Delta{Bookmark, version})
 	}
 	return deltas
 }
 
 // take hands out one change.
-func (l *deltaLog) take(at int64) Delta {
-	r := l.get(at)
-	r.out, l.out = true, append(l.out, at)
+func (l *deltaLog) take(number int64) Delta {
+	r := l.get(number)
+	r.out, l.out = true, append(l.out, number)
 	return Delta{recordKinds[r.kind], r.object}
 }
 
-// settle removes the changes that are handed out, and moves head and version past it. What was dropped is pending again.
-func (l *deltaLog) settle(dropped bool) {
-	for _, at := range l.out {
-		r := l.get(at)
+// remove removes what is handed out or, if it was dropped, makes it pending again.
+func (l *deltaLog) remove(dropped bool) {
+	for _, number := range l.out {
+		r := l.get(number)
 		if r.out = false; dropped {
 			continue
 		}
-		if l.newest[r.key] == at {
+		if l.newest[r.key] == number {
 			delete(l.newest, r.key)
 		}
 		*r = record{}
 	}
 	l.out = l.out[:0]
-	l.pass()
-	for !dropped && l.outVersions > 0 && l.versions[0].at <= l.head {
-		l.holds, l.versions, l.outVersions = l.versions[0].version, l.versions[1:], l.outVersions-1
+	if dropped {
+		l.outEnd = l.head
 	}
-	l.outVersions = 0
+	l.pass()
+	if passed := int(l.head - l.base); 2*passed > len(l.records) {
+		l.records, l.base = slices.Delete(l.records, 0, passed), l.head
+		if cap(l.records) > keptCapacity && cap(l.records) >= 4*len(l.records) { // the memory of a burst
+			l.records = append(make([]record, 0, 2*len(l.records)), l.records...)
+		}
+	}
 }
 
-// pass moves the head past what has been processed.
+// pass moves the head past blank records and handed-out versions.
 func (l *deltaLog) pass() {
-	for l.head < l.end() && l.get(l.head).kind == 0 {
-		l.head++
+	for ; l.head < l.end(); l.head++ {
+		switch r := l.get(l.head); {
+		case r.kind == recordBookmark && l.head < l.outEnd:
+			l.processed = r.object.(BookmarkInfo).ResourceVersion
+			*r = record{}
+		case r.kind != 0:
+			return
+		}
 	}
-	left := l.records[l.head-l.base:]
-	switch {
-	case len(l.records) <= 2*len(left):
-		return
-	case cap(l.records) > keptCapacity && cap(l.records) >= 4*len(left): // the memory of a burst
-		l.records = append(make([]record, 0, 2*len(left)), left...)
-	default:
-		l.records = l.records[:copy(l.records, left)]
-		clear(left)
-	}
-	l.base = l.head
 }

@@ -81,8 +81,8 @@ var lifetimeFaults = []Mutant{
 	},
 	{
 		Name: "keeps-alive-what-has-been-processed", Guards: []string{"B18"}, File: "delta_fifo_pop.go",
-		From:  "\t\t*r = record{}\n",
-		To:    "\t\tr.kind = 0\n",
+		From:  "\t\t}\n\t\t*r = record{}\n",
+		To:    "\t\t}\n\t\tr.kind = 0\n",
 		Test:  "TestAProcessedObjectIsReleasedAtOnce",
 		Fault: "Behind one change that waits, every state that has been processed since stays in memory.",
 	},

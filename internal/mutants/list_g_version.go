@@ -12,7 +12,7 @@ var versionMutants = []Mutant{
 	{
 		Name: "says-a-version-holds-when-it-is-queued", Guards: []string{"G11"}, File: "delta_fifo_pop.go",
 		From:  "\tl.version = version\n",
-		To:    "\tl.version, l.holds = version, version\n",
+		To:    "\tl.version, l.processed = version, version\n",
 		Test:  "TestAVersionHoldsOnceAllBeforeItIsProcessed",
 		Fault: "The version that a controller says it has processed runs ahead of what it has.",
 	},
