@@ -1,11 +1,11 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -117,11 +117,9 @@ type DeltaFIFO struct {
 	mu  sync.Mutex
 	log deltaLog
 
-	// populated is true once a change outside a first list has come, or
-	// a first list has ended. listing is true once a list has begun, until one is committed.
-	populated bool
-	listing   bool
-	closed    bool
+	// populated is true once a change outside a first list has come, or a first list has ended. listing is true while a
+	// list is open.
+	populated, listing, closed bool
 
 	// consuming is full while a call of Pop or PopBatch waits or processes. That call owns reported, the last version
 	// that KnownObjects received.
@@ -139,12 +137,11 @@ func NewDeltaFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter) *DeltaFIFO {
 // NewDeltaFIFOWithOptions makes an empty queue. It starts nothing.
 func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	f := &DeltaFIFO{
-		name: "DeltaFIFO", userKey: MetaNamespaceKeyFunc, known: opts.KnownObjects,
+		name: cmp.Or(opts.Name, "DeltaFIFO"), userKey: MetaNamespaceKeyFunc, known: opts.KnownObjects,
 		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}), consuming: make(chan struct{}, 1),
 		quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
 	f.own, _ = ours(opts.KnownObjects)
-	setIf(&f.name, opts.Name)
 	if f.keyer = (keyer{f.KeyOf, opts.KeyFunction == nil}); !f.named {
 		f.userKey = opts.KeyFunction
 	}
@@ -164,81 +161,106 @@ func (f *DeltaFIFO) KeyOf(obj any) (string, error) {
 		obj = deltas.Newest().Object
 	}
 	tombstone, ok := obj.(DeletedFinalStateUnknown)
-	switch {
-	case !ok:
-		return keyOf(f.userKey, obj)
-	case tombstone.Key == "":
+	if ok && tombstone.Key == "" {
 		return "", errEmptyKey
 	}
-	return tombstone.Key, nil
+	if ok {
+		return tombstone.Key, nil
+	}
+	return keyOf(f.userKey, obj)
 }
 
 func (f *DeltaFIFO) Name() string { return f.name }
 
 func (f *DeltaFIFO) Transformer() TransformFunc { return f.transformer }
 
-// itself tells a queue from a type that embeds one.
+// itself distinguishes a queue from a type that embeds one.
 func (f *DeltaFIFO) itself() *DeltaFIFO { return f }
 
 // Add queues a new object, or returns a KeyError or *ObjectError.
-func (f *DeltaFIFO) Add(obj any) error { return f.put(change{kind: Added, object: obj}) }
+func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
 
 // Update queues a newer state of an object, with the errors of Add.
-func (f *DeltaFIFO) Update(obj any) error { return f.put(change{kind: Updated, object: obj}) }
+func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 
 // Delete queues the final state of a deleted object, or a tombstone; it ignores an unknown object. Only after a
 // KeyError nothing is queued.
-func (f *DeltaFIFO) Delete(obj any) error { return f.put(change{kind: Deleted, object: obj}) }
+func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
-func (f *DeltaFIFO) put(c change) error {
-	if err := f.identify(&c); err != nil {
-		return KeyError{c.object, err}
+func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
+	c := [1]change{{kind: kind, object: obj}}
+	if f.identify(c[:]); c[0].err != nil {
+		return KeyError{obj, c[0].err.Err}
 	}
-	f.prepare(&c)
+	f.putChange(&c[0])
+	return c[0].failure()
+}
+
+// putEvent is takeChanges for an event of a reflector. A method of that name would be promoted to types that embed a queue.
+func (f *DeltaFIFO) putEvent(events []change) (accepted int, err error) {
+	c := &events[0]
+	if f.identify(events[:1]); c.err == nil {
+		if err := f.olderThanEntry(c); err != nil {
+			return 0, err
+		}
+	}
+	f.putChange(c)
+	return 1, nil
+}
+
+// putChange transforms an object and queues or quarantines it, with its version.
+func (f *DeltaFIFO) putChange(c *change) {
+	if c.err == nil {
+		c.transform(f.keyFunc, f.transformer, func() bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.lastLocked(c.key).deletable()
+		})
+	}
 	f.mu.Lock()
 	defer f.unlock()
-	// A first list that has begun ends when it is committed, whatever comes in between.
+	// A first list that has begun ends at its commit.
 	f.populated = f.populated || !f.listing
 	if c.err != nil {
-		f.quarantine.addChange(&c)
+		f.quarantine.addChange(c)
 	} else {
 		f.quarantine.release(c.key)
 		f.addLocked(c.record())
 	}
-	return c.failure()
+	f.log.addVersion(c.version)
 }
 
-// identify reads what an object says, and gives its change the key and origin.
-func (f *DeltaFIFO) identify(c *change) (err error) {
-	_ = c.meta.read(c.object)
-	c.key, err = f.keyOf(c.object, &c.meta)
-	c.origin = originOf(c.meta.received)
-	return err
-}
-
-// olderThanEntry implements entryKeeper. The state last received of a key is the quarantined one, if it has a
-// version, or the newest in the queue, or the known one.
+// olderThanEntry implements entryKeeper. The state last received is the one that the queue has quarantined, if it has a
+// version, or else the last one of lastLocked.
 func (f *DeltaFIFO) olderThanEntry(c *change) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	last := f.lastLocked(c.key)
 	quarantined, found := f.quarantine.entry(c.key)
-	if !found && last.queued == nil {
-		quarantined, _ = f.refused(c.key)
+	if !found {
+		quarantined = last.refused
 	}
 	return c.regression(last.origin, quarantined.ResourceVersion)
 }
 
-// lastState is the state of a key once everything in the queue has been processed. It counts as present if
-// KnownObjects fails to say.
+// lastState is the state of a key once everything in the queue has been processed.
 type lastState struct {
-	object  any
+	object any
+	// present is also true if KnownObjects returned err, an *ObjectError.
 	present bool
-	// origin is zero if it is deleted.
+	err     error
+	// origin is zero if the object is deleted.
 	origin table.Origin
-	// queued has its last change, nil if none is in the queue.
+	// queued is the last change in the queue, or nil.
 	queued *record
-	err    error
+	// refused is a later state that the consumer or its store has quarantined, if nothing is queued.
+	refused     quarantineEntry
+	quarantined bool
+}
+
+// deletable reports whether a deletion changes anything. It does if another deletion waits: the two are merged.
+func (s lastState) deletable() bool {
+	return s.present || s.quarantined || s.queued != nil && !s.queued.out
 }
 
 func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
@@ -250,17 +272,24 @@ func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 		last.object = finalStateOf(last.queued.object)
 		return last
 	}
+	last.refused, last.quarantined = quarantinePart{f.quarantine.quarantine, byConsumer, ""}.entry(key)
 	switch {
 	case f.own != nil:
 		known := f.own.entry(key)
 		last.object, last.present, last.origin = known.Object, known.Exists, known.Origin
-	case f.known != nil:
-		last.object, last.present, last.err = f.known.GetByKey(key.String())
-		if !last.present && errors.Is(last.err, ErrQuarantined) {
-			return lastState{}
+		if !last.quarantined {
+			last.refused, last.quarantined = f.own.storage.quarantine.entry(key)
 		}
-		if last.present = last.present || last.err != nil; last.err != nil || !last.present {
-			last.object = nil
+	case f.known != nil:
+		obj, exists, err := f.known.GetByKey(key.String())
+		switch {
+		case errors.Is(err, ErrQuarantined) && !exists:
+			return last
+		case err != nil:
+			cause := &StoreError{Op: "GetByKey", Name: key.String(), Err: withoutObject(err)}
+			last.present, last.err = true, &ObjectError{Key: key.String(), Stage: stageProcess, Err: cause}
+		case exists:
+			last.present, last.object = true, obj
 		}
 		if known, ok := f.known.(receivedGetter); ok {
 			received, _ := known.ObjectVersion(key.String())
@@ -270,51 +299,18 @@ func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 	return last
 }
 
-// refused is the state of a key that the consumer or its store has quarantined.
-func (f *DeltaFIFO) refused(key table.Key) (e quarantineEntry, quarantined bool) {
-	if e, quarantined = partOf(f, byConsumer).entry(key); !quarantined && f.own != nil {
-		e, quarantined = f.own.storage.quarantine.entry(key)
-	}
-	return e, quarantined
-}
-
-// prepare runs the transform.
-func (f *DeltaFIFO) prepare(c *change) {
-	c.transform(f.keyFunc, f.transformer, func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		_, deletes := f.deletesLocked(c.key)
-		return deletes
-	})
-}
-
 // addLocked queues a change, or ignores it if it deletes nothing. A deletion without a final state becomes a tombstone.
 func (f *DeltaFIFO) addLocked(r record) {
 	if r.kind == recordDeleted {
-		last, deletes := f.deletesLocked(r.key)
-		if !deletes {
+		last := f.lastLocked(r.key)
+		if !last.deletable() {
 			return
 		}
 		if r.object == nil {
-			r.object = DeletedFinalStateUnknown{Key: r.key.String(), Obj: last}
+			r.object = DeletedFinalStateUnknown{Key: r.key.String(), Obj: last.object}
 		}
 	}
 	f.log.add(r)
-}
-
-// deletesLocked says whether a deletion of a key changes anything: the object is present, or its
-// deletion waits and the two become one, or the consumer has quarantined it.
-func (f *DeltaFIFO) deletesLocked(key table.Key) (object any, deletes bool) {
-	last := f.lastLocked(key)
-	switch {
-	case last.present:
-		deletes = true
-	case last.queued != nil:
-		deletes = !last.queued.out
-	default:
-		_, deletes = f.refused(key)
-	}
-	return last.object, deletes
 }
 
 // finalStateOf is an object, or the one that a tombstone holds.
@@ -345,7 +341,7 @@ func (f *DeltaFIFO) Resync() error {
 		switch last := f.lastLocked(key); {
 		case last.queued != nil:
 		case last.err != nil:
-			unread = append(unread, last.unread(key))
+			unread = append(unread, last.err)
 		case last.present: // unless KnownObjects is changed elsewhere meanwhile
 			f.log.add(record{kind: recordSync, object: last.object, key: key, origin: last.origin})
 		}
@@ -369,12 +365,6 @@ func (f *DeltaFIFO) knownKeysLocked(yield func(table.Key) bool) {
 	}
 }
 
-// unread is the error of an object that KnownObjects lists and could not return.
-func (s lastState) unread(key table.Key) *ObjectError {
-	cause := &StoreError{Op: "GetByKey", Name: key.String(), Err: withoutObject(s.err)}
-	return &ObjectError{Key: key.String(), ResourceVersion: s.origin.Version(), Stage: stageProcess, Err: cause}
-}
-
 // BeginReplace implements Replacer. The queue gets the list at Commit.
 func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	f.mu.Lock()
@@ -387,40 +377,36 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 // unchanged, all others as Deleted, with tombstones. The error joins a KeyError or *ObjectError for each object that
 // was not queued, or whose last state KnownObjects failed to return.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
-	return f.replace(context.Background(), list, nil, false, resourceVersion)
+	return f.replace(context.Background(), &wholeReplacement{list: list, kept: map[table.Key]bool{}}, resourceVersion)
 }
 
-// replace queues, in one step, a list, a tombstone for each object that it lacks and that is queued, handed out, known, or
-// quarantined by the consumer, and the version. The objects of retain stay. With reset no object is unchanged. It calls user
-// functions before that, and fails where ctx ends in between.
-func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[identity], reset bool, version string) error {
+// replace queues a list, a tombstone for each object that is not listed, and the version, in one step. Objects are also
+// deleted if they are only queued, handed out, or quarantined by the consumer. User functions are called before that step.
+// The error is that of ctx if it ends meanwhile.
+func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version string) error {
 	var failures []error
-	staged := make([]record, 0, len(list))
-	// stays has the keys whose object stays and is not staged. It is true if the newest state is withheld.
-	stays := map[table.Key]bool{}
-	for id := range retain {
-		stays[table.KeyOf(id.name.String())] = true
-	}
-	for _, obj := range list {
+	staged := make([]record, 0, len(w.list))
+	for _, obj := range w.list {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c := change{kind: f.listedType, object: obj}
-		if err := f.identify(&c); err != nil {
-			failures = append(failures, KeyError{obj, err})
+		one := [1]change{{kind: f.listedType, object: obj}}
+		c := &one[0]
+		if f.identify(one[:]); c.err != nil {
+			failures = append(failures, KeyError{obj, c.err.Err})
 			continue
 		}
-		if !reset && f.isUnchanged(&c) {
-			stays[c.key] = false
+		if !w.reset && f.isUnchanged(c) {
+			w.kept[c.key] = false
 			continue
 		}
-		if f.prepare(&c); c.err != nil {
+		if c.transform(f.keyFunc, f.transformer, nil); c.err != nil {
 			failures = append(failures, c.err)
-			f.quarantine.addChange(&c)
-			stays[c.key] = true
+			f.quarantine.addChange(c)
+			w.kept[c.key] = true
 			continue
 		}
-		delete(stays, c.key)
+		delete(w.kept, c.key)
 		staged = append(staged, c.record())
 	}
 	f.mu.Lock()
@@ -431,20 +417,20 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 		f.addLocked(r)
 	}
 	deleteAbsent := func(key table.Key) bool {
-		at, queued := f.log.newest[key]
-		if _, found := stays[key]; found || queued && (at >= end || f.log.get(at).kind == recordDeleted) {
+		number, queued := f.log.newest[key]
+		if _, found := w.kept[key]; found || queued && (number >= end || f.log.get(number).kind == recordDeleted) {
 			return true
 		}
 		last := f.lastLocked(key)
 		if last.err != nil {
-			failures = append(failures, last.unread(key))
+			failures = append(failures, last.err)
 		}
 		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last.object}
 		f.log.add(record{kind: recordDeleted, object: tombstone, key: key, origin: last.origin})
 		return true
 	}
-	for at := f.log.head; at < end; at++ {
-		if r := f.log.get(at); r.kind != 0 && r.kind != recordBookmark {
+	for number := f.log.head; number < end; number++ {
+		if r := f.log.get(number); r.kind != 0 && r.kind != recordBookmark {
 			deleteAbsent(r.key)
 		}
 	}
@@ -456,7 +442,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 	for _, bad := range refused {
 		deleteAbsent(table.KeyOf(bad.Key))
 	}
-	f.quarantine.releaseIf(func(key table.Key) bool { return !stays[key] })
+	f.quarantine.releaseIf(func(key table.Key) bool { return !w.kept[key] })
 	f.log.addVersion(version)
 	if !f.populated {
 		f.populated, f.log.initialEnd = true, f.log.end()
@@ -465,15 +451,12 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 	return errors.Join(failures...)
 }
 
-// isUnchanged says whether a listed object is in the state last received. Known objects do not count as long as nothing has
-// come through the queue: its consumer was not notified of them.
+// isUnchanged reports whether a listed object is in the state last received. If the consumer has quarantined a later
+// state, the source has returned to this one. Known objects do not count until something has come through the queue: its
+// consumer was not notified of them.
 func (f *DeltaFIFO) isUnchanged(c *change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.log.newest == nil || !c.origin.Same(f.lastLocked(c.key).origin) {
-		return false
-	}
-	// If the consumer has quarantined a newer state, the source has returned to this one.
-	_, refused := f.refused(c.key)
-	return !refused
+	last := f.lastLocked(c.key)
+	return f.log.newest != nil && !last.quarantined && c.origin.Same(last.origin)
 }

@@ -162,7 +162,7 @@ func (f *DeltaFIFO) IsClosed() bool {
 // deltaLog has the changes of a DeltaFIFO, and the versions between them, in the order in which they came. The queue's
 // lock guards it.
 //
-// A batch is taken from the front. Pop takes all records of one key, which leaves blank records:
+// PopBatch removes records from the front. Pop removes all records of one key, which leaves blank records:
 //
 //	     head                          end
 //	      ▼                             ▼

@@ -4,34 +4,31 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
-// foreignStore is a store of another package, or a queue: it gets one call for each change.
+// foreignStore is a store of another package, or a queue. It receives one call for each change, and one Replace for each
+// list.
 type foreignStore struct{ ReflectorStore }
 
-// takeChanges implements taker. An error of the store that is not an ObjectError ends it.
+// takeChanges implements taker for the first change. An error of the store that is not an ObjectError is returned.
 func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, error) {
+	if queue, ours := f.ReflectorStore.(*DeltaFIFO); ours {
+		return queue.putEvent(changes)
+	}
 	c := &changes[0]
-	var err error
 	var op string
-	switch queue, ours := f.ReflectorStore.(*DeltaFIFO); {
-	case ours:
-		if queue.identify(c) == nil {
-			if err := queue.olderThanEntry(c); err != nil {
-				return 0, err
-			}
-		}
-		err = queue.put(change{kind: c.kind, object: c.object, excluded: c.excluded})
-	case c.kind == Added:
+	var err error
+	switch c.kind {
+	case Added:
 		op, err = "Add", f.Add(c.object)
-	case c.kind == Updated:
+	case Updated:
 		op, err = "Update", f.Update(c.object)
 	default:
 		op, err = "Delete", deleteFrom(f.ReflectorStore, c)
@@ -52,34 +49,33 @@ func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, err
 
 // BeginReplace implements Replacer.
 func (f foreignStore) BeginReplace(options ReplaceOptions) Replacement {
-	return &wholeReplacement{
-		store: f.ReflectorStore, reset: options.VersionsReset, places: map[identity]int{}, retain: sets.Set[identity]{},
-	}
+	places, kept := map[identity]int{}, map[table.Key]bool{}
+	return &wholeReplacement{store: f.ReflectorStore, reset: options.VersionsReset, places: places, kept: kept}
 }
 
-// wholeReplacement is the Replacement of a queue, or of a store that has none: it collects the list for one
-// Replace. The states that a foreign store has of rejected objects are replaced with the rest.
+// wholeReplacement is the Replacement of a queue, and of a store without BeginReplace. It collects the list for one
+// Replace. A store of another package loses its states of rejected objects.
 type wholeReplacement struct {
 	store ReflectorStore
 	// reset is ReplaceOptions.VersionsReset. over is true after Commit and Abort.
 	reset, over bool
-	// list has nil for an object that a stream has deleted. places are those of the objects
-	// in it that have a name.
-	list   []any
+	// list has nil for an object that a stream has deleted.
+	list []any
+	// places are the positions in list of the objects that have a name.
 	places map[identity]int
-	// retain are the objects whose state in a queue stays.
-	retain sets.Set[identity]
+	// kept has the keys of the objects whose state in a queue stays, and is true if their newest state was refused.
+	kept map[table.Key]bool
 }
 
-// Add implements Replacement. Of several states of one object, as a stream or a repeated page
-// has them, the newest stays, in the place of the first; of states in no order the last.
+// Add implements Replacement. A stream, or a repeated page, may have several states of an object: the newest one stays.
+// If their versions cannot be compared, the last one stays.
 func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
 	if w.over {
 		return nil, errReplacementOver
 	}
 	for _, obj := range part.Retain {
 		if id, err := w.identify(obj); err == nil {
-			w.retain.Insert(id)
+			w.kept[id.name] = true
 		}
 	}
 	for _, obj := range part.Items {
@@ -88,43 +84,41 @@ func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		switch {
 		case err != nil:
 			rejected = append(rejected, rejection(obj, err))
-		case id == (identity{}):
-			w.list = append(w.list, obj)
 		case !again:
-			w.places[id] = len(w.list)
+			if id != (identity{}) {
+				w.places[id] = len(w.list)
+			}
 			w.list = append(w.list, obj)
 		case !versionBefore(receivedOf(obj).ResourceVersion, receivedOf(w.list[at]).ResourceVersion):
 			w.list[at] = obj
 		}
 	}
 	for _, obj := range part.Deleted {
-		removed, err := w.identify(obj)
+		deleted, err := w.identify(obj)
 		if err != nil {
 			rejected = append(rejected, rejection(obj, err))
 			continue
 		}
-		maps.DeleteFunc(w.retain, func(id identity, _ sets.Empty) bool { return id.mayBe(removed) })
-		if !isUndecoded(obj) {
-			w.remove(removed)
-			continue
-		}
-		for id := range w.places {
-			if id.mayBe(removed) {
-				w.remove(id)
+		delete(w.kept, deleted.name)
+		if w.remove(deleted); isUndecoded(obj) {
+			for id := range w.places {
+				if id.mayBe(deleted) {
+					w.remove(id)
+				}
 			}
 		}
 	}
 	return rejected, ctx.Err()
 }
 
-// identify is the identity of an object in the store: its key in a queue.
+// identify returns the identity of an object in the store. In a queue that is its key.
 func (w *wholeReplacement) identify(obj any) (identity, error) {
 	queue, ours := w.store.(*DeltaFIFO)
 	if !ours {
 		return identityOf(obj), nil
 	}
 	key, err := queue.eventKey(obj)
-	return identity{name: NewObjectName(key.Parts())}, err
+	return identity{name: key}, err
 }
 
 func (w *wholeReplacement) remove(id identity) {
@@ -140,40 +134,40 @@ func (w *wholeReplacement) Commit(ctx context.Context, version string) error {
 		return errReplacementOver
 	}
 	defer w.Abort()
-	list := slices.DeleteFunc(w.list, func(obj any) bool { return obj == nil })
+	w.list = slices.DeleteFunc(w.list, func(obj any) bool { return obj == nil })
 	if queue, ours := w.store.(*DeltaFIFO); ours {
-		return queue.replace(ctx, list, w.retain, w.reset, version)
+		return queue.replace(ctx, w, version)
 	}
-	return w.store.Replace(list, version)
+	return w.store.Replace(w.list, version)
 }
 
 // Abort implements Replacement.
 func (w *wholeReplacement) Abort() { *w = wholeReplacement{over: true} }
 
-// identity tells objects apart where the store's keys are not known.
+// identity distinguishes objects if the keys of the store are not known. kind is a GroupVersionKind or, if the object has
+// none, a Go type.
 type identity struct {
 	kind any
-	name ObjectName
+	name table.Key
 }
 
-// mayBe reports whether an object that could not be decoded may have this identity: it has the
-// name, and is not known to be of another kind.
+// mayBe reports whether an object that could not be decoded may have this identity: the name is equal, and the kinds do
+// not differ or are not both known.
 func (id identity) mayBe(undecoded identity) bool {
 	_, known := id.kind.(schema.GroupVersionKind)
-	_, said := undecoded.kind.(schema.GroupVersionKind)
-	return id.name == undecoded.name && (!known || !said || id.kind == undecoded.kind)
+	_, alsoKnown := undecoded.kind.(schema.GroupVersionKind)
+	return id.name == undecoded.name && (!known || !alsoKnown || id.kind == undecoded.kind)
 }
 
-// identityOf returns an object's identity, the zero one if it has no name. Where the object does not say its kind, its
-// Go type counts.
+// identityOf returns the identity of an object, empty if it has no name.
 func identityOf(obj any) (id identity) {
-	name, err := ObjectToName(obj)
-	if err != nil || name.Name == "" {
+	var m metadata
+	if m.read(obj) != nil || m.name == "" {
 		return id
 	}
-	id = identity{kind: reflect.TypeOf(obj), name: name}
+	id = identity{kind: reflect.TypeOf(obj), name: m.named()}
 	if object, ok := obj.(runtime.Object); ok {
-		defer caught("reading the kind", &err)
+		defer caught("reading the kind", new(error))
 		if kind := object.GetObjectKind(); !isNilPointer(kind) && !kind.GroupVersionKind().Empty() {
 			id.kind = kind.GroupVersionKind()
 		}
@@ -196,15 +190,13 @@ func splitObjectErrors(err error) (objects []*ObjectError, other error) {
 		return []*ObjectError{object}, nil
 	}
 	if key, ok := errors.AsType[KeyError](err); ok {
-		return []*ObjectError{{
-			Key: nameOf(key.Obj), ResourceVersion: receivedOf(key.Obj).ResourceVersion, Stage: stageKey, Err: key.Err,
-		}}, nil
+		return []*ObjectError{rejection(key.Obj, key.Err)}, nil
 	}
 	return nil, err
 }
 
-// deleteFrom deletes from a foreign store: for an UndecodableObject, or another replica's object, the last known state. No source
-// has ever sent a store an UndecodableObject, so its panic is caught, and answered by a list as any other error.
+// deleteFrom deletes an object from a store of another package. If the object could not be decoded, or belongs to another
+// replica, it deletes the last known state. A panic is caught then: the store may not expect an UndecodableObject.
 func deleteFrom(store ReflectorStore, c *change) (err error) {
 	obj := c.object
 	if !c.excluded && !isUndecoded(obj) {

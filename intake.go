@@ -147,13 +147,13 @@ func (in *intake) takeChanges(ctx context.Context, changes []change) (accepted i
 
 // identify gives each change its key and origin, or the error why it has no key. One step follows the other for all changes:
 // the processor waits for the memory of several objects at once then.
-func (in *intake) identify(changes []change) {
+func (k *keyer) identify(changes []change) {
 	for i := range changes {
 		c := &changes[i]
 		if !c.meta.readable {
 			_ = c.meta.read(c.object)
 		}
-		key, err := in.keyOf(c.object, &c.meta)
+		key, err := k.keyOf(c.object, &c.meta)
 		if c.key = key; err != nil {
 			c.err = rejection(c.object, err)
 		}

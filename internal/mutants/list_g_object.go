@@ -19,9 +19,9 @@ var objectMutants = []Mutant{
 		Fault:   "The deletion of a ConfigMap deletes the Pod of its name from the cache.",
 	},
 	{
-		Name: "deletes-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "delta_fifo.go",
-		From:  "\t\tstays[table.KeyOf(id.name.String())] = true\n",
-		To:    "\t\t_ = id\n",
+		Name: "deletes-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "foreign_store.go",
+		From:  "\t\t\tw.kept[id.name] = true\n",
+		To:    "\t\t\t_ = id\n",
 		Test:  "TestWhatAListCouldNotBringStays",
 		Fault: "An object that exists and cannot be decoded is delivered as deleted.",
 	},
@@ -87,8 +87,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:  "\t\tif !reset && f.isUnchanged(&c) {\n\t\t\tstays[c.key] = false\n\t\t\tcontinue\n\t\t}\n\t\tif f.prepare(&c); c.err != nil {\n",
-		To:    "\t\tf.prepare(&c)\n\t\tif !reset && f.isUnchanged(&c) {\n\t\t\tstays[c.key] = false\n\t\t\tcontinue\n\t\t}\n\t\tif c.err != nil {\n",
+		From:  "\t\tif !w.reset && f.isUnchanged(c) {\n\t\t\tw.kept[c.key] = false\n\t\t\tcontinue\n\t\t}\n\t\tif c.transform(f.keyFunc, f.transformer, nil); c.err != nil {\n",
+		To:    "\t\tc.transform(f.keyFunc, f.transformer, nil)\n\t\tif !w.reset && f.isUnchanged(c) {\n\t\t\tw.kept[c.key] = false\n\t\t\tcontinue\n\t\t}\n\t\tif c.err != nil {\n",
 		Test:  "TestARelistLeavesUnchangedObjectsAlone",
 		Fault: "Each relist transforms every object again, for nothing.",
 	},
