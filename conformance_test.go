@@ -63,7 +63,7 @@ var (
 	_ TransformingStore      = (*cache)(nil)
 	_ Replacer               = (*cache)(nil)
 	_ ResourceVersionUpdater = (*cache)(nil)
-	_ taker                  = (*cache)(nil)
+	_ changeAccepter         = (*cache)(nil)
 
 	_ QueueWithBatch         = (*DeltaFIFO)(nil)
 	_ TransformingStore      = (*DeltaFIFO)(nil)
@@ -74,7 +74,7 @@ var (
 
 	_ Replacer               = (*feed)(nil)
 	_ ResourceVersionUpdater = (*feed)(nil)
-	_ taker                  = (*feed)(nil)
+	_ changeAccepter         = (*feed)(nil)
 
 	_ Controller     = (*Mirror)(nil)
 	_ StatusReporter = (*Mirror)(nil)

@@ -17,8 +17,8 @@ import (
 // list.
 type foreignStore struct{ ReflectorStore }
 
-// takeChanges implements taker for the first change. An error of the store that is not an ObjectError is returned.
-func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, error) {
+// acceptChanges implements changeAccepter for the first change. An error of the store that is not an ObjectError is returned.
+func (f foreignStore) acceptChanges(_ context.Context, changes []change) (int, error) {
 	if queue, ours := f.ReflectorStore.(*DeltaFIFO); ours {
 		return queue.putEvent(changes)
 	}

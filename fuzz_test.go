@@ -1051,7 +1051,7 @@ func (m *storeModel) batch() {
 	}
 	changes := changesOf(events...)
 	for from := 0; from < len(changes); {
-		applied, err := m.store.takeChanges(bg, changes[from:])
+		applied, err := m.store.acceptChanges(bg, changes[from:])
 		for applied += from; from < applied; from++ {
 			m.took(events[from], &changes[from])
 		}

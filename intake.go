@@ -8,37 +8,36 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// change is one change of one object on its way from a source into a store and on to handlers:
-// each step fills in its part.
+// change is a change of one object on its way from a source through a store to handlers. Each step fills in its part.
 type change struct {
-	// kind and object are as received. An object that a transform does not want becomes Deleted.
-	// The object of a deletion is its final state, a tombstone, or nil: apply makes a tombstone then.
+	// kind and object are as received, until a transform drops the object: then kind is Deleted. The object of a deletion is
+	// its final state, a tombstone, or nil.
 	kind   DeltaType
 	object any
-	// says is the metadata of the object when it was received.
+	// meta is the received metadata of the object.
 	meta metadata
-	// version becomes the store's together with the change, unless it is empty.
+	// version becomes the store's with the change, unless it is empty.
 	version string
-	// key and origin follow from says.
+	// key and origin follow from meta.
 	key    table.Key
 	origin table.Origin
-	// place is where the store's table has key.
+	// place is the key's place in the store's table.
 	place table.Place
 
-	// values are those of each index of set, by position.
+	// values are the index values, by the position of the index in set.
 	values [][]string
 	set    *indexerSet
-	// unchanged is true for a listed object in the state that is stored.
+	// unchanged is true if the store has the listed object already.
 	unchanged bool
-	// err is why the change cannot be applied, kept is its cause as the quarantine keeps it.
-	// finalErr is why the final state of a deletion cannot be used; the deletion is applied.
+	// err is why the change cannot be applied, kept is its cause for the quarantine. finalErr is why the final state of a
+	// deletion cannot be used. Such a deletion is applied.
 	err, finalErr *ObjectError
 	kept          error
 
-	// excluded is true for an object of another replica. Its change is the deletion of what is stored under its key, if anything.
+	// excluded is true for an object of another replica. Its change deletes the stored object.
 	excluded bool
-	// applied is true once the store has changed. old is the state before it, if existed; before
-	// the write that means that there may be one. recreated is true if old had another UID.
+	// applied is true if the change has changed the store. Then old is the previous state, if existed, and recreated is true
+	// if its UID was another. Before the write, existed means that there may be a previous state.
 	applied, existed, recreated bool
 	old                         any
 }
@@ -65,8 +64,7 @@ func (c *change) failure() error {
 	}
 }
 
-// index computes the values for the indexes of set, unless they are there. Values of an earlier
-// set stay if that fails.
+// index computes the values for the indexes of set, unless they are known.
 func (c *change) index(set *indexerSet, room *valueRoom) {
 	if c.kind == Deleted || c.err != nil || c.set == set || c.unchanged {
 		return
@@ -79,55 +77,48 @@ func (c *change) index(set *indexerSet, room *valueRoom) {
 	c.values, c.set = values, set
 }
 
-// taker is implemented by the stores, informers and queue of this package: it accepts changes from
-// a reflector.
-type taker interface {
-	// takeChanges accepts changes in their order: at least the first, unless there is an error. The
-	// caller has read the metadata. It returns how many it has accepted, the refused ones included,
-	// whose err is set and whose versions count. The error is that of the change after those: a
-	// *VersionRegressionError for one that is older than what was last received of its key, or the
-	// context's. Readers see a change and its version both or neither.
-	takeChanges(ctx context.Context, changes []change) (accepted int, err error)
+// changeAccepter accepts changes from a reflector. The stores, informers and the queue of this package implement it.
+type changeAccepter interface {
+	// acceptChanges accepts changes in order, at least the first unless it fails. The caller has read their metadata. It returns
+	// the number of accepted changes. These include changes with an err, whose versions count too. The error is that of the
+	// next change: a *VersionRegressionError if it is older than the store's state, or the context's. Readers see a change
+	// with its version.
+	acceptChanges(ctx context.Context, changes []change) (accepted int, err error)
 }
 
-// entryKeeper is implemented by the stores and the queue of this package, for events that come as
-// part of a list.
+// entryKeeper checks events in streaming lists. The stores and the queue of this package implement it.
 type entryKeeper interface {
-	// eventKey is the key of an event's object.
+	// eventKey returns the key of an event's object.
 	eventKey(obj any) (table.Key, error)
-	// olderThanEntry is the error of an event, with key and origin, that is older than the state
-	// last received of its key, nil if it is not, or if that is not known.
+	// olderThanEntry returns the error for an event that is older than the known state of its key, or nil.
 	olderThanEntry(c *change) error
 }
 
-// intake is the one way into a store: it decides the outcome of each change, of a watch, a list, a
-// queue or a caller. It calls the user's functions before the write, without a lock.
+// intake prepares all changes of a store, and calls user functions for that without a lock.
 type intake struct {
 	*keyedStore
 	transform TransformFunc
-	// feed is the part of an informer that is notified of changes, or nil. It is no function: a change that is
-	// passed to one would be allocated.
+	// feed publishes the changes to an informer's handlers. It may be nil.
 	feed *feed
-	// room is used again for each batch, if the intake is.
+	// room is reused for each batch.
 	room valueRoom
 }
 
 func (k *keyedStore) intake() intake { return intake{keyedStore: k, transform: k.transformer} }
 
-// takeChanges implements taker.
-func (k *keyedStore) takeChanges(ctx context.Context, changes []change) (int, error) {
+// acceptChanges implements changeAccepter.
+func (k *keyedStore) acceptChanges(ctx context.Context, changes []change) (int, error) {
 	in := k.intake()
-	return in.takeChanges(ctx, changes)
+	return in.acceptChanges(ctx, changes)
 }
 
-// takeChanges implements taker. One goroutine at a time calls it.
-func (in *intake) takeChanges(ctx context.Context, changes []change) (accepted int, err error) {
+// acceptChanges implements changeAccepter. One goroutine at a time may call it.
+func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted int, err error) {
 	if in.feed != nil && in.feed.begin(len(changes)) {
 		defer in.feed.end()
 	}
 	if in.transform != nil {
-		// It may read the store, so each change is applied and delivered before the next
-		// one is transformed.
+		// A transform may read the store, which must have all earlier changes.
 		changes = changes[:1]
 	}
 	in.room = valueRoom{in.room.values[:0], in.room.texts[:0]}
@@ -145,8 +136,8 @@ func (in *intake) takeChanges(ctx context.Context, changes []change) (accepted i
 	return in.storage.write(changes, storeWrite{scope: in.scope, events: true, feed: in.feed})
 }
 
-// identify gives each change its key and origin, or the error why it has no key. One step follows the other for all changes:
-// the processor waits for the memory of several objects at once then.
+// identify sets the key and origin of each change, or err. It does one step for all changes before the next step, so that
+// the processor waits for the memory of several objects together.
 func (k *keyer) identify(changes []change) {
 	for i := range changes {
 		c := &changes[i]
@@ -167,7 +158,7 @@ func originOf(received ObjectVersion) table.Origin {
 	return table.OriginOf(received.ResourceVersion, string(received.UID))
 }
 
-// rejection is the ObjectError of an object without a readable key.
+// rejection returns the ObjectError of an object without a key.
 func rejection(obj any, err error) *ObjectError {
 	if errors.Is(err, errNilObject) && isNilPointer(obj) {
 		return &ObjectError{Stage: stageMetadata, Err: err}
@@ -177,7 +168,7 @@ func rejection(obj any, err error) *ObjectError {
 	return bad
 }
 
-// prepare calls the transform and the index functions, unless ctx has ended: the error is its own.
+// prepare calls the transform and the index functions. The error is the context's.
 func (in *intake) prepare(ctx context.Context, c *change) error {
 	if ctx.Err() != nil || c.err != nil || c.unchanged {
 		return ctx.Err()
@@ -185,29 +176,28 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 	if c.kind == Deleted || in.transform != nil {
 		c.transform(in.keyFunc, in.transform, func() bool {
 			_, stored := in.storage.table.Get(c.key)
-			return in.feed != nil && (c.existed || stored) // else nobody is notified of the final state
+			return in.feed != nil && (c.existed || stored) // only handlers need the final state
 		})
 		if ctx.Err() != nil || c.err != nil || c.kind == Deleted {
 			return ctx.Err()
 		}
-		// The key must not retain the strings of the object before.
+		// The key must not keep the object before the transform in memory.
 		var m metadata
 		if _ = m.read(c.object); m.named() == c.key {
 			c.key = m.named()
 		}
 	}
 	if c.index(in.storage.indexers.Load(), &in.room); in.feed != nil && c.err == nil {
-		if detector := in.feed.informer.detector; detector != nil { // before anybody can read it in the store
+		if detector := in.feed.informer.detector; detector != nil { // before readers can change it
 			detector.Watch(c.key.String(), c.object)
 		}
 	}
 	return nil
 }
 
-// transform has a transform make the object's state to keep. An object that it does not want is
-// deleted; a deletion whose final state fails has none. The final state of an object that is not there is not
-// transformed; in the place of an UndecodableObject, or of another replica's object, comes
-// the last known state.
+// transform transforms the object. A dropped object becomes a deletion. The final state of a deletion is nil, and becomes
+// the last known state, if its transform fails, if it was not decoded, or if it belongs to another replica. The final state
+// of an object that is not stored is not transformed.
 func (c *change) transform(keyFunc KeyFunc, transform TransformFunc, there func() bool) {
 	switch {
 	case c.kind == Deleted && (c.excluded || isUndecoded(c.object)):
@@ -229,8 +219,8 @@ func (c *change) transform(keyFunc KeyFunc, transform TransformFunc, there func(
 	}
 }
 
-// regression is the error of an event that is older than the stored state, or the quarantined one
-// if that has a version.
+// regression returns the error for an event that is older than the stored state, or than the quarantined version if there
+// is one.
 func (c *change) regression(stored table.Origin, quarantined string) error {
 	if quarantined != "" {
 		stored = table.OriginOf(quarantined, "")

@@ -25,7 +25,7 @@ func TestAnUnwantedObjectIsADeletionIfItWasPresent(t *testing.T) {
 	present := changesOf(event{kind: Updated, obj: labelled(podAt("a", "1", "2"), "no")})
 	absent := changesOf(event{kind: Added, obj: labelled(podAt("a", "2", "2"), "no")})
 	for _, changes := range [][]change{present, absent} {
-		_, err := s.takeChanges(bg, changes)
+		_, err := s.acceptChanges(bg, changes)
 		require.NoError(t, err)
 		assert.Equal(t, Deleted, changes[0].kind)
 	}

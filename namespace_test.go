@@ -425,7 +425,7 @@ func (n *namespaceModel) batch() {
 	}
 	n.version = n.next()
 	events[len(events)-1].version = n.version
-	accepted, err := n.view.takeChanges(bg, changesOf(events...))
+	accepted, err := n.view.acceptChanges(bg, changesOf(events...))
 	require.NoError(n, err)
 	require.Len(n, events, accepted)
 }

@@ -52,8 +52,8 @@ type Reflector struct {
 	clock               clock.Clock
 	// shard says which objects are this replica's, nil if all are.
 	shard *sharding.Filter
-	// taker and replacer are the store, or the adapter of one that is not of this package, or has no BeginReplace.
-	taker    taker
+	// accepter and replacer are the store, or the adapter of one that is not of this package, or has no BeginReplace.
+	accepter changeAccepter
 	replacer Replacer
 	// relists are requests of a list while a watch is open.
 	relists chan chan struct{}
@@ -206,8 +206,8 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	r.proof.Store(new(proof))
 	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
 	var ok bool
-	if r.taker, ok = store.(taker); !ok {
-		r.taker = foreignStore{store}
+	if r.accepter, ok = store.(changeAccepter); !ok {
+		r.accepter = foreignStore{store}
 	}
 	// A program's type that embeds a DeltaFIFO has that one's unexported methods too, and may have an Add or a Replace of its
 	// own, which are to be called.

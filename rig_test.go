@@ -51,7 +51,7 @@ type event struct {
 	version string
 }
 
-// changesOf are events as a taker takes them.
+// changesOf are events as a changeAccepter accepts them.
 func changesOf(events ...event) []change {
 	changes := make([]change, len(events))
 	for i, e := range events {
@@ -66,10 +66,10 @@ func (f *DeltaFIFO) quarantined() []Quarantined {
 	return f.quarantine.list(func(at quarantinePlace) bool { return at.part == f.quarantine })
 }
 
-// takeOne hands a taker one event.
-func takeOne(t taker, e event) error {
+// takeOne passes one event to a changeAccepter.
+func takeOne(t changeAccepter, e event) error {
 	changes := changesOf(e)
-	if _, err := t.takeChanges(context.Background(), changes); err != nil {
+	if _, err := t.acceptChanges(context.Background(), changes); err != nil {
 		return err
 	}
 	if bad := cmp.Or(changes[0].err, changes[0].finalErr); bad != nil {

@@ -14,33 +14,29 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// storage is the data of every store of this package: a table, the functions of its indexes, and
-// the store's part of its pipeline's quarantine.
+// storage is the data of every store of this package. Writers prepare their changes (intake.go), which calls user
+// functions, then apply them in one write without any. Readers see all of a write or nothing of it.
 //
-// Writers first prepare their changes, with all calls of user code (intake.go), then apply them in
-// one write: readers see all of it or nothing. Readers take no lock that is held for longer than a
-// few changes take.
-//
-// Lock order: writing, the table's own, the quarantine's. No user code is called under any of them.
+// Lock order: writing, the table's, the quarantine's.
 type storage struct {
 	table *table.Table
-	// indexers are read without a lock, and set under writing.
+	// indexers is set under writing and read without a lock.
 	indexers   atomic.Pointer[indexerSet]
 	quarantine quarantinePart
 
 	// writing is held for the duration of a write.
 	writing sync.Mutex
 
-	// applied is the version of all that readers see, logged that of all that handlers can read from the log.
+	// applied is the version that readers see, logged the version that handlers can read from the log.
 	applied, logged atomic.Pointer[string]
 	whole           scope
-	// views are by namespace, and never removed. Their scopes and that of the whole change under the table's lock.
+	// views has a store for each namespace. They are never removed. All scopes change under the table's lock.
 	views map[string]*keyedStore
 
 	// moved wakes calls that wait for a version.
 	moved broadcast
 
-	// gauge shows the version, if there is one.
+	// gauge is the metric of the version, or nil.
 	gauge atomic.Pointer[versionGauge]
 }
 
@@ -57,23 +53,23 @@ func newStorage(indexers Indexers) *storage {
 	return m
 }
 
-// regression is the error of an event that is older than what was last received of its key: the
-// quarantined state, if one has a version, or else the stored one.
+// regression returns the error for an event that is older than the quarantined state of its key or, if there is none with a
+// version, the stored one.
 func (m *storage) regression(c *change, stored table.Origin) error {
 	quarantined, _ := m.quarantine.entry(c.key)
 	return c.regression(stored, quarantined.ResourceVersion)
 }
 
-// storeWrite is a write. Nothing in it can fail, and it calls no user code.
+// storeWrite is a write. It calls no user function.
 type storeWrite struct {
-	// scope is whose version becomes version, unless that is empty.
+	// version becomes that of scope, unless it is empty.
 	scope   *scope
 	version string
-	// listed means that a whole list is applied: an empty version is set too.
+	// listed is true for the commit of a list: then an empty version is set, too.
 	listed bool
-	// events means that the changes are refused if they are older than the entries of their keys.
+	// events is true if changes that are older than the stored states are refused.
 	events bool
-	// list is the list that makes the write, feed the informer's part that is notified; either may be nil.
+	// list is the list that is written, feed publishes the changes. Either may be nil.
 	list *storeReplacement
 	feed *feed
 
@@ -84,10 +80,10 @@ type storeWrite struct {
 // each part that they touch.
 const directly = 32
 
-// wholeStore is the weight of a write that looks at all objects.
+// wholeStore is the weight of a write that reads all objects.
 const wholeStore = 1 << 30
 
-// begin locks the store for a write of changes and of so much besides. It must be ended.
+// begin locks the store until end. weight is the cost of the write besides that of the changes.
 func (w *storeWrite) begin(m *storage, changes []change, weight int) {
 	for {
 		set := m.indexers.Load()
@@ -98,13 +94,13 @@ func (w *storeWrite) begin(m *storage, changes []change, weight int) {
 		if m.indexers.Load() == set {
 			break
 		}
-		m.writing.Unlock() // an index was added since
+		m.writing.Unlock() // an index was added
 	}
 	m.seek(changes)
 	weight += len(changes)
 	for i := 0; i < len(changes) && weight <= directly; i++ {
 		c := &changes[i]
-		// Many values, added or removed, take as long as many changes.
+		// A change of many index values costs as much as many changes.
 		weight += m.table.Several(c.place)
 		for _, values := range c.values {
 			weight += max(0, len(values)-1)
@@ -114,7 +110,7 @@ func (w *storeWrite) begin(m *storage, changes []change, weight int) {
 	w.m = m
 }
 
-// seek looks the keys of changes up together. The caller has writing.
+// seek looks up the keys of changes together. The caller holds writing.
 func (m *storage) seek(changes []change) {
 	for i := range changes {
 		if c := &changes[i]; c.place == (table.Place{}) {
@@ -123,8 +119,8 @@ func (m *storage) seek(changes []change) {
 	}
 }
 
-// apply applies a change and notes the outcome in it. One that could not be prepared is
-// quarantined, and the state before it stays. The error is that of an event that is too old.
+// apply applies a change and records the result in it. A change that could not be prepared is quarantined, and the
+// previous state stays. The error is that of an event that is too old.
 func (w *storeWrite) apply(c *change) error {
 	m, at := w.m, w.m.table.Find(c.key, c.place)
 	if w.events {
@@ -162,8 +158,7 @@ func (w *storeWrite) apply(c *change) error {
 	return nil
 }
 
-// end shows the write, and moves versions with it. The changes are appended to the log before the next
-// write can begin.
+// end publishes the write with its version, and appends the changes to the log before the next write can begin.
 func (w *storeWrite) end(changes []change) {
 	m, initial := w.m, false
 	m.table.Commit(func() {
@@ -191,8 +186,8 @@ func (w *storeWrite) end(changes []change) {
 	}
 }
 
-// write applies prepared changes, and the version of each with it. It returns how many: all of them, or
-// those before an event that is older than the entry of its key, and the error of that.
+// write applies prepared changes with their versions. It stops at an event that is older than the stored state, and returns
+// its error and the number of changes before it.
 func (m *storage) write(changes []change, w storeWrite) (applied int, err error) {
 	w.begin(m, changes, 0)
 	for ; applied < len(changes); applied++ {
@@ -206,7 +201,7 @@ func (m *storage) write(changes []change, w storeWrite) (applied int, err error)
 	return applied, err
 }
 
-// live reads the present content.
+// live reads the current content.
 func (m *storage) live() Reader[any] { return Reader[any]{store: m} }
 
 // Index returns the objects that share a value with obj.
@@ -219,7 +214,7 @@ func (m *storage) Index(indexName string, obj any) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, seen := []any{}, map[table.Entry]bool{} // an object may have several of the values
+	list, seen := []any{}, map[table.Entry]bool{} // objects may share several values
 	for _, value := range values {
 		s.table.Having(s.index, value, func(e table.Entry) bool {
 			if !seen[e] {
@@ -267,7 +262,7 @@ type view struct {
 }
 
 func (m *storage) view() view {
-	indexers := m.indexers.Load() // first: the table must have all indexes that it names
+	indexers := m.indexers.Load() // before the snapshot, which then has these indexes
 	return view{m.table.Snapshot(), indexers}
 }
 
@@ -307,7 +302,7 @@ type ThreadSafeStore interface {
 // ThreadSafeStoreOption is an option of NewThreadSafeStore.
 type ThreadSafeStoreOption = func(*threadSafeMap)
 
-// threadSafeMap is a storage whose callers name the keys.
+// threadSafeMap is a storage whose callers choose the keys.
 type threadSafeMap struct {
 	scoped
 	*storage
@@ -335,7 +330,7 @@ func (m *threadSafeMap) Update(key string, obj any) {
 	}
 }
 
-// changeUnder is the change that puts an object under a key that the caller names.
+// changeUnder returns the change that puts obj under key.
 func changeUnder(key string, obj any) change {
 	c := change{kind: Updated, object: obj}
 	c.meta.read(obj)
@@ -346,8 +341,7 @@ func changeUnder(key string, obj any) change {
 	return c
 }
 
-// reportRefused reports changes that cannot be returned: in one report, since apimachinery's
-// handlers sleep for each.
+// reportRefused reports changes whose errors cannot be returned, together: apimachinery's handlers sleep for each error.
 func reportRefused(refused []change) {
 	var errs []error
 	for _, c := range refused[:min(10, len(refused))] {

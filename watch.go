@@ -341,7 +341,7 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 		return w.listing.addChanges(w, m.changes[from:to])
 	}
 	for from < to && m.ctx.Err() == nil {
-		accepted, err := m.taker.takeChanges(m.ctx, m.changes[from:to])
+		accepted, err := m.accepter.acceptChanges(m.ctx, m.changes[from:to])
 		version := ""
 		for accepted += from; from < accepted; from++ {
 			c, obj := &m.changes[from], m.batch[from].Object
