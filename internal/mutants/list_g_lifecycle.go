@@ -4,8 +4,8 @@ package mutants
 var lifecycleMutants = []Mutant{
 	{
 		Name: "sleeps-a-pause-out-before-it-stops", Guards: []string{"G9"}, File: "reflector_run.go",
-		From:    "m.next(waiting{timer: timer.C()}).end == endDone {",
-		To:      "<-timer.C(); m.ctx == nil; {",
+		From:    "m.next(waiting{timer: timer.C()})",
+		To:      "<-timer.C()",
 		Package: guarantees,
 		Test:    "TestG9RunReturnsAtOnceInEveryPhase",
 		Fault:   "A process that is asked to end while its server is away hangs for up to a minute.",

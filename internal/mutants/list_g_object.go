@@ -58,8 +58,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "lists-again-and-again-what-is-never-decoded", Guards: []string{"G6"}, File: "reflector_run.go",
-		From:    "!again || known != version {",
-		To:      "!again || known == version {",
+		From:    "!again || known != q.ResourceVersion {",
+		To:      "!again || known == q.ResourceVersion {",
 		Package: guarantees,
 		Test:    "TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined",
 		Fault:   "One object that cannot be decoded has the whole list made every minute.",
