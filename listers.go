@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"reflect"
@@ -18,13 +19,13 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// AppendFunc receives an object, which is shared and must not be changed.
+// AppendFunc receives an object, which is shared: do not change it.
 type AppendFunc func(any)
 
-// ListAll calls appendFn, without a lock, with the objects that the selector selects; nil selects all. It stops at the
-// first whose labels cannot be read.
+// ListAll calls appendFn with the objects that the selector selects; nil selects all. It holds no lock, and fails if
+// labels cannot be read.
 func ListAll(store Store, selector labels.Selector, appendFn AppendFunc) error {
-	return appendFn.matching(store, store.List(), metav1.NamespaceAll, selector)
+	return appendSelected(store, store.List(), metav1.NamespaceAll, selector, appendFn)
 }
 
 // ListAllByNamespace is ListAll for one namespace, or for all if it is empty. With an index called NamespaceIndex it
@@ -35,14 +36,14 @@ func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selec
 	}
 	objects, err := indexer.ByIndex(NamespaceIndex, namespace)
 	if err != nil {
-		klog.Background().V(4).Info("Listing a namespace by looking at every object: no such index", "index", NamespaceIndex, "namespace", namespace, "err", err)
-		return appendFn.matching(indexer, indexer.List(), namespace, selector)
+		klog.Background().V(4).Info("Listing reads all objects", "index", NamespaceIndex, "namespace", namespace, "err", err)
+		return appendSelected(indexer, indexer.List(), namespace, selector, appendFn)
 	}
-	return appendFn.matching(indexer, objects, metav1.NamespaceAll, selector)
+	return appendSelected(indexer, objects, metav1.NamespaceAll, selector, appendFn)
 }
 
-// matching calls the function with those objects of a store that are of a namespace and are selected.
-func (appendFn AppendFunc) matching(store Store, objects []any, namespace string, selector labels.Selector) error {
+// appendSelected calls appendFn with the objects of a namespace that the selector selects.
+func appendSelected(store Store, objects []any, namespace string, selector labels.Selector, appendFn AppendFunc) error {
 	if labels.MatchesNothing(selector) {
 		return nil
 	}
@@ -51,7 +52,7 @@ func (appendFn AppendFunc) matching(store Store, objects []any, namespace string
 		if !everything {
 			match, err := matches(obj, namespace, selector)
 			if err != nil {
-				return fmt.Errorf("object %s: %w", keyWhere(store, obj), err)
+				return fmt.Errorf("object %s: %w", quotedKeyOf(store, obj), err)
 			}
 			if !match {
 				continue
@@ -75,9 +76,9 @@ func matches(obj any, namespace string, selector labels.Selector) (matches bool,
 		(selector == nil || selector.Matches(labels.Set(about.GetLabels()))), nil
 }
 
-// keyWhere returns the quoted key of an object of a store, since an object need not know its key; or a
-// description if there is none. It looks at the whole store, and is for errors only.
-func keyWhere(store Store, obj any) string {
+// quotedKeyOf returns the quoted key of an object of a store, or a description if it has none. It reads the whole store: only
+// the store's key function knows the key, and it may have failed.
+func quotedKeyOf(store Store, obj any) string {
 	for _, key := range slices.Sorted(slices.Values(store.ListKeys())) {
 		if found, exists, err := store.GetByKey(key); err == nil && exists && table.Same(found, obj) {
 			return fmt.Sprintf("%q", key)
@@ -88,17 +89,17 @@ func keyWhere(store Store, obj any) string {
 
 // GenericLister reads an Indexer. It may be used concurrently.
 type GenericLister interface {
-	// List returns the objects of all namespaces that the selector selects, in no order; nil selects all.
+	// List returns the selected objects of all namespaces, unordered; nil selects all.
 	List(selector labels.Selector) (ret []runtime.Object, err error)
-	// Get returns the object under the key: the name, for objects without a namespace. The error is apimachinery's
-	// NotFound or, for an object whose only state is quarantined, one that wraps ErrQuarantined.
+	// Get returns the object under a key, which is the name of an object without a namespace. The error is apimachinery's
+	// NotFound. It wraps ErrQuarantined for an object whose only state is quarantined.
 	Get(name string) (runtime.Object, error)
 	ByNamespace(namespace string) GenericNamespaceLister
 }
 
 // GenericNamespaceLister is a GenericLister of one namespace.
 type GenericNamespaceLister interface {
-	// List is GenericLister.List for the namespace; for the empty one, for all.
+	// List is GenericLister.List for the namespace. The empty namespace means all.
 	List(selector labels.Selector) (ret []runtime.Object, err error)
 	// Get returns the object under the key namespace/name, with the errors of GenericLister.Get.
 	Get(name string) (runtime.Object, error)
@@ -111,7 +112,7 @@ func NewGenericLister(indexer Indexer, resource schema.GroupResource) GenericLis
 	return genericLister{indexer: indexer, resource: resource}
 }
 
-// genericLister is both listers.
+// genericLister implements both listers.
 type genericLister struct {
 	indexer    Indexer
 	resource   schema.GroupResource
@@ -128,30 +129,26 @@ func (l genericLister) List(selector labels.Selector) (found []runtime.Object, e
 	err = ListAllByNamespace(l.indexer, l.namespace, selector, func(obj any) {
 		typed, err := as[runtime.Object](obj)
 		if err != nil && failure == nil {
-			failure = fmt.Errorf("object %s: %w", keyWhere(l.indexer, obj), err)
+			failure = fmt.Errorf("object %s: %w", quotedKeyOf(l.indexer, obj), err)
 		}
 		found = append(found, typed)
 	})
-	if err == nil {
-		err = failure
-	}
-	if err != nil {
+	if err = cmp.Or(err, failure); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", l.resource, err)
 	}
 	return found, nil
 }
 
-func (l genericLister) Get(name string) (runtime.Object, error) {
+func (l genericLister) Get(name string) (typed runtime.Object, err error) {
 	key := name
 	if l.namespaced {
 		key = l.namespace + "/" + name
 	}
 	obj, exists, err := l.indexer.GetByKey(key)
-	var typed runtime.Object
-	switch {
-	case err == nil && !exists:
+	if err == nil && !exists {
 		return nil, apierrors.NewNotFound(l.resource, name)
-	case err == nil:
+	}
+	if err == nil {
 		typed, err = as[runtime.Object](obj)
 	}
 	if err != nil {
@@ -161,47 +158,47 @@ func (l genericLister) Get(name string) (runtime.Object, error) {
 }
 
 // Reader reads the objects of an informer or a store, or those of one namespace, from memory. It may be used
-// concurrently. The objects are shared and must not be changed; the slices are the caller's.
+// concurrently. The objects are shared: do not change them. The slices are the caller's.
 //
 // Every read is a consistent point-in-time view, unordered. Two reads may observe different versions; use a Snapshot
 // when they must agree.
 type Reader[T any] struct {
 	store *storage
-	// frozen is read instead of the store, if it has a table.
-	frozen view
+	// snapshot is read instead of the store if its table is not nil.
+	snapshot view
 	// resource is for errors.
 	resource  schema.GroupResource
 	namespace string
-	// indexed means that the index named NamespaceIndex has the namespaces of the objects. One of the program's own may
-	// have any values.
+	// indexed is true if the index NamespaceIndex has the namespaces of the objects. A user's index of that name may have
+	// other values.
 	indexed bool
 }
 
 // Snapshot returns a reader of the current objects, indexes and version, which never change. Taking one is O(1) and
 // iterating it copies nothing. Writes copy what a live snapshot references, so do not retain one.
 func (r Reader[T]) Snapshot() Reader[T] {
-	r.frozen = r.now()
+	r.snapshot = r.now()
 	return r
 }
 
-// ResourceVersion is the applied version; empty if no list had been applied.
+// ResourceVersion is the applied version, empty before the first list.
 func (r Reader[T]) ResourceVersion() string { return r.now().table.Version }
 
-// ByNamespace returns the reader of one namespace, or of all for "". Its Lookup and Get are called with a name, "web-1",
-// not with the key, "shop/web-1", which All and AllByIndex yield. Keys must have that form.
+// ByNamespace returns a reader of one namespace, or of all for "". Call its Lookup and Get with a name, "web-1". All and
+// AllByIndex yield the key, "shop/web-1". Keys must have that form.
 func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
 	r.namespace = namespace
 	return r
 }
 
-// emptyView is what the zero Reader reads.
+// emptyView is the view of the zero Reader.
 var emptyView = sync.OnceValue(func() view { return newStorage(nil).view() })
 
-// now is the state that is read.
+// now returns the view to read.
 func (r Reader[T]) now() view {
 	switch {
-	case r.frozen.table != nil:
-		return r.frozen
+	case r.snapshot.table != nil:
+		return r.snapshot
 	case r.store != nil:
 		return r.store.view()
 	}
@@ -211,7 +208,7 @@ func (r Reader[T]) now() view {
 // Lookup is Get without an error.
 func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 	var item any
-	if named := table.Named(r.namespace, key); r.frozen.table == nil && r.store != nil {
+	if named := table.Named(r.namespace, key); r.snapshot.table == nil && r.store != nil {
 		item, _ = r.store.table.Get(named)
 	} else if e, found := r.now().table.Get(named); found {
 		item = e.Object()
@@ -238,27 +235,26 @@ func (r Reader[T]) Get(key string) (T, error) {
 // Len returns the number of objects.
 func (r Reader[T]) Len() int {
 	s := r.all()
-	switch only := table.HasOnly[T](s.table); {
-	case only && s.namespace == "" && s.index == noIndex:
-		return s.table.Len()
-	case only && s.namespace == "":
+	if s.namespace == "" && table.HasOnly[T](s.table) {
+		if s.index == noIndex {
+			return s.table.Len()
+		}
 		return s.table.HavingLen(s.index, s.value)
 	}
 	count := 0
-	each(s, func(table.Entry, T) bool {
+	for range s.each {
 		count++
-		return true
-	})
+	}
 	return count
 }
 
 // List returns the selected objects; nil selects all. The error is nil.
 func (r Reader[T]) List(selector labels.Selector) ([]T, error) {
 	if selector == nil || selector.Empty() {
-		return objectsOf[T](r.all()), nil
+		return r.all().objects(), nil
 	}
 	list := []T{}
-	each(r.all(), func(_ table.Entry, obj T) bool {
+	for _, obj := range r.all().each {
 		var set labels.Set
 		if labelled, ok := any(obj).(interface{ GetLabels() map[string]string }); ok {
 			set = labelled.GetLabels()
@@ -266,14 +262,13 @@ func (r Reader[T]) List(selector labels.Selector) ([]T, error) {
 		if selector.Matches(set) {
 			list = append(list, obj)
 		}
-		return true
-	})
+	}
 	return list, nil
 }
 
-// All iterates over whole keys and objects as they are when the loop begins.
+// All iterates over keys and objects as they are when the loop begins.
 func (r Reader[T]) All() iter.Seq2[string, T] {
-	return func(yield func(string, T) bool) { withKeys(r.all(), yield) }
+	return func(yield func(string, T) bool) { r.all().withKeys(yield) }
 }
 
 // Values is All without keys.
@@ -281,23 +276,23 @@ func (r Reader[T]) Values() iter.Seq[T] {
 	return func(yield func(T) bool) { r.values(yield) }
 }
 
-// values is a method of its own so that the compiler allocates nothing for a loop.
+// values is a method so that the compiler allocates nothing for a loop over Values.
 func (r Reader[T]) values(yield func(T) bool) {
 	s := r.all()
 	if s.index == noIndex && s.namespace == "" {
 		table.ObjectsOf(s.table, yield)
 		return
 	}
-	each(s, func(_ table.Entry, obj T) bool { return yield(obj) })
+	s.each(func(_ table.Entry, obj T) bool { return yield(obj) })
 }
 
-// ByIndex returns the objects that have the value; it fails without the index.
+// ByIndex returns the objects that have the value. It fails without the index.
 func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
 	s, err := r.having(index, value)
 	if err != nil {
 		return nil, err
 	}
-	return objectsOf[T](s), nil
+	return s.objects(), nil
 }
 
 // AllByIndex is ByIndex as an iterator over keys and objects.
@@ -306,12 +301,12 @@ func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error)
 		return nil, err
 	}
 	return func(yield func(string, T) bool) {
-		s, _ := r.having(index, value) // no index is ever removed
-		withKeys(s, yield)
+		s, _ := r.having(index, value) // indexes are never removed
+		s.withKeys(yield)
 	}, nil
 }
 
-// IndexValues returns the values of an index; an error if it does not exist.
+// IndexValues returns the values of an index. It fails without the index.
 func (r Reader[T]) IndexValues(index string) ([]string, error) {
 	s, err := r.having(index, "")
 	if err != nil {
@@ -324,18 +319,16 @@ func (r Reader[T]) IndexValues(index string) ([]string, error) {
 	}
 	return slices.DeleteFunc(values, func(value string) bool {
 		s.value = value
-		empty := true
-		each(s, func(table.Entry, T) bool {
-			empty = false
+		for range s.each {
 			return false
-		})
-		return empty
+		}
+		return true
 	}), nil
 }
 
-// selection is the objects of a view that have a value in an index, or all of them; and of those the ones of a
-// namespace, unless that is empty.
-type selection struct {
+// selection is a part of a view: the Ts with a value in an index, or all of them, and only those of the namespace unless it
+// is empty.
+type selection[T any] struct {
 	view
 	index            int
 	value, namespace string
@@ -343,9 +336,9 @@ type selection struct {
 
 const noIndex = -1
 
-// all selects all objects of the reader, by the index of namespaces if it can.
-func (r Reader[T]) all() selection {
-	s := selection{view: r.now(), index: noIndex, namespace: r.namespace}
+// all selects all objects of the reader, by the index of namespaces if possible.
+func (r Reader[T]) all() selection[T] {
+	s := selection[T]{view: r.now(), index: noIndex, namespace: r.namespace}
 	if r.indexed && r.namespace != "" {
 		if at, err := s.indexers.position(NamespaceIndex); err == nil {
 			s.index, s.value, s.namespace = at, r.namespace, ""
@@ -354,22 +347,22 @@ func (r Reader[T]) all() selection {
 	return s
 }
 
-// having selects those that have a value in the named index.
-func (r Reader[T]) having(name, value string) (selection, error) {
+// having selects the objects with a value in the named index.
+func (r Reader[T]) having(name, value string) (selection[T], error) {
 	now := r.now()
 	at, err := now.indexers.position(name)
-	return selection{now, at, value, r.namespace}, err
+	return selection[T]{now, at, value, r.namespace}, err
 }
 
-// each calls f with the Ts of a selection until it returns false.
-func each[T any](s selection, f func(table.Entry, T) bool) {
+// each iterates over the selection.
+func (s selection[T]) each(yield func(table.Entry, T) bool) {
 	visit := func(e table.Entry) bool {
 		obj, ok := e.Object().(T)
 		if ok && s.namespace != "" {
 			named, has := any(obj).(interface{ GetNamespace() string })
 			ok = has && named.GetNamespace() == s.namespace
 		}
-		return !ok || f(e, obj)
+		return !ok || yield(e, obj)
 	}
 	if s.index == noIndex {
 		s.table.Each(visit)
@@ -378,9 +371,10 @@ func each[T any](s selection, f func(table.Entry, T) bool) {
 	}
 }
 
-func withKeys[T any](s selection, yield func(string, T) bool) {
+// withKeys iterates over keys and objects of the selection.
+func (s selection[T]) withKeys(yield func(string, T) bool) {
 	if s.index != noIndex || s.namespace != "" {
-		each(s, func(e table.Entry, obj T) bool { return yield(e.Key().String(), obj) })
+		s.each(func(e table.Entry, obj T) bool { return yield(e.Key().String(), obj) })
 		return
 	}
 	s.table.EachWithKey(func(key string, e table.Entry) bool {
@@ -389,25 +383,22 @@ func withKeys[T any](s selection, yield func(string, T) bool) {
 	})
 }
 
-// objectsOf returns the Ts of a selection.
-func objectsOf[T any](s selection) []T {
-	list := []T{}
+// objects returns the objects of the selection.
+func (s selection[T]) objects() []T {
 	switch {
 	case s.namespace != "":
-		each(s, func(_ table.Entry, obj T) bool {
+		list := []T{}
+		for _, obj := range s.each {
 			list = append(list, obj)
-			return true
-		})
+		}
+		return list
 	case s.index == noIndex:
-		list = table.AppendObjectsOf(make([]T, 0, s.table.Len()), s.table)
-	default:
-		list = table.ObjectsOfHaving[T](s.table, s.index, s.value)
+		return table.AppendObjectsOf(make([]T, 0, s.table.Len()), s.table)
 	}
-	return list
+	return table.ObjectsOfHaving[T](s.table, s.index, s.value)
 }
 
-// resourceOf guesses the API's name of objects of type T by the kind of the example, or by the name of the
-// Go type.
+// resourceOf guesses the API's name for objects of type T from the kind of the example, or from the Go type.
 func resourceOf[T any](example any) schema.GroupResource {
 	gvk := gvkOf(example)
 	if gvk == nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,14 +13,14 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Object is every pointer to a struct with an ObjectMeta, as *corev1.Pod.
+// Object is a pointer to a struct with an ObjectMeta, such as *corev1.Pod.
 type Object interface {
 	comparable
 	GetName() string
 	GetNamespace() string
 }
 
-// as returns obj as a T. It fails for a nil pointer, too.
+// as returns obj as a T. It fails for another type and for a nil pointer.
 func as[T any](obj any) (T, error) {
 	isNil := isNilPointer(obj)
 	if typed, ok := obj.(T); ok && !isNil {
@@ -36,8 +35,8 @@ func as[T any](obj any) (T, error) {
 }
 
 // Informer mirrors a source's objects of one type into an indexed store and notifies handlers of the changes. The methods
-// of Reader read it: Lookup, List, ByIndex, Snapshot, ... All methods may be called concurrently, also from a handler.
-// Objects are shared and must not be changed.
+// of Reader read it: Lookup, List, ByIndex, Snapshot, ... All methods may be called concurrently, also by a handler.
+// Objects are shared: do not change them.
 type Informer[T Object] struct {
 	Reader[T]
 	observed
@@ -47,35 +46,35 @@ type Informer[T Object] struct {
 type InformerConfig[T Object] struct {
 	// Name appears in logs, errors and the status. Default: file:line of the caller.
 	Name string
-	// ObjectType is an example of the source's objects, optional where T is a pointer to an API type. An unstructured
-	// example with a group/version/kind quarantines other kinds. If T is an interface, nil accepts every T.
+	// ObjectType is an example of the source's objects, optional if T is a pointer to an API type. With an unstructured
+	// example that has a group/version/kind, other kinds are quarantined. If T is an interface, nil accepts every T.
 	ObjectType runtime.Object
-	// Namespaces are sources by namespace, of one server, instead of NewTypedInformer's, which must be nil: for programs
-	// that may not, or need not, read all. Each has its own reflector, versions, backoff and permissions; one that is
-	// forbidden delays no other. An object of another namespace is quarantined. Handlers receive an initial list of each.
-	// HasSynced means all; SyncedIn and Status.Namespaces report each. Transform, ReflectorOptions.Random and the error
-	// handler are called concurrently, the latter with a reflector named ReflectorOptions.Name/namespace.
+	// Namespaces are sources of one server by namespace, for programs that may not, or need not, read all namespaces.
+	// NewTypedInformer's source must be nil then. Each has its own reflector, versions, backoff and permissions; one that
+	// is forbidden delays no other. An object of another namespace is quarantined. Handlers receive one initial list per
+	// namespace. HasSynced reports all of them, SyncedIn and Status.Namespaces each. Transform, ReflectorOptions.Random
+	// and the error handler are called concurrently. The reflectors are named ReflectorOptions.Name/namespace.
 	Namespaces map[string]Source
 	// KeyFunction makes the keys, before and after Transform. Default: DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
-	// Indexes are index functions by name. NamespaceIndex, by namespace, is added unless it is defined here.
+	// Indexes are index functions by name. NamespaceIndex is added unless it is defined here.
 	Indexes TypedIndexers[T]
 	// Transform turns a received object into the one to store, in place or not. Nil drops it. See TransformFunc.
 	Transform func(obj T) (T, error)
-	// Convert is a Transform for a source with objects of another type, that of ObjectType. Set only one of the two.
+	// Convert is a Transform for a source whose objects have another type: that of ObjectType. Set only one of the two.
 	Convert func(obj any) (T, error)
-	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never.
+	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod. 0 is never.
 	ResyncPeriod time.Duration
 	// RecreateAsUpdate is Config.RecreateAsUpdate.
 	RecreateAsUpdate bool
-	// DetectMutations makes a detector of objects that a reader or handler changes, such as mutation.Options{}.New. Default: off.
+	// DetectMutations makes a detector of shared objects that are changed, such as mutation.Options{}.New. Default: off.
 	DetectMutations func() MutatedObjectDetector
-	// VerifyInterval is about how often the informer runs Verify and reports what it finds; 0 is never.
+	// VerifyInterval is the approximate interval at which the informer runs Verify and reports differences. 0 is never.
 	VerifyInterval time.Duration
-	// Identifier and InformerMetricsProvider are those of SharedIndexInformerOptions.
+	// Identifier and InformerMetricsProvider: see SharedIndexInformerOptions.
 	Identifier              InformerNameAndResource
 	InformerMetricsProvider InformerMetricsProvider
-	// ReflectorOptions are for the reflector. Name overrides theirs; their ResyncPeriod and ShouldResync must not be set.
+	// ReflectorOptions are options of the reflector. Name has precedence. Do not set their ResyncPeriod and ShouldResync.
 	ReflectorOptions ReflectorOptions
 }
 
@@ -91,13 +90,14 @@ func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Inform
 	options := SharedIndexInformerOptions{
 		ResyncPeriod: config.ResyncPeriod, Indexers: indexers, KeyFunction: config.KeyFunction,
 		Transform: config.transform(), RecreateAsUpdate: config.RecreateAsUpdate,
-		DetectMutations: config.DetectMutations, VerifyInterval: config.VerifyInterval, ReflectorOptions: config.ReflectorOptions,
-		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider, Namespaces: config.Namespaces,
+		DetectMutations: config.DetectMutations, VerifyInterval: config.VerifyInterval, Namespaces: config.Namespaces,
+		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider,
+		ReflectorOptions: config.ReflectorOptions,
 	}
 	setIf(&options.ReflectorOptions.Name, config.Name)
 	example := config.example()
 	shared := newSharedIndexInformer(source, example, options)
-	// A transform that is set through Shared must return Ts as well.
+	// Shared().SetTransform may set a transform of other types.
 	shared.guard = guarded[T]
 	return &Informer[T]{
 		Reader:   Reader[T]{store: shared.store.storage, resource: resourceOf[T](example), indexed: !own},
@@ -106,19 +106,18 @@ func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Inform
 }
 
 func (config InformerConfig[T]) validate() {
+	example := config.ObjectType
 	mustHave(config.Transform == nil || config.Convert == nil, "InformerConfig.Transform and Convert are both set")
-	mustHave(config.Convert == nil || config.ObjectType != nil, "InformerConfig.Convert needs an ObjectType, an example of what it converts")
+	mustHave(config.Convert == nil || example != nil, "InformerConfig.Convert needs an ObjectType, an example of its argument")
 	mustHave(config.ResyncPeriod == 0 || config.ResyncPeriod >= minimumResync,
 		fmt.Sprintf("InformerConfig.ResyncPeriod is %v: the least is %v, 0 is no resync", config.ResyncPeriod, minimumResync))
-	if config.ObjectType != nil {
-		mustHave(!isNilPointer(config.ObjectType), "InformerConfig.ObjectType is a nil pointer: it is to be an example")
-		_, fits := config.ObjectType.(T)
-		mustHave(fits || config.Convert != nil, fmt.Sprintf("InformerConfig.ObjectType is a %T and the informer one of %v: set Convert, or leave it out",
-			config.ObjectType, reflect.TypeFor[T]()))
-	}
+	mustHave(example == nil || !isNilPointer(example), "InformerConfig.ObjectType is a nil pointer")
+	_, fits := example.(T)
+	mustHave(fits || example == nil || config.Convert != nil,
+		fmt.Sprintf("InformerConfig.ObjectType is a %T and the informer one of %v: set Convert", example, reflect.TypeFor[T]()))
 }
 
-// example is of the type that the reflector expects; nil for any type.
+// example returns an example of the type that the reflector expects, nil for any type.
 func (c InformerConfig[T]) example() any {
 	if c.ObjectType != nil {
 		return c.ObjectType
@@ -130,7 +129,7 @@ func (c InformerConfig[T]) example() any {
 	return reflect.New(t.Elem()).Interface()
 }
 
-// transform ensures that every stored object is a T.
+// transform returns the transform of the store: each stored object is a T. With nil the reflector accepts only Ts.
 func (c InformerConfig[T]) transform() TransformFunc {
 	switch {
 	case c.Convert != nil:
@@ -146,10 +145,10 @@ func (c InformerConfig[T]) transform() TransformFunc {
 	case c.ObjectType != nil || reflect.TypeFor[T]().Kind() != reflect.Pointer:
 		return guarded[T](nil)
 	}
-	return nil // the reflector passes on Ts only
+	return nil
 }
 
-// guarded ensures that a transform returns Ts. A nil T drops the object.
+// guarded wraps a transform that may be nil: a result that is no T becomes an error. A nil T drops the object.
 func guarded[T Object](transform TransformFunc) TransformFunc {
 	return func(obj any) (any, error) {
 		if transform != nil {
@@ -162,26 +161,27 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 	}
 }
 
-// Run mirrors the source until ctx ends, waits for running calls, drops the handlers' backlogs, and returns nil. Failures are reported and retried. A second Run fails. It panics with a *PanicError if a handler or source did.
+// Run mirrors the source until ctx ends, waits for running calls, drops the handlers' backlogs, and returns nil. It
+// reports and retries failures. A second Run fails. It panics with a *PanicError if a handler or source does.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
 
-// Stop ends the run as the end of its context does, and does not wait. Before Run it counts as the run. A handler may
-// call it.
+// Stop ends the run like the end of its context, and does not wait. If no run has begun, none can begin any more. A
+// handler may call it.
 func (i *Informer[T]) Stop() { i.shared.end() }
 
-// AddHandler adds a handler, before or during the run. It receives every stored object as an Add of the initial list,
-// and every later change. It fails for a nil handler, invalid options, and after the run.
+// AddHandler adds a handler, before or during the run. The handler receives each stored object as an Add of the initial
+// list, then each later change. AddHandler fails for a nil handler, invalid options, and after the run.
 func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(i.shared, handler, options)
 }
 
-// RemoveHandler removes a handler and drops its backlog. It does not wait for a running call: ShutDownHandler does.
-// Removing a handler twice is no error. For a handle of another informer it fails with ErrForeignRegistration.
+// RemoveHandler removes a handler and drops its backlog. It does not wait for a running call: ShutDownHandler does. To
+// remove a handler twice is no error. For a handle of another informer it returns ErrForeignRegistration.
 func (i *Informer[T]) RemoveHandler(handle ResourceEventHandlerRegistration) error {
 	return i.shared.RemoveEventHandler(handle)
 }
 
-// ShutDownHandler is RemoveHandler with ShutDownEventHandler's wait.
+// ShutDownHandler is RemoveHandler that waits as ShutDownEventHandler does.
 func (i *Informer[T]) ShutDownHandler(handle ResourceEventHandlerRegistration) error {
 	return ShutDownEventHandler(i.shared, handle)
 }
@@ -194,8 +194,8 @@ func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 
 func (i *Informer[T]) untyped() *sharedIndexInformer { return i.shared }
 
-// Shared returns the same informer as the compatible interface. An object that its SetTransform
-// turns into another type is quarantined.
+// Shared returns the informer as client-go's interface. An object that its SetTransform turns into another type is
+// quarantined.
 func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }
 
 // TypedResourceEventHandler is a ResourceEventHandler for a type of objects.
@@ -206,7 +206,7 @@ type TypedResourceEventHandler[T Object] interface {
 	OnDelete(obj DeletedObject[T])
 }
 
-// TypedResourceEventHandlerFuncs makes a handler of functions, nil or not.
+// TypedResourceEventHandlerFuncs is a handler of functions, nil or not.
 type TypedResourceEventHandlerFuncs[T Object] struct {
 	AddFunc    func(obj T)
 	UpdateFunc func(oldObj, newObj T)
@@ -250,19 +250,7 @@ func (h TypedFilteringResourceEventHandler[T]) OnAdd(obj T, isInInitialList bool
 }
 
 func (h TypedFilteringResourceEventHandler[T]) OnUpdate(oldObj, newObj T) {
-	h.onUpdate(table.Key{}, oldObj, newObj)
-}
-
-// onUpdate is OnUpdate with the object's key, for a deletion.
-func (h TypedFilteringResourceEventHandler[T]) onUpdate(key table.Key, oldObj, newObj T) {
-	switch passed, passes := h.passes(oldObj), h.passes(newObj); {
-	case passed && passes:
-		callTypedUpdate(h.Handler, key, oldObj, newObj)
-	case passes:
-		h.Handler.OnAdd(newObj, false)
-	case passed:
-		h.Handler.OnDelete(DeletedObject[T]{OptionalObj: oldObj, key: key.String()})
-	}
+	notifyUpdate(h.Handler, table.Key{}, oldObj, newObj, h.passes(oldObj), h.passes(newObj))
 }
 
 func (h TypedFilteringResourceEventHandler[T]) OnDelete(obj DeletedObject[T]) {
@@ -275,21 +263,28 @@ func (h TypedFilteringResourceEventHandler[T]) passes(obj T) bool {
 	return h.Handler != nil && (h.FilterFunc == nil || h.FilterFunc(obj))
 }
 
-// callTypedUpdate calls OnUpdate, of a filter with the key. It looks for the filter's own types, because a
-// handler that embeds a filter has its unexported methods too, and perhaps an OnUpdate of its own.
-func callTypedUpdate[T Object](handler TypedResourceEventHandler[T], key table.Key, oldObj, newObj T) {
-	switch filter := handler.(type) {
-	case TypedFilteringResourceEventHandler[T]:
-		filter.onUpdate(key, oldObj, newObj)
-	case *TypedFilteringResourceEventHandler[T]:
-		filter.onUpdate(key, oldObj, newObj)
-	default:
-		handler.OnUpdate(oldObj, newObj)
+// notifyUpdate notifies a handler of an update. passed and passes are whether the old and the new object exist for it. A
+// filter receives the key, for a deletion. A handler that embeds a filter does not: it may have its own OnUpdate.
+func notifyUpdate[T Object](handler TypedResourceEventHandler[T], key table.Key, oldObj, newObj T, passed, passes bool) {
+	switch {
+	case passed && passes:
+		switch filter := handler.(type) {
+		case TypedFilteringResourceEventHandler[T]:
+			notifyUpdate(filter.Handler, key, oldObj, newObj, filter.passes(oldObj), filter.passes(newObj))
+		case *TypedFilteringResourceEventHandler[T]:
+			notifyUpdate(filter.Handler, key, oldObj, newObj, filter.passes(oldObj), filter.passes(newObj))
+		default:
+			handler.OnUpdate(oldObj, newObj)
+		}
+	case passes:
+		handler.OnAdd(newObj, false)
+	case passed:
+		handler.OnDelete(DeletedObject[T]{OptionalObj: oldObj, key: key.String()})
 	}
 }
 
-// typedHandler is a typed handler as a keyedHandler. An object of another type is logged, and does
-// not exist for the handler.
+// typedHandler is a typed handler as a keyedHandler. An object of another type is logged, and does not exist for the
+// handler.
 type typedHandler[T Object] struct {
 	handler TypedResourceEventHandler[T]
 }
@@ -305,23 +300,15 @@ func (h typedHandler[T]) OnAdd(obj any, isInInitialList bool) {
 func (h typedHandler[T]) OnUpdate(oldObj, newObj any) { h.onUpdate(table.Key{}, oldObj, newObj) }
 
 func (h typedHandler[T]) onUpdate(key table.Key, oldObj, newObj any) {
-	older, was := h.typed("update", key, oldObj)
-	newer, is := h.typed("update", key, newObj)
-	switch {
-	case was && is:
-		callTypedUpdate(h.handler, key, older, newer)
-	case is:
-		h.handler.OnAdd(newer, false)
-	case was:
-		h.handler.OnDelete(DeletedObject[T]{OptionalObj: older, key: key.String()})
-	}
+	older, passed := h.typed("update", key, oldObj)
+	newer, passes := h.typed("update", key, newObj)
+	notifyUpdate(h.handler, key, older, newer, passed, passes)
 }
 
 // OnDelete implements ResourceEventHandler.
 func (h typedHandler[T]) OnDelete(obj any) { h.onDelete(table.Key{}, obj) }
 
-// onDelete notifies also of a deletion whose last state is unknown. It leaves out the deletion of an
-// object of another type, which the handler does not know.
+// onDelete also notifies of a deletion whose last state is unknown, but not of an object of another type.
 func (h typedHandler[T]) onDelete(key table.Key, obj any) {
 	deleted := DeletedObject[T]{key: key.String()}
 	if tombstone, ok := tombstoneOf(obj); ok {
@@ -337,25 +324,25 @@ func (h typedHandler[T]) onDelete(key table.Key, obj any) {
 	h.handler.OnDelete(deleted)
 }
 
-// typed returns obj as a T, or logs that it is none. It does not use apimachinery's error handlers, one of
-// which sleeps.
+// typed returns obj as a T, or logs that it is none. apimachinery's error handlers would sleep.
 func (h typedHandler[T]) typed(event string, key table.Key, obj any) (T, bool) {
 	typed, err := as[T](obj)
 	if err != nil {
-		klog.Background().Error(err, "Handler not called for an object of another type", "event", event, "key", cmp.Or(key.String(), nameOf(obj)))
+		name := cmp.Or(key.String(), nameOf(obj))
+		klog.Background().Error(err, "Handler not called for an object of another type", "event", event, "key", name)
 	}
 	return typed, err == nil
 }
 
-// DeletedObject is the argument of a typed handler's OnDelete. To make one in a test, set OptionalObj and, if not
-// observed, FinalStateUnknown.
+// DeletedObject is the argument of a typed handler's OnDelete. For a test set OptionalObj or, for an
+// unobserved deletion, FinalStateUnknown too.
 type DeletedObject[T Object] struct {
 	// OptionalObj is the last known state, or T's zero value. Use Object.
 	OptionalObj T
 	// FinalStateUnknown is the tombstone, or nil if the deletion was observed.
 	FinalStateUnknown *DeletedFinalStateUnknown
 
-	// key is the informer's key, which a key function may have made. It may be empty.
+	// key is the key in the store, or empty if that is not known.
 	key string
 }
 
@@ -367,7 +354,7 @@ func (d DeletedObject[T]) FinalStateKnown() bool {
 
 // Object returns the last known state; ok is false if there is none.
 func (d DeletedObject[T]) Object() (obj T, ok bool) {
-	// T may be an interface, whose values cannot always be compared with ==.
+	// A T may be an interface with values that == cannot compare.
 	value := reflect.ValueOf(d.OptionalObj)
 	return d.OptionalObj, value.IsValid() && !value.IsZero()
 }
@@ -392,11 +379,8 @@ func (d DeletedObject[T]) GetObjectName() ObjectName {
 	if last, known := d.Object(); known {
 		return ObjectName{last.GetNamespace(), last.GetName()}
 	}
-	key := d.knownKey()
-	if namespace, name, namespaced := strings.Cut(key, "/"); namespaced {
-		return ObjectName{namespace, name}
-	}
-	return ObjectName{Name: key}
+	namespace, name := table.KeyOf(d.knownKey()).Parts()
+	return ObjectName{namespace, name}
 }
 
 func (d DeletedObject[T]) GetName() string { return d.GetObjectName().Name }
@@ -428,7 +412,7 @@ func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
 	return untyped
 }
 
-// TypedIndexerFuncToIndexerFunc makes an IndexFunc, which fails for a non-T.
+// TypedIndexerFuncToIndexerFunc makes an IndexFunc. It fails for a non-T.
 func TypedIndexerFuncToIndexerFunc[T any](indexer TypedIndexFunc[T]) IndexFunc {
 	if indexer == nil {
 		return nil
@@ -456,7 +440,7 @@ func (i typedIndexer[T]) AddTypedIndexers(newIndexers TypedIndexers[T]) error {
 	return i.AddIndexers(TypedIndexersToIndexers(newIndexers))
 }
 
-// typedObjects returns objects as Ts, or the error that came instead of them.
+// typedObjects returns objects as Ts. It fails if err is not nil.
 func typedObjects[T any](objects []any, err error) ([]T, error) {
 	if err != nil {
 		return nil, err
@@ -508,13 +492,13 @@ func (t typedSharedIndexInformer[T]) GetTypedIndexer() TypedIndexer[T] {
 	return typedIndexer[T]{t.GetIndexer()}
 }
 
-// ownInformer are the optional interfaces of this package's informers.
+// ownInformer has the optional interfaces of this package's informers.
 type ownInformer interface {
 	StatusReporter
 	Snapshotter
 }
 
-// ownTypedInformer is that of an informer of this package.
+// ownTypedInformer is a typedSharedIndexInformer of an informer of this package.
 type ownTypedInformer[T Object] struct {
 	typedSharedIndexInformer[T]
 	ownInformer
