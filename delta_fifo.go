@@ -189,10 +189,9 @@ func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
 func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
 	c := [1]change{{kind: kind, object: obj}}
-	if f.identify(c[:]); c[0].err != nil {
-		return KeyError{obj, c[0].err.Err}
+	if f.identify(c[:]); c[0].err == nil {
+		f.putChange(&c[0])
 	}
-	f.putChange(&c[0])
 	return c[0].failure()
 }
 
@@ -392,16 +391,15 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 		}
 		one := [1]change{{kind: f.listedType, object: obj}}
 		c := &one[0]
-		if f.identify(one[:]); c.err != nil {
-			failures = append(failures, KeyError{obj, c.err.Err})
-			continue
-		}
-		if !w.reset && f.isUnchanged(c) {
+		if f.identify(one[:]); c.err == nil && !w.reset && f.isUnchanged(c) {
 			w.kept[c.key] = false
 			continue
 		}
-		if c.transform(f.keyFunc, f.transformer, nil); c.err != nil {
-			failures = append(failures, c.err)
+		if c.err == nil {
+			c.transform(f.keyFunc, f.transformer, nil)
+		}
+		if c.err != nil {
+			failures = append(failures, c.failure())
 			f.quarantine.addChange(c)
 			w.kept[c.key] = true
 			continue

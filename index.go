@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -50,14 +49,11 @@ const NamespaceIndex string = "namespace"
 
 // MetaNamespaceIndexFunc is the index function for an index by namespace.
 func MetaNamespaceIndexFunc(obj any) ([]string, error) {
-	if obj != nil && isNilPointer(obj) {
-		return nil, errNilObject
+	var m metadata
+	if err := m.read(obj); err != nil {
+		return nil, err
 	}
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, withoutMeta(err)
-	}
-	return []string{accessor.GetNamespace()}, nil
+	return []string{m.namespace}, nil
 }
 
 // IndexFuncToKeyFuncAdapter makes a key function of a unique index function.

@@ -49,29 +49,19 @@ func MetaObjectToName(obj metav1.Object) ObjectName {
 }
 
 // ObjectToName returns the name of anything that has metadata, or an error.
-func ObjectToName(obj any) (name ObjectName, err error) {
-	if obj != nil && isNilPointer(obj) {
-		return ObjectName{}, errNilObject
-	}
-	defer caught("reading metadata", &err) // which may be behind a nil pointer in the object
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		return ObjectName{}, withoutMeta(err)
-	}
-	return MetaObjectToName(accessor), nil
+func ObjectToName(obj any) (ObjectName, error) {
+	var m metadata
+	err := m.read(obj)
+	return ObjectName{m.namespace, m.name}, err
 }
 
 // nameOf returns an object's namespace and name as a key, "" if it has no name.
 func nameOf(obj any) string {
-	name, err := ObjectToName(obj)
-	if err != nil || name.Name == "" {
-		return ""
+	if name, _ := ObjectToName(obj); name.Name != "" {
+		return name.String()
 	}
-	return name.String()
+	return ""
 }
-
-// withoutMeta is the error for an object without metadata; its text is client-go's.
-func withoutMeta(err error) error { return fmt.Errorf("object has no meta: %w", err) }
 
 // DeletionHandlingObjectToName is ObjectToName that also accepts tombstones.
 func DeletionHandlingObjectToName(obj any) (ObjectName, error) {
@@ -193,15 +183,15 @@ type metadata struct {
 	readable bool
 }
 
-// read fills in empty metadata, in place: a copy would take as long as the reading.
+// read fills in empty metadata, in place: a copy would take as long as the reading. The text of the error is client-go's.
 func (m *metadata) read(obj any) (err error) {
 	if isNilPointer(obj) {
 		return errNilObject
 	}
-	defer caught("reading the metadata", &err)
+	defer caught("reading the metadata", &err) // accessors may follow nil pointers
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
-		return err
+		return fmt.Errorf("object has no meta: %w", err)
 	}
 	received := ObjectVersion{accessor.GetUID(), accessor.GetResourceVersion()}
 	*m = metadata{accessor.GetNamespace(), accessor.GetName(), received, true}

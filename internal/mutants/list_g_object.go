@@ -87,8 +87,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:  "\t\tif !w.reset && f.isUnchanged(c) {\n\t\t\tw.kept[c.key] = false\n\t\t\tcontinue\n\t\t}\n\t\tif c.transform(f.keyFunc, f.transformer, nil); c.err != nil {\n",
-		To:    "\t\tc.transform(f.keyFunc, f.transformer, nil)\n\t\tif !w.reset && f.isUnchanged(c) {\n\t\t\tw.kept[c.key] = false\n\t\t\tcontinue\n\t\t}\n\t\tif c.err != nil {\n",
+		From:  "\t\tif f.identify(one[:]); c.err == nil && !w.reset",
+		To:    "\t\tf.identify(one[:])\n\t\t_, _, _ = transformedUnder(c.key, f.keyFunc, f.transformer, obj)\n\t\tif c.err == nil && !w.reset",
 		Test:  "TestARelistLeavesUnchangedObjectsAlone",
 		Fault: "Each relist transforms every object again, for nothing.",
 	},
