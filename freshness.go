@@ -24,7 +24,7 @@ func versionReached(version, wanted string) bool {
 }
 
 // waitForVersion waits until the store has everything up to version, ctx ends or ended is closed.
-func (s scoped) waitForVersion(ctx context.Context, version string, ended <-chan struct{}) error {
+func (s *scope) waitForVersion(ctx context.Context, version string, ended <-chan struct{}) error {
 	for seen := ""; ; {
 		moved := s.storage.moved.changed()
 		have := s.LastStoreSyncResourceVersion()

@@ -46,6 +46,7 @@ func newStorage(indexers Indexers) *storage {
 	}
 	m := &storage{quarantine: quarantinePart{&quarantine{}, byStore, ""}}
 	m.table = table.New(len(indexers), func() string { return *m.applied.Load() })
+	m.whole.storage = m
 	m.whole.version.Store(new(string))
 	m.applied.Store(m.whole.version.Load())
 	m.logged.Store(m.whole.version.Load())
@@ -304,7 +305,7 @@ type ThreadSafeStoreOption = func(*threadSafeMap)
 
 // threadSafeMap is a storage whose callers choose the keys.
 type threadSafeMap struct {
-	scoped
+	*scope
 	*storage
 }
 
@@ -312,7 +313,7 @@ type threadSafeMap struct {
 // of the indexers is nil.
 func NewThreadSafeStore(indexers Indexers, indices Indices, opts ...ThreadSafeStoreOption) ThreadSafeStore {
 	s := newStorage(indexers)
-	m := &threadSafeMap{scoped{s, &s.whole}, s}
+	m := &threadSafeMap{&s.whole, s}
 	for _, option := range opts {
 		option(m)
 	}
@@ -367,7 +368,7 @@ func (m *threadSafeMap) Get(key string) (item any, exists bool) {
 
 // Replace makes items the whole content.
 func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
-	r := (&keyedStore{scoped: m.scoped}).BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
+	r := (&keyedStore{scope: m.scope}).BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
 	var refused []change
 	for key, obj := range items {
 		c := changeUnder(key, obj)

@@ -50,29 +50,31 @@ type Store interface {
 	Resync() error
 }
 
-// scoped is a storage, or the part of one that its scope names.
-type scoped struct {
+// scope is a store, or the part of one whose keys begin with prefix. Entries do not refer to their scope, so listing a
+// part reads the whole store.
+type scope struct {
 	storage *storage
-	// scope is &storage.whole for a whole store.
-	scope *scope
+	prefix  string
+	// version is the applied one. committed is true once a replacement was committed.
+	version   atomic.Pointer[string]
+	committed bool
 }
 
-// keyedStore is a scoped store whose keys come from a key function. A reflector or a controller of
-// this package fills it.
+// keyedStore is a scope with a key function, which fails for an object outside the scope.
 type keyedStore struct {
-	scoped
-	keyer       // its keyFunc fails for an object outside the scope
+	*scope
+	keyer
 	transformer TransformFunc
 }
 
-// keyer makes the keys of a store or queue. named is true if the user has set no key function: keys are
-// namespace and name then, and keyFunc is called only for an object without a name.
+// keyer makes the keys of a store or queue. If named is true, the keys are namespace and name, and keyFunc is called only
+// for an object without a name.
 type keyer struct {
 	keyFunc KeyFunc
 	named   bool
 }
 
-// cache is a keyedStore of everything, with its indexes and snapshots.
+// cache is a whole store with its indexes and snapshots.
 type cache struct {
 	keyedStore
 	*storage
@@ -95,14 +97,14 @@ func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
 func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
 	mustHave(keyFunc != nil, "NewIndexer: the key function is nil")
 	s := newStorage(indexers)
-	c := &cache{keyedStore{scoped: scoped{s, &s.whole}, keyer: keyer{keyFunc: keyFunc}}, s}
+	c := &cache{keyedStore{scope: &s.whole, keyer: keyer{keyFunc: keyFunc}}, s}
 	for _, option := range opts {
 		option(c)
 	}
 	return c
 }
 
-// ours returns the keyed store of a store of this package, be it a view or not.
+// ours returns the keyed store behind a store or view of this package.
 func ours(store any) (*keyedStore, bool) {
 	if own, ok := store.(interface{ keyed() *keyedStore }); ok {
 		return own.keyed(), true
@@ -137,14 +139,14 @@ func (k *keyedStore) Delete(obj any) error {
 	return nil
 }
 
-// eventKey is the key of an object, or of a tombstone. It implements entryKeeper.
+// eventKey implements entryKeeper. It also accepts a tombstone.
 func (k *keyer) eventKey(obj any) (table.Key, error) {
 	var m metadata
 	_ = m.read(obj)
 	return k.keyOf(obj, &m)
 }
 
-// keyOf is the key of an object with the metadata m.
+// keyOf returns the key of an object with the metadata m.
 func (k *keyer) keyOf(obj any, m *metadata) (table.Key, error) {
 	if k.named && m.name != "" {
 		return m.named(), nil
@@ -156,8 +158,8 @@ func (k *keyer) keyOf(obj any, m *metadata) (table.Key, error) {
 	return m.key(text), nil
 }
 
-// key is that with a text. If that is namespace and name, the key shares the object's own strings,
-// and the text is not kept.
+// key returns the key with a text. If the text is namespace and name, the key shares the object's own strings, and text can
+// be freed.
 func (m *metadata) key(text string) table.Key {
 	if key := m.named(); key.Is(text) {
 		return key
@@ -180,10 +182,10 @@ func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
 	return k.get(key)
 }
 
-// GetByKey returns the object under key. The error is an *ObjectError, and ErrQuarantined, if
-// there is none because its only state could not be applied.
+// GetByKey returns the object under key. The error is an *ObjectError, and ErrQuarantined, if its only state could not be
+// applied.
 func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
-	if !k.scope.has(key) {
+	if !k.has(key) {
 		return nil, false, nil
 	}
 	return k.get(table.KeyOf(key))
@@ -196,8 +198,8 @@ func (k *keyedStore) get(key table.Key) (item any, exists bool, err error) {
 	return item, exists, err
 }
 
-// ObjectVersion returns what was received of the object under key. Where a transform, or a reader, has
-// changed the object's own metadata, the UID is empty, and so is a version that is no decimal number.
+// ObjectVersion returns the UID and version with which the object under key was received. If a transform or a reader has
+// changed the object's metadata, the UID is empty, and so is a version that is not a decimal number.
 func (k *keyedStore) ObjectVersion(key string) (ObjectVersion, bool) {
 	found := k.entry(table.KeyOf(key))
 	if received := receivedOf(found.Object); !found.Exists || originOf(received) == found.Origin {
@@ -206,10 +208,10 @@ func (k *keyedStore) ObjectVersion(key string) (ObjectVersion, bool) {
 	return ObjectVersion{ResourceVersion: found.Origin.Version()}, true
 }
 
-// entry is the one under a key, if that is in the scope.
-func (k *keyedStore) entry(key table.Key) (found table.Slot) {
-	if !k.scope.hasKey(key) {
-		return found
+// entry returns the entry of a key, empty if the scope does not have the key.
+func (k *keyedStore) entry(key table.Key) table.Slot {
+	if !k.hasKey(key) {
+		return table.Slot{}
 	}
 	m := k.storage
 	m.writing.Lock()
@@ -225,20 +227,20 @@ func (k *keyedStore) olderThanEntry(c *change) error {
 // UpdateResourceVersion sets the applied version, as Bookmark does.
 func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }
 
-// quarantined returns the objects that the store has quarantined, of its scope.
+// quarantined returns the objects of the scope that the store has quarantined.
 func (k *keyedStore) quarantined() []Quarantined {
-	return k.storage.quarantine.list(func(at quarantinePlace) bool { return at.part.owner == byStore && k.scope.hasKey(at.key) })
+	return k.storage.quarantine.list(func(at quarantinePlace) bool { return at.part.owner == byStore && k.hasKey(at.key) })
 }
 
 // List returns all objects.
-func (s scoped) List() []any {
+func (s *scope) List() []any {
 	all := s.storage.table.Snapshot()
-	if s.scope.prefix == "" {
+	if s.prefix == "" {
 		return table.AppendObjectsOf(make([]any, 0, all.Len()), all)
 	}
 	list := []any{}
 	for e := range all.Each {
-		if s.scope.hasKey(e.Key()) {
+		if s.hasKey(e.Key()) {
 			list = append(list, e.Object())
 		}
 	}
@@ -246,11 +248,11 @@ func (s scoped) List() []any {
 }
 
 // ListKeys returns all keys.
-func (s scoped) ListKeys() []string {
+func (s *scope) ListKeys() []string {
 	all := s.storage.table.Snapshot()
 	keys := make([]string, 0, all.Len())
 	all.EachWithKey(func(key string, _ table.Entry) bool {
-		if s.scope.has(key) {
+		if s.has(key) {
 			keys = append(keys, key)
 		}
 		return true
@@ -258,67 +260,48 @@ func (s scoped) ListKeys() []string {
 	return keys
 }
 
-// LastStoreSyncResourceVersion returns the applied version. Where there are namespace views, that
-// of the whole is the lowest that holds for all of them: see InNamespace.
-func (s scoped) LastStoreSyncResourceVersion() string {
-	if s.scope == &s.storage.whole {
+// LastStoreSyncResourceVersion returns the applied version. A store with views of namespaces has the lowest one of them:
+// see InNamespace.
+func (s *scope) LastStoreSyncResourceVersion() string {
+	if s == &s.storage.whole {
 		return *s.storage.applied.Load()
 	}
-	return *s.scope.version.Load()
+	return *s.version.Load()
 }
 
 // Bookmark sets the applied version.
-func (s scoped) Bookmark(rv string) {
+func (s *scope) Bookmark(rv string) {
 	m := s.storage
 	m.moveVersion(func() {
-		s.scope.version.Store(&rv)
+		s.version.Store(&rv)
 		m.applied.Store(m.lowest())
 	})
 }
 
 // Resync does nothing.
-func (scoped) Resync() error { return nil }
-
-// scope is a part of a store: the keys that begin with a prefix, up to which version they are
-// applied, and whether they have been listed. The empty prefix is everything. Entries do not refer to
-// their scope, so listing one reads all entries of the store.
-type scope struct {
-	prefix string
-
-	version atomic.Pointer[string]
-	// committed is true once a replacement was committed.
-	committed bool
-}
+func (*scope) Resync() error { return nil }
 
 func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
 
-// hasKey is has for a table key, without making its text.
+// hasKey is has without the text of the key.
 func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }
 
-// refusal returns the error for an object whose key is outside the scope. The object's namespace
-// shows whether the source or the key function is wrong.
-func (s *scope) refusal(key string, obj any) error {
-	name, err := ObjectToName(finalStateOf(obj))
-	if err == nil && name.Namespace+"/" == s.prefix {
-		return fmt.Errorf("key %q does not begin with %q, although the object is of that namespace: the key function does not fit: %w",
-			key, s.prefix, errOtherNamespace)
-	}
-	return fmt.Errorf("%w: key %q does not begin with %q", errOtherNamespace, key, s.prefix)
-}
-
-// keyFunc is a store's key function for objects in the scope.
-func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
+// limit returns a store's key function for objects in the scope.
+func (s *scope) limit(whole KeyFunc) KeyFunc {
 	return func(obj any) (string, error) {
 		key, err := whole(obj)
-		switch {
-		case err != nil || key == "" || s.has(key):
-		case isUndecoded(obj) && key == nameOf(obj) && !strings.Contains(key, "/"):
-			// Its namespace could not be read, and can be no other than this.
-			key = s.prefix + key
-		default:
-			err = s.refusal(key, obj)
+		if err != nil || key == "" || s.has(key) {
+			return key, err
 		}
-		return key, err
+		name, _ := ObjectToName(finalStateOf(obj))
+		switch {
+		case isUndecoded(obj) && name.Namespace == "" && key == name.Name: // its namespace could not be read
+			return s.prefix + key, nil
+		case name.Namespace+"/" == s.prefix:
+			const text = "key %q does not begin with %q, although the object is of that namespace: the key function does not fit: %w"
+			return key, fmt.Errorf(text, key, s.prefix, errOtherNamespace)
+		}
+		return key, fmt.Errorf("%w: key %q does not begin with %q", errOtherNamespace, key, s.prefix)
 	}
 }
 
@@ -333,8 +316,6 @@ func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
 func InNamespace(store Store, namespace string) Store {
 	mustHave(namespace != "", "InNamespace: the namespace is empty; all namespaces together are the store itself")
 	mustHave(!strings.Contains(namespace, "/"), fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))
-	_, isView := store.(*keyedStore)
-	mustHave(!isView, "InNamespace: the store is a view of a namespace already")
 	whole, own := store.(*cache)
 	mustHave(own && whole != nil, "InNamespace: the store is not one of NewStore or NewIndexer")
 	m := whole.storage
@@ -346,17 +327,17 @@ func InNamespace(store Store, namespace string) Store {
 		if m.views == nil {
 			m.views = map[string]*keyedStore{}
 		}
-		s := &scope{prefix: namespace + "/"}
+		s := &scope{storage: m, prefix: namespace + "/"}
 		s.version.Store(new(string))
-		view = &keyedStore{scoped{m, s}, keyer{keyFunc: s.keyFunc(whole.keyFunc)}, whole.transformer}
+		view = &keyedStore{s, keyer{keyFunc: s.limit(whole.keyFunc)}, whole.transformer}
 		m.views[namespace] = view
 		m.applied.Store(m.lowest())
 	})
 	return view
 }
 
-// lowest is the version up to which the store and its views hold all that their sources had, empty if that cannot be said. A
-// version of the store itself holds for the views that have none. The caller has the table's lock.
+// lowest returns the lowest version of the store and its views, empty if they cannot be compared. A view without a version
+// has that of the store. The caller has the table's lock.
 func (m *storage) lowest() *string {
 	whole := m.whole.version.Load()
 	if len(m.views) == 0 {
@@ -364,7 +345,7 @@ func (m *storage) lowest() *string {
 	}
 	var versions []string
 	for _, view := range m.views {
-		versions = append(versions, cmp.Or(*view.scope.version.Load(), *whole))
+		versions = append(versions, cmp.Or(*view.version.Load(), *whole))
 	}
 	if *whole != "" {
 		versions = append(versions, *whole)
@@ -372,8 +353,8 @@ func (m *storage) lowest() *string {
 	return new(lowestVersion(versions...))
 }
 
-// lowestVersion returns the lowest of one or more versions, "" if two different ones cannot be compared,
-// as an empty one with any other.
+// lowestVersion returns the lowest of one or more versions, "" if two different ones cannot be compared. An empty version
+// cannot be compared with another.
 func lowestVersion(versions ...string) string {
 	lowest := versions[0]
 	for _, version := range versions[1:] {
@@ -388,9 +369,9 @@ func lowestVersion(versions ...string) string {
 	return lowest
 }
 
-// moveVersion changes a version, and nothing else.
+// moveVersion changes a version without a change of objects.
 func (m *storage) moveVersion(move func()) {
-	m.writing.Lock() // else a write could be said to be in the log before it is
+	m.writing.Lock() // a write in progress is not in the log yet
 	m.table.Relabel(move)
 	m.logged.Store(m.applied.Load())
 	m.writing.Unlock()

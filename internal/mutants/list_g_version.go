@@ -18,8 +18,8 @@ var versionMutants = []Mutant{
 	},
 	{
 		Name: "leaves-a-namespace-without-a-version-out", Guards: []string{"G11"}, File: "store.go",
-		From:    "\t\tversions = append(versions, cmp.Or(*view.scope.version.Load(), *whole))\n",
-		To:      "\t\tif version := cmp.Or(*view.scope.version.Load(), *whole); version != \"\" {\n\t\t\tversions = append(versions, version)\n\t\t}\n",
+		From:    "\t\tversions = append(versions, cmp.Or(*view.version.Load(), *whole))\n",
+		To:      "\t\tif version := cmp.Or(*view.version.Load(), *whole); version != \"\" {\n\t\t\tversions = append(versions, version)\n\t\t}\n",
 		Package: guarantees,
 		Test:    "TestG11AStoreWithViewsClaimsTheLowestVersion",
 		Fault:   "The store of several namespaces claims a version while one of them has not been listed yet.",
