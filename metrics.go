@@ -98,7 +98,7 @@ func (d *defaultProvider[P]) or(own P) P {
 	return own
 }
 
-// inc, observe and set use an instrument, unless the provider has left it out or there is no provider.
+// inc, observe and set ignore an instrument that the provider did not make.
 func inc(counter CounterMetric) {
 	if counter != nil {
 		counter.Inc()
@@ -125,8 +125,7 @@ type reflectorMeters struct {
 	version                     GaugeMetric
 }
 
-// beginMeters makes the instruments of a run that begins. The caller has deferred
-// releaseMeters, for a provider that panics half way.
+// beginMeters makes the instruments of a run. The caller has deferred releaseMeters, in case the provider panics.
 func (r *Reflector) beginMeters() {
 	provider := r.options.MetricsProvider
 	if provider == nil {
@@ -142,10 +141,12 @@ func (r *Reflector) beginMeters() {
 		itemsInWatch:  provider.NewItemsInWatchMetric(r.name),
 		version:       provider.NewLastResourceVersionMetric(r.name),
 	}
-	setVersion(r.meters.version, r.progress.version) // that of the run before
+	if previous := r.progress.version; previous != "" {
+		setVersionGauge(r.meters.version, previous)
+	}
 }
 
-// releaseMeters releases the instruments of a run that is over.
+// releaseMeters releases the instruments of a run.
 func (r *Reflector) releaseMeters() {
 	r.meters = reflectorMeters{}
 	if releaser, ok := r.options.MetricsProvider.(interface{ ReleaseReflectorMetrics(name string) }); ok {
@@ -153,34 +154,25 @@ func (r *Reflector) releaseMeters() {
 	}
 }
 
-// setVersion shows a version that is a number.
-func setVersion(gauge GaugeMetric, version string) {
-	if number, ok := versionNumber(version); ok {
-		set(gauge, number)
-	}
-}
-
-// versionNumber is the number that instruments show for a resource version. Of a long one it is
-// the last 15 digits, as in client-go: more do not fit into the 53 bits of a float64.
-func versionNumber(version string) (number float64, ok bool) {
-	if strings.Trim(version, "0123456789") != "" {
-		return 0, false
-	}
+// setVersionGauge publishes a version if it is a number; an empty one is 0. Like client-go, it publishes the last 15 digits, since
+// a float64 holds no more.
+func setVersionGauge(gauge GaugeMetric, version string) {
 	const digits = 15
-	short, err := strconv.ParseInt(version[max(0, len(version)-digits):], 10, 64)
-	return float64(short), err == nil
+	number, err := strconv.ParseUint("0"+version[max(0, len(version)-digits):], 10, 64)
+	if err == nil && strings.Trim(version, "0123456789") == "" {
+		set(gauge, float64(number))
+	}
 }
 
-// informerMeters are the instruments of one run of an informer with a reserved name. The
-// zero value measures nothing. The store shows its version itself.
+// informerMeters are the instruments of one run of an informer with a reserved name. The zero value measures nothing. The
+// store publishes its version itself.
 type informerMeters struct {
 	id      InformerNameAndResource
 	queued  GaugeMetric
 	latency HistogramMetric
 }
 
-// beginMeters makes the instruments of the run that begins. The caller has deferred
-// releaseMeters, for a provider that panics half way.
+// beginMeters makes the instruments of the run. The caller has deferred releaseMeters, in case the provider panics.
 func (inf *sharedIndexInformer) beginMeters() {
 	provider, id := inf.options.InformerMetricsProvider, inf.options.Identifier
 	if provider == nil || !id.Reserved() {
@@ -189,15 +181,14 @@ func (inf *sharedIndexInformer) beginMeters() {
 	inf.meters.id = id
 	inf.meters.queued = provider.NewQueuedItemMetric(id)
 	inf.meters.latency = provider.NewProcessingLatencyMetric(id)
-	inf.store.storage.showVersionIn(id, provider)
+	inf.store.storage.publishVersion(id, provider)
 }
 
-// releaseMeters releases the instruments of the run that is over, also if the name has been
-// released since.
+// releaseMeters releases the instruments of the run, even if the name has been released since.
 func (inf *sharedIndexInformer) releaseMeters() {
 	id := inf.meters.id
 	if id == (InformerNameAndResource{}) {
-		return // none were made
+		return // beginMeters made none
 	}
 	inf.meters = informerMeters{}
 	inf.store.storage.gauge.Store(nil)
@@ -211,32 +202,33 @@ func (inf *sharedIndexInformer) releaseMeters() {
 // WithStoreMetrics publishes a store's applied version if identifier is reserved. If metrics is nil, the provider is
 // that of SetInformerMetricsProvider. Informers have it in their options.
 func WithStoreMetrics(identifier InformerNameAndResource, metrics InformerMetricsProvider) StoreOption {
-	return func(c *cache) { c.storage.showVersionIn(identifier, metrics) }
+	return func(c *cache) { c.storage.publishVersion(identifier, metrics) }
 }
 
 // WithThreadSafeStoreMetrics is WithStoreMetrics for NewThreadSafeStore.
-func WithThreadSafeStoreMetrics(identifier InformerNameAndResource, metricsProvider InformerMetricsProvider) ThreadSafeStoreOption {
-	return func(m *threadSafeMap) { m.showVersionIn(identifier, metricsProvider) }
+func WithThreadSafeStoreMetrics(id InformerNameAndResource, metrics InformerMetricsProvider) ThreadSafeStoreOption {
+	return func(m *threadSafeMap) { m.publishVersion(id, metrics) }
 }
 
-func (m *storage) showVersionIn(identifier InformerNameAndResource, metrics InformerMetricsProvider) {
+// publishVersion makes the gauge for the applied version.
+func (m *storage) publishVersion(id InformerNameAndResource, metrics InformerMetricsProvider) {
 	m.gauge.Store(nil)
-	if provider := defaultInformerMetrics.or(metrics); provider != nil && identifier.Reserved() {
-		m.gauge.Store(&versionGauge{id: identifier, gauge: provider.NewStoreResourceVersionMetric(identifier)})
+	if provider := defaultInformerMetrics.or(metrics); provider != nil && id.Reserved() {
+		m.gauge.Store(&versionGauge{id: id, gauge: provider.NewStoreResourceVersionMetric(id)})
 	}
 }
 
-// versionGauge shows the applied version of a store.
+// versionGauge publishes the applied version of a store.
 type versionGauge struct {
 	id    InformerNameAndResource
 	gauge GaugeMetric
-	// calls are the calls of showVersion that the first of them has yet to handle. Only that one uses shown.
+	// calls counts the pending calls of showVersion. The first one handles all of them, and alone uses shown.
 	calls atomic.Int64
 	shown string
 }
 
-// showVersion shows the applied version after it may have moved. Writers call it without a lock, since
-// the instrument is the user's. It does not wait for a running call, which shows the newest version.
+// showVersion updates the gauge after a write. Callers hold no lock, since the instrument is user code. It does not wait for a
+// running call, which then sets the newest version.
 func (m *storage) showVersion() {
 	g := m.gauge.Load()
 	if g == nil || !g.id.Reserved() || g.calls.Add(1) > 1 {
@@ -249,9 +241,7 @@ func (m *storage) showVersion() {
 			continue
 		}
 		g.shown = version
-		if number, ok := versionNumber(version); ok || version == "" {
-			set(g.gauge, number)
-		}
+		setVersionGauge(g.gauge, version)
 	}
 }
 
@@ -261,11 +251,11 @@ type InformerName struct {
 	name string
 	// inUse is true from NewInformerName until Release.
 	inUse atomic.Bool
-	// resources are those that are published.
+	// resources are the published ones.
 	resources sync.Map
 }
 
-// informerNames has the InformerName of each name that is in use in this process.
+// informerNames has each InformerName in use, by its name.
 var informerNames sync.Map
 
 // NewInformerName reserves a name, which must be unique in this process.
@@ -297,7 +287,8 @@ func (n *InformerName) WithResource(gvr schema.GroupVersionResource) InformerNam
 	}
 	_, second := n.resources.LoadOrStore(gvr, nil)
 	if second {
-		klog.Background().Error(nil, "Second informer of the same name and resource: only the first publishes metrics", "informerName", n.name, "resource", gvr.String())
+		klog.Background().Error(nil, "Second informer of the same name and resource: only the first publishes metrics",
+			"informerName", n.name, "resource", gvr.String())
 	}
 	id.first = !second
 	return id

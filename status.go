@@ -269,7 +269,7 @@ func (r *Reflector) setAccepted(version, by string) {
 		r.changes.wake()
 	}
 	if gauge := r.meters.version; gauge != nil {
-		setVersion(gauge, version)
+		setVersionGauge(gauge, version)
 	}
 }
 

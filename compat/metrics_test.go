@@ -42,7 +42,7 @@ func (m theirStoreMetrics) NewStoreResourceVersionMetric(theirs.InformerNameAndR
 }
 
 // TestTheVersionOfAStoreIsShownAsTheSameNumber writes the same versions to stores of both
-// packages. Removing the truncation of versionNumber makes it fail.
+// packages. Removing the truncation of setVersionGauge makes it fail.
 func TestTheVersionOfAStoreIsShownAsTheSameNumber(t *testing.T) {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	ourName, err := ours.NewInformerName(t.Name())
