@@ -9,109 +9,107 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// This file is arithmetic on points in time: nothing here waits or reads a clock.
+// This file only computes: it neither waits nor reads a clock.
 
 const (
-	// defaultBackoffReset is how long nothing may fail before the backoff starts over; client-go's value.
+	// defaultBackoffReset is how long nothing may fail before the backoff starts over, as in client-go.
 	defaultBackoffReset = 2 * time.Minute
 	// maxRetryAfter bounds Retry-After.
 	maxRetryAfter = 5 * time.Minute
-	// maxProgressPause bounds the pause after a watch that moved the version and closed without an error: such a source
-	// is up to date again with each request, so a long pause costs freshness and spares little.
+	// maxProgressPause bounds the pause after a watch that advanced the version and closed without an error: each request
+	// makes the store current again, so a longer pause costs freshness and saves little.
 	maxProgressPause = 6 * time.Second
-	// limitMinute is the window of the limits below, and how long a run of failures is young.
+	// limitMinute is the window of the limits below.
 	limitMinute = time.Minute
 
-	// The default pauses: firstPause, each half as long again, up to steadyPause while a run of failures is young; then growing
-	// up to longestPause.
+	// The default pauses start at firstPause and grow by pauseGrowth: up to steadyPause in the first minute of a series of
+	// failures, and up to longestPause later.
 	steadyPause  = 5 * time.Second
 	longestPause = 30 * time.Second
-	// Before request n of a run a pause is at most n - quickRequests seconds, or one: outages of a few seconds end with a quick
-	// request, and a run with two requests to a pause does not use up the limit of G13 sooner for it.
+	// In the first minute, the pause before request n is at most max(1, n - quickRequests) seconds: a request follows the end
+	// of a short outage soon, and a series with two requests for each pause stays within the limit of G13 as long as others.
 	firstPause, pauseGrowth, quickRequests = 200 * time.Millisecond, 1.5, 8
-	// A pause below steadyPause is shortened by up to half of itself, any other is stretched by up to a quarter.
+	// Jitter shortens a pause below steadyPause by up to half, and extends any other by up to a quarter.
 	jitterShorter, jitterLonger = 0.5, 0.25
 
-	// How many requests a failing source gets: in the minute from the start of a run of failures, and in any minute after it,
-	// with or without progress (G13). A backoff alone cannot keep that: a list and its watch are two requests to one pause.
+	// The limits of G13: how many requests a failing source receives in the first minute of a series of failures, and in any
+	// later minute without and with progress. Pauses alone do not ensure that: a list and its watch share one.
 	firstMinuteLimit, failingLimit, progressLimit = 20, 3, 11
 )
 
-// backoff says how long to pause before a request. One serves all states of a
-// reflector. It belongs to the goroutine that runs the reflector.
+// backoff computes the pauses before requests, for all states of a reflector. It is used on the reflector's goroutine.
+//
+// A series of failures lasts until nothing has failed for the reset period.
 type backoff struct {
-	// first is the sequence of pauses from its start, current its state in this run of failures, jitter by which part of
-	// itself a pause is stretched at most.
-	first, current wait.Backoff
-	jitter         float64
-	// configured says that the user has configured the pauses: then there are no limits.
+	// initial is the configuration, current its state in this series. jitter is the largest part by which a pause is extended.
+	initial, current wait.Backoff
+	jitter           float64
+	// configured means that the user has configured the pauses. There are no limits then.
 	configured bool
 	reset      time.Duration
 	// random returns a number in [0, 1).
 	random func() float64
 
-	// failing is true from the first failure to the first one after a quiet reset period.
-	failing bool
-	// runStart is when the first request of the run of failures was made.
-	runStart time.Time
-	// resumed is when the last pause was over: quiet time counts from there, so a long pause is not a sign of health.
+	// seriesStart is the time of the first request of the series, zero before the first failure.
+	seriesStart time.Time
+	// resumed is the end of the last pause. Time without failures counts from there.
 	resumed time.Time
-	// lastHard is when something failed that was more than a short watch with progress.
-	lastHard time.Time
-	// requests are the latest requests, oldest first, as many as the largest limit can ask about. clusterStart is the first
-	// of those that belong to the last one: each came less than 10 s before its successor, or is the list before a watch,
-	// however long that took.
-	requests     []time.Time
-	clusterStart time.Time
+	// lastFailure is the time of the last failure that was not a short watch with progress.
+	lastFailure time.Time
+	// requests are the last requests, oldest first, as many as the largest limit needs. groupStart is the first request of the
+	// last group: each request comes less than 10 s after the one before it, or is the watch after a list.
+	requests   []time.Time
+	groupStart time.Time
 	// listed is true if the last request was a list.
 	listed bool
 }
 
 func newBackoff(configured *wait.Backoff, reset time.Duration, random func() float64) *backoff {
-	first := wait.Backoff{Duration: firstPause, Factor: pauseGrowth, Steps: math.MaxInt32, Cap: longestPause}
-	jitter := jitterLonger
-	if configured != nil {
-		first, jitter = *configured, configured.Jitter
+	initial := wait.Backoff{
+		Duration: firstPause, Factor: pauseGrowth, Jitter: jitterLonger, Steps: math.MaxInt32, Cap: longestPause,
 	}
-	first.Jitter = 0 // our own numbers, which a seed can fix
+	if configured != nil {
+		initial = *configured
+	}
+	jitter := initial.Jitter
+	initial.Jitter = 0 // pause applies it with random
 	return &backoff{
-		first: first, current: first, jitter: jitter, configured: configured != nil,
+		initial: initial, current: initial, jitter: jitter, configured: configured != nil,
 		reset: cmp.Or(reset, defaultBackoffReset), random: random,
 	}
 }
 
-// note counts a request that is made at a time: one call of List or Watch. A list in pages is one, however many of its pages
-// were answered.
-func (b *backoff) note(at time.Time, list bool) {
+// recordRequest counts a call of List or Watch. The answered pages of a list count as one.
+func (b *backoff) recordRequest(at time.Time, list bool) {
 	if n := len(b.requests); n == 0 || at.Sub(b.requests[n-1]) >= shortWatch && (list || !b.listed) {
-		b.clusterStart = at
+		b.groupStart = at
 	}
 	b.requests = append(b.requests[:0], b.requests[max(0, len(b.requests)-31):]...) // the latest 32, with this one
 	b.requests, b.listed = append(b.requests, at), list
 }
 
-// failure is what a pause depends on.
+// failure describes the failure before a pause.
 type failure struct {
-	// began is when the request was made that failed, or now for a watch that had lived; zero if nothing failed.
+	// began is when the failed request was made, or now if its watch was open long enough; zero if nothing failed.
 	began time.Time
 	// requests is how many requests follow the pause.
 	requests int
-	// retryAfter is how long the source has asked to wait, 0 if it has not.
+	// retryAfter is the wait for which the source asked, or 0.
 	retryAfter time.Duration
-	// progress is true for a short watch that moved the version and closed without an error.
+	// progress is true for a short watch that advanced the version and closed without an error.
 	progress bool
-	// atOnce asks for no pause beyond the limits and retryAfter.
+	// atOnce means that only the limits and retryAfter cause a pause.
 	atOnce bool
 }
 
-// pause returns how long to wait after a failure at now, and counts on it being waited.
+// pause returns how long to wait after a failure at now. The caller waits that long.
 func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 	if !f.began.IsZero() {
-		b.fails(now, f)
+		b.recordFailure(now, f)
 	}
 	if !f.atOnce {
-		if !b.configured && now.Before(b.runStart.Add(limitMinute)) {
-			first, _ := slices.BinarySearchFunc(b.requests, b.runStart, time.Time.Compare)
+		if !b.configured && now.Before(b.seriesStart.Add(limitMinute)) {
+			first, _ := slices.BinarySearchFunc(b.requests, b.seriesStart, time.Time.Compare)
 			b.current.Duration = min(b.current.Duration,
 				time.Duration(max(1, len(b.requests)-first+1-quickRequests))*time.Second, steadyPause)
 		}
@@ -124,55 +122,53 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 	if f.progress {
 		pause = min(pause, maxProgressPause)
 	}
-	if pause = max(pause, min(f.retryAfter, maxRetryAfter), b.stretch(now, f.requests)); pause > 0 {
+	if pause = max(pause, min(f.retryAfter, maxRetryAfter), b.delay(now, f.requests)); pause > 0 {
 		b.resumed = now.Add(pause)
 	}
 	return pause
 }
 
-// fails begins a run of failures, unless one is under way, with the request that
-// failed. It is for a failure that is answered at once, too.
-func (b *backoff) fails(now time.Time, f failure) {
-	if !b.failing || now.Sub(b.resumed) >= b.reset {
-		b.failing, b.runStart = true, f.began
+// recordFailure begins a series of failures with the failed request, or continues one.
+func (b *backoff) recordFailure(now time.Time, f failure) {
+	if b.seriesStart.IsZero() || now.Sub(b.resumed) >= b.reset {
+		b.seriesStart = f.began
 		if n := len(b.requests); n > 0 && f.began.Sub(b.requests[n-1]) < shortWatch {
-			b.runStart = b.clusterStart
+			b.seriesStart = b.groupStart
 		}
-		b.current = b.first
-		b.resumed, b.lastHard = now, now
+		b.current, b.resumed, b.lastFailure = b.initial, now, now
 		return
 	}
 	if now.After(b.resumed) {
 		b.resumed = now
 	}
 	if !f.progress {
-		b.lastHard = now
+		b.lastFailure = now
 	}
 }
 
-// stretch returns how long n further requests must wait so that the limit of the run holds; 0 while nothing fails.
-func (b *backoff) stretch(now time.Time, n int) time.Duration {
-	if !b.failing || b.configured {
+// delay returns how long the next n requests must wait for the limits of G13, 0 while nothing fails.
+func (b *backoff) delay(now time.Time, n int) time.Duration {
+	if b.seriesStart.IsZero() || b.configured {
 		return 0
 	}
-	firstMinuteEnd := b.runStart.Add(limitMinute)
-	// Requests of the first minute do not count after it.
-	from, allowed, young := firstMinuteEnd, progressLimit, now.Before(firstMinuteEnd)
+	firstMinuteEnd := b.seriesStart.Add(limitMinute)
+	inFirstMinute := now.Before(firstMinuteEnd)
+	from, allowed := firstMinuteEnd, progressLimit // requests of the first minute do not count later
 	switch {
-	case young:
-		from, allowed = b.runStart, firstMinuteLimit
-	case now.Sub(b.lastHard) < b.reset:
+	case inFirstMinute:
+		from, allowed = b.seriesStart, firstMinuteLimit
+	case now.Sub(b.lastFailure) < b.reset:
 		allowed = failingLimit
 	}
 	first, _ := slices.BinarySearchFunc(b.requests, from, time.Time.Compare)
 	made := b.requests[first:]
-	// tooMany are those that must have left the window of a minute.
-	switch tooMany := min(len(made)+n-allowed, len(made)); {
-	case tooMany <= 0:
+	// excess is how many requests must leave the window first.
+	switch excess := min(len(made)+n-allowed, len(made)); {
+	case excess <= 0:
 		return 0
-	case young:
+	case inFirstMinute:
 		return firstMinuteEnd.Sub(now)
 	default:
-		return max(0, made[tooMany-1].Add(limitMinute).Sub(now))
+		return max(0, made[excess-1].Add(limitMinute).Sub(now))
 	}
 }

@@ -171,7 +171,7 @@ func (l *listing) wrap(err error) error {
 func (l *listing) listPages() error {
 	options := l.listOptions()
 	l.asked, l.progress.whole = options.ResourceVersion, false
-	l.progress.backoff.note(l.began, true)
+	l.progress.backoff.recordRequest(l.began, true)
 	inc(l.meters.lists)
 	failures := 0 // consecutive, of one page
 	for l.ctx.Err() == nil {
@@ -197,7 +197,7 @@ func (l *listing) listPages() error {
 			return err
 		}
 		// All answered pages of a list count as one request.
-		l.progress.backoff.note(asked, true)
+		l.progress.backoff.recordRequest(asked, true)
 		cause := CauseOf(err)
 		if cause == CauseExpired {
 			// The source may have been restored during a pause. It would refuse the version as too large.

@@ -352,7 +352,7 @@ func (m *run) serveTimer(w *openWatch) error {
 		return errWatchOverdue
 	}
 	if !m.refetchAt.IsZero() && w.listing == nil &&
-		isDue(latest(m.refetchAt, now.Add(m.progress.backoff.stretch(now, 2)))) {
+		isDue(latest(m.refetchAt, now.Add(m.progress.backoff.delay(now, 2)))) {
 		if m.refetchAt = (time.Time{}); m.quarantine.any() { // otherwise the watch has brought later states
 			m.progress.refetched = now
 			return errRefetch
@@ -370,7 +370,7 @@ func (m *run) serveTimer(w *openWatch) error {
 			w.quiet, m.progress.heard, checks.wanted = true, now, checks.wanted || m.bookmarks.Load()
 		}
 		if checks.wanted && isDue(latest(
-			checks.next, w.answered.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.stretch(now, 1)))) {
+			checks.next, w.answered.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.delay(now, 1)))) {
 			m.beginCheck(now)
 			isDue(now.Add(checkTimeout))
 		}
@@ -383,7 +383,7 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 
 func (m *run) beginCheck(now time.Time) {
 	m.progress.checks.next = now.Add(checkInterval)
-	m.progress.backoff.note(now, false)
+	m.progress.backoff.recordRequest(now, false)
 	ctx, cancel := context.WithCancel(m.ctx)
 	c := &versionCheck{cancel: cancel, began: now, have: m.progress.version, err: errSourceExited}
 	c.sideCall = apart(func() { c.version, c.whole, c.err = m.sourceVersion(ctx) })
@@ -412,7 +412,7 @@ func (m *run) endCheck() error {
 		if m.clock.Since(c.began) >= checkTimeout {
 			c.err = fmt.Errorf("not answered within %s: %w", checkTimeout, c.err)
 		}
-		m.progress.backoff.fails(m.clock.Now(), failure{began: c.began})
+		m.progress.backoff.recordFailure(m.clock.Now(), failure{began: c.began})
 		if checks.failures++; checks.failures >= checkAttempts {
 			checks.wanted, checks.failures = false, 0
 		}

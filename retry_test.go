@@ -34,8 +34,8 @@ func rate(random float64, rounds int, next func(round int) (requests []bool, f f
 	for round := range rounds {
 		requests, f := next(round)
 		for _, list := range requests {
-			now = now.Add(b.stretch(now, 1))
-			b.note(now, list)
+			now = now.Add(b.delay(now, 1))
+			b.recordRequest(now, list)
 			times = append(times, now)
 		}
 		f.began = now
@@ -51,7 +51,7 @@ var (
 )
 
 // G13: the limits hold in arithmetic, for every mixture of what a round asks and
-// at both ends of the jitter. Fails if stretch returns 0 or counts wrongly.
+// at both ends of the jitter. Fails if delay returns 0 or counts wrongly.
 func TestBackoffKeepsTheLimitsWhateverFails(t *testing.T) {
 	scripts := map[string]struct {
 		next         func(round int) ([]bool, failure)
@@ -101,7 +101,7 @@ func TestNoPauseIsLongerThanAMinute(t *testing.T) {
 		now := time.Unix(0, 0)
 		for range 100 {
 			for range requests {
-				b.note(now, requests == 2)
+				b.recordRequest(now, requests == 2)
 			}
 			pause := b.pause(now, failure{began: now, requests: requests})
 			require.LessOrEqual(t, pause, time.Minute)
@@ -138,7 +138,7 @@ func TestBackoffIsQuickForAMinuteAndGrowsAfterwards(t *testing.T) {
 			assert.InDelta(t, float64(pause)*factor, float64(got), 10, "pause %d, jitter %v", i, random)
 			now = now.Add(got)
 			if now.Before(time.Unix(0, 0).Add(limitMinute)) { // later, the limit would stretch each pause
-				b.note(now, false)
+				b.recordRequest(now, false)
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func TestAConfiguredBackoffIsUsedUnchangedAndNotLimited(t *testing.T) {
 	b := newBackoff(&wait.Backoff{Duration: time.Millisecond, Factor: 1, Steps: 1}, time.Second, func() float64 { return 0 })
 	now := time.Unix(0, 0)
 	for range 1000 {
-		b.note(now, false)
+		b.recordRequest(now, false)
 		require.Equal(t, time.Millisecond, b.pause(now, failure{began: now, requests: 1}))
 		now = now.Add(time.Millisecond)
 	}
@@ -191,10 +191,10 @@ func TestTheListBeforeAFailedWatchBelongsToTheRunOfFailures(t *testing.T) {
 	lived := watch.Add(5 * time.Minute)
 	for failed, want := range map[time.Time]time.Time{watch: start, lived: lived} {
 		b := newBackoff(nil, 0, func() float64 { return 0 })
-		b.note(start, true)
-		b.note(watch, false)
-		b.fails(failed, failure{began: failed})
-		assert.Equal(t, want, b.runStart)
+		b.recordRequest(start, true)
+		b.recordRequest(watch, false)
+		b.recordFailure(failed, failure{began: failed})
+		assert.Equal(t, want, b.seriesStart)
 	}
 }
 
@@ -214,8 +214,8 @@ func FuzzBackoff(f *testing.F) {
 			requests := 1 + int(op&1)
 			progress = progress || op&4 != 0
 			for i := range requests {
-				now = now.Add(b.stretch(now, 1))
-				b.note(now, requests == 2 && i == 0)
+				now = now.Add(b.delay(now, 1))
+				b.recordRequest(now, requests == 2 && i == 0)
 				times = append(times, now)
 			}
 			fail := failure{began: now, requests: 1 + int(op>>1&1), progress: op&4 != 0}

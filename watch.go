@@ -85,7 +85,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 		w.from, w.version = m.progress.version, m.progress.version
 	}
 	m.watch = w
-	m.progress.backoff.note(now, false)
+	m.progress.backoff.recordRequest(now, false)
 	inc(m.meters.watches)
 	_, err := m.ask("Watch", cancel, waiting{timer: w.timer.C()}, nil, func() error {
 		got, err := m.source.WatchWithContext(ctx, options)

@@ -32,7 +32,7 @@ const (
 // list and watch that follow another failure.
 func (m *run) mayStream() bool {
 	return m.streams && (m.progress.streamAfter.IsZero() ||
-		m.streamIsDue() && m.progress.backoff.stretch(m.clock.Now(), streamListWatch) == 0)
+		m.streamIsDue() && m.progress.backoff.delay(m.clock.Now(), streamListWatch) == 0)
 }
 
 // streamIsDue reports whether streaming, which has failed, may be tried again.

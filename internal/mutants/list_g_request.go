@@ -11,8 +11,8 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "does-not-heed-retry-after", Guards: []string{"G1"}, File: "backoff.go",
-		From:    "pause = max(pause, min(f.retryAfter, maxRetryAfter), b.stretch(now, f.requests))",
-		To:      "pause = max(pause, b.stretch(now, f.requests))",
+		From:    "pause = max(pause, min(f.retryAfter, maxRetryAfter), b.delay(now, f.requests))",
+		To:      "pause = max(pause, b.delay(now, f.requests))",
 		Package: guarantees,
 		Test:    "TestG1RetryAfterIsHonoured",
 		Fault:   "An overloaded server is asked again before the time that it named.",
