@@ -443,7 +443,7 @@ func (inf *sharedIndexInformer) add(l *listener) error {
 	if inf.ctx != nil {
 		inf.goroutines.Go(func() { l.run(inf.ctx) })
 	}
-	inf.listeners = append(slices.Clip(inf.listeners), l)
+	inf.listeners = append(inf.listeners, l)
 	return nil
 }
 
@@ -468,19 +468,18 @@ func listenerOf(handle ResourceEventHandlerRegistration, informer *sharedIndexIn
 // removeListener removes a listener from the informer and closes it. It returns false if the listener was removed before.
 func (inf *sharedIndexInformer) removeListener(l *listener, why error) bool {
 	inf.mu.Lock()
+	defer inf.mu.Unlock()
 	at := slices.Index(inf.listeners, l)
-	if at >= 0 {
-		inf.listeners = slices.Delete(slices.Clone(inf.listeners), at, at+1)
-		close(l.removed)
-		if inf.ctx == nil {
-			close(l.finished) // it has no goroutine
-		}
+	if at < 0 {
+		return false
 	}
-	inf.mu.Unlock()
-	if at >= 0 {
-		l.close(why)
+	inf.listeners = slices.Delete(inf.listeners, at, at+1)
+	close(l.removed)
+	if inf.ctx == nil {
+		close(l.finished) // it has no goroutine
 	}
-	return at >= 0
+	l.close(why)
+	return true
 }
 
 // shutDownLimit is how long ShutDownEventHandler waits.

@@ -47,8 +47,7 @@ type sharedIndexInformer struct {
 	// ended is closed, under mu, when the informer has stopped. See IsStopped.
 	ended chan struct{}
 
-	mu sync.Mutex
-	// listeners is copied on write.
+	mu        sync.Mutex
 	listeners []*listener
 }
 
@@ -215,24 +214,24 @@ func (inf *sharedIndexInformer) LastSyncResourceVersion() string {
 // Status returns the status of the informer and of its handlers.
 func (o observed) Status() Status {
 	inf := o.shared
-	all := make([]Status, len(inf.feeds))
-	for i, f := range inf.feeds {
-		all[i] = f.reflector.Status()
-		all[i].Namespace = f.namespace
-	}
-	status := all[0]
-	if status.Namespace != "" {
+	status := inf.feeds[0].reflector.Status()
+	if inf.feeds[0].namespace != "" {
+		all := make([]Status, len(inf.feeds))
+		for i, f := range inf.feeds {
+			all[i] = f.reflector.Status()
+			all[i].Namespace = f.namespace
+		}
 		status = combine(all)
 		status.Name = inf.name
 	}
 	status.Objects, status.Checksum = inf.store.storage.table.Len(), inf.store.storage.table.Checksum()
 	now := inf.clock.Now()
 	inf.mu.Lock()
-	listeners := inf.listeners
-	inf.mu.Unlock()
-	for _, l := range listeners {
+	status.Handlers = slices.Grow(status.Handlers, len(inf.listeners))
+	for _, l := range inf.listeners {
 		status.Handlers = append(status.Handlers, l.status(now))
 	}
+	inf.mu.Unlock()
 	status.AppliedVersion = inf.LastSyncResourceVersion() // load it last: no NotifiedVersion is newer
 	return status
 }

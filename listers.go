@@ -114,14 +114,15 @@ func NewGenericLister(indexer Indexer, resource schema.GroupResource) GenericLis
 
 // genericLister implements both listers.
 type genericLister struct {
-	indexer    Indexer
-	resource   schema.GroupResource
-	namespaced bool
-	namespace  string
+	indexer   Indexer
+	resource  schema.GroupResource
+	namespace string
+	// prefix precedes a name in a key.
+	prefix string
 }
 
 func (l genericLister) ByNamespace(namespace string) GenericNamespaceLister {
-	return genericLister{l.indexer, l.resource, true, namespace}
+	return genericLister{l.indexer, l.resource, namespace, namespace + "/"}
 }
 
 func (l genericLister) List(selector labels.Selector) (found []runtime.Object, err error) {
@@ -140,10 +141,7 @@ func (l genericLister) List(selector labels.Selector) (found []runtime.Object, e
 }
 
 func (l genericLister) Get(name string) (typed runtime.Object, err error) {
-	key := name
-	if l.namespaced {
-		key = l.namespace + "/" + name
-	}
+	key := l.prefix + name
 	obj, exists, err := l.indexer.GetByKey(key)
 	if err == nil && !exists {
 		return nil, apierrors.NewNotFound(l.resource, name)
@@ -297,13 +295,11 @@ func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
 
 // AllByIndex is ByIndex as an iterator over keys and objects.
 func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
-	if _, err := r.having(index, value); err != nil {
+	s, err := r.having(index, value)
+	if err != nil {
 		return nil, err
 	}
-	return func(yield func(string, T) bool) {
-		s, _ := r.having(index, value) // indexes are never removed
-		s.withKeys(yield)
-	}, nil
+	return s.withKeys, nil
 }
 
 // IndexValues returns the values of an index. It fails without the index.

@@ -142,7 +142,7 @@ func (c InformerConfig[T]) transform() TransformFunc {
 			}
 			return c.Transform(typed)
 		})
-	case c.ObjectType != nil || reflect.TypeFor[T]().Kind() != reflect.Pointer:
+	case c.example() == nil:
 		return guarded[T](nil)
 	}
 	return nil

@@ -10,26 +10,27 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 )
 
 // DoneChecker reports once that something is done, such as the first list of an informer. Wait for its channel, or for
-// several with WaitForDone. It may be used concurrently. One that can end without success implements DoneError; this
-// package's also have Succeeded() <-chan struct{}.
+// several with WaitForDone. It may be used concurrently. If it can end without success, it implements DoneError. Those
+// of this package also have Succeeded() <-chan struct{}.
 type DoneChecker interface {
-	// Name is for logs and errors. It may allocate.
+	// Name returns a name for logs and errors. It may allocate.
 	Name() string
-	// Done returns the same channel each time. It is closed once done.
+	// Done returns the same channel each time. It is closed when the checker is done.
 	Done() <-chan struct{}
 }
 
 // DoneError is implemented by a DoneChecker that can end without success.
 type DoneError interface {
-	// Err is nil while Done is open and after success; otherwise the reason: ErrHandlerRemoved, ErrInformerStopped.
+	// Err is nil while Done is open and after success. Otherwise it is the reason, such as ErrHandlerRemoved.
 	Err() error
 }
 
-// IsDone returns whether checker is done, also if it ended with an Err.
+// IsDone returns whether checker is done, with or without success.
 func IsDone(checker DoneChecker) bool { return isClosed(checker.Done()) }
 
 func isClosed(done <-chan struct{}) bool {
@@ -65,7 +66,7 @@ func (s *syncChecker) Err() error {
 	return s.err
 }
 
-// finish makes it succeed, or fail with err, and returns true. Only the first call does.
+// finish ends the checker with success, or with err. Only the first call has an effect and returns true.
 func (s *syncChecker) finish(err error) (first bool) {
 	s.once.Do(func() {
 		first, s.err = true, err
@@ -78,11 +79,11 @@ func (s *syncChecker) finish(err error) (first bool) {
 }
 
 // WaitFor is for code written for client-go; new code uses WaitForDone. It returns true once all checkers are done, or
-// if there are none; false as soon as one is done with an Err, is nil, or ctx ends. It logs failures to ctx's logger
-// and, if what names the purpose of the wait, progress.
+// if there are none, and false as soon as one has an Err or is nil, or ctx ends. It logs failures to ctx's logger, and
+// progress if what, the purpose of the wait, is not empty.
 func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	logger := klog.FromContext(ctx).WithCallDepth(1) // lines are attributed to the caller
-	var progress klog.Logger                         // writes nothing
+	var progress klog.Logger                         // logs nothing
 	if what != "" {
 		progress = logger
 	}
@@ -99,8 +100,8 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	return err == nil
 }
 
-// WaitForDone waits until all checkers are done. It fails as soon as one is done with an Err, or when ctx ends; the
-// error wraps the reason of each checker that is not done or failed. It fails without checkers.
+// WaitForDone waits until all checkers are done. It fails without checkers, when ctx ends, and as soon as one has an
+// Err. The error wraps the reason of each checker that has failed or is not done.
 func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 	if len(checkers) == 0 {
 		return fmt.Errorf("%w: %s", errNothingToWaitFor, passCheckers)
@@ -110,7 +111,7 @@ func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 
 const passCheckers = "pass the result of HasSyncedChecker of an informer, a controller or a handler's registration"
 
-// errGivenUp is why a checker is not done where another one has failed.
+// errGivenUp is the reason of a checker that is not done when another one fails.
 var errGivenUp = errors.New("given up, since the wait failed")
 
 // waitAll waits until all checkers are done, one has failed, or ctx ends. It calls done for each that succeeds.
@@ -127,11 +128,11 @@ func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)
 		if at == 0 {
 			break
 		}
-		cases[at].Chan = reflect.Value{} // which is never ready
+		cases[at].Chan = reflect.Value{} // never ready
 		if failureOf(checkers[at-1]) == nil {
 			done(checkers[at-1].Name())
 		} else {
-			cases[0] = reflect.SelectCase{Dir: reflect.SelectDefault} // only for those that are done by now
+			cases[0] = reflect.SelectCase{Dir: reflect.SelectDefault} // do not wait for others
 		}
 	}
 	failure := &waitError{}
@@ -154,19 +155,19 @@ func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)
 	return failure
 }
 
-// failureOf is nil for a checker that has succeeded, the reason of one that has failed, and errGivenUp for one that is not done.
+// failureOf returns nil for a checker that has succeeded, its Err if it has failed, and errGivenUp if it is not done.
 func failureOf(checker DoneChecker) error {
 	if !IsDone(checker) {
 		return errGivenUp
 	}
 	failing, can := checker.(DoneError)
-	if _, isContext := checker.(context.Context); !can || isContext { // the Err of a context is no failure
+	if _, isContext := checker.(context.Context); !can || isContext { // a context has an Err whenever it is done
 		return nil
 	}
 	return failing.Err()
 }
 
-// waitError names the checkers that have failed or are not done, each with the cause.
+// waitError has the checkers that have failed or are not done, each with its cause.
 type waitError struct {
 	checkers []string
 	causes   []error
@@ -177,7 +178,7 @@ func (e *waitError) Unwrap() []error { return e.causes }
 
 // SyncResult is the result of WaitForCacheSync of generated factories.
 type SyncResult struct {
-	// Err is nil if all have synced, otherwise why the wait ended.
+	// Err is nil if all have synced. Otherwise it is why the wait ended.
 	Err    error
 	Synced map[reflect.Type]bool
 }
@@ -204,8 +205,8 @@ func (c SyncResult) AsError() error {
 type InformerSynced func() bool
 
 // WaitForCacheSync is for code written for client-go; new code uses WaitForDone. It calls the functions, with pauses of
-// 1 ms to 100 ms, until all return true in one round, and returns true; false once stopCh is closed, or at once for a
-// nil function. It cannot notice an informer that stopped.
+// 1 ms to 100 ms, until all return true in one round. It returns false once stopCh is closed, or at once for a nil
+// function. It does not notice that an informer has stopped.
 func WaitForCacheSync(stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
 	return waitSyncedFuncs(klog.Background(), klog.Logger{}, stopCh, cacheSyncs)
 }
@@ -222,26 +223,22 @@ func WaitForNamedCacheSyncWithContext(ctx context.Context, cacheSyncs ...Informe
 	return waitSyncedFuncs(logger, logger, ctx.Done(), cacheSyncs)
 }
 
-// waitSyncedFuncs polls. The first pause is short, since tests and small caches sync at once; the longest is
-// client-go's.
+// waitSyncedFuncs polls. The first pause is short, since small caches sync at once. The longest is client-go's.
 func waitSyncedFuncs(logger, progress klog.Logger, stopCh <-chan struct{}, cacheSyncs []InformerSynced) bool {
 	logger, progress = logger.WithCallDepth(2), progress.WithCallDepth(2) // lines are attributed to the caller
-	for i, synced := range cacheSyncs {
-		if synced == nil {
-			logger.Error(fmt.Errorf("function %d of %d is nil: %w: pass HasSynced of an informer, a controller or a handler's registration, without calling it",
-				i+1, len(cacheSyncs), errNothingToWaitFor), "Cannot wait for caches")
-			return false
-		}
+	if at := slices.IndexFunc(cacheSyncs, func(synced InformerSynced) bool { return synced == nil }); at >= 0 {
+		err := fmt.Errorf("function %d of %d is nil: %w: pass HasSynced", at+1, len(cacheSyncs), errNothingToWaitFor)
+		logger.Error(err, "Cannot wait for caches")
+		return false
 	}
 	progress.Info("Waiting until caches have synced")
-	for pause := time.Millisecond; slices.ContainsFunc(cacheSyncs, func(synced InformerSynced) bool { return !synced() }); {
-		select {
-		case <-stopCh:
-			progress.Error(nil, "Stopped before caches had synced")
-			return false
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, 100*time.Millisecond)
+	pauses := wait.Backoff{Duration: time.Millisecond, Factor: 2, Steps: 10, Cap: 100 * time.Millisecond}.DelayFunc()
+	allSynced := func(context.Context) (bool, error) {
+		return !slices.ContainsFunc(cacheSyncs, func(synced InformerSynced) bool { return !synced() }), nil
+	}
+	if pauses.Until(wait.ContextForChannel(stopCh), true, true, allSynced) != nil {
+		progress.Error(nil, "Stopped before caches had synced")
+		return false
 	}
 	progress.Info("Caches have synced")
 	return true
