@@ -73,10 +73,10 @@ type storeReplacement struct {
 	batch []change
 }
 
-// errReplacementOver is returned by the Replacement of a store after it was committed or aborted.
+// errReplacementOver is returned after Commit and Abort.
 var errReplacementOver = errors.New("replacement is over: it was committed or aborted")
 
-// BeginReplace starts a replacement. See Replacer.
+// BeginReplace implements Replacer.
 func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
 	return k.intake().BeginReplace(options)
 }
@@ -84,7 +84,7 @@ func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
 // BeginReplace implements Replacer.
 func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 	m := in.storage
-	m.writing.Lock() // under which a replacement is committed
+	m.writing.Lock()
 	defer m.writing.Unlock()
 	return &storeReplacement{
 		in: in, visible: !in.scope.committed && !options.Staged, mayBeTooOld: options.Staged, reset: options.VersionsReset,
@@ -105,7 +105,7 @@ func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	return errors.Join(failures...)
 }
 
-// Add accepts some of the listed objects. It does not wait.
+// Add implements Replacement.
 func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -133,8 +133,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 	return rejected, err
 }
 
-// take prepares objects, as many at a time as a write makes in place, and publishes or stages them. It appends those that
-// were refused.
+// prepare prepares objects in batches, publishes or stages them, and appends the refused changes.
 func (r *storeReplacement) prepare(ctx context.Context, each change, objects []any, refused []change) ([]change, error) {
 	for len(objects) > 0 {
 		n := min(len(objects), directly)
@@ -165,15 +164,15 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			refused = r.apply(&w, r.batch, refused)
 			w.end(r.batch)
 		} else {
-			r.in.room = valueRoom{} // the staged changes have it
+			r.in.room = valueRoom{} // staged changes refer to it
 		}
 		clear(r.batch)
 	}
 	return refused, nil
 }
 
-// stage keeps a change until Commit, or quarantines what was refused. It is no part of take, whose frame would double the
-// stack of a reflector.
+// stage keeps a change until Commit, or quarantines it if it was refused. Inlined into prepare it would double a reflector's
+// stack.
 func (r *storeReplacement) stage(c *change) {
 	switch {
 	case c.err != nil && !r.mayBeTooOld:
@@ -186,7 +185,7 @@ func (r *storeReplacement) stage(c *change) {
 	r.staged = append(r.staged, *c)
 }
 
-// look identifies changes, and notes which are of entries, and which of those leave them unchanged.
+// compareWithStore identifies the batch and finds out which changes have a stored entry and which leave it unchanged.
 func (r *storeReplacement) compareWithStore() {
 	r.in.room = valueRoom{r.in.room.values[:0], r.in.room.texts[:0]}
 	r.in.identify(r.batch)
@@ -207,19 +206,19 @@ func (r *storeReplacement) compareWithStore() {
 			}
 			continue
 		}
-		// The list may have brought another state that is not applied yet.
+		// The list may contain the object twice.
 		again := r.marks.Confirmed(found.Number) || r.keys.Has(c.key)
 		_, refused := m.quarantine.entry(c.key)
 		c.unchanged = c.kind != Deleted && !again && !refused && c.origin.Same(found.Origin)
-		if r.reset && c.unchanged { // the same version may be another state
+		if r.reset && c.unchanged { // the version may belong to another state
 			c.unchanged = r.in.transform == nil && reflect.DeepEqual(found.Object, c.object)
 		}
 		r.marks.Confirm(found.Number)
 	}
 }
 
-// alreadyListed reports whether an entry, of the same origin, is in the state of a change: the list has brought it twice, or
-// another writer has added it.
+// alreadyListed reports whether an entry with the origin of a change has its state: the list contains it twice, or another
+// writer has added it.
 func (r *storeReplacement) alreadyListed(c *change, at table.Slot) bool {
 	_, refused := r.in.storage.quarantine.entry(c.key)
 	if c.kind == Deleted || r.reset || refused {
@@ -229,12 +228,12 @@ func (r *storeReplacement) alreadyListed(c *change, at table.Slot) bool {
 	return true
 }
 
-// apply applies changes and appends those that are refused now.
+// apply applies changes and appends those that an index added meanwhile refuses.
 func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []change) []change {
 	for i := range changes {
 		c := &changes[i]
 		_ = w.apply(c)
-		if c.err != nil && c.set != nil { // an index was added since it was prepared
+		if c.err != nil && c.set != nil {
 			r.withheld.Insert(c.key)
 			refused = append(refused, *c)
 		}
@@ -242,8 +241,7 @@ func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []chan
 	return refused
 }
 
-// Commit ends the list. The error, if any, joins an *ObjectError for each object that was refused
-// although its part was accepted, because an index was added since.
+// Commit implements Replacement. Its error joins an *ObjectError for each object that an index added meanwhile refuses.
 func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	if r.over {
 		return errReplacementOver
@@ -263,8 +261,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	return errors.Join(failures...)
 }
 
-// publish applies the staged changes, deletes the entries of the scope that the list did not bring,
-// and sets the version, in one step for readers.
+// publish applies the staged changes, deletes the entries that the list lacks, and sets the version, in one write.
 func (r *storeReplacement) publish(version string) []change {
 	m, scope := r.in.storage, r.in.scope
 	w := storeWrite{scope: scope, version: version, listed: true, list: r, feed: r.in.feed}
@@ -283,7 +280,7 @@ func (r *storeReplacement) publish(version string) []change {
 	return refused
 }
 
-// Abort ends the replacement: staged changes are dropped, visible ones stay.
+// Abort drops the staged changes. Visible ones stay.
 func (r *storeReplacement) Abort() {
 	if r.over {
 		return
