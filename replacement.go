@@ -53,23 +53,22 @@ type ReplacementPart struct {
 	excluded bool
 }
 
-// storeReplacement is a list on its way into a store of this package.
+// storeReplacement is the Replacement of a store of this package.
 type storeReplacement struct {
 	in intake
-	// visible is true for a first list, whose parts are published as they come; those of another
-	// are staged until Commit. reset is ReplaceOptions.VersionsReset.
+	// visible is true for a first list: its parts are published as they arrive. Other lists are staged until Commit. reset is
+	// ReplaceOptions.VersionsReset. over is true after Commit and Abort.
 	visible, reset, over bool
-	// marks are the entries that the list has brought, changed or not. The others are deleted.
+	// marks has the stored entries that the list contains. Commit deletes the others.
 	marks *table.Listing
-	// staged are the changes for Commit. keys are the keys of those that had no entry when they came.
+	// staged has the changes for Commit. keys has the keys of those that were not stored.
 	staged []change
 	keys   sets.Set[table.Key]
-	// unchecked is true for a list that may turn out to be too old: what it refuses is quarantined at Commit.
+	// mayBeTooOld is true if the list may be refused before Commit, which then quarantines.
 	mayBeTooOld bool
-	// withheld are the listed keys whose newest state was refused, here or in the reflector: the
-	// stored and the quarantined state stay.
+	// withheld has the keys whose newest state was refused. Their stored and quarantined states stay.
 	withheld sets.Set[table.Key]
-	// some are the changes that are being prepared.
+	// batch has the changes that are being prepared.
 	batch []change
 }
 
