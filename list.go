@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/table"
 	"github.com/watchmirror/cache/sharding"
@@ -22,7 +23,7 @@ const (
 	// partSize is the number of objects in a part. A decoded object may need 60 KiB before its transform, and two parts are
 	// in memory at a time: one is applied while the source sends the next.
 	partSize = 100
-	// A list that takes at least slowList is logged without verbosity.
+	// slowList is the duration from which on a list's steps are logged.
 	slowList = 10 * time.Second
 	// pageTries limits the requests for one page: about half a minute of backoff, enough for a server to restart. A continue
 	// token is valid for some minutes.
@@ -35,6 +36,7 @@ const (
 // in parts.
 type listing struct {
 	*run
+	steps *trace.Trace
 	began time.Time
 	// asked is the requested version, version the list's, once it is known.
 	asked, version string
@@ -73,6 +75,7 @@ func (m *run) newListing(strategy ListStrategy) *listing {
 	return &listing{
 		run: m, began: m.clock.Now(), first: 1, strategy: strategy, reason: "the source streams its state",
 		quarantining: map[string]bool{}, entries: map[table.Key]table.Origin{},
+		steps: trace.New("List", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
 	}
 }
 
@@ -91,24 +94,21 @@ func (m *run) listState() state {
 	}
 	m.progress.paged = m.progress.paged || l.asked == "0" && l.strategy == ListPaged
 	m.haveState(l)
+	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
 	return m.pause(stateWatch, failure{atOnce: true})
 }
 
 // haveState records that a list was committed.
 func (m *run) haveState(l *listing) {
+	l.steps.LogIfLong(slowList) // without the pause that follows
 	p := &m.progress
 	p.unknown = false
 	p.checks.wanted, p.checks.failures, p.heard = false, 0, m.clock.Now()
 	m.listed, m.rested = true, l.paused
 	m.shard.Applied()
 	m.setAccepted(l.version, "list")
-	took, verbosity := p.heard.Sub(l.began), 2
-	if took >= slowList {
-		verbosity = 0
-	}
-	m.logger(m.ctx).V(verbosity).Info("Listed", "objects", l.items, "resourceVersion", l.version, "strategy", l.strategy, "took", took)
 	m.mu.Lock()
-	m.status.LastList = ListStatus{p.heard, took, l.items, l.strategy, l.reason}
+	m.status.LastList = ListStatus{p.heard, p.heard.Sub(l.began), l.items, l.strategy, l.reason}
 	m.status.ConsecutiveFailures, m.sameCause = 0, 0
 	m.mu.Unlock()
 	for _, listed := range m.relisted {
@@ -270,6 +270,7 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	if l.pages++; l.pages > 1 {
 		l.strategy = ListPaged
 	}
+	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
 	return about.Continue, true, err
 }
 
@@ -537,12 +538,14 @@ func (l *listing) commit() error {
 	}
 	l.reportRejected()
 	l.quarantine.releaseIf(func(place table.Key) bool { return !l.quarantining[place.String()] })
+	l.steps.Step("Committed")
 	return nil
 }
 
 // abort aborts the replacement. If parts of a first list are visible, it records the list's version, or the newest of
 // its objects, so that no older list is accepted.
 func (l *listing) abort() {
+	l.steps.LogIfLong(slowList)
 	if l.replacement != nil {
 		l.replacement.Abort()
 	}

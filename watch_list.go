@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -158,6 +159,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	if err := l.setVersion(version); err != nil {
 		return err
 	}
+	l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
 	l.entries = nil // it is as large as the list
 	if err := l.commit(); err != nil {
 		return err

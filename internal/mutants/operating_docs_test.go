@@ -20,7 +20,7 @@ import (
 // keysAfter has, for each method that logs, the index of its first key.
 var keysAfter = map[string]int{"Info": 1, "Error": 2, "HandleErrorWithLogger": 3, "HandleErrorWithContext": 3, "WithValues": 0}
 
-// logKeys are the keys that a file logs with: those of calls on loggers.
+// logKeys are the keys that a file logs with: those of calls on loggers, and of the steps of a trace.
 func logKeys(t *testing.T, path string) map[string]bool {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
@@ -35,7 +35,8 @@ func logKeys(t *testing.T, path string) map[string]bool {
 		}
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
-		if n, ok := node.(*ast.CallExpr); ok {
+		switch n := node.(type) {
+		case *ast.CallExpr:
 			method, ok := n.Fun.(*ast.SelectorExpr)
 			if !ok {
 				return true
@@ -46,6 +47,10 @@ func logKeys(t *testing.T, path string) map[string]bool {
 			default:
 				assert.False(t, n.Ellipsis.IsValid(), "%s: the keys cannot be read here", files.Position(n.Pos()))
 				add(n.Args[first:])
+			}
+		case *ast.CompositeLit:
+			if of, ok := n.Type.(*ast.SelectorExpr); ok && isName(of.X, "trace") && of.Sel.Name == "Field" {
+				add([]ast.Expr{n.Elts[0].(*ast.KeyValueExpr).Value})
 			}
 		}
 		return true
