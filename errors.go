@@ -346,7 +346,7 @@ func describe(obj any) string {
 
 // isNilPointer is true for nil and for a nil pointer in an interface.
 func isNilPointer(obj any) bool {
-	return !table.HasWord(obj) && (obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer)
+	return table.IsNil(obj) && (obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer)
 }
 
 // MutatedObjectError is reported when a reader or handler changed an object in the store. The store keeps it until the

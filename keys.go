@@ -199,7 +199,7 @@ func (m *metadata) read(obj any) (err error) {
 }
 
 // named is the key namespace/name.
-func (m *metadata) named() table.Key { return table.Named(m.namespace, m.name) }
+func (m *metadata) named() table.Key { return table.NewKey(m.namespace, m.name) }
 
 // versionBefore is true if both versions are well-formed and a is lower than b. Of two such versions the lower is the
 // shorter, or sorts first; that is asked before their digits, as it mostly settles it.

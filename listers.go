@@ -206,7 +206,7 @@ func (r Reader[T]) now() view {
 // Lookup is Get without an error.
 func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 	var item any
-	if named := table.Named(r.namespace, key); r.snapshot.table == nil && r.store != nil {
+	if named := table.NewKey(r.namespace, key); r.snapshot.table == nil && r.store != nil {
 		item, _ = r.store.table.Get(named)
 	} else if e, found := r.now().table.Get(named); found {
 		item = e.Object()
@@ -223,7 +223,7 @@ func (r Reader[T]) Get(key string) (T, error) {
 		return obj, nil
 	}
 	if r.store != nil {
-		if err := r.store.quarantine.find(table.Named(r.namespace, key)); err != nil {
+		if err := r.store.quarantine.find(table.NewKey(r.namespace, key)); err != nil {
 			return obj, err
 		}
 	}

@@ -135,7 +135,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 // prepare prepares objects in batches, publishes or stages them, and appends the refused changes.
 func (r *storeReplacement) prepare(ctx context.Context, each change, objects []any, refused []change) ([]change, error) {
 	for len(objects) > 0 {
-		n := min(len(objects), directly)
+		n := min(len(objects), table.InPlace)
 		r.batch = slices.Grow(r.batch[:0], n)[:n]
 		for i, obj := range objects[:n] {
 			r.batch[i] = change{kind: each.kind, object: obj, excluded: each.excluded}

@@ -77,10 +77,6 @@ type storeWrite struct {
 	m *storage
 }
 
-// directly is how many changes a table makes in place. More are staged, which costs a copy of
-// each part that they touch.
-const directly = 32
-
 // wholeStore is the weight of a write that reads all objects.
 const wholeStore = 1 << 30
 
@@ -98,14 +94,8 @@ func (w *storeWrite) begin(m *storage, changes []change, weight int) {
 		m.writing.Unlock() // an index was added
 	}
 	m.seek(changes)
-	weight += len(changes)
-	for i := 0; i < len(changes) && weight <= directly; i++ {
-		c := &changes[i]
-		// A change of many index values costs as much as many changes.
-		weight += m.table.Several(c.place)
-		for _, values := range c.values {
-			weight += max(0, len(values)-1)
-		}
+	for i := 0; i < len(changes) && weight <= table.InPlace; i++ {
+		weight += m.table.Weight(changes[i].place, changes[i].values)
 	}
 	m.table.Begin(weight)
 	w.m = m

@@ -372,7 +372,7 @@ func lowestVersion(versions ...string) string {
 // moveVersion changes a version without a change of objects.
 func (m *storage) moveVersion(move func()) {
 	m.writing.Lock() // a write in progress is not in the log yet
-	m.table.Relabel(move)
+	m.table.SetVersion(move)
 	m.logged.Store(m.applied.Load())
 	m.writing.Unlock()
 	if m.gauge.Load() != nil {

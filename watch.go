@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 const (
@@ -256,7 +258,7 @@ func (m *run) applyBatches(w *openWatch, e watch.Event) (err error) {
 // watches. If patient, it yields to the sender before the channel counts as empty, which costs less than blocking.
 func (m *run) collect(w *openWatch, patient bool) {
 	yielded, ended := !patient, len(m.batch) > 0 && m.batch[0].Type == watch.Error
-	for len(m.batch) < directly && !ended {
+	for len(m.batch) < table.InPlace && !ended {
 		select {
 		case e, open := <-w.results:
 			if !open {

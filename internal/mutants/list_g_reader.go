@@ -12,8 +12,8 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "writes-to-pages-of-a-snapshot", Guards: []string{"G10"}, File: "internal/table/table.go",
-		From:    "\t\tt.frozen = true\n\t\tt.epoch++\n",
-		To:      "\t\tt.frozen = true\n",
+		From:    "\t\tt.epoch++\n",
+		To:      "",
 		Package: guarantees,
 		Test:    "TestG10ASnapshotStaysAsItIsThroughEverySingleWrite",
 		Fault:   "Objects that were written later appear in a snapshot that is retained.",
@@ -36,8 +36,8 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "hands-out-a-snapshot-from-before-a-write", Guards: []string{"G10"}, File: "internal/table/write.go",
-		From:    "\t\tt.latest.Store(nil)\n\t\tt.state.Store(t.s)\n",
-		To:      "\t\tt.state.Store(t.s)\n",
+		From:    "\t\tt.snapshot.Store(nil)\n\t\tt.visible.Store(t.state)\n",
+		To:      "\t\tt.visible.Store(t.state)\n",
 		Package: guarantees,
 		Test:    "TestG10ASnapshotIsOfOneStateAndStaysAsItIs",
 		Fault:   "A writer that lists after its write does not find the object.",
@@ -52,7 +52,7 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "has-readers-wait-for-a-large-write", Guards: []string{"G10"}, File: "internal/table/write.go",
-		From:  "t.staged = changes > inPlace ||",
+		From:  "t.staged = changes > InPlace ||",
 		To:    "t.staged = changes < 0 ||",
 		Test:  "TestReadersDoNotWaitForALargeWrite",
 		Fault: "While a list of 100,000 objects is applied every request that needs the cache stands still.",
@@ -75,8 +75,8 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "ends-a-search-at-a-removed-entry", Guards: []string{"G10"}, File: "internal/table/directory.go",
-		From:    "if hash != 0 && (group+at-home(hash))&(groups-1) >= at {",
-		To:      "if hash != 0 && home(hash) == group {",
+		From:    "if hash != 0 && (group+at-firstGroup(hash))&(groups-1) >= at {",
+		To:      "if hash != 0 && firstGroup(hash) == group {",
 		Package: "./internal/table",
 		Test:    "TestNumbersBeyondAFullGroupAreFoundAfterRemovals",
 		Fault:   "After a deletion another object is no longer found by its key.",

@@ -26,7 +26,7 @@ func filled(all []*pod, indexes int) *Table {
 	}
 	w := begin(t, max(len(all), many))
 	for i, p := range all {
-		w.put(Named(p.namespace, p.name), p, [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}[:indexes])
+		w.put(NewKey(p.namespace, p.name), p, [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}[:indexes])
 	}
 	w.Commit(nil)
 	return t
@@ -110,7 +110,7 @@ func benchmarkPut(b *testing.B, all []*pod, indexes int, snapshots bool) {
 			values[2][0] = p.owner
 		}
 		w := begin(t, 1)
-		w.put(Named(p.namespace, p.name), p, values)
+		w.put(NewKey(p.namespace, p.name), p, values)
 		w.Commit(nil)
 		if snapshots && i%700 == 0 {
 			t.Snapshot()
@@ -125,7 +125,7 @@ func benchmarkChurn(b *testing.B, all []*pod) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		p := all[(i*7919)%len(all)]
-		key := Named(p.namespace, p.name)
+		key := NewKey(p.namespace, p.name)
 		w := begin(t, 1)
 		w.remove(key)
 		w.Commit(nil)
@@ -159,7 +159,7 @@ func benchmarkWhole(b *testing.B, t *Table) {
 
 // BenchmarkChecksum is what the checksum adds to an update of an entry.
 func BenchmarkChecksum(b *testing.B) {
-	key, before, sum := Named("namespace-1", "pod-00000001"), OriginOf("1", "uid"), uint64(0)
+	key, before, sum := NewKey("namespace-1", "pod-00000001"), OriginOf("1", "uid"), uint64(0)
 	for b.Loop() {
 		before.version++
 		of := key.checksum()

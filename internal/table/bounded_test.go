@@ -24,7 +24,7 @@ func worstInPlace(t *testing.T, n int) (worst int, by string) {
 	object := &object{1}
 	put(table, "roomy", object, nil, nil, nil)
 	for i := range 60 {
-		key := Named(fmt.Sprint("namespace-", i%7), fmt.Sprint("new ", i))
+		key := NewKey(fmt.Sprint("namespace-", i%7), fmt.Sprint("new ", i))
 		values := [][]string{{"namespace-1"}, {"tier-0"}, {fmt.Sprint("new ", i)}}
 		for _, one := range []struct {
 			what  string
@@ -68,9 +68,9 @@ func TestNoWriteInPlaceMovesAllThatHasGrown(t *testing.T) {
 	table := newTable(1)
 	for i := range n {
 		w := begin(table, 1)
-		room := cap(w.s.spaces)
-		w.put(Named(fmt.Sprint("namespace ", i), "name"), 1, [][]string{{fmt.Sprint("value ", i)}})
-		require.Equal(t, room, cap(w.s.spaces))
+		room := cap(w.state.namespaces)
+		w.put(NewKey(fmt.Sprint("namespace ", i), "name"), 1, [][]string{{fmt.Sprint("value ", i)}})
+		require.Equal(t, room, cap(w.state.namespaces))
 		w.Commit(nil)
 	}
 }
@@ -104,7 +104,7 @@ func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
 	keepOnly(w, func(key Key) bool {
 		require.True(t, table.mu.TryLock())
 		table.mu.Unlock()
-		return key.IsIn("new/") || key.space > "namespace-2"
+		return key.IsIn("new/") || key.namespace > "namespace-2"
 	})
 	free()
 	// Copying anything that grows with the table would allocate more. The runtime itself may allocate some kB

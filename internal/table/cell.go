@@ -21,8 +21,8 @@ type iface struct{ typ, data word }
 
 func split(obj any) iface { return *(*iface)(unsafe.Pointer(&obj)) }
 
-// HasWord returns false for nil and for values whose data word is nil: nil pointers, maps, functions and channels.
-func HasWord(obj any) bool { return split(obj).data != nil }
+// IsNil returns true for nil and for values whose data word is nil: nil pointers, maps, functions and channels.
+func IsNil(obj any) bool { return split(obj).data == nil }
 
 // Same reports whether two values are the same object, without calling its methods: the same pointer or map, or the
 // same copy of a value. It is false for nil.
@@ -33,11 +33,11 @@ func Same(a, b any) bool { return a != nil && split(a) == split(b) }
 type cell struct {
 	value word
 	name  word // the name of the key
-	// kind is the number of the object's type and, from bit 8 on, the length of the name. It is 0 if the cell is free.
-	// It is boxed if either is too large; then value is a *box.
+	// kind is the number of the object's type and, from bit 8 on, the length of the name. It is 0 if the cell is free,
+	// and boxed if either is too large: then value is a *box.
 	kind uint32
-	// space is the number of the key's space. In a free cell it is the number of the next free one, plus 1.
-	space uint32
+	// namespace is the number of the key's namespace. In a free cell it is the number of the next free cell, plus 1.
+	namespace uint32
 	// Only the writer uses origin.
 	origin Origin
 }
@@ -52,8 +52,8 @@ type box struct {
 	name   string
 }
 
-// types numbers the types of a table's objects, from 1 on. It only grows. Readers have older versions, which contain
-// all the types in their cells.
+// types numbers the types of a table's objects, from 1 on. It only grows. Readers may have an older list, which has the
+// types of all their cells.
 type types struct {
 	all atomic.Pointer[[]word]
 	ids map[word]uint32
@@ -104,7 +104,7 @@ func (c *cell) text() string {
 func (c *cell) load() cell {
 	return cell{
 		value: atomic.LoadPointer(&c.value), name: atomic.LoadPointer(&c.name),
-		kind: atomic.LoadUint32(&c.kind), space: atomic.LoadUint32(&c.space),
+		kind: atomic.LoadUint32(&c.kind), namespace: atomic.LoadUint32(&c.namespace),
 	}
 }
 
@@ -117,8 +117,8 @@ func (c *cell) store(to cell) {
 	if c.kind != to.kind {
 		atomic.StoreUint32(&c.kind, to.kind)
 	}
-	if c.space != to.space {
-		atomic.StoreUint32(&c.space, to.space)
+	if c.namespace != to.namespace {
+		atomic.StoreUint32(&c.namespace, to.namespace)
 	}
 	c.origin = to.origin
 }

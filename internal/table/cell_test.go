@@ -15,8 +15,8 @@ func TestKeysOfOneHashAreKeptApart(t *testing.T) {
 			hash := key.hash(table.seed)
 			w := begin(table, changes)
 			put := w.put(twin, "twin", nil)
-			w.s.keys.remove(twin.hash(table.seed), put.Number, w.epoch)
-			w.s.keys.put(hash, put.Number, w.epoch)
+			w.state.keys.remove(twin.hash(table.seed), put.Number, w.epoch)
+			w.state.keys.put(hash, put.Number, w.epoch)
 			w.put(key, "one", nil)
 			w.Commit(nil)
 			read := func() []any {

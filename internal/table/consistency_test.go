@@ -239,7 +239,7 @@ func TestGetReturnsNoHalfOfACell(t *testing.T) {
 			if twin {
 				number := w.add(key.hash(table.seed))
 				other := w.types.cell(0, "")
-				other.space = w.numberOf("another")
+				other.namespace = w.namespaceNumber("another")
 				w.set(number, other)
 			}
 			w.put(key, &numberedObject{}, nil)

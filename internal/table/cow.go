@@ -34,17 +34,17 @@ func (l *cowList[T]) get(i uint32) *piece[T] {
 // clone copies the list of pages. The pages are copied when they are changed.
 func (l *cowList[T]) clone() cowList[T] { return cowList[T]{slices.Clone(l.pages)} }
 
-// reach makes room for a piece. Readers with a copy of l do not see it.
-func (l *cowList[T]) reach(i uint32, epoch uint64) {
+// grow adds pages until there is one for a piece. Readers with a copy of l do not see it.
+func (l *cowList[T]) grow(i uint32, epoch uint64) {
 	for int(i/pageLen) >= len(l.pages) {
 		l.pages = append(l.pages, atomic.Pointer[cowPage[T]]{})
 		l.pages[len(l.pages)-1].Store(&cowPage[T]{epoch: epoch})
 	}
 }
 
-// own returns the value of a piece that may be changed: a copy if it is of an older epoch, or a new one if there is
-// none.
-func (l *cowList[T]) own(i uint32, epoch uint64) *T {
+// writable returns the value of a piece that may be changed: a copy if it is of an older epoch, or a new one if there
+// is none.
+func (l *cowList[T]) writable(i uint32, epoch uint64) *T {
 	p := l.get(i)
 	if p == nil || p.epoch != epoch {
 		made := &piece[T]{epoch: epoch}
@@ -59,31 +59,21 @@ func (l *cowList[T]) own(i uint32, epoch uint64) *T {
 
 // set makes a piece of the current epoch part of the list.
 func (l *cowList[T]) set(i uint32, to *piece[T]) {
-	l.ownPage(i/pageLen, to.epoch).items[i%pageLen].Store(to)
-}
-
-func (l *cowList[T]) ownPage(at uint32, epoch uint64) *cowPage[T] {
-	page := l.pages[at].Load()
-	if page.epoch == epoch {
-		return page
-	}
-	copied := &cowPage[T]{epoch: epoch}
-	for i := range page.items {
-		copied.items[i].Store(page.items[i].Load())
-	}
-	l.pages[at].Store(copied)
-	return copied
-}
-
-// double repeats the first n pieces, which are all, as the next n. A page has two positions until it is changed.
-func (l *cowList[T]) double(n uint32, epoch uint64) {
-	if n < pageLen {
-		page := l.ownPage(0, epoch)
-		for i := range n {
-			page.items[n+i].Store(page.items[i].Load())
+	l.grow(i, to.epoch)
+	page := l.pages[i/pageLen].Load()
+	if page.epoch != to.epoch {
+		copied := &cowPage[T]{epoch: to.epoch}
+		for at := range page.items {
+			copied.items[at].Store(page.items[at].Load())
 		}
-		return
+		l.pages[i/pageLen].Store(copied)
+		page = copied
 	}
+	page.items[i%pageLen].Store(to)
+}
+
+// double repeats all pages. A page has two positions until it is changed.
+func (l *cowList[T]) double() {
 	for i := range l.pages {
 		l.pages[i].Load().epoch = 0 // no write has epoch 0
 	}

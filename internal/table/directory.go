@@ -45,17 +45,18 @@ type group struct {
 // hashOf reduces a 64-bit hash to one for a directory, which is not 0.
 func hashOf(hash uint64) uint32 { return max(1, uint32(hash>>32)) }
 
-// home returns the group in which a search begins.
-func home(hash uint32) int { return int(hash / (1 << 32 / groups)) }
+// firstGroup returns the group in which a search begins.
+func firstGroup(hash uint32) int { return int(hash / (1 << 32 / groups)) }
 
-func newDirectory(epoch uint64) (d directory) {
-	d.segments.reach(0, epoch)
-	d.segments.own(0, epoch)
+// newDirectory returns a directory whose positions fill a page, so that it can be doubled.
+func newDirectory(epoch uint64) directory {
+	d := directory{mask: pageLen - 1}
+	d.replace(0, &piece[segment]{epoch: epoch})
 	return d
 }
 
 // own returns the segment of a hash for changes.
-func (d *directory) own(hash uint32, epoch uint64) *segment {
+func (d *directory) writable(hash uint32, epoch uint64) *segment {
 	p := d.segments.get(hash & d.mask)
 	if p.epoch != epoch {
 		p = &piece[segment]{epoch, p.value}
@@ -75,15 +76,13 @@ func (d *directory) replace(hash uint32, p *piece[segment]) {
 // put adds a number that is not in the directory. If the directory must double first, it returns false and changes
 // nothing.
 func (d *directory) put(hash, number uint32, epoch uint64) bool {
-	s := d.own(hash, epoch)
+	s := d.writable(hash, epoch)
 	for s.used == maxUsed {
 		if d.mask>>s.bits == 0 {
 			return false
 		}
-		var halves [2]*piece[segment]
-		for i := range halves {
-			halves[i] = &piece[segment]{epoch, segment{bits: s.bits + 1}}
-		}
+		empty := segment{bits: s.bits + 1}
+		halves := [2]*piece[segment]{{epoch, empty}, {epoch, empty}}
 		for g := range s.groups {
 			for i, moved := range s.groups[g].hashes {
 				if moved != 0 {
@@ -100,8 +99,8 @@ func (d *directory) put(hash, number uint32, epoch uint64) bool {
 }
 
 // double gives each segment twice as many positions.
-func (d *directory) double(epoch uint64) {
-	d.segments.double(d.mask+1, epoch)
+func (d *directory) double() {
+	d.segments.double()
 	d.mask = d.mask<<1 | 1
 }
 
@@ -109,7 +108,7 @@ func (d *directory) double(epoch uint64) {
 func (d *directory) first(hash uint32) (number uint32, found bool) {
 	s := &d.segments.get(hash & d.mask).value
 	for i := range groups {
-		g := &s.groups[(home(hash)+i)%groups]
+		g := &s.groups[(firstGroup(hash)+i)%groups]
 		if matches := g.matches(hash); matches != 0 {
 			return atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen]), true
 		}
@@ -124,7 +123,7 @@ func (d *directory) first(hash uint32) (number uint32, found bool) {
 func (d *directory) find(hash uint32, is func(number uint32) bool) bool {
 	s := &d.segments.get(hash & d.mask).value
 	for i := range groups {
-		g := &s.groups[(home(hash)+i)%groups]
+		g := &s.groups[(firstGroup(hash)+i)%groups]
 		for matches := g.matches(hash); matches != 0; matches &= matches - 1 {
 			if is(atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen])) {
 				return true
@@ -139,8 +138,8 @@ func (d *directory) find(hash uint32, is func(number uint32) bool) bool {
 
 // remove removes a number, which must be in the directory.
 func (d *directory) remove(hash, number uint32, epoch uint64) {
-	s := d.own(hash, epoch)
-	for i := home(hash); ; i = (i + 1) % groups {
+	s := d.writable(hash, epoch)
+	for i := firstGroup(hash); ; i = (i + 1) % groups {
 		for matches := s.groups[i].matches(hash); matches != 0; matches &= matches - 1 {
 			if place := bits.TrailingZeros(matches); s.groups[i].numbers[place] == number {
 				s.free(i, place)
@@ -172,7 +171,7 @@ func (g *group) set(place int, hash, number uint32) {
 // put adds a number. There must be a free place.
 func (s *segment) put(hash, number uint32) {
 	s.used++
-	for i := home(hash); ; i = (i + 1) % groups {
+	for i := firstGroup(hash); ; i = (i + 1) % groups {
 		if free := s.groups[i].matches(0); free != 0 {
 			s.groups[i].set(bits.TrailingZeros(free), hash, number)
 			return
@@ -187,7 +186,7 @@ func (s *segment) free(group, place int) {
 	for at := 1; s.groups[(group+at-1)%groups].matches(0) == 0; at++ {
 		from := &s.groups[(group+at)%groups]
 		for i, hash := range from.hashes {
-			if hash != 0 && (group+at-home(hash))&(groups-1) >= at {
+			if hash != 0 && (group+at-firstGroup(hash))&(groups-1) >= at {
 				s.groups[group].set(place, hash, from.numbers[i])
 				group, place, at = (group+at)%groups, i, 0
 				break

@@ -23,7 +23,7 @@ func newDirectoryRun(t *testing.T) *directoryRun {
 
 func (r *directoryRun) add(number, hash uint32) {
 	for !r.put(hash, number, r.epoch) {
-		r.double(r.epoch)
+		r.double()
 	}
 	r.has[number] = hash
 }

@@ -1,14 +1,14 @@
 // Package table is the data structure of a store: objects by key and by index value, for one writer, and for readers
 // that do not wait for it.
 //
-// Get reads the newest state without a lock. A Snapshot is a point-in-time view of objects, indexes and label; taking
-// one is O(1). A writer calls Begin, changes entries, and calls Commit. Readers see all of a write or nothing. The
+// Get reads the newest state without a lock. A Snapshot is a point-in-time view of objects, indexes and version;
+// taking one is O(1). A writer calls Begin, changes entries, and calls Commit. Readers see all of a write or nothing. The
 // table's owner ensures that only one write is open at a time. Keys and index values are computed before Begin: no user
 // code runs in a write, and nothing in a write can fail.
 //
-//	Table ─▶ state ─┬─▶ chunks of cells          a cell: object, name, space, origin
+//	Table ─▶ state ─┬─▶ chunks of cells          a cell: object, name, namespace, origin
 //	                ├─▶ directory of keys        hash of a key ─▶ number of its cell
-//	                ├─▶ spaces                   namespaces, once each
+//	                ├─▶ namespaces               once each
 //	                └─▶ indexes, each:
 //	                      directory ─▶ record    hash of a value ─▶ its text and postings:
 //	                                             the numbers of the cells that have it
@@ -23,7 +23,7 @@
 // State, pages, pieces (chunks, segments, records) and blocks have the epoch in which they were made (cowList,
 // postings). The writer changes those of the current epoch in place and copies older ones first. Taking a snapshot
 // increments the epoch. No references are counted: the garbage collector frees what only old snapshots had. A piece may
-// be changed only if an own method returned it in the same write.
+// be changed only if a method writable returned it in the same write.
 //
 // # Two kinds of writes
 //

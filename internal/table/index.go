@@ -68,22 +68,21 @@ func (i *index) add(text string, cell uint32) (number uint32) {
 		} else {
 			number = i.made
 			i.made++
-			i.records.reach(number, i.epoch)
 		}
 		// A copy: the text is usually part of an object and would keep it alive.
-		*i.records.own(number, i.epoch) = record{text: strings.Clone(text)}
+		*i.records.writable(number, i.epoch) = record{text: strings.Clone(text)}
 		for !i.values.put(hash, number, i.epoch) {
-			i.values.double(i.epoch)
+			i.values.double()
 		}
 		i.len++
 	}
-	i.records.own(number, i.epoch).postings.add(cell, i.epoch)
+	i.records.writable(number, i.epoch).postings.add(cell, i.epoch)
 	return number
 }
 
 // remove removes a cell from those that have the value of a record.
 func (i *index) remove(number, cell uint32) {
-	r := i.records.own(number, i.epoch)
+	r := i.records.writable(number, i.epoch)
 	if r.postings.remove(cell, i.epoch); r.postings.len == 0 {
 		i.values.remove(i.hash(r.text), number, i.epoch)
 		*r = record{next: i.free}
@@ -119,7 +118,7 @@ func (p *postings) find(number uint32) (block, place int, found bool) {
 }
 
 // own returns a block that may be changed.
-func (p *postings) own(block int, epoch uint64) *piece[[]uint32] {
+func (p *postings) writable(block int, epoch uint64) *piece[[]uint32] {
 	if p.epoch != epoch {
 		p.blocks, p.epoch = slices.Clone(p.blocks), epoch
 	}
@@ -138,7 +137,7 @@ func (p *postings) add(number uint32, epoch uint64) {
 	if p.len++; p.len == 1 {
 		p.epoch, p.blocks = epoch, []piece[[]uint32]{{epoch: epoch}}
 	}
-	b := p.own(at, epoch)
+	b := p.writable(at, epoch)
 	if b.value = slices.Insert(b.value, place, number); len(b.value) <= blockLen {
 		return
 	}
@@ -154,7 +153,7 @@ func (p *postings) add(number uint32, epoch uint64) {
 func (p *postings) remove(number uint32, epoch uint64) {
 	at, place, _ := p.find(number)
 	p.len--
-	b := p.own(at, epoch)
+	b := p.writable(at, epoch)
 	if b.value = slices.Delete(b.value, place, place+1); len(b.value) == 0 {
 		p.blocks = slices.Delete(p.blocks, at, at+1)
 	} else if cap(b.value) > 4*len(b.value) {
@@ -204,7 +203,7 @@ func (r *references) set(cell uint32, records []uint32) {
 
 // Index sets the values of an entry in one index.
 func (t *Table) Index(at int, number uint32, values []string) {
-	refs, i := &t.references[at], t.s.indexes[at]
+	refs, i := &t.references[at], t.state.indexes[at]
 	var room [4]uint32
 	records := refs.of(number, room[:0])
 	if slices.EqualFunc(records, values, func(record uint32, text string) bool { return i.record(record).text == text }) {
@@ -215,7 +214,7 @@ func (t *Table) Index(at int, number uint32, values []string) {
 		copied.epoch = t.epoch
 		copied.values.segments, copied.records = i.values.segments.clone(), i.records.clone()
 		i = &copied
-		t.s.indexes[at] = i
+		t.state.indexes[at] = i
 	}
 	for _, record := range records {
 		if !slices.Contains(values, i.record(record).text) {

@@ -33,7 +33,7 @@ func TestAKeyIsItsText(t *testing.T) {
 	}
 }
 
-func TestNamedIsTheKeyWithThatText(t *testing.T) {
+func TestNewKeyIsTheKeyWithThatText(t *testing.T) {
 	parts := []string{"", "a", "a/b", "/", "/a", "a/", "a/b/c", strings.Repeat("n", 70_000)}
 	for _, namespace := range parts {
 		for _, name := range parts {
@@ -41,7 +41,7 @@ func TestNamedIsTheKeyWithThatText(t *testing.T) {
 			if namespace == "" {
 				text = name
 			}
-			require.Equal(t, KeyOf(text), Named(namespace, name), "%.20q, %.20q", namespace, name)
+			require.Equal(t, KeyOf(text), NewKey(namespace, name), "%.20q, %.20q", namespace, name)
 		}
 	}
 }

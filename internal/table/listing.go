@@ -32,8 +32,8 @@ func (l *Listing) Confirmed(number uint32) bool { return l.marks.get(number) }
 
 // Unconfirmed calls yield with the key of each unmarked entry, until it returns false. yield may remove the entry.
 func (l *Listing) Unconfirmed(yield func(Key) bool) {
-	for number := uint32(0); number < l.table.s.cells; number++ {
-		s := l.table.s // a change in yield may have replaced it
+	for number := uint32(0); number < l.table.state.cells; number++ {
+		s := l.table.state // a change in yield may have replaced it
 		if c := s.cell(number); c.kind != 0 && !l.marks.get(number) && !yield(s.key(c)) {
 			return
 		}

@@ -18,7 +18,7 @@ func BenchmarkLookup(b *testing.B) {
 		for i := range n {
 			p := all[i*7919%n]
 			texts[i] = p.namespace + "/" + p.name
-			keys[i] = Named(strings.Clone(p.namespace), strings.Clone(p.name))
+			keys[i] = NewKey(strings.Clone(p.namespace), strings.Clone(p.name))
 		}
 		b.Run(fmt.Sprint("text/", n), func(b *testing.B) {
 			at := 0

@@ -188,15 +188,15 @@ func (t *Table) remove(key Key) (old Slot) {
 
 // each calls f with each entry of an open write.
 func (t *Table) each(f func(number uint32, key Key, obj any)) {
-	for number := range t.s.cells {
-		if c := t.s.cell(number); c.kind != 0 {
-			f(number, t.s.key(c), t.object(c))
+	for number := range t.state.cells {
+		if c := t.state.cell(number); c.kind != 0 {
+			f(number, t.state.key(c), t.object(c))
 		}
 	}
 }
 
 // made returns the number of allocated cells.
-func (t *Table) made() int { return int(t.s.cells) }
+func (t *Table) made() int { return int(t.state.cells) }
 
 // put is a write with one change.
 func put(t *Table, key string, obj any, values ...[]string) {
@@ -221,4 +221,4 @@ func keepOnly(w *Table, keep func(Key) bool) {
 }
 
 // many is a number of changes that are not made in place.
-const many = inPlace + 1
+const many = InPlace + 1

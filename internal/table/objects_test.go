@@ -71,7 +71,7 @@ func TestATableHasOnlyWhatItNeverHadAnythingBeside(t *testing.T) {
 		table := New(0, func() string { return "" })
 		for i, obj := range row.objects {
 			w := begin(table, 1)
-			w.put(Named("a", string(rune('a'+i))), obj, nil)
+			w.put(NewKey("a", string(rune('a'+i))), obj, nil)
 			w.Commit(nil)
 		}
 		s := table.Snapshot()

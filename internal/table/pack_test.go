@@ -85,8 +85,8 @@ func TestAHundredThousandNamespacesComeAndGoWithoutATrace(t *testing.T) {
 		}
 		remove(table, key)
 	}
-	require.LessOrEqual(t, len(table.spaces), 2*minFree)
-	require.LessOrEqual(t, len(table.state.Load().spaces), 2*minFree)
+	require.LessOrEqual(t, len(table.namespaces), 2*minFree)
+	require.LessOrEqual(t, len(table.visible.Load().namespaces), 2*minFree)
 	for i, s := range kept {
 		require.Equal(t, 2, s.Len())
 		e, exists := s.Get(KeyOf(fmt.Sprintf("namespace-%d/a", i*30_000)))
@@ -174,11 +174,11 @@ func TestPackingCostsEachRemovalAConstant(t *testing.T) {
 		"namespaces": {
 			in: func(w *Table, i int) {
 				for _, text := range numbered(some) {
-					w.put(Named(fmt.Sprint(text, " of round ", i), "a"), i, [][]string{nil})
+					w.put(NewKey(fmt.Sprint(text, " of round ", i), "a"), i, [][]string{nil})
 				}
 			},
 			out: func(w *Table, _ int) {
-				keepOnly(w, func(key Key) bool { return key.space == "" })
+				keepOnly(w, func(key Key) bool { return key.namespace == "" })
 			},
 		},
 	} {

@@ -54,23 +54,25 @@ func TestTheSameValuesAgainChangeNothingOfAnIndex(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { put(table, "one", 1, values) }))
 	table.Snapshot()
 	put(table, "one", 1, values)
-	require.NotEqual(t, table.epoch, table.state.Load().indexes[0].epoch, "nothing of the index was copied")
+	require.NotEqual(t, table.epoch, table.visible.Load().indexes[0].epoch, "nothing of the index was copied")
 }
 
-func TestTheWriterKnowsBeforeItBeginsHowManyValuesAWriteWouldTakeOut(t *testing.T) {
+func TestTheWeightOfAChangeCountsValuesThatItAddsOrRemoves(t *testing.T) {
 	table := newTable(2)
-	several := func(key string) int { return table.Several(table.Seek(KeyOf(key))) }
-	require.Zero(t, several("two"))
+	weight := func(key string, values ...[]string) int { return table.Weight(table.Seek(KeyOf(key)), values) }
+	require.Equal(t, 1, weight("two", nil, nil))
+	require.Equal(t, 1, weight("two", []string{"a"}, []string{"b"}))
+	require.Equal(t, 1+39+2, weight("two", numbered(40), []string{"a", "b", "c"}))
 	put(table, "one", 1, []string{"a"}, []string{"b"})
-	require.Zero(t, several("one"))
+	require.Equal(t, 1, weight("one"))
 	put(table, "two", 1, numbered(40), []string{"a", "b", "c"})
-	require.Equal(t, 43, several("two"))
-	require.Zero(t, several("one"))
-	require.Zero(t, several("three"))
+	require.Equal(t, 1+43, weight("two"))
+	require.Equal(t, 1, weight("one"))
+	require.Equal(t, 1, weight("three"))
 	put(table, "two", 1, numbered(40), []string{"b"})
-	require.Equal(t, 40, several("two"))
+	require.Equal(t, 1+40, weight("two"))
 	remove(table, "two")
-	require.Zero(t, several("two"))
+	require.Equal(t, 1, weight("two"))
 }
 
 func TestTheFirstValueOfACellMakesNoRoomForAllBeforeIt(t *testing.T) {

@@ -105,7 +105,7 @@ func (r *scriptRun) step(op byte) {
 	case 13:
 		r.addIndex()
 	case 14:
-		r.table.Relabel(func() { r.model.label = fmt.Sprint(r.steps) })
+		r.table.SetVersion(func() { r.model.label = fmt.Sprint(r.steps) })
 	case 15:
 		s := r.table.Snapshot()
 		require.Same(r, s, r.table.Snapshot(), "nothing was written in between")

@@ -8,7 +8,7 @@ import (
 // Snapshot is the state of a table at one point in time. It never changes, and may be used concurrently. A retained
 // snapshot makes later changes copy pieces, and keeps its objects alive. All methods return entries unordered.
 type Snapshot struct {
-	// Version is the table's label at that time: the resource version up to which it has the source's changes.
+	// Version is the resource version up to which the snapshot has the source's changes.
 	Version string
 
 	state *state
@@ -90,8 +90,8 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 	for c := range s.chunks {
 		made := room[:0]
 		for at := range c {
-			if e := &c[at]; e.kind != 0 && e.space != 0 {
-				made = append(append(made, s.state.spaces[e.space]...), e.text()...)
+			if e := &c[at]; e.kind != 0 && e.namespace != 0 {
+				made = append(append(append(made, s.state.namespaces[e.namespace]...), '/'), e.text()...)
 			}
 		}
 		texts := string(made)
@@ -101,8 +101,8 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 				continue
 			}
 			text := e.text()
-			if e.space != 0 {
-				length := len(s.state.spaces[e.space]) + len(text)
+			if e.namespace != 0 {
+				length := len(s.state.namespaces[e.namespace]) + 1 + len(text)
 				text, texts = texts[:length], texts[length:]
 			}
 			if !f(text, Entry{s, e}) {

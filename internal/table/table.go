@@ -11,31 +11,30 @@ import (
 type Table struct {
 	seed  maphash.Seed
 	types *types
-	label func() string
+	// version returns the version of the visible state.
+	version func() string
 
 	// changes is odd while the visible state is changed in place. Everything read between two loads of the same even
 	// number is consistent.
 	changes atomic.Uint64
-	// state is the state that readers see.
-	state atomic.Pointer[state]
-	// latest is the snapshot of that state, nil if there is none.
-	latest atomic.Pointer[Snapshot]
+	// visible is the state that readers see.
+	visible atomic.Pointer[state]
+	// snapshot is the snapshot of the visible state, nil if there is none.
+	snapshot atomic.Pointer[Snapshot]
 	// mu is held while the visible state is changed: during a write in place, or while a pointer is stored.
 	mu sync.Mutex
 	// epoch is that of the pieces that may be changed in place. Older pieces may be part of a snapshot. It is never 0.
 	epoch uint64
-	// frozen is true if the whole visible state is part of a snapshot.
-	frozen bool
 
-	// Only the goroutine that may write uses the fields below. s is the state that it sees: the visible one, unless a
+	// Only the goroutine that may write uses the fields below. state is the one that it sees: the visible one, unless a
 	// write is staged.
-	s      *state
+	state  *state
 	staged bool
-	// spaces has the numbers of the spaces in the state.
-	spaces     map[string]uint32
+	// namespaces has the numbers of the namespaces in the state.
+	namespaces map[string]uint32
 	references []references // by index
 	listings   []*Listing
-	// sum is the checksum of s.
+	// sum is the checksum of the state.
 	sum uint64
 
 	// checksum and objects are published by Commit.
@@ -43,14 +42,15 @@ type Table struct {
 	objects  atomic.Int64
 }
 
-// state is one state of a table. It is either frozen and never changes, or the writer changes it in place. Get reads
-// keys, chunks and spaces without a lock: they are changed only element by element, or in another state (see
-// Table.reshape).
+// state is one state of a table. Get reads keys, chunks and namespaces without a lock: they are changed only element by
+// element, or in a copy of the state (see Table.changeState).
 type state struct {
+	// epoch is the table's while the writer may change the state in place. Older states never change.
+	epoch  uint64
 	keys   directory
 	chunks cowList[chunk]
-	// spaces has the first parts of keys, with their slash, by number. Number 0 is for keys without one.
-	spaces []string
+	// namespaces has the namespaces of keys by number. Number 0 is for keys without one.
+	namespaces []string
 	// cells counts all cells, including free ones; len counts those that are not free. free is the first free cell,
 	// counted from 1.
 	cells, free uint32
@@ -64,19 +64,19 @@ const chunkLen = 102
 
 type chunk [chunkLen]cell
 
-// New returns an empty table. label is called under a lock for each snapshot: it must return the value set in the last
-// Commit or Relabel.
-func New(indexes int, label func() string) *Table {
-	t := &Table{seed: maphash.MakeSeed(), types: newTypes(), label: label, epoch: 1}
+// New returns an empty table. version returns the version set in the last Commit or SetVersion. It is called under a
+// lock for each snapshot.
+func New(indexes int, version func() string) *Table {
+	t := &Table{seed: maphash.MakeSeed(), types: newTypes(), version: version, epoch: 1}
 	t.reset(indexes)
-	t.state.Store(t.s)
+	t.visible.Store(t.state)
 	return t
 }
 
 // reset makes the writer's state empty.
 func (t *Table) reset(indexes int) {
-	t.s = &state{keys: newDirectory(t.epoch), spaces: []string{""}}
-	t.spaces, t.references, t.sum = map[string]uint32{"": 0}, nil, 0
+	t.state = &state{epoch: t.epoch, keys: newDirectory(t.epoch), namespaces: []string{""}}
+	t.namespaces, t.references, t.sum = map[string]uint32{"": 0}, nil, 0
 	t.AddIndexes(indexes)
 }
 
@@ -88,7 +88,7 @@ func (t *Table) Checksum() uint64 { return t.checksum.Load() }
 // another key with the same hash.
 func (t *Table) Get(key Key) (obj any, exists bool) {
 	hash, c := key.hash(t.seed), cell{}
-	at, s := t.changes.Load(), t.state.Load()
+	at, s := t.changes.Load(), t.visible.Load()
 	// The first cell with the hash is nearly always the only one.
 	if first, found := s.keys.first(hash); found {
 		if shared := s.cell(first); shared != nil {
@@ -104,7 +104,7 @@ func (t *Table) Get(key Key) (obj any, exists bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s = t.state.Load()
+	s = t.visible.Load()
 	number, exists := s.find(key, hash)
 	if exists {
 		obj = t.object(s.cell(number))
@@ -132,16 +132,10 @@ func (s *state) cell(number uint32) *cell {
 }
 
 func (s *state) isKey(c *cell, key Key) bool {
-	return c.kind != 0 && c.text() == key.name && s.spaceOf(c) == key.space
+	return c.kind != 0 && c.text() == key.name && s.namespaces[c.namespace] == key.namespace
 }
 
-func (s *state) key(c *cell) Key { return Key{s.spaceOf(c), c.text()} }
-
-// spaceOf returns the first part of a cell's key without the slash.
-func (s *state) spaceOf(c *cell) string {
-	space := s.spaces[c.space]
-	return space[:max(1, len(space))-1]
-}
+func (s *state) key(c *cell) Key { return Key{s.namespaces[c.namespace], c.text()} }
 
 // Len returns the number of objects.
 func (t *Table) Len() int { return int(t.objects.Load()) }
@@ -149,32 +143,31 @@ func (t *Table) Len() int { return int(t.objects.Load()) }
 // Snapshot returns the current state, which never changes. It is O(1). Afterwards the writer copies each piece of about
 // 4 kB before it changes it.
 func (t *Table) Snapshot() *Snapshot {
-	if s := t.latest.Load(); s != nil {
+	if s := t.snapshot.Load(); s != nil {
 		return s
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.latest.Load(); s != nil {
+	if s := t.snapshot.Load(); s != nil {
 		return s
 	}
 	t.freeze()
-	s := &Snapshot{state: t.state.Load(), types: *t.types.all.Load(), seed: t.seed, Version: t.label()}
-	t.latest.Store(s)
+	s := &Snapshot{state: t.visible.Load(), types: *t.types.all.Load(), seed: t.seed, Version: t.version()}
+	t.snapshot.Store(s)
 	return s
 }
 
 // freeze ends the epoch: the visible state never changes again. The caller holds mu.
 func (t *Table) freeze() {
-	if !t.frozen {
-		t.frozen = true
+	if t.visible.Load().epoch == t.epoch {
 		t.epoch++
 	}
 }
 
-// Relabel calls set, which changes the result of label. No snapshot is created meanwhile.
-func (t *Table) Relabel(set func()) {
+// SetVersion calls set, which changes the version. No snapshot is created meanwhile.
+func (t *Table) SetVersion(set func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.latest.Store(nil) // before set: that snapshot has the old label
+	t.snapshot.Store(nil) // before set: it has the old version
 	set()
 }

@@ -1,86 +1,100 @@
 package table
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
-// inPlace is the maximum number of changes that a write makes in the visible state. Readers wait for it, some 50 us.
+// InPlace is the maximum number of changes that a write makes in the visible state. Readers wait for it, some 50 us.
 // Larger writes are staged, and published by storing one pointer.
-const inPlace = 32
+const InPlace = 32
+
+// Weight returns how many changes a change of the entry at a place to some values counts as for Begin: several values,
+// added or removed, take as long as several changes.
+func (t *Table) Weight(p Place, values [][]string) int {
+	n := 1
+	for i := range values {
+		n += max(0, len(values[i])-1)
+	}
+	for i := range t.references {
+		n += len(t.references[i].several[p.number])
+	}
+	return n
+}
 
 // Begin opens a write of about that many changes, which readers see together at Commit. The caller ensures that only
 // one is open. Readers may wait for a write of few changes, so nothing slow and no user code may run before Commit.
 func (t *Table) Begin(changes int) {
 	// Slices that a write in place appends to must not be reallocated while readers wait.
-	t.staged = changes > inPlace || cap(t.s.spaces)-len(t.s.spaces) < inPlace
+	t.staged = changes > InPlace || cap(t.state.namespaces)-len(t.state.namespaces) < InPlace
 	t.mu.Lock()
 	if t.staged {
 		t.freeze()
 		t.mu.Unlock()
-		t.s = t.s.clone()
-		t.s.spaces = slices.Grow(t.s.spaces, inPlace)
+		t.state = t.state.clone(t.epoch)
+		t.state.namespaces = slices.Grow(t.state.namespaces, InPlace)
 		return
 	}
 	t.changes.Add(1)
 	// Avoid storing unchanged values: each atomic store takes as long as a lock.
-	if t.frozen {
-		t.s = t.s.clone()
-		t.latest.Store(nil)
-		t.state.Store(t.s)
-		t.frozen = false
+	if t.state.epoch != t.epoch {
+		t.state = t.state.clone(t.epoch)
+		t.snapshot.Store(nil)
+		t.visible.Store(t.state)
 	}
 }
 
 // clone copies a state for changes. Its pieces are copied when they are changed.
-func (s *state) clone() *state {
+func (s *state) clone(epoch uint64) *state {
 	c := *s
-	c.keys.segments, c.chunks = s.keys.segments.clone(), s.chunks.clone()
+	c.epoch, c.keys.segments, c.chunks = epoch, s.keys.segments.clone(), s.chunks.clone()
 	c.indexes = slices.Clone(s.indexes)
 	return &c
 }
 
-// reshape changes a field of the state that readers load without a lock, in a new state.
-func (t *Table) reshape(change func(*state)) {
-	s := *t.s
+// changeState changes a field that readers load without a lock, in a copy of the state.
+func (t *Table) changeState(change func(*state)) {
+	s := *t.state
 	change(&s)
-	if t.s = &s; !t.staged {
-		t.state.Store(t.s)
+	if t.state = &s; !t.staged {
+		t.visible.Store(t.state)
 	}
 }
 
 // minFree is the number of free entries from which releasing their memory is worth the work.
 const minFree = 1024
 
-// Commit publishes the write. While readers are locked out it calls the function also, which may change label's result.
-// Then, if more of the table is free than in use, it rebuilds the table. Removals have made that space free, so the
-// cost per removal is constant.
-func (t *Table) Commit(also func()) {
+// Commit publishes the write. While readers are locked out it calls setVersion, if not nil, which may change the version.
+// Then, if more of the table is free than in use, it rebuilds the table. The cost per removal is constant, since only
+// removals free parts of the table.
+func (t *Table) Commit(setVersion func()) {
 	if t.staged {
 		t.mu.Lock()
-		t.latest.Store(nil)
+		t.snapshot.Store(nil)
 		t.changes.Add(1)
-		t.state.Store(t.s)
-		t.frozen = false
+		t.visible.Store(t.state)
 	}
 	t.checksum.Store(t.sum)
-	t.objects.Store(int64(t.s.len))
-	if also != nil {
-		also()
+	t.objects.Store(int64(t.state.len))
+	if setVersion != nil {
+		setVersion()
 	}
 	t.changes.Add(1)
 	t.mu.Unlock()
 	t.staged = false
-	free := int(t.s.cells) - t.s.len + max(0, len(t.s.spaces)-t.s.len)
-	for _, i := range t.s.indexes {
+	free := int(t.state.cells) - t.state.len + max(0, len(t.state.namespaces)-t.state.len)
+	for _, i := range t.state.indexes {
 		free += int(i.made) - i.len
 	}
-	if free > max(minFree, t.s.len) {
+	if free > max(minFree, t.state.len) {
 		t.pack()
 	}
 }
 
 // pack moves everything into a new state. Readers are not blocked. No write may be open.
 func (t *Table) pack() {
-	t.Begin(inPlace + 1)
-	old, references := t.s, t.references
+	t.Begin(InPlace + 1)
+	old, references := t.state, t.references
 	t.reset(len(references))
 	marks := make([]perCell[bool], len(t.listings))
 	values := make([][]string, len(references))
@@ -124,29 +138,21 @@ type Slot struct {
 // processor waits for their memory together. Only the goroutine that may write may call either.
 func (t *Table) Seek(key Key) Place {
 	p := Place{hash: key.hash(t.seed)}
-	p.number, _ = t.s.keys.first(p.hash)
+	p.number, _ = t.state.keys.first(p.hash)
 	return p
 }
 
 // Find returns the slot of a key, even if the table has changed since Seek. It is valid until the next change.
 func (t *Table) Find(key Key, p Place) Slot {
-	number, c := p.number, t.s.cell(p.number)
-	if c == nil || !t.s.isKey(c, key) {
+	number, c := p.number, t.state.cell(p.number)
+	if c == nil || !t.state.isKey(c, key) {
 		var exists bool
-		if number, exists = t.s.find(key, p.hash); !exists {
+		if number, exists = t.state.find(key, p.hash); !exists {
 			return Slot{hash: p.hash}
 		}
-		c = t.s.cell(number)
+		c = t.state.cell(number)
 	}
 	return Slot{t.object(c), c.origin, true, number, p.hash}
-}
-
-// Several returns the number of values of the entry at a place, over all indexes in which it has several.
-func (t *Table) Several(p Place) (n int) {
-	for i := range t.references {
-		n += len(t.references[i].several[p.number])
-	}
-	return n
 }
 
 // Put stores an object, which must not be nil, under a key whose slot was just found, with its origin and its values in
@@ -159,12 +165,12 @@ func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string)
 	t.sum ^= origin.checksum(sum)
 	if number = at.Number; at.Exists {
 		t.sum ^= at.Origin.checksum(sum)
-		c.space = t.s.cell(number).space
+		c.namespace = t.state.cell(number).namespace
 	} else {
-		number, c.space = t.add(at.hash), t.numberOf(key.space)
+		number, c.namespace = t.add(at.hash), t.namespaceNumber(key.namespace)
 	}
 	t.set(number, c)
-	for at := range t.s.indexes {
+	for at := range t.state.indexes {
 		t.Index(at, number, values[at])
 	}
 	return number
@@ -172,14 +178,14 @@ func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string)
 
 // Remove removes the entry of a slot that was just found.
 func (t *Table) Remove(at Slot) {
-	for i := range t.s.indexes {
+	for i := range t.state.indexes {
 		t.Index(i, at.Number, nil)
 	}
-	t.sum ^= at.Origin.checksum(t.s.key(t.s.cell(at.Number)).checksum())
-	t.s.keys.remove(at.hash, at.Number, t.epoch)
-	t.set(at.Number, cell{space: t.s.free})
-	t.s.free = at.Number + 1
-	t.s.len--
+	t.sum ^= at.Origin.checksum(t.state.key(t.state.cell(at.Number)).checksum())
+	t.state.keys.remove(at.hash, at.Number, t.epoch)
+	t.set(at.Number, cell{namespace: t.state.free})
+	t.state.free = at.Number + 1
+	t.state.len--
 	for _, l := range t.listings {
 		l.marks.set(at.Number, false)
 	}
@@ -188,43 +194,43 @@ func (t *Table) Remove(at Slot) {
 // AddIndexes adds empty indexes after the others. The write must be staged.
 func (t *Table) AddIndexes(more int) {
 	for range more {
-		t.s.indexes = append(t.s.indexes, newIndex(t.epoch, t.seed))
+		t.state.indexes = append(t.state.indexes, newIndex(t.epoch, t.seed))
 		t.references = append(t.references, references{})
 	}
 }
 
 // add returns a cell for a new key.
 func (t *Table) add(hash uint32) (number uint32) {
-	if t.s.free > 0 {
-		number = t.s.free - 1
-		t.s.free = t.s.cell(number).space
+	if t.state.free > 0 {
+		number = t.state.free - 1
+		t.state.free = t.state.cell(number).namespace
 	} else {
-		number = t.s.cells
-		t.s.cells++
+		number = t.state.cells
+		t.state.cells++
 	}
-	for !t.s.keys.put(hash, number, t.epoch) {
-		t.reshape(func(s *state) { s.keys.double(t.epoch) })
+	for !t.state.keys.put(hash, number, t.epoch) {
+		t.changeState(func(s *state) { s.keys.double() })
 	}
-	t.s.len++
+	t.state.len++
 	return number
 }
 
 func (t *Table) set(number uint32, to cell) {
 	at := number / chunkLen
-	if int(at/pageLen) >= len(t.s.chunks.pages) {
-		t.reshape(func(s *state) { s.chunks.reach(at, t.epoch) })
+	if int(at/pageLen) >= len(t.state.chunks.pages) {
+		t.changeState(func(s *state) { s.chunks.grow(at, t.epoch) })
 	}
-	t.s.chunks.own(at, t.epoch)[number%chunkLen].store(to)
+	t.state.chunks.writable(at, t.epoch)[number%chunkLen].store(to)
 }
 
-// numberOf returns the number of a key's first part.
-func (t *Table) numberOf(space string) uint32 {
-	number, known := t.spaces[space]
+// namespaceNumber returns the number of a namespace.
+func (t *Table) namespaceNumber(namespace string) uint32 {
+	number, known := t.namespaces[namespace]
 	if !known {
-		number = uint32(len(t.s.spaces))
-		text := space + "/" // a copy: space may be part of an object
-		t.spaces[text[:len(space)]] = number
-		t.reshape(func(s *state) { s.spaces = append(s.spaces, text) })
+		number = uint32(len(t.state.namespaces))
+		own := strings.Clone(namespace) // it may be part of an object
+		t.namespaces[own] = number
+		t.changeState(func(s *state) { s.namespaces = append(s.namespaces, own) })
 	}
 	return number
 }
