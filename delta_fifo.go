@@ -209,13 +209,11 @@ func (f *DeltaFIFO) putEvent(events []change) (accepted int, err error) {
 
 // putChange transforms an object and queues or quarantines it, with its version.
 func (f *DeltaFIFO) putChange(c *change) {
-	if c.err == nil {
-		c.transform(f.keyFunc, f.transformer, func() bool {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			return f.lastLocked(c.key).deletable()
-		})
-	}
+	c.transform(f.keyFunc, f.transformer, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.lastLocked(c.key).deletable()
+	})
 	f.mu.Lock()
 	defer f.unlock()
 	// A first list that has begun ends at its commit.
@@ -336,7 +334,7 @@ func (f *DeltaFIFO) Resync() error {
 		f.log.reserve(f.own.storage.table.Len())
 	}
 	var unread []error
-	for key := range f.knownKeysLocked {
+	f.eachKnownLocked(func(key table.Key) {
 		switch last := f.lastLocked(key); {
 		case last.queued != nil:
 		case last.err != nil:
@@ -344,22 +342,22 @@ func (f *DeltaFIFO) Resync() error {
 		case last.present: // unless KnownObjects is changed elsewhere meanwhile
 			f.log.add(record{kind: recordSync, object: last.object, key: key, origin: last.origin})
 		}
-	}
+	})
 	return errors.Join(unread...)
 }
 
-func (f *DeltaFIFO) knownKeysLocked(yield func(table.Key) bool) {
+// eachKnownLocked calls visit for each key of KnownObjects. The keys of a store of this package need no texts.
+func (f *DeltaFIFO) eachKnownLocked(visit func(table.Key)) {
 	switch {
-	case f.own != nil: // without making their texts
-		f.own.storage.table.Snapshot().Each(func(e table.Entry) bool {
-			key := e.Key()
-			return !f.own.scope.hasKey(key) || yield(key)
-		})
+	case f.own != nil:
+		for e := range f.own.storage.table.Snapshot().Each {
+			if key := e.Key(); f.own.hasKey(key) {
+				visit(key)
+			}
+		}
 	case f.known != nil:
 		for _, key := range f.known.ListKeys() {
-			if !yield(table.KeyOf(key)) {
-				return
-			}
+			visit(table.KeyOf(key))
 		}
 	}
 }
@@ -395,10 +393,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 			w.kept[c.key] = false
 			continue
 		}
-		if c.err == nil {
-			c.transform(f.keyFunc, f.transformer, nil)
-		}
-		if c.err != nil {
+		if c.transform(f.keyFunc, f.transformer, nil); c.err != nil {
 			failures = append(failures, c.failure())
 			f.quarantine.addChange(c)
 			w.kept[c.key] = true
@@ -414,10 +409,10 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 	for _, r := range staged {
 		f.addLocked(r)
 	}
-	deleteAbsent := func(key table.Key) bool {
+	deleteAbsent := func(key table.Key) {
 		number, queued := f.log.newest[key]
 		if _, found := w.kept[key]; found || queued && (number >= end || f.log.get(number).kind == recordDeleted) {
-			return true
+			return
 		}
 		last := f.lastLocked(key)
 		if last.err != nil {
@@ -425,14 +420,13 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 		}
 		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last.object}
 		f.log.add(record{kind: recordDeleted, object: tombstone, key: key, origin: last.origin})
-		return true
 	}
 	for number := f.log.head; number < end; number++ {
 		if r := f.log.get(number); r.kind != 0 && r.kind != recordBookmark {
 			deleteAbsent(r.key)
 		}
 	}
-	f.knownKeysLocked(deleteAbsent)
+	f.eachKnownLocked(deleteAbsent)
 	refused := f.quarantine.list(func(at quarantinePlace) bool { return at.part.owner == byConsumer })
 	if f.own != nil {
 		refused = append(refused, f.own.quarantined()...)

@@ -249,18 +249,13 @@ func (l *deltaLog) add(r record) {
 	l.records = append(l.records, r)
 }
 
-// addVersion appends a version, or replaces the last record if that is a version and not handed out.
+// addVersion appends a version, unless it is the last one.
 func (l *deltaLog) addVersion(version string) {
 	if version == "" || version == l.version {
 		return
 	}
 	l.version = version
-	r := record{object: BookmarkInfo{version}, kind: recordBookmark}
-	if last := l.end() - 1; last >= max(l.head, l.outEnd) && l.get(last).kind == recordBookmark {
-		*l.get(last) = r
-		return
-	}
-	l.records = append(l.records, r)
+	l.records = append(l.records, record{object: BookmarkInfo{version}, kind: recordBookmark})
 }
 
 // takeKey hands out all versions, and all changes of the key that has waited longest. It returns those, none if only

@@ -203,7 +203,7 @@ func (c *change) transform(keyFunc KeyFunc, transform TransformFunc, there func(
 	case c.kind == Deleted && (c.excluded || isUndecoded(c.object)):
 		c.object = nil
 		return
-	case transform == nil || c.kind == Deleted && !there():
+	case c.err != nil || transform == nil || c.kind == Deleted && !there():
 		return
 	}
 	out, keep, err := transformedUnder(c.key, keyFunc, transform, c.object)

@@ -109,9 +109,6 @@ var tombstoneType = reflect.TypeFor[DeletedFinalStateUnknown]()
 // tombstoneOf returns obj as a tombstone, if it is one of this package or of another that
 // has a type of that name and form, as client-go: handlers of this package fit its informers.
 func tombstoneOf(obj any) (DeletedFinalStateUnknown, bool) {
-	if own, ok := obj.(DeletedFinalStateUnknown); ok {
-		return own, true
-	}
 	is := reflect.TypeOf(obj)
 	if is == nil || is.Kind() != reflect.Struct || is.Name() != tombstoneType.Name() || !is.ConvertibleTo(tombstoneType) {
 		return DeletedFinalStateUnknown{}, false

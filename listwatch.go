@@ -44,10 +44,7 @@ type ListerWatcher interface {
 }
 
 // ListerWatcherWithContext is Source by its name in client-go.
-type ListerWatcherWithContext interface {
-	ListerWithContext
-	WatcherWithContext
-}
+type ListerWatcherWithContext interface{ Source }
 
 // ItemLister is an optional interface of a source: it lists item by item, so that only some hundred decoded items are
 // in memory. A type that embeds such a source and changes ListWithContext must define ListItems too.
@@ -113,12 +110,9 @@ type ListWatch struct {
 	DisableChunking bool
 }
 
-// List calls ListFunc, or ListWithContextFunc with no deadline.
+// List calls ListWithContextFunc with no deadline, or ListFunc.
 func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
-	if lw.ListFunc == nil {
-		return lw.ListWithContext(context.Background(), options)
-	}
-	return lw.ListFunc(options)
+	return lw.ListWithContext(context.Background(), options)
 }
 
 // ListWithContext calls ListWithContextFunc, or ListFunc.
@@ -132,12 +126,9 @@ func (lw *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOpt
 	return nil, errNoListFunc
 }
 
-// Watch calls WatchFunc, or WatchFuncWithContext with no deadline.
+// Watch calls WatchFuncWithContext with no deadline, or WatchFunc.
 func (lw *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	if lw.WatchFunc == nil {
-		return lw.WatchWithContext(context.Background(), options)
-	}
-	return lw.WatchFunc(options)
+	return lw.WatchWithContext(context.Background(), options)
 }
 
 // WatchWithContext calls WatchFuncWithContext, or WatchFunc.

@@ -44,7 +44,7 @@ func newStorage(indexers Indexers) *storage {
 	for name, function := range indexers {
 		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
 	}
-	m := &storage{quarantine: quarantinePart{&quarantine{}, byStore, ""}}
+	m := &storage{quarantine: quarantinePart{&quarantine{}, byStore, ""}, views: map[string]*keyedStore{}}
 	m.table = table.New(len(indexers), func() string { return *m.applied.Load() })
 	m.whole.storage = m
 	m.whole.version.Store(new(string))

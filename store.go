@@ -251,12 +251,11 @@ func (s *scope) List() []any {
 func (s *scope) ListKeys() []string {
 	all := s.storage.table.Snapshot()
 	keys := make([]string, 0, all.Len())
-	all.EachWithKey(func(key string, _ table.Entry) bool {
+	for key := range all.EachWithKey {
 		if s.has(key) {
 			keys = append(keys, key)
 		}
-		return true
-	})
+	}
 	return keys
 }
 
@@ -323,9 +322,6 @@ func InNamespace(store Store, namespace string) Store {
 	m.moveVersion(func() {
 		if view = m.views[namespace]; view != nil {
 			return
-		}
-		if m.views == nil {
-			m.views = map[string]*keyedStore{}
 		}
 		s := &scope{storage: m, prefix: namespace + "/"}
 		s.version.Store(new(string))
