@@ -103,7 +103,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	}
 	over := false
 	defer func() {
-		if m.check != nil {
+		if _ = m.leaveCheck(); m.check != nil {
 			<-m.check.done
 			_ = m.endCheck()
 		}
@@ -122,10 +122,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 // loop lists and watches until the context or the round ends.
 func (m *run) loop() {
 	for next := stateWhole; next != stateEnd; {
-		var regression error
-		if m.check != nil && isClosed(m.check.done) {
-			regression = m.endCheck()
-		}
+		regression := m.leaveCheck()
 		switch {
 		case m.ctx.Err() != nil:
 			return
@@ -332,8 +329,8 @@ type versionCheck struct {
 	version string
 	whole   bool
 	err     error
-	// left is true if the check was still running when its watch ended.
-	left bool
+	// left is true if the check was still running when its watch ended, slow if it still ran 30 s later.
+	left, slow bool
 }
 
 // serveTimer does what is due beside an open watch, and sets the watch's timer to the next due time. An error ends the watch.
@@ -388,6 +385,18 @@ func (m *run) beginCheck(now time.Time) {
 	c := &versionCheck{cancel: cancel, began: now, have: m.progress.version, err: errSourceExited}
 	c.sideCall = apart(func() { c.version, c.whole, c.err = m.sourceVersion(ctx) })
 	m.check = c
+}
+
+// leaveCheck waits for a check whose watch has ended. A slow one is reported and continues beside the next watch.
+func (m *run) leaveCheck() error {
+	c := m.check
+	if c == nil || c.slow {
+		return nil
+	}
+	if c.slow = m.reportSlow(m.ctx, "List", c.sideCall); c.slow {
+		return nil
+	}
+	return m.endCheck()
 }
 
 // endCheck evaluates a check that is done. A regression is returned and ends the watch; other failures are reported.

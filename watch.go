@@ -126,7 +126,6 @@ func (m *run) stopWatch() {
 	if c := m.check; c != nil && !c.left {
 		c.left = !isClosed(c.done)
 		c.cancel()
-		m.reportSlow(m.ctx, "List", c.sideCall) // a slow one continues beside the next watch
 	}
 	if w.watch != nil {
 		stop := apart(w.watch.Stop)
