@@ -109,14 +109,14 @@ func (f *feed) startCall(ctx context.Context, op string, call feedCall) (wait fu
 		failure := ErrInformerStopped
 		select {
 		case <-started.done:
-			if failure = err; err == nil || errors.As(err, new(*DivergenceError)) { // its text has the name
-				return err
-			}
+			failure = err
 		case <-inf.ctx.Done():
 		case <-ctx.Done():
 			failure = context.Cause(ctx)
 		}
 		switch {
+		case failure == nil || errors.As(failure, new(*DivergenceError)): // its text has the name
+			return failure
 		case inf.ctx.Err() != nil:
 			failure = ErrInformerStopped
 		case ctx.Err() != nil:

@@ -155,11 +155,8 @@ func (o HandlerOptions) validate() error {
 	if o.Delivery < Ordered || o.Delivery > OrderedUnbounded {
 		return fmt.Errorf("HandlerOptions.Delivery is unknown: %d; use Ordered, Coalesced or OrderedUnbounded", int(o.Delivery))
 	}
-	switch period := o.ResyncPeriod; {
-	case period != nil && *period < 0:
-		return fmt.Errorf("HandlerOptions.ResyncPeriod is negative (%v): use 0 for no resync", *period)
-	case period != nil && *period > 0 && *period < minimumResync:
-		return fmt.Errorf("HandlerOptions.ResyncPeriod is %v: the least is %v, 0 is no resync", *period, minimumResync)
+	if period := ptr.Deref(o.ResyncPeriod, 0); period != 0 && period < minimumResync {
+		return fmt.Errorf("HandlerOptions.ResyncPeriod is %v: the least is %v, 0 is no resync", period, minimumResync)
 	}
 	return nil
 }
@@ -188,7 +185,7 @@ type listener struct {
 	options  HandlerOptions
 	resync   time.Duration
 	// shouldResync decides whether a due resync is done. Nil is always.
-	shouldResync func() bool
+	shouldResync ShouldResyncFunc
 	synced       *syncChecker
 	cursor       *eventlog.Cursor[table.Key]
 	// timer is for the next resync. due is true while a resync is due and has not begun. Only the listener's goroutine
@@ -261,12 +258,9 @@ func (l *listener) run(ctx context.Context) {
 		due = l.timer.C()
 	}
 	var n notification
-	// Removal and resyncs take precedence over pending changes: a busy handler always has some.
 	for ctx.Err() == nil {
 		select {
-		case <-l.removed:
-			return
-		case <-due:
+		case <-due: // before pending changes: a busy handler always has some
 			l.beginResync()
 		default:
 		}
@@ -281,6 +275,7 @@ func (l *listener) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-l.removed:
+			return
 		case <-due:
 			l.beginResync()
 		case <-l.cursor.Ready():

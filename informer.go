@@ -52,9 +52,6 @@ type sharedIndexInformer struct {
 }
 
 func newSharedIndexInformer(source Source, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
-	for name, function := range options.Indexers {
-		mustHave(function != nil, fmt.Sprintf("informer: index %q has no function", name))
-	}
 	err := options.Handlers.validate()
 	mustHave(err == nil, fmt.Sprintf("SharedIndexInformerOptions.Handlers: %v", err))
 	mustHave(options.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers.ResyncPeriod: set ResyncPeriod")
@@ -62,13 +59,12 @@ func newSharedIndexInformer(source Source, example any, options SharedIndexInfor
 	mustHave(options.VerifyInterval >= 0, "SharedIndexInformerOptions.VerifyInterval is negative")
 	mustHave(options.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod: set that of the informer")
 	mustHave(options.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is only for a reflector")
-	named := options.KeyFunction == nil
-	if named {
-		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
+	keyFunc := options.KeyFunction
+	if keyFunc == nil {
+		keyFunc = DeletionHandlingMetaNamespaceKeyFunc
 	}
-	store := NewIndexer(options.KeyFunction, options.Indexers).(*cache)
-	store.named = named
-	options.Indexers = nil // the store has them
+	store := NewIndexer(keyFunc, options.Indexers).(*cache)
+	store.named = options.KeyFunction == nil
 	period := options.ResyncPeriod
 	if period > 0 {
 		period = max(period, minimumResync)
@@ -88,7 +84,7 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	} else {
 		mustHave(isNilPointer(source), "there are both a source and Namespaces")
 		_, unnamed := sources[""]
-		mustHave(!unnamed, "Namespaces has a source without a namespace; for all namespaces set the one source")
+		mustHave(!unnamed, "Namespaces has a source without a namespace")
 		if reflector.Name == "" {
 			reflector.Name = firstCallerOutside()
 		}
@@ -356,7 +352,8 @@ type feed struct {
 }
 
 func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example any, options ReflectorOptions) {
-	f := &feed{informer: inf, namespace: namespace, intake: inf.store.keyedStore.intake(), requesting: make(chan struct{}, 1)}
+	f := &feed{informer: inf, namespace: namespace, requesting: make(chan struct{}, 1)}
+	f.intake = inf.store.keyedStore.intake()
 	if namespace != "" {
 		mustHave(!isNilPointer(source), fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
 		f.intake = InNamespace(inf.store, namespace).(*keyedStore).intake()
@@ -429,14 +426,14 @@ func (informerView) RunWithContext(context.Context) {}
 
 // mirror adds the handler, unless it is nil, and returns the informer as a Mirror. Its HasSynced is that of the handler or,
 // without one, of the store.
-func (inf *sharedIndexInformer) mirror(handler ResourceEventHandler, resync time.Duration, shouldResync func() bool) *Mirror {
+func (inf *sharedIndexInformer) mirror(handler ResourceEventHandler, resync time.Duration, should ShouldResyncFunc) *Mirror {
 	if handler == nil {
 		return &Mirror{inf, inf}
 	}
 	options := inf.options.Handlers
 	options.ResyncPeriod = &resync
 	l := newListener(inf, handler, options)
-	l.shouldResync = shouldResync
+	l.shouldResync = should
 	_ = inf.add(l) // fails only for a stopped informer
 	return &Mirror{inf, l}
 }

@@ -152,7 +152,7 @@ func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 		KeyFunction: options.KeyFunction, Transform: options.Transform, RecreateAsUpdate: options.RecreateAsUpdate,
 		DetectMutations: options.DetectMutations, ReflectorOptions: options.ReflectorOptions, Handlers: options.HandlerOptions,
 	})
-	return inf.store, inf.mirror(options.Handler, options.ResyncPeriod, nil) // not the informer's period, which has a minimum
+	return inf.store, inf.mirror(options.Handler, options.ResyncPeriod, nil) // the informer's period has a minimum
 }
 
 // NewInformer is for code written for client-go.
@@ -205,7 +205,6 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 	if s.ctx != nil && s.ctx.Err() != nil {
 		return fmt.Errorf("informer set: %w", ErrInformerStopped)
 	}
-	s.forgetStoppedLocked()
 	for _, one := range informers {
 		if inf := one.untyped(); inf.IsStopped() {
 			return fmt.Errorf("informer set: %s: %w", inf.title(), ErrInformerStopped)
@@ -213,7 +212,7 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 	}
 	for _, one := range informers {
 		inf := one.untyped()
-		if slices.Contains(s.members, inf) {
+		if slices.Contains(s.liveLocked(), inf) {
 			continue
 		}
 		s.members = append(s.members, inf)
@@ -224,9 +223,10 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 	return nil
 }
 
-// forgetStoppedLocked removes members that have stopped.
-func (s *InformerSet) forgetStoppedLocked() {
+// liveLocked removes members that have stopped, and returns the others.
+func (s *InformerSet) liveLocked() []*sharedIndexInformer {
 	s.members = slices.DeleteFunc(s.members, (*sharedIndexInformer).IsStopped)
+	return s.members
 }
 
 // Run runs the informers, including those added later, until ctx ends. It waits until all have stopped and returns nil.
@@ -240,8 +240,7 @@ func (s *InformerSet) Run(ctx context.Context) error {
 		return fmt.Errorf("informer set: %w", ErrAlreadyRan)
 	}
 	s.ctx, s.goroutines = ctx, &tasks.Group{Cancel: cancel, Wrap: panicError}
-	s.forgetStoppedLocked()
-	for _, inf := range s.members {
+	for _, inf := range s.liveLocked() {
 		s.goroutines.Go(func() { inf.RunWithContext(ctx) })
 	}
 	s.mu.Unlock()
@@ -275,6 +274,5 @@ func (s *InformerSet) Status() []Status {
 func (s *InformerSet) informers() []*sharedIndexInformer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forgetStoppedLocked()
-	return slices.Clone(s.members)
+	return slices.Clone(s.liveLocked())
 }

@@ -108,7 +108,7 @@ func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Inform
 func (config InformerConfig[T]) validate() {
 	example := config.ObjectType
 	mustHave(config.Transform == nil || config.Convert == nil, "InformerConfig.Transform and Convert are both set")
-	mustHave(config.Convert == nil || example != nil, "InformerConfig.Convert needs an ObjectType, an example of its argument")
+	mustHave(config.Convert == nil || example != nil, "InformerConfig.Convert needs an ObjectType, an example")
 	mustHave(config.ResyncPeriod == 0 || config.ResyncPeriod >= minimumResync,
 		fmt.Sprintf("InformerConfig.ResyncPeriod is %v: the least is %v, 0 is no resync", config.ResyncPeriod, minimumResync))
 	mustHave(example == nil || !isNilPointer(example), "InformerConfig.ObjectType is a nil pointer")
@@ -263,23 +263,23 @@ func (h TypedFilteringResourceEventHandler[T]) passes(obj T) bool {
 	return h.Handler != nil && (h.FilterFunc == nil || h.FilterFunc(obj))
 }
 
-// notifyUpdate notifies a handler of an update. passed and passes are whether the old and the new object exist for it. A
+// notifyUpdate notifies the next handler of an update. passed and passes are whether the old and the new object exist for it. A
 // filter receives the key, for a deletion. A handler that embeds a filter does not: it may have its own OnUpdate.
-func notifyUpdate[T Object](handler TypedResourceEventHandler[T], key table.Key, oldObj, newObj T, passed, passes bool) {
+func notifyUpdate[T Object](next TypedResourceEventHandler[T], key table.Key, oldObj, newObj T, passed, passes bool) {
 	switch {
 	case passed && passes:
-		switch filter := handler.(type) {
+		switch filter := next.(type) {
 		case TypedFilteringResourceEventHandler[T]:
 			notifyUpdate(filter.Handler, key, oldObj, newObj, filter.passes(oldObj), filter.passes(newObj))
 		case *TypedFilteringResourceEventHandler[T]:
 			notifyUpdate(filter.Handler, key, oldObj, newObj, filter.passes(oldObj), filter.passes(newObj))
 		default:
-			handler.OnUpdate(oldObj, newObj)
+			next.OnUpdate(oldObj, newObj)
 		}
 	case passes:
-		handler.OnAdd(newObj, false)
+		next.OnAdd(newObj, false)
 	case passed:
-		handler.OnDelete(DeletedObject[T]{OptionalObj: oldObj, key: key.String()})
+		next.OnDelete(DeletedObject[T]{OptionalObj: oldObj, key: key.String()})
 	}
 }
 

@@ -730,7 +730,7 @@ func TestBadInputIsAnsweredByAnErrorThatNamesTheRightInput(t *testing.T) {
 			},
 			words: []string{"ResyncPeriod", "999ms", "1s"},
 		},
-		"negative resync":  {make: adding(cache.HandlerOptions{ResyncPeriod: &negative}), words: []string{"ResyncPeriod", "negative", "use 0"}},
+		"negative resync":  {make: adding(cache.HandlerOptions{ResyncPeriod: &negative}), words: []string{"ResyncPeriod", "-1s", "0 is no resync"}},
 		"unknown delivery": {make: adding(cache.HandlerOptions{Delivery: 7}), words: []string{"HandlerOptions.Delivery", "7"}},
 		"foreign registration": {
 			make: func(r *informerRig) error {
