@@ -163,49 +163,42 @@ func (p *postings) remove(number uint32, epoch uint64) {
 
 // references has the records of each cell in one index.
 type references struct {
-	// one has the record of a cell with one value, and the constant several for a cell with more.
-	one perCell[uint32]
-	// several has the records of cells with several values, in the order of the values.
-	several map[uint32][]uint32
+	// single has the record of a cell with one value, else 0.
+	single perCell[uint32]
+	// multiple has the records of cells with several values, in the order of the values.
+	multiple map[uint32][]uint32
 }
 
-const several = ^uint32(0)
-
-// of appends the records of a cell to room.
-func (r *references) of(cell uint32, room []uint32) []uint32 {
-	switch record := r.one.get(cell); record {
-	case 0:
-		return room
-	case several:
-		return append(room, r.several[cell]...)
-	default:
-		return append(room, record)
+// appendTo appends the records of a cell to a list.
+func (r *references) appendTo(list []uint32, cell uint32) []uint32 {
+	if record := r.single.get(cell); record != 0 {
+		return append(list, record)
 	}
+	return append(list, r.multiple[cell]...)
 }
 
 func (r *references) set(cell uint32, records []uint32) {
-	if delete(r.several, cell); len(r.several) == 0 {
-		r.several = nil // a map does not release its memory
+	delete(r.multiple, cell)
+	single := uint32(0)
+	switch {
+	case len(records) == 1:
+		single = records[0]
+	case len(records) > 1 && r.multiple == nil:
+		r.multiple = map[uint32][]uint32{cell: slices.Clone(records)}
+	case len(records) > 1:
+		r.multiple[cell] = slices.Clone(records)
 	}
-	switch len(records) {
-	case 0:
-		r.one.set(cell, 0)
-	case 1:
-		r.one.set(cell, records[0])
-	default:
-		if r.several == nil {
-			r.several = map[uint32][]uint32{}
-		}
-		r.several[cell] = slices.Clone(records)
-		r.one.set(cell, several)
+	if len(r.multiple) == 0 {
+		r.multiple = nil // a map does not release its memory
 	}
+	r.single.set(cell, single)
 }
 
 // Index sets the values of an entry in one index.
 func (t *Table) Index(at int, number uint32, values []string) {
 	refs, i := &t.references[at], t.state.indexes[at]
 	var room [4]uint32
-	records := refs.of(number, room[:0])
+	records := refs.appendTo(room[:0], number)
 	if slices.EqualFunc(records, values, func(record uint32, text string) bool { return i.record(record).text == text }) {
 		return // most updates
 	}

@@ -45,20 +45,12 @@ func (s *Snapshot) Get(key Key) (Entry, bool) {
 
 // cells iterates over the cells that are not free.
 func (s *Snapshot) cells(yield func(*cell) bool) {
-	for c := range s.chunks {
-		for at := range c {
-			if c[at].kind != 0 && !yield(&c[at]) {
+	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
+		cells := &s.state.chunks.get(at).value
+		for i := range cells {
+			if cells[i].kind != 0 && !yield(&cells[i]) {
 				return
 			}
-		}
-	}
-}
-
-// chunks iterates over all chunks.
-func (s *Snapshot) chunks(yield func(*chunk) bool) {
-	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
-		if !yield(&s.state.chunks.get(at).value) {
-			return
 		}
 	}
 }
@@ -87,25 +79,25 @@ func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 // of them keeps alive.
 func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 	var room [32 * chunkLen]byte
-	for c := range s.chunks {
-		made := room[:0]
-		for at := range c {
-			if e := &c[at]; e.kind != 0 && e.namespace != 0 {
-				made = append(append(append(made, s.state.namespaces[e.namespace]...), '/'), e.text()...)
+	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
+		cells, made := &s.state.chunks.get(at).value, room[:0]
+		for i := range cells {
+			if c := &cells[i]; c.kind != 0 && c.namespace != 0 {
+				made = append(append(append(made, s.state.namespaces[c.namespace]...), '/'), c.text()...)
 			}
 		}
 		texts := string(made)
-		for at := range c {
-			e := &c[at]
-			if e.kind == 0 {
+		for i := range cells {
+			c := &cells[i]
+			if c.kind == 0 {
 				continue
 			}
-			text := e.text()
-			if e.namespace != 0 {
-				length := len(s.state.namespaces[e.namespace]) + 1 + len(text)
+			text := c.text()
+			if c.namespace != 0 {
+				length := len(s.state.namespaces[c.namespace]) + 1 + len(text)
 				text, texts = texts[:length], texts[length:]
 			}
-			if !f(text, Entry{s, e}) {
+			if !f(text, Entry{s, c}) {
 				return
 			}
 		}

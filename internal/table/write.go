@@ -17,7 +17,7 @@ func (t *Table) Weight(p Place, values [][]string) int {
 		n += max(0, len(values[i])-1)
 	}
 	for i := range t.references {
-		n += len(t.references[i].several[p.number])
+		n += len(t.references[i].multiple[p.number])
 	}
 	return n
 }
@@ -105,7 +105,7 @@ func (t *Table) pack() {
 		}
 		for at, i := range old.indexes {
 			values[at] = values[at][:0]
-			for _, record := range references[at].of(from, nil) {
+			for _, record := range references[at].appendTo(nil, from) {
 				values[at] = append(values[at], i.record(record).text)
 			}
 		}
