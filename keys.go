@@ -182,7 +182,7 @@ type metadata struct {
 
 // read fills in empty metadata, in place: a copy would take as long as the reading. The text of the error is client-go's.
 func (m *metadata) read(obj any) (err error) {
-	if isNilPointer(obj) {
+	if obj != nil && isNilPointer(obj) {
 		return errNilObject
 	}
 	defer caught("reading the metadata", &err) // accessors may follow nil pointers
