@@ -87,7 +87,7 @@ type Mirror struct {
 
 // New makes a Mirror for client-go's code; new code uses NewTypedInformer.
 func New(c *Config) *Mirror {
-	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil, and there are no Config.Namespaces")
+	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config has neither a ListerWatcher nor Namespaces")
 	if c.Store != nil {
 		return newStoreMirror(*c)
 	}
@@ -114,7 +114,7 @@ func newStoreMirror(c Config) *Mirror {
 	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Queue or Process")
 	own, keyed := ours(c.Store)
 	mustHave(keyed, "Config.Store is none of NewStore or NewIndexer, nor a view of one")
-	mustHave(len(c.Namespaces) == 0 || own.scope.prefix == "", "Config.Namespaces needs a Config.Store of NewStore or NewIndexer, not a view")
+	mustHave(len(c.Namespaces) == 0 || own.scope.prefix == "", "Config.Namespaces needs a whole Config.Store, not a view")
 	mustHave(c.Transform == nil || own.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
 	options := c.reflectorOptions()
 	options.validate()
@@ -127,15 +127,17 @@ func newStoreMirror(c Config) *Mirror {
 	return inf.mirror(c.Handler, resync, shouldResync)
 }
 
-// controller is the consumer of a queue: it passes what comes out to a Process.
+// controller consumes a queue: it pops changes and calls Process.
 type controller struct {
 	reflector    *Reflector
 	queue        Queue
 	process      ProcessFunc
 	processBatch ProcessBatchFunc
-	// keyOf is the queue's, if it has one: it knows the keys of tombstones, too.
+	// batches is the queue if processBatch is called, else nil.
+	batches QueueWithBatch
+	// keyOf is the queue's, if it has one, since it knows the keys of its tombstones.
 	keyOf KeyFunc
-	// refused are the objects that Process has refused.
+	// refused has the objects for which Process failed.
 	refused quarantinePart
 	ran     atomic.Bool
 }
@@ -143,14 +145,15 @@ type controller struct {
 func newController(config Config) *controller {
 	mustHave(len(config.Namespaces) == 0, "Config.Namespaces needs a Config.Store")
 	mustHave(config.Queue != nil, "Config has neither a Store nor a Queue")
-	_, batches := config.Queue.(QueueWithBatch)
-	batches = batches && config.ProcessBatch != nil
-	mustHave(config.Process != nil || batches, "Config has neither a Store nor a Process for its Queue")
 	mustHave(config.Handler == nil && config.Transform == nil, "Config.Handler and Config.Transform need a Config.Store")
 	c := &controller{
 		queue: config.Queue, process: config.Process, processBatch: config.ProcessBatch,
 		keyOf: DeletionHandlingMetaNamespaceKeyFunc,
 	}
+	if config.ProcessBatch != nil {
+		c.batches, _ = config.Queue.(QueueWithBatch)
+	}
+	mustHave(config.Process != nil || c.batches != nil, "Config has neither a Store nor a Process for its Queue")
 	if keyed, ok := config.Queue.(interface{ KeyOf(any) (string, error) }); ok {
 		c.keyOf = keyed.KeyOf
 	}
@@ -190,8 +193,7 @@ func (c *controller) RunWithContext(ctx context.Context) {
 		c.reflector.report(ctx, fmt.Errorf("controller of %s: %w", c.reflector.name, ErrAlreadyRan))
 		return
 	}
-	// Each of the two ends the other: a panic on one side must not leave the
-	// other behind. The queue is closed last, when nothing comes in any more.
+	// The end of either goroutine, also by a panic, ends the other. The queue is closed when nothing is added any more.
 	ctx, cancel := context.WithCancel(ctx)
 	g := &tasks.Group{Cancel: cancel, Wrap: panicError}
 	g.Go(func() {
@@ -204,41 +206,38 @@ func (c *controller) RunWithContext(ctx context.Context) {
 	g.Lead(func() { c.reflector.RunWithContext(ctx) })
 }
 
-// consume runs until the queue is closed or ctx has ended.
+// consume runs until the queue is closed or ctx ends.
 func (c *controller) consume(ctx context.Context) {
 	single := func(obj any, initial bool) error {
 		deltas, _ := obj.(Deltas)
-		return c.processed(ctx, deltas, func() error { return c.process(obj, initial) })
+		return c.call(ctx, deltas, func() error { return c.process(obj, initial) })
 	}
 	batch := func(deltas []Delta, initial bool) error {
-		return c.processed(ctx, deltas, func() error { return c.processBatch(deltas, initial) })
+		return c.call(ctx, deltas, func() error { return c.processBatch(deltas, initial) })
 	}
 	var err error
-	batches, _ := c.queue.(QueueWithBatch)
 	for ctx.Err() == nil && !errors.Is(err, ErrFIFOClosed) {
-		if c.processBatch != nil && batches != nil {
-			err = batches.PopBatch(batch, single)
+		if c.batches != nil {
+			err = c.batches.PopBatch(batch, single)
 		} else {
 			_, err = c.queue.Pop(single)
 		}
 	}
 }
 
-// processed has deltas processed, unless ctx has ended, and notes what became of them. Errors are
-// reported here, where the keys are known.
-func (c *controller) processed(ctx context.Context, deltas []Delta, process func() error) (err error) {
+// call processes deltas, unless ctx has ended. It reports an error, since it knows the keys, and updates the quarantine.
+func (c *controller) call(ctx context.Context, deltas []Delta, process func() error) (err error) {
 	if ctx.Err() != nil {
 		return errDropped
 	}
 	err = errHandlerPanicked
 	func() {
-		defer utilruntime.HandleCrashWithContext(ctx) // which may let the process survive
+		defer utilruntime.HandleCrashWithContext(ctx) // after which the process may continue
 		err = process()
 	}()
 	if err == nil && !c.refused.any() {
 		return nil
 	}
-	const named = 10
 	failed := &ProcessError{Err: withoutObject(err)}
 	for _, d := range deltas {
 		if d.Type == Bookmark {
@@ -248,16 +247,11 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 		if unkeyed != nil {
 			key = describe(d.Object)
 		}
-		version := receivedOf(d.Object).ResourceVersion
 		failed.Changes++
-		if len(failed.Keys) < named && !slices.Contains(failed.Keys, key) {
+		if len(failed.Keys) < 10 && !slices.Contains(failed.Keys, key) {
 			failed.Keys = append(failed.Keys, key)
 		}
-		var refused *ObjectError
-		if err != nil {
-			refused = &ObjectError{Key: key, ResourceVersion: version, Stage: stageProcess, Err: failed.Err}
-		}
-		c.settle(d.Type, table.KeyOf(key), version, refused)
+		c.updateQuarantine(d, key, failed.Err)
 	}
 	if err != nil {
 		c.reflector.report(ctx, failed)
@@ -265,27 +259,30 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 	return err
 }
 
-// settle notes what became of a change: where it was refused, its key is quarantined until as new a
-// state is applied, or the object is deleted.
-func (c *controller) settle(kind DeltaType, key table.Key, version string, refused *ObjectError) {
+// updateQuarantine quarantines the key of a change that Process refused with err. If err is nil, the key is released by a
+// deletion, or by a state that is not older than the quarantined one.
+func (c *controller) updateQuarantine(d Delta, text string, err error) {
+	key, version := table.KeyOf(text), receivedOf(d.Object).ResourceVersion
 	before, quarantined := c.refused.entry(key)
 	queue, ours := c.queue.(*DeltaFIFO)
 	switch {
-	case quarantined && kind == Sync && ours && queue.listedType == Replaced && version != before.ResourceVersion:
-		// A resync repeats an older state. A queue that hands out listed objects as Sync too leaves that open.
-	case refused != nil:
-		c.refused.add(key, refused, withoutStack(refused.Err))
-	// A list has the source's state, also if that is older.
-	case quarantined && (kind == Deleted || kind == Replaced || !versionBefore(version, before.ResourceVersion)):
+	case quarantined && d.Type == Sync && ours && queue.listedType == Replaced && version != before.ResourceVersion:
+		// A resync repeats an older state. Without EmitDeltaTypeReplaced the object may also be listed.
+	case err != nil:
+		refused := &ObjectError{Key: text, ResourceVersion: version, Stage: stageProcess, Err: err}
+		c.refused.add(key, refused, withoutStack(err))
+	// The state in a list is the source's, even if it is older.
+	case quarantined && (d.Type == Deleted || d.Type == Replaced || !versionBefore(version, before.ResourceVersion)):
 		c.refused.release(key)
 	}
 }
 
-// LastSyncResourceVersion is the version up to which everything has been processed or, of a queue of another package, queued.
+// LastSyncResourceVersion returns the version up to which everything has been processed. If the queue is of another
+// package, everything up to it has been queued.
 func (c *controller) LastSyncResourceVersion() string { return c.reflector.Status().AppliedVersion }
 
-// Status is the reflector's: its quarantine has what Process has refused.
+// Status returns the reflector's, whose quarantine includes that of the controller.
 func (c *controller) Status() Status { return c.reflector.Status() }
 
-// SyncedIn implements StatusReporter: there is one source, for all namespaces.
+// SyncedIn implements StatusReporter. There is one source, for all namespaces.
 func (c *controller) SyncedIn(string) (DoneChecker, bool) { return nil, false }
