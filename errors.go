@@ -47,8 +47,6 @@ var (
 	errNoWatchFunc = errors.New("ListWatch has neither WatchFunc nor WatchFuncWithContext")
 	errNilList     = errors.New("source returned no list and no error")
 	errNilWatch    = errors.New("source returned no watch and no error")
-	// errTableList: the Accept header has the Table media type.
-	errTableList = errors.New("source answered with a Table instead of objects")
 	// errWatchOverdue: the watch was open 30 s after the time at which the server had been asked to end it.
 	errWatchOverdue = errors.New("watch outlived its timeout: the connection seems half open")
 	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or ended, before the bookmark that ends it.

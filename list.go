@@ -283,11 +283,8 @@ func listObject(
 		return about, nil, err
 	}
 	defer caught("reading the list's metadata", &err)
-	switch {
-	case isNilPointer(list):
+	if isNilPointer(list) {
 		return about, nil, errNilList
-	case isTable(list):
-		return about, nil, errTableList
 	}
 	accessor, err := meta.ListAccessor(list)
 	if err != nil || !meta.IsListType(list) {

@@ -169,7 +169,6 @@ var causes = []struct {
 	{apierrors.IsGone, CauseExpired}, // servers before Kubernetes 1.18
 	{isError(errWatchOverdue), CauseOverdueWatch},
 	{isError(errNoInitialEventsEnd), causeNoBookmark},
-	{isError(errTableList), CauseInvalidResponse},
 	{isError(ErrAlreadyRan), causeMisuse},
 	{isError(errHandlerExited), causePanic},
 	{isTooLargeVersionError, CauseVersionTooLarge},

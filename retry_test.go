@@ -324,7 +324,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		CauseUnreachable:   {&url.Error{Op: "Get", URL: "u", Err: &net.DNSError{IsNotFound: true}}, &net.OpError{Op: "dial", Err: errBoom}},
 		CauseTLS:           {&tls.CertificateVerificationError{Err: errBoom}},
 		CauseCredentials:   {kubeapi.ErrAuthorize},
-		CauseInvalidResponse: {errTableList, kubeapi.ErrMalformed, kubeapi.ErrNotList, kubeapi.ErrContentType, kubeapi.ErrRedirect, http.ErrSchemeMismatch, badFrame,
+		CauseInvalidResponse: {kubeapi.ErrMalformed, kubeapi.ErrNotList, kubeapi.ErrContentType, kubeapi.ErrRedirect, http.ErrSchemeMismatch, badFrame,
 			decoding("unable to decode watch event: no kind \"Cod\" is registered"), decoding("invalid character 'x' looking for beginning of value")},
 		CauseResponseTooLarge: {kubeapi.ErrTooLarge, &kubeapi.LimitError{}},
 		CauseStalled:          {kubeapi.ErrStalled},

@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
@@ -515,9 +514,6 @@ func (r *Reflector) objectError(obj any, md *metadata, stage string, err error) 
 // unexpected returns why an object is not of the expected type, or nil.
 func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 	defer caught("reading the kind", &err)
-	if isTable(obj) {
-		return errTableList
-	}
 	if actual := reflect.TypeOf(obj); r.expectedType != nil && actual != r.expectedType {
 		return &UnexpectedTypeError{Expected: r.expectedType.String(), Actual: actual.String()}
 	}
@@ -527,17 +523,6 @@ func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 		}
 	}
 	return nil
-}
-
-// isTable reports whether obj is a Table of any Go type. It parses the version only if the kind fits.
-func isTable(obj runtime.Object) bool {
-	kind := obj.GetObjectKind()
-	if own, ok := kind.(*metav1.TypeMeta); isNilPointer(kind) || ok && own.Kind != "Table" {
-		return false
-	}
-	gvk := kind.GroupVersionKind()
-	version := gvk.GroupVersion()
-	return gvk.Kind == "Table" && (version == metav1.SchemeGroupVersion || version == metav1beta1.SchemeGroupVersion)
 }
 
 // eventError returns the error in an event of type Error. An object that is no Status is described and not kept, since it

@@ -878,7 +878,7 @@ func TestB15InAStreamABookmarkMustNotGoBack(t *testing.T) {
 		"a bookmark, after a bookmark":  {events: []watch.Event{addedEvent(at("a/1", "3")), bookmark("9"), bookmark("8"), endOfState("10")}},
 		"the end, after a change":       {events: []watch.Event{addedEvent(at("a/1", "3")), modifiedEvent(at("a/1", "9")), endOfState("8")}},
 		"the end, after a deletion":     {events: []watch.Event{addedEvent(at("a/1", "3")), deletedEvent(at("a/1", "9")), endOfState("8")}},
-		"the end, after another's type": {events: []watch.Event{addedEvent(at("a/1", "3")), modifiedEvent(table("a/1", "9")), endOfState("8")}, failures: []string{"type a/1@9"}},
+		"the end, after another's type": {events: []watch.Event{addedEvent(at("a/1", "3")), modifiedEvent(unstructuredAt("Pod", "a/1", "9")), endOfState("8")}, failures: []string{"type a/1@9"}},
 		"one that was not decoded": {
 			events:   []watch.Event{bookmark("9"), {Type: watch.Bookmark, Object: broken{at("", "8")}}, endOfState("10")},
 			failures: []string{"decode watch event at version 8@8"},

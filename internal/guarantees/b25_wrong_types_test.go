@@ -185,8 +185,6 @@ func TestB25KindsAndObjectsWithoutMetadataCountAsOtherTypes(t *testing.T) {
 	example := &unstructured.Unstructured{}
 	example.SetAPIVersion("v1")
 	example.SetKind("Node")
-	aTable := rightPod("rows", "1")
-	aTable.TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"}
 	for name, row := range map[string]struct {
 		expected any
 		object   apiruntime.Object
@@ -194,7 +192,6 @@ func TestB25KindsAndObjectsWithoutMetadataCountAsOtherTypes(t *testing.T) {
 	}{
 		"kind":     {example, otherPod("1", "1"), "a/1"},
 		"metadata": {&metav1.PartialObjectMetadata{}, &metav1.Status{}, "item 1 of the list"},
-		"table":    {nil, aTable, "a/rows"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -620,11 +620,5 @@ func streamedForEachMirror(t *testing.T, test func(t *testing.T, name string, st
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
-}
 
-// table is a row of a Table, or what looks like one.
-func table(key, version string) *thing {
-	o := at(key, version)
-	o.TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"}
-	return o
 }
