@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache/sharding"
 )
@@ -42,76 +43,71 @@ type Reflector struct {
 	expectedType          reflect.Type
 	expectedGVK           *schema.GroupVersionKind
 	source                Source
-	own                   any        // the program's own source, of which the reflector asks what it can do besides
-	itemLister            ItemLister // the source, if it is one
+	own                   any        // the program's source without an adapter, for its optional interfaces
+	itemLister            ItemLister // the source, if it implements it
 	store                 ReflectorStore
-	// options have their defaults filled in.
-	options ReflectorOptions
-	// wholeLists is DisableChunking of the source, streams says whether the first state is to be streamed.
+	options               ReflectorOptions // with defaults
+	// wholeLists is the source's DisableChunking. streams means that a streaming list is tried first.
 	wholeLists, streams bool
 	clock               clock.Clock
-	// shard says which objects are this replica's, nil if all are.
+	// shard selects the objects of this replica. nil selects all.
 	shard *sharding.Filter
-	// accepter and replacer are the store, or the adapter of one that is not of this package, or has no BeginReplace.
+	// accepter and replacer are the store, or an adapter for a store that does not implement them.
 	accepter changeAccepter
 	replacer Replacer
-	// relists are requests of a list while a watch is open.
+	// relists are requests for a list while a watch is open.
 	relists chan chan struct{}
-	// progress and meters belong to the goroutine that runs the reflector.
+	// progress and meters are used only on the reflector's goroutine.
 	progress progress
 	meters   reflectorMeters
-	// quarantine has objects that never reached the store, by their places: see placeOf.
+	// quarantine has the objects that never reached the store, by place: see placeOf.
 	quarantine quarantinePart
 
 	running atomic.Bool
-	// bookmarks is true once the source has sent one.
+	// bookmarks is true once the source has sent a bookmark.
 	bookmarks atomic.Bool
-	// changes wakes those that wait for a change of the status. The reflectors of an informer share it.
+	// changes is notified of changes of the status. The reflectors of an informer share it.
 	changes *broadcast
-	// proof is replaced by the goroutine that runs the reflector, and loaded by any.
+	// proof is stored on the reflector's goroutine only.
 	proof atomic.Pointer[proof]
 	mu    sync.Mutex
-	// status is without the proof and what Status asks the store for.
+	// status lacks the fields that Status computes.
 	status Status
-	// sameCause counts the last failures in a row that have the same cause.
+	// sameCause counts the last failures in a row, all of lastCause.
 	sameCause int
 	lastCause Cause
 }
 
-// proof is when the source last showed that the store is current, by what, and the last version that the store accepted, if
-// it has accepted one.
+// proof records when and how the source last showed that the store is current, and the last version that the store accepted.
 type proof struct {
 	at          time.Time
 	by, version string
 	accepted    bool
 }
 
-// progress is the state that a run leaves to the next one.
+// progress is the state that survives a run.
 type progress struct {
 	backoff *backoff
-	// version is the last one that the store accepted, or that of a first list that was begun and never committed, whose parts
-	// are visible: no older state is accepted. It is empty once the source has regressed.
+	// version is the last version that the store accepted, or that of an aborted first list, whose parts are visible. An older
+	// state is a regression. It is empty after one.
 	version string
-	// unknown is true once the source does not know the last version, be it that it has expired, that the source has not
-	// come as far, or that it has regressed: the next list is at "", and may be older.
+	// unknown means that the version has expired, is too large for the source, or has regressed. The next list is at "" and
+	// may be older.
 	unknown bool
-	// undecoded are the items of the last list that could not be decoded, and refetched is when
-	// the last one was made for such items.
+	// undecoded are the versions of the last list's undecoded items. refetched is when a list was last made because of them.
 	undecoded map[string]string
 	refetched time.Time
-	// whole is true if the next list is not to be in pages.
+	// whole means that the next list is not paged.
 	whole bool
-	// paged is true once a list at "0" came in pages: that server answers from
-	// no cache, so pages cost it nothing.
+	// paged is true once a list at "0" came in pages. Such a server does not answer from a cache, so pages cost it nothing.
 	paged bool
-	// watchFailures counts watches that failed in a row without moving the
-	// version.
+	// watchFailures counts failed watches in a row that did not advance the version.
 	watchFailures int
 	// streamAfter is when streaming may be tried again.
 	streamAfter time.Time
 	streamTries int
-	// heard is when the source last sent an event or a whole state, or when its silence was noticed. A restored source may be
-	// silent through several watches.
+	// heard is when the source last sent an event or a list, or when its silence was last noticed. It outlasts a watch, since a
+	// restored source may be silent through several.
 	heard  time.Time
 	checks checks
 }
@@ -152,21 +148,18 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		options.ErrorHandler = DefaultWatchErrorHandler
 	}
 	options.MetricsProvider = defaultReflectorMetrics.or(options.MetricsProvider)
-	// MinWatchTimeout alone counts only above the default, as in client-go.
-	switch shortest, longest := &options.MinWatchTimeout, &options.MaxWatchTimeout; {
-	case *longest == 0:
-		*shortest = max(*shortest, defaultMinWatchTimeout)
-		*longest = 2 * *shortest
-	case *shortest == 0:
-		*shortest = min(defaultMinWatchTimeout, *longest)
+	if options.MaxWatchTimeout == 0 { // as in client-go
+		options.MinWatchTimeout = max(options.MinWatchTimeout, defaultMinWatchTimeout)
+		options.MaxWatchTimeout = 2 * options.MinWatchTimeout
 	}
+	options.MinWatchTimeout = cmp.Or(options.MinWatchTimeout, min(defaultMinWatchTimeout, options.MaxWatchTimeout))
 	r := &Reflector{
 		relists:                       make(chan chan struct{}),
 		WatchListPageSize:             options.PageSize,
 		ShouldResync:                  options.ShouldResync,
 		MaxInternalErrorRetryDuration: options.MaxInternalErrorRetryDuration,
 
-		name:         options.Name,
+		name:         cmp.Or(options.Name, firstCallerOutside()),
 		expectedType: reflect.TypeOf(expectedType),
 		expectedGVK:  gvkOf(expectedType),
 		source:       source,
@@ -186,12 +179,9 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	}
 	r.itemLister, _ = r.own.(ItemLister)
 	marker, marked := r.own.(watchListMarker)
-	// Only a list says whether the server filters shards.
+	// With shards, a list is needed: only its metadata says whether the server filters.
 	r.streams = options.Strategy == ListStreaming ||
 		options.Strategy == ListAutomatic && r.shard == nil && marked && !marker.IsWatchListSemanticsUnSupported()
-	if r.name == "" {
-		r.name = firstCallerOutside()
-	}
 	expected := ""
 	switch described, ok := r.own.(interface{ TypeDescription() string }); {
 	case r.expectedGVK != nil:
@@ -209,8 +199,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	if r.accepter, ok = store.(changeAccepter); !ok {
 		r.accepter = foreignStore{store}
 	}
-	// A program's type that embeds a DeltaFIFO has that one's unexported methods too, and may have an Add or a Replace of its
-	// own, which are to be called.
+	// A type that embeds a DeltaFIFO has its BeginReplace, but may define Replace itself, which must be called.
 	promoted, queue := store.(interface{ itself() *DeltaFIFO })
 	if r.replacer, ok = store.(Replacer); !ok || queue && store != ReflectorStore(promoted.itself()) {
 		r.replacer = foreignStore{store}
@@ -231,17 +220,14 @@ func (r *Reflector) LastSyncResourceVersion() string {
 
 // gvkOf returns the kind of an unstructured example, nil if it has none.
 func gvkOf(expectedType any) *schema.GroupVersionKind {
-	if example, ok := expectedType.(*unstructured.Unstructured); ok && example != nil {
-		if gvk := example.GroupVersionKind(); !gvk.Empty() {
-			return &gvk
-		}
+	example, ok := expectedType.(*unstructured.Unstructured)
+	if !ok || example == nil || example.GroupVersionKind().Empty() {
+		return nil
 	}
-	return nil
+	return ptr.To(example.GroupVersionKind())
 }
 
-// firstCallerOutside returns file:line, with the file's folder, of the nearest caller that
-// is neither in this package nor in its adapter, which makes informers for others: all of
-// those would have one name.
+// firstCallerOutside returns folder/file:line of the nearest caller outside this package and its adapter for client-go.
 func firstCallerOutside() string {
 	const ours, adapter = "github.com/watchmirror/cache.", "github.com/watchmirror/cache/adapters/clientgo."
 	pcs := make([]uintptr, 32)
@@ -259,7 +245,7 @@ func firstCallerOutside() string {
 	}
 }
 
-// mustHave panics for a mistake in the program, at construction.
+// mustHave panics unless ok. It is for mistakes of the program, at construction.
 func mustHave(ok bool, what string) {
 	if !ok {
 		panic("cache: " + what)
@@ -322,22 +308,15 @@ type ReflectorOptions struct {
 	Random func() float64
 }
 
-// validate panics for options that only a mistake in the program can set.
+// validate panics for options that cannot work.
 func (o ReflectorOptions) validate() {
-	for field, value := range map[string]time.Duration{
-		"ResyncPeriod":                  o.ResyncPeriod,
-		"MinWatchTimeout":               o.MinWatchTimeout,
-		"MaxWatchTimeout":               o.MaxWatchTimeout,
-		"BackoffReset":                  o.BackoffReset,
-		"MaxInternalErrorRetryDuration": o.MaxInternalErrorRetryDuration,
-		"PageSize":                      time.Duration(o.PageSize),
-	} {
-		mustHave(value >= 0, "ReflectorOptions."+field+" is negative")
-	}
+	mustHave(o.PageSize >= 0 && min(o.ResyncPeriod, o.MinWatchTimeout, o.MaxWatchTimeout, o.BackoffReset,
+		o.MaxInternalErrorRetryDuration) >= 0, "ReflectorOptions.PageSize, ResyncPeriod, MinWatchTimeout, "+
+		"MaxWatchTimeout, BackoffReset or MaxInternalErrorRetryDuration is negative")
 	mustHave(o.MaxWatchTimeout == 0 || o.MaxWatchTimeout >= max(time.Second, o.MinWatchTimeout),
-		"ReflectorOptions.MaxWatchTimeout is below MinWatchTimeout, or below a second, in which servers count")
+		"ReflectorOptions.MaxWatchTimeout is below MinWatchTimeout, or below a second")
 	if b := o.Backoff; b != nil {
-		mustHave(b.Duration > 0, "ReflectorOptions.Backoff.Duration is not above zero: nothing would be paused")
+		mustHave(b.Duration > 0, "ReflectorOptions.Backoff.Duration is not above zero")
 		mustHave(b.Cap >= 0 && b.Steps >= 0 && b.Factor >= 0 && b.Jitter >= 0,
 			"ReflectorOptions.Backoff.Cap, Steps, Factor or Jitter is negative or no number")
 	}

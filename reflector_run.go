@@ -92,9 +92,6 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	if r.options.Logger != nil {
 		ctx = klog.NewContext(ctx, *r.options.Logger)
 	}
-	if r.WatchListPageSize < 0 {
-		r.report(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
-	}
 	m := &run{Reflector: r, ctx: ctx, round: round}
 	m.retry = NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, func(error) bool { return true }, r.clock)
 	if r.options.ResyncPeriod > 0 {
@@ -144,7 +141,7 @@ func (m *run) pause(to state, f failure) state {
 	case to == stateWatch:
 		f.requests = 1
 	case m.streams && m.streamIsDue() && !f.atOnce:
-		f.requests = streamListWatch // in case the stream fails again
+		f.requests = streamListWatch // room for a list if the stream fails again
 	case m.mayStream():
 		f.requests = 1
 	}
