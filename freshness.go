@@ -89,7 +89,7 @@ func (f *feed) startCall(ctx context.Context, op string, call feedCall) (wait fu
 	if inf.ctx == nil {
 		return func() error { return fmt.Errorf("%s: %w", inf.title(), errNotStarted) }
 	}
-	started, err := &sideCall{done: make(chan struct{})}, errSourceExited
+	started, err := &asyncCall{done: make(chan struct{})}, errSourceExited
 	if inf.ctx.Err() == nil {
 		calling, cancel := context.WithCancel(ctx)
 		inf.goroutines.Go(func() {

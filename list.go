@@ -239,7 +239,7 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	items := make(chan listedItem, partSize)
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
-	ended, err := l.ask("List", cancel, waiting{items: items}, l.addItem, func() (err error) {
+	ended, err := l.callSource("List", cancel, waiting{items: items}, l.addItem, func() (err error) {
 		if l.itemLister != nil {
 			about, err = readItems(ctx, l.itemLister, options, items)
 		} else {

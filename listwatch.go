@@ -142,12 +142,10 @@ func (lw *ListWatch) WatchWithContext(ctx context.Context, options metav1.ListOp
 	return nil, errNoWatchFunc
 }
 
-// wholeLists tells a reflector of the DisableChunking field, also through types
-// that embed *ListWatch.
+// wholeLists returns DisableChunking, also for types that embed a *ListWatch.
 func (lw *ListWatch) wholeLists() bool { return lw.DisableChunking }
 
-// watchListMarker is client-go's marker, found by its method: a source that has
-// it and returns false can send its first state as a stream.
+// watchListMarker is client-go's marker of a source. If it returns false, the source can stream its first state.
 type watchListMarker interface {
 	IsWatchListSemanticsUnSupported() bool
 }
@@ -167,36 +165,36 @@ type markedListWatch struct {
 // IsWatchListSemanticsUnSupported implements the marker.
 func (m *markedListWatch) IsWatchListSemanticsUnSupported() bool { return m.unsupported }
 
-// slowSource is how long a call into the source may outlive its context before that is reported.
+// slowSource is how long a call of the source may continue after its context has ended before it is reported.
 const slowSource = 30 * time.Second
 
-// ask calls the source, on a goroutine of its own, and waits for the call whatever ends it: its return, the context, the timer
-// of waits, or an error of take, which gets the items of waits. It returns the error of the call, of take, of the context, or
-// errWatchOverdue for the timer. A panic of the call comes out of ask.
-func (m *run) ask(
-	op string, cancel context.CancelFunc, waits waiting, take func(listedItem) error, call func() error,
+// callSource calls the source on another goroutine. It waits until the call returns, the context or the timer of waits
+// ends it, or accept, which is called for each item of waits, fails. It always waits for the call to return. The error is
+// that of the call, of accept, of the context, or errWatchOverdue for the timer. It panics if the call does.
+func (m *run) callSource(
+	op string, cancel context.CancelFunc, waits waiting, accept func(listedItem) error, call func() error,
 ) (ended end, err error) {
 	answer := errSourceExited // until the call has returned
-	asking := apart(func() { answer = call() })
+	running := callAsync(func() { answer = call() })
 	defer func() {
-		if ended != endDone { // maybe by a panic of the store or the error handler
+		if ended != endDone { // also after a panic of the store or the error handler
 			cancel()
-			<-asking.done
+			<-running.done
 		}
 	}()
-	waits.done = asking.done
+	waits.done = running.done
 	for ended = endItem; ended == endItem && err == nil; {
 		woke := m.next(waits)
 		if ended = woke.end; ended == endItem {
-			err = take(woke.item)
+			err = accept(woke.item)
 		}
 	}
 	if ended != endDone {
 		cancel()
-		m.reportSlow(m.ctx, op, asking)
-		<-asking.done
+		m.reportSlow(m.ctx, op, running)
+		<-running.done
 	}
-	m.rethrow(op, asking)
+	m.rethrow(op, running)
 	switch ended {
 	case endDone:
 		err = answer
@@ -208,14 +206,15 @@ func (m *run) ask(
 	return ended, err
 }
 
-// sideCall is a call on a goroutine of its own, for which its owner waits.
-type sideCall struct {
+// asyncCall is a call on another goroutine.
+type asyncCall struct {
 	done     chan struct{}
 	panicked *PanicError // set before done is closed
 }
 
-func apart(f func()) *sideCall {
-	c := &sideCall{done: make(chan struct{})}
+// callAsync starts a call of f. The caller must wait for it.
+func callAsync(f func()) *asyncCall {
+	c := &asyncCall{done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		defer func() {
@@ -228,8 +227,8 @@ func apart(f func()) *sideCall {
 	return c
 }
 
-// reportSlow waits for a call that is to end. One that still runs 30 s later is slow, and reported.
-func (r *Reflector) reportSlow(ctx context.Context, op string, c *sideCall) (slow bool) {
+// reportSlow waits for a call whose context has ended, for at most 30 s, and reports it if it continues.
+func (r *Reflector) reportSlow(ctx context.Context, op string, c *asyncCall) (slow bool) {
 	timer := r.clock.NewTimer(slowSource)
 	defer timer.Stop()
 	select {
@@ -241,8 +240,8 @@ func (r *Reflector) reportSlow(ctx context.Context, op string, c *sideCall) (slo
 	}
 }
 
-// rethrow has a panic of a call come out of the run, unless the run panics already: the first panic is to come out.
-func (m *run) rethrow(op string, c *sideCall) {
+// rethrow panics if a call did. If the run panics already, it logs the second panic.
+func (m *run) rethrow(op string, c *asyncCall) {
 	switch {
 	case c.panicked == nil:
 	case m.panicking:

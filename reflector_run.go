@@ -317,7 +317,7 @@ type checks struct {
 
 // versionCheck is a running check.
 type versionCheck struct {
-	*sideCall
+	*asyncCall
 	cancel context.CancelFunc
 	began  time.Time
 	// have is the reflector's version at the beginning.
@@ -380,7 +380,7 @@ func (m *run) beginCheck(now time.Time) {
 	m.progress.backoff.recordRequest(now, false)
 	ctx, cancel := context.WithCancel(m.ctx)
 	c := &versionCheck{cancel: cancel, began: now, have: m.progress.version, err: errSourceExited}
-	c.sideCall = apart(func() { c.version, c.whole, c.err = m.sourceVersion(ctx) })
+	c.asyncCall = callAsync(func() { c.version, c.whole, c.err = m.sourceVersion(ctx) })
 	m.check = c
 }
 
@@ -390,7 +390,7 @@ func (m *run) leaveCheck() error {
 	if c == nil || c.slow {
 		return nil
 	}
-	if c.slow = m.reportSlow(m.ctx, "List", c.sideCall); c.slow {
+	if c.slow = m.reportSlow(m.ctx, "List", c.asyncCall); c.slow {
 		return nil
 	}
 	return m.endCheck()
@@ -401,7 +401,7 @@ func (m *run) endCheck() error {
 	c, checks := m.check, &m.progress.checks
 	m.check = nil
 	c.cancel()
-	m.rethrow("List", c.sideCall)
+	m.rethrow("List", c.asyncCall)
 	switch {
 	case m.ctx.Err() != nil:
 	case c.left && errors.Is(c.err, context.Canceled): // repeat it beside the next watch

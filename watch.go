@@ -88,7 +88,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	m.watch = w
 	m.progress.backoff.recordRequest(now, false)
 	inc(m.meters.watches)
-	_, err := m.ask("Watch", cancel, waiting{timer: w.timer.C()}, nil, func() error {
+	_, err := m.callSource("Watch", cancel, waiting{timer: w.timer.C()}, nil, func() error {
 		got, err := m.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {
 			w.watch = got // before ResultChan, which may panic
@@ -127,7 +127,7 @@ func (m *run) stopWatch() {
 		c.cancel()
 	}
 	if w.watch != nil {
-		stop := apart(w.watch.Stop)
+		stop := callAsync(w.watch.Stop)
 		m.reportSlow(m.ctx, "Stop", stop)
 		<-stop.done
 		m.rethrow("Stop", stop)
