@@ -6,17 +6,17 @@ import (
 )
 
 // This is the only file of the module that uses unsafe. Cells are read while they are written, so they consist of words
-// that are loaded and stored atomically. An interface value and a string are two words each; here they are split into a
-// pointer and a small number.
+// that are loaded and stored atomically. An interface value and a string are two words each. A cell has a pointer and a
+// small number for each of them.
 //
-// It is sound for three reasons. A pointer is combined only with the number that was stored with it (readers check
-// that, see Table.Get). The number of a type never changes its meaning. Each pointer is stored as a pointer, so the
+// This is sound for three reasons. A pointer is combined only with the number that was stored with it: readers check
+// that (see Table.Get). The number of a type never changes its meaning. Each pointer is stored as a pointer, so the
 // garbage collector sees it.
 
 // word is a pointer: the type or the data of an interface value, or the first byte of a string.
 type word = unsafe.Pointer
 
-// iface is Go's representation of an any. sync/atomic.Value relies on the same.
+// iface is Go's representation of an any. sync/atomic.Value relies on it too.
 type iface struct{ typ, data word }
 
 func split(obj any) iface { return *(*iface)(unsafe.Pointer(&obj)) }
@@ -28,8 +28,8 @@ func IsNil(obj any) bool { return split(obj).data == nil }
 // same copy of a value. It is false for nil.
 func Same(a, b any) bool { return a != nil && split(a) == split(b) }
 
-// cell has an object, its key and its origin, in 40 bytes. Its words are plain so that a chunk can be copied. Those
-// before origin are accessed atomically if a reader and the writer may use them concurrently.
+// cell has an object, its key and its origin, in 40 bytes. The fields before origin are accessed atomically if a reader
+// and the writer may use them concurrently. They are not of atomic types, so that a chunk can be copied.
 type cell struct {
 	value word
 	name  word // the name of the key

@@ -10,11 +10,11 @@ import (
 //
 //	low bits of the hash ──▶ segment: │ group │ group │ ... │
 //	                                     ▲      8 hashes, 8 numbers
-//	            top bits of the hash, and on from there to the first group with a free place
+//	            top bits of the hash
 //
-// It is extendible hashing. A full segment is split by one more bit of the hash; all others stay unchanged. A segment
-// that uses fewer bits than the directory has several positions. Doubling copies only pointers to pages, so no step
-// takes long.
+// A search begins at the group that the top bits select, and ends at the first group with a free place. It is extendible
+// hashing: a full segment is split by one more bit of the hash, and all others stay unchanged. A segment that uses fewer
+// bits than the directory has several positions. Doubling copies only pointers to pages, so no step takes long.
 type directory struct {
 	// mask has the low bits of a hash that select a segment.
 	mask     uint32
@@ -24,20 +24,20 @@ type directory struct {
 const (
 	groups   = 8
 	groupLen = 8
-	// maxUsed bounds the used places of a segment, since searches end at a free one.
+	// maxUsed is the maximum number of used places of a segment. Searches end at a free one.
 	maxUsed = groups * groupLen * 7 / 8
 )
 
-// segment has a part of the numbers. All searches for one number visit the same groups.
+// segment has a part of the numbers.
 type segment struct {
-	// bits is the number of low bits that all hashes share, used the number of used places.
+	// bits is the number of low bits that all hashes have in common; used is the number of used places.
 	bits, used uint8
 	_          [54]byte // with the piece's epoch, one cache line
 	groups     [groups]group
 }
 
-// group has hashes, 0 for a free place, and their numbers, in one cache line. Its words are accessed atomically; they
-// are plain so that a segment can be copied.
+// group has hashes, 0 for a free place, and their numbers, in one cache line. They are accessed atomically, but are not
+// of atomic types, so that a segment can be copied.
 type group struct {
 	hashes, numbers [groupLen]uint32
 }
@@ -55,7 +55,7 @@ func newDirectory(epoch uint64) directory {
 	return d
 }
 
-// own returns the segment of a hash for changes.
+// writable returns the segment of a hash for changes.
 func (d *directory) writable(hash uint32, epoch uint64) *segment {
 	p := d.segments.get(hash & d.mask)
 	if p.epoch != epoch {
@@ -104,13 +104,25 @@ func (d *directory) double() {
 	d.mask = d.mask<<1 | 1
 }
 
-// first returns a number with a hash. Most hashes have one.
+// first returns a number with a hash. Most hashes have one, in the first group.
 func (d *directory) first(hash uint32) (number uint32, found bool) {
+	g := &d.segments.get(hash & d.mask).value.groups[firstGroup(hash)]
+	if matches := g.matches(hash); matches != 0 {
+		return atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen]), true
+	}
+	return d.find(hash, func(uint32) bool { return true })
+}
+
+// find returns the first number with a hash for which match returns true.
+func (d *directory) find(hash uint32, match func(number uint32) bool) (number uint32, found bool) {
 	s := &d.segments.get(hash & d.mask).value
 	for i := range groups {
 		g := &s.groups[(firstGroup(hash)+i)%groups]
-		if matches := g.matches(hash); matches != 0 {
-			return atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen]), true
+		for matches := g.matches(hash); matches != 0; matches &= matches - 1 {
+			number = atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen])
+			if match(number) {
+				return number, true
+			}
 		}
 		if g.matches(0) != 0 {
 			break
@@ -119,44 +131,26 @@ func (d *directory) first(hash uint32) (number uint32, found bool) {
 	return 0, false
 }
 
-// find calls is with each number that has the hash until it returns true.
-func (d *directory) find(hash uint32, is func(number uint32) bool) bool {
-	s := &d.segments.get(hash & d.mask).value
-	for i := range groups {
-		g := &s.groups[(firstGroup(hash)+i)%groups]
-		for matches := g.matches(hash); matches != 0; matches &= matches - 1 {
-			if is(atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen])) {
-				return true
-			}
-		}
-		if g.matches(0) != 0 {
-			return false
-		}
-	}
-	return false
-}
-
 // remove removes a number, which must be in the directory.
 func (d *directory) remove(hash, number uint32, epoch uint64) {
 	s := d.writable(hash, epoch)
 	for i := firstGroup(hash); ; i = (i + 1) % groups {
 		for matches := s.groups[i].matches(hash); matches != 0; matches &= matches - 1 {
 			if place := bits.TrailingZeros(matches); s.groups[i].numbers[place] == number {
-				s.free(i, place)
+				s.removeAt(i, place)
 				return
 			}
 		}
 	}
 }
 
-// matches returns a bit for each place with the hash. It is branch-free, because the matching place is unpredictable
-// and a misprediction would wait for memory.
+// matches returns a bit for each place with the hash. It has no branches, since mispredicted ones would wait for memory.
 func (g *group) matches(hash uint32) uint {
-	return is(&g.hashes[0], hash) | is(&g.hashes[1], hash)<<1 | is(&g.hashes[2], hash)<<2 | is(&g.hashes[3], hash)<<3 |
-		is(&g.hashes[4], hash)<<4 | is(&g.hashes[5], hash)<<5 | is(&g.hashes[6], hash)<<6 | is(&g.hashes[7], hash)<<7
+	return equal(&g.hashes[0], hash) | equal(&g.hashes[1], hash)<<1 | equal(&g.hashes[2], hash)<<2 | equal(&g.hashes[3], hash)<<3 |
+		equal(&g.hashes[4], hash)<<4 | equal(&g.hashes[5], hash)<<5 | equal(&g.hashes[6], hash)<<6 | equal(&g.hashes[7], hash)<<7
 }
 
-func is(at *uint32, hash uint32) uint {
+func equal(at *uint32, hash uint32) uint {
 	if atomic.LoadUint32(at) == hash {
 		return 1
 	}
@@ -179,9 +173,9 @@ func (s *segment) put(hash, number uint32) {
 	}
 }
 
-// free frees a place. Searches that continue beyond its group must not end there, so a number from a later group is
-// moved to the place, and its own place is filled the same way.
-func (s *segment) free(group, place int) {
+// removeAt frees a place. A search for a number in a later group must not end at it, so such a number is moved to the
+// place, and its own place is filled the same way.
+func (s *segment) removeAt(group, place int) {
 	s.used--
 	for at := 1; s.groups[(group+at-1)%groups].matches(0) == 0; at++ {
 		from := &s.groups[(group+at)%groups]

@@ -11,17 +11,17 @@ import (
 //	text of a value ──directory──▶ record: its text and its postings, the numbers of the cells
 //	cell ──reference──▶ the records of its values (only the writer uses it)
 //
-// Only snapshots and the writer read an index.
+// Get reads no index, so an index is changed without regard for concurrent readers.
 type index struct {
 	epoch uint64
 	seed  maphash.Seed
 	// values finds records, whose numbers begin with 1.
 	values  directory
 	records cowList[record]
-	// len is the number of values that at least one object has. made is the number of records, including record 0 and
-	// free ones.
-	len  int
-	made uint32
+	// len is the number of values that at least one object has. allocated is the number of records, including record 0
+	// and free ones.
+	len       int
+	allocated uint32
 	// free is the first free record, or 0.
 	free uint32
 }
@@ -34,7 +34,7 @@ type record struct {
 }
 
 func newIndex(epoch uint64, seed maphash.Seed) *index {
-	return &index{epoch: epoch, seed: seed, values: newDirectory(epoch), made: 1}
+	return &index{epoch: epoch, seed: seed, values: newDirectory(epoch), allocated: 1}
 }
 
 func (i *index) hash(text string) uint32 { return hashOf(maphash.String(i.seed, text)) }
@@ -42,16 +42,12 @@ func (i *index) hash(text string) uint32 { return hashOf(maphash.String(i.seed, 
 func (i *index) record(number uint32) *record { return &i.records.get(number).value }
 
 func (i *index) find(text string, hash uint32) (number uint32, found bool) {
-	found = i.values.find(hash, func(candidate uint32) bool {
-		number = candidate
-		return i.record(candidate).text == text
-	})
-	return number, found
+	return i.values.find(hash, func(candidate uint32) bool { return i.record(candidate).text == text })
 }
 
 // each calls yield with each value that an object has.
 func (i *index) each(yield func(string) bool) {
-	for number := uint32(1); number < i.made; number++ {
+	for number := uint32(1); number < i.allocated; number++ {
 		if r := i.record(number); r.postings.len > 0 && !yield(r.text) {
 			return
 		}
@@ -66,8 +62,8 @@ func (i *index) add(text string, cell uint32) (number uint32) {
 		if number = i.free; number > 0 {
 			i.free = i.record(number).next
 		} else {
-			number = i.made
-			i.made++
+			number = i.allocated
+			i.allocated++
 		}
 		// A copy: the text is usually part of an object and would keep it alive.
 		*i.records.writable(number, i.epoch) = record{text: strings.Clone(text)}
@@ -94,7 +90,7 @@ func (i *index) remove(number, cell uint32) {
 // postings are the sorted numbers of the cells that have a value, in blocks, so that a change copies only one block and
 // the list of blocks.
 type postings struct {
-	// epoch is that of the list of blocks.
+	// epoch is the one in which the list of blocks was made.
 	epoch  uint64
 	blocks []piece[[]uint32]
 	len    uint32
@@ -117,7 +113,7 @@ func (p *postings) find(number uint32) (block, place int, found bool) {
 	return block, place, found
 }
 
-// own returns a block that may be changed.
+// writable returns a block that may be changed.
 func (p *postings) writable(block int, epoch uint64) *piece[[]uint32] {
 	if p.epoch != epoch {
 		p.blocks, p.epoch = slices.Clone(p.blocks), epoch
@@ -194,7 +190,7 @@ func (r *references) set(cell uint32, records []uint32) {
 	r.single.set(cell, single)
 }
 
-// Index sets the values of an entry in one index.
+// Index sets the values of an entry in one index. See Put.
 func (t *Table) Index(at int, number uint32, values []string) {
 	refs, i := &t.references[at], t.state.indexes[at]
 	var room [4]uint32

@@ -85,7 +85,7 @@ func TestAHundredThousandValuesOfOneObjectComeAndGoWithoutATrace(t *testing.T) {
 		}
 	}
 	for _, i := range table.visible.Load().indexes {
-		require.LessOrEqual(t, i.made, uint32(6), "records are used again")
+		require.LessOrEqual(t, i.allocated, uint32(6), "records are used again")
 		require.LessOrEqual(t, i.values.mask, uint32(pageLen-1), "and places of the directory")
 		require.Len(t, i.records.pages, 1)
 	}

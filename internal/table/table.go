@@ -116,11 +116,7 @@ func (t *Table) object(c *cell) any { return c.object(*t.types.all.Load()) }
 
 // find looks up the cell of a key in a state that is not written concurrently.
 func (s *state) find(key Key, hash uint32) (number uint32, exists bool) {
-	exists = s.keys.find(hash, func(candidate uint32) bool {
-		number = candidate
-		return s.isKey(s.cell(number), key)
-	})
-	return number, exists
+	return s.keys.find(hash, func(candidate uint32) bool { return s.isKey(s.cell(candidate), key) })
 }
 
 // cell returns the cell with a number, nil if there is none.

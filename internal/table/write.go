@@ -84,7 +84,7 @@ func (t *Table) Commit(setVersion func()) {
 	t.staged = false
 	free := int(t.state.cells) - t.state.len + max(0, len(t.state.namespaces)-t.state.len)
 	for _, i := range t.state.indexes {
-		free += int(i.made) - i.len
+		free += int(i.allocated) - i.len
 	}
 	if free > max(minFree, t.state.len) {
 		t.pack()
