@@ -87,7 +87,7 @@ func (f *feed) startCall(ctx context.Context, op string, call feedCall) (wait fu
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if inf.ctx == nil {
-		return func() error { return fmt.Errorf("%s: %w", inf.title(), errNotStarted) }
+		return func() error { return fmt.Errorf("%s: %w", inf.title, errNotStarted) }
 	}
 	started, err := &asyncCall{done: make(chan struct{})}, errSourceExited
 	if inf.ctx.Err() == nil {

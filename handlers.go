@@ -207,7 +207,7 @@ func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, op
 	}
 	return &listener{
 		informer: informer, handler: handler, options: options, resync: *options.ResyncPeriod,
-		synced:  newSyncChecker("handler " + options.Name + " of " + informer.title()),
+		synced:  newSyncChecker("handler " + options.Name + " of " + informer.title),
 		cursor:  informer.log.NewCursor(eventlog.Merging(options.Delivery)), // both types have the same order
 		removed: make(chan struct{}), finished: make(chan struct{}),
 	}
@@ -392,8 +392,8 @@ func (l *listener) status(now time.Time) HandlerStatus {
 }
 
 // AddEventHandler implements SharedInformer.
-func (inf *sharedIndexInformer) AddEventHandler(handler ResourceEventHandler) (ResourceEventHandlerRegistration, error) {
-	return inf.AddEventHandlerWithOptions(handler, HandlerOptions{})
+func (inf *sharedIndexInformer) AddEventHandler(h ResourceEventHandler) (ResourceEventHandlerRegistration, error) {
+	return inf.AddEventHandlerWithOptions(h, HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod implements SharedInformer.
@@ -420,7 +420,7 @@ func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEvent
 		}
 	}
 	err = fmt.Errorf("no handler was added: %w", err)
-	logger.Error(err, "Informer refused a handler", "informer", inf.name, "type", inf.typeDescription)
+	logger.Error(err, "Informer refused a handler", "informer", inf.name, "type", inf.feeds[0].reflector.typeDescription)
 	return nil, err
 }
 

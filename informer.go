@@ -25,9 +25,9 @@ type observed struct{ shared *sharedIndexInformer }
 // sharedIndexInformer implements all informers of this package, and the Mirror of a store.
 type sharedIndexInformer struct {
 	observed
-	// name and typeDescription are those of the reflector. With namespaces each reflector's name has its namespace appended.
-	name, typeDescription string
-	store                 *cache
+	// name is the reflector's. With namespaces each reflector's name has its namespace appended. title is for errors.
+	name, title string
+	store       *cache
 	// feeds has one feed, or one for each namespace in the order of their names.
 	feeds   []*feed
 	clock   clock.Clock
@@ -96,9 +96,10 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 		inf.addFeed(namespace, sources[namespace], example, reflector)
 	}
 	first := inf.feeds[0].reflector
-	inf.name, inf.typeDescription, inf.clock = cmp.Or(reflector.Name, first.name), first.typeDescription, first.clock
+	inf.name, inf.clock = cmp.Or(reflector.Name, first.name), first.clock
+	inf.title = fmt.Sprintf("informer %s of %s", inf.name, first.typeDescription)
 	inf.log = eventlog.New[table.Key](inf.clock.Now())
-	inf.synced = newSyncChecker(inf.title())
+	inf.synced = newSyncChecker(inf.title)
 	if options.DetectMutations != nil {
 		inf.detector = options.DetectMutations()
 	}
@@ -119,11 +120,6 @@ func (inf *sharedIndexInformer) feedOf(key table.Key) *feed {
 		}
 	}
 	return nil
-}
-
-// title returns the informer's name for errors.
-func (inf *sharedIndexInformer) title() string {
-	return fmt.Sprintf("informer %s of %s", inf.name, inf.typeDescription)
 }
 
 // SetWatchErrorHandler implements SharedInformer.

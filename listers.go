@@ -44,27 +44,24 @@ func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selec
 
 // appendSelected calls appendFn with the objects of a namespace that the selector selects.
 func appendSelected(store Store, objects []any, namespace string, selector labels.Selector, appendFn AppendFunc) error {
-	if labels.MatchesNothing(selector) {
-		return nil
-	}
-	everything := namespace == metav1.NamespaceAll && (selector == nil || selector.Empty())
 	for _, obj := range objects {
-		if !everything {
-			match, err := matches(obj, namespace, selector)
-			if err != nil {
-				return fmt.Errorf("object %s: %w", quotedKeyOf(store, obj), err)
-			}
-			if !match {
-				continue
-			}
+		match, err := matches(obj, namespace, selector)
+		if err != nil {
+			return fmt.Errorf("object %s: %w", quotedKeyOf(store, obj), err)
 		}
-		appendFn(obj)
+		if match {
+			appendFn(obj)
+		}
 	}
 	return nil
 }
 
 func matches(obj any, namespace string, selector labels.Selector) (matches bool, err error) {
-	if isNilPointer(obj) {
+	everything := namespace == metav1.NamespaceAll && (selector == nil || selector.Empty())
+	switch {
+	case everything || labels.MatchesNothing(selector):
+		return everything, nil
+	case isNilPointer(obj):
 		return false, errNilObject
 	}
 	defer caught("reading metadata", &err)

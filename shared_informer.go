@@ -207,7 +207,7 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 	}
 	for _, one := range informers {
 		if inf := one.untyped(); inf.IsStopped() {
-			return fmt.Errorf("informer set: %s: %w", inf.title(), ErrInformerStopped)
+			return fmt.Errorf("informer set: %s: %w", inf.title, ErrInformerStopped)
 		}
 	}
 	for _, one := range informers {
@@ -255,11 +255,7 @@ func (s *InformerSet) Run(ctx context.Context) error {
 // WaitSynced waits until all present informers have synced. If ctx ends or one stops first, the error has phase and
 // last failure of those that have not.
 func (s *InformerSet) WaitSynced(ctx context.Context) error {
-	informers := s.informers()
-	if len(informers) == 0 {
-		return fmt.Errorf("informer set has no informers: %w", errNothingToWaitFor)
-	}
-	return waitSynced(ctx, informers...)
+	return waitSynced(ctx, s.informers()...)
 }
 
 // Status returns the status of each informer, oldest first.

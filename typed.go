@@ -119,14 +119,10 @@ func (config InformerConfig[T]) validate() {
 
 // example returns an example of the type that the reflector expects, nil for any type.
 func (c InformerConfig[T]) example() any {
-	if c.ObjectType != nil {
-		return c.ObjectType
+	if t := reflect.TypeFor[T](); c.ObjectType == nil && t.Kind() == reflect.Pointer {
+		return reflect.New(t.Elem()).Interface()
 	}
-	t := reflect.TypeFor[T]()
-	if t.Kind() != reflect.Pointer {
-		return nil
-	}
-	return reflect.New(t.Elem()).Interface()
+	return c.ObjectType
 }
 
 // transform returns the transform of the store: each stored object is a T. With nil the reflector accepts only Ts.
