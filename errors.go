@@ -33,35 +33,35 @@ var (
 	ErrQuarantined = errors.New("object is quarantined")
 )
 
-// Causes that programs need not distinguish.
+// Causes that programs do not need to distinguish.
 var (
 	errNilObject = errors.New("object is nil")
 	errEmptyKey  = errors.New("key is empty")
-	// errOtherNamespace: a view of one namespace was passed an object of another. The source ignores the namespace
-	// that it was asked for, or the key function does not put the namespace first.
+	// errOtherNamespace: a view of a namespace received an object of another. The source ignores the requested namespace, or
+	// the key function does not put the namespace first.
 	errOtherNamespace = errors.New("object of another namespace")
-	// errUndecoded stands in for a DecodeError that is nil.
+	// errUndecoded replaces a DecodeError that is nil.
 	errUndecoded = errors.New("the source could not decode it, and does not say why")
 
 	errNoListFunc  = errors.New("ListWatch has neither ListFunc nor ListWithContextFunc")
 	errNoWatchFunc = errors.New("ListWatch has neither WatchFunc nor WatchFuncWithContext")
 	errNilList     = errors.New("source returned no list and no error")
 	errNilWatch    = errors.New("source returned no watch and no error")
-	// errWatchOverdue: the watch was open 30 s after the time at which the server had been asked to end it.
-	errWatchOverdue = errors.New("watch outlived its timeout: the connection seems half open")
-	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or ended, before the bookmark that ends it.
-	errNoInitialEventsEnd = errors.New("streaming list brought no initial-events-end bookmark")
-	// errCalledLate ends a list of a source that breaks the rules of ItemLister: items would be lost.
+	// errWatchOverdue: the watch was still open 30 s after its timeout.
+	errWatchOverdue = caused{errors.New("watch outlived its timeout: the connection seems half open"), CauseOverdueWatch}
+	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or closed, before its last bookmark.
+	errNoInitialEventsEnd = caused{errors.New("streaming list brought no initial-events-end bookmark"), causeNoBookmark}
+	// errCalledLate ends the list of a source that breaks the contract of ItemLister. Items would be lost otherwise.
 	errCalledLate = errors.New("source called take after ListItems had returned")
-	// errSourceExited: a call into the source ended its goroutine by runtime.Goexit, as a failing assertion does.
+	// errSourceExited: a call of the source ended its goroutine by runtime.Goexit, as a failing assertion does.
 	errSourceExited = errors.New("source ended its goroutine and returned nothing")
 
-	// errDropped is returned to a queue by a consumer whose context had ended: the changes were not processed.
+	// errDropped is a consumer's result once its context has ended: the changes were not processed.
 	errDropped = errors.New("dropped: the context has ended")
-	// errHandlerPanicked: the process survived the panic of a handler, or of Process.
+	// errHandlerPanicked: a handler or Process panicked, and the process survived.
 	errHandlerPanicked = errors.New("panicked")
 	// errHandlerExited: a handler ended its goroutine by runtime.Goexit, as a failing assertion of a test does.
-	errHandlerExited    = errors.New("handler ended its goroutine and is not called any more")
+	errHandlerExited    = caused{errors.New("handler ended its goroutine and is not called any more"), causePanic}
 	errNothingToWaitFor = errors.New("nothing to wait for")
 	errNilHandler       = errors.New("handler is nil: pass one, or leave the call out")
 	errInformerStarted  = errors.New("informer has started: it is too late to set it")
@@ -78,16 +78,13 @@ func (k KeyError) Error() string { return fmt.Sprintf("no key for %s: %v", descr
 
 func (k KeyError) Unwrap() error { return k.Err }
 
-// withoutObject makes an error fit to be kept: a KeyError in it then has the object's name in place of the object.
+// withoutObject replaces the object of a KeyError by its name, so that a status can keep the error.
 func withoutObject(err error) error {
-	var key KeyError
-	if !errors.As(err, &key) {
+	key, ok := errors.AsType[KeyError](err)
+	if _, named := key.Obj.(ObjectName); !ok || named {
 		return err
 	}
-	if _, light := key.Obj.(ObjectName); light {
-		return err
-	}
-	if name, unnamed := ObjectToName(key.Obj); unnamed == nil {
+	if name, err := ObjectToName(key.Obj); err == nil {
 		return KeyError{Obj: name, Err: key.Err}
 	}
 	return KeyError{Err: key.Err}
@@ -105,11 +102,11 @@ type ObjectError struct {
 	Stage string
 	// Err is the cause. It does not hold the object.
 	Err error
-	// repeated marks a failure that has been reported for this very version, other an object of another type than the list expects.
+	// repeated means that the failure of this version has been reported. other means that the object is not of the list's type.
 	repeated, other bool
-	// object is the object's own name, where Key may be one that a store's key function made; may be empty.
+	// object is the object's name and kind, if known. Key may come from a store's key function.
 	object identity
-	// storeKey is the key by which readers of the store ask for the object, empty if that is Key.
+	// storeKey is the key that readers of the store use, empty if that is Key.
 	storeKey table.Key
 }
 
@@ -141,7 +138,7 @@ type UnexpectedTypeError struct {
 }
 
 func (e *UnexpectedTypeError) Error() string {
-	return fmt.Sprintf("expected %s, got %s", e.Expected, strings.Trim(strconv.Quote(e.Actual), `"`)) // a source's own text
+	return fmt.Sprintf("expected %s, got %s", e.Expected, strings.Trim(strconv.Quote(e.Actual), `"`)) // text of the source
 }
 
 // ListTypeError is reported when no object of a list was of the expected type. Nothing is applied, and the reflector
@@ -247,11 +244,11 @@ type PanicError struct {
 	Value any
 	Stack []byte
 
-	// text is the whole message about a user's function, in one line.
+	// text is the message for a user's function, in one line, without the stack.
 	text string
 }
 
-// panicError makes a *PanicError of a recovered value. Call it in the deferred function that recovers.
+// panicError returns a recovered value as a *PanicError. Call it in the deferred function that recovers.
 func panicError(value any) any {
 	if _, ok := value.(*PanicError); ok {
 		return value
@@ -260,13 +257,10 @@ func panicError(value any) any {
 }
 
 func (e *PanicError) Error() string {
-	switch {
-	case e.text != "":
+	if e.text != "" {
 		return e.text
-	case len(e.Stack) == 0:
-		return fmt.Sprintf("panic: %v", e.Value)
 	}
-	return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack)
+	return strings.TrimSpace(fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack))
 }
 
 // Unwrap returns the panic's value if that is an error.
@@ -275,14 +269,14 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// caught, deferred, makes an error of a panic of a user's function: data must never make the library panic.
+// caught turns a panic of a user's function into an error. It must be deferred.
 func caught(what string, err *error) {
 	if value := recover(); value != nil {
 		*err = &PanicError{Value: value, Stack: debug.Stack(), text: fmt.Sprintf("%s panicked: %v", what, value)}
 	}
 }
 
-// keyOf calls a key function, without a lock. The error never holds the object.
+// keyOf calls a key function. The error does not hold the object.
 func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
 	if isNilPointer(obj) {
 		return "", errNilObject
@@ -295,9 +289,8 @@ func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
 	return key, err
 }
 
-// transformedUnder calls a transform on the object under key, without a lock. keep is false where the object is not
-// wanted. The result must have the same key, or its deletion would not find it. A nil transform leaves the object as
-// it is, and so does any a tombstone, whose object has been transformed before.
+// transformedUnder transforms the object under key. keep is false if the transform does not want it. The result must have the
+// same key: otherwise its deletion would not find it. A tombstone's object has been transformed before.
 func transformedUnder(
 	key table.Key, keyFunc KeyFunc, transform TransformFunc, obj any,
 ) (out any, keep bool, err error) {
@@ -317,13 +310,13 @@ func transformedUnder(
 	return out, true, nil
 }
 
-// indexValues calls an index function, without a lock.
+// indexValues calls an index function.
 func indexValues(index IndexFunc, obj any) (values []string, err error) {
 	defer caught("index function", &err)
 	return index(obj)
 }
 
-// describe names an object for a message by its type and name, never by its content, which may be large or secret.
+// describe returns an object's type and name, without its content, which may be large or secret.
 func describe(obj any) string {
 	switch o := obj.(type) {
 	case nil:
@@ -342,7 +335,7 @@ func describe(obj any) string {
 	return fmt.Sprintf("%T", obj)
 }
 
-// isNilPointer is true for nil and for a nil pointer in an interface.
+// isNilPointer reports whether obj is nil or a nil pointer in an interface.
 func isNilPointer(obj any) bool {
 	return table.IsNil(obj) && (obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer)
 }
@@ -373,14 +366,15 @@ func (e *MutatedObjectError) Error() string {
 	if changes == "" {
 		changes = "it was being changed while it was compared"
 	}
-	return fmt.Sprintf("object %q%s was changed in the store, where it is shared: %s", e.Key, atVersion(e.ResourceVersion), changes)
+	return fmt.Sprintf("object %q%s was changed in the store, where it is shared: %s",
+		e.Key, atVersion(e.ResourceVersion), changes)
 }
 
-// caused is an error that its place gives a cause.
+// caused is an error with a cause that depends on where it occurred.
 type caused struct {
 	error
-	is Cause
+	kind Cause
 }
 
 func (e caused) Unwrap() error { return e.error }
-func (e caused) cause() Cause  { return e.is }
+func (e caused) cause() Cause  { return e.kind }

@@ -116,12 +116,11 @@ func (e quarantineEntry) repeats(failure *ObjectError) bool {
 
 // entry returns a key's entry.
 func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined bool) {
-	if !p.any() {
-		return e, false
+	if p.any() {
+		p.mu.RLock()
+		defer p.mu.RUnlock()
+		e, quarantined = p.entries[quarantinePlace{p, key}]
 	}
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	e, quarantined = p.entries[quarantinePlace{p, key}]
 	return e, quarantined
 }
 

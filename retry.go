@@ -122,7 +122,7 @@ func CauseOf(err error) Cause {
 		return own.cause()
 	}
 	for _, known := range causes {
-		if known.is(err) {
+		if slices.ContainsFunc(known.matches, func(matches matcher) bool { return matches(err) }) {
 			return known.cause
 		}
 	}
@@ -162,42 +162,33 @@ func (e *ObjectError) cause() Cause {
 
 // causes classifies errors that do not have a type of this package. The first match counts.
 var causes = []struct {
-	is    func(error) bool
-	cause Cause
+	cause   Cause
+	matches []matcher
 }{
-	{apierrors.IsResourceExpired, CauseExpired},
-	{apierrors.IsGone, CauseExpired}, // servers before Kubernetes 1.18
-	{isError(errWatchOverdue), CauseOverdueWatch},
-	{isError(errNoInitialEventsEnd), causeNoBookmark},
-	{isError(ErrAlreadyRan), causeMisuse},
-	{isError(errHandlerExited), causePanic},
-	{isTooLargeVersionError, CauseVersionTooLarge},
-	{isClientCut, CauseConnectionLost},
-	{hasCause(causeClientDecoding), CauseInvalidResponse},
-	{apierrors.IsTooManyRequests, CauseTooManyRequests},
-	{apierrors.IsInternalError, CauseInternal},
-	{apierrors.IsNotFound, CauseNotFound},
-	{apierrors.IsForbidden, CauseForbidden},
-	{apierrors.IsUnauthorized, CauseUnauthorized},
-	{apierrors.IsInvalid, CauseBadRequest},
-	{apierrors.IsBadRequest, CauseBadRequest},
-	{apierrors.IsMethodNotSupported, CauseBadRequest},
-	{apierrors.IsServiceUnavailable, CauseUnavailable},
-	{apierrors.IsServerTimeout, CauseUnavailable},
-	{apierrors.IsTimeout, CauseUnavailable},
-	{utilnet.IsConnectionRefused, CauseConnectionRefused},
-	{hasCause(causeStreamCut), CauseConnectionLost},
-	{isError(io.EOF), CauseConnectionLost},
-	{isError(io.ErrUnexpectedEOF), CauseConnectionLost},
-	{utilnet.IsProbableEOF, CauseConnectionLost},
-	{utilnet.IsHTTP2ConnectionLost, CauseConnectionLost},
+	{CauseExpired, []matcher{apierrors.IsResourceExpired, apierrors.IsGone}}, // IsGone: before Kubernetes 1.18
+	{causeMisuse, []matcher{isError(ErrAlreadyRan)}},
+	{CauseVersionTooLarge, []matcher{isTooLargeVersionError}},
+	{CauseConnectionLost, []matcher{isClientCut}},
+	{CauseInvalidResponse, []matcher{hasCause(causeClientDecoding)}},
+	{CauseTooManyRequests, []matcher{apierrors.IsTooManyRequests}},
+	{CauseInternal, []matcher{apierrors.IsInternalError}},
+	{CauseNotFound, []matcher{apierrors.IsNotFound}},
+	{CauseForbidden, []matcher{apierrors.IsForbidden}},
+	{CauseUnauthorized, []matcher{apierrors.IsUnauthorized}},
+	{CauseBadRequest, []matcher{apierrors.IsInvalid, apierrors.IsBadRequest, apierrors.IsMethodNotSupported}},
+	{CauseUnavailable, []matcher{apierrors.IsServiceUnavailable, apierrors.IsServerTimeout, apierrors.IsTimeout}},
+	{CauseConnectionRefused, []matcher{utilnet.IsConnectionRefused}},
+	{CauseConnectionLost, []matcher{hasCause(causeStreamCut), isError(io.EOF), isError(io.ErrUnexpectedEOF),
+		utilnet.IsProbableEOF, utilnet.IsHTTP2ConnectionLost}},
 }
 
-func isError(target error) func(error) bool {
+type matcher = func(error) bool
+
+func isError(target error) matcher {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-func hasCause(cause metav1.CauseType) func(error) bool {
+func hasCause(cause metav1.CauseType) matcher {
 	return func(err error) bool { return apierrors.HasStatusCause(err, cause) }
 }
 
