@@ -8,20 +8,20 @@ import (
 // backlog is a queue of records that merges those of one key. A merged record keeps the position of its oldest part.
 // Call reset before the first use.
 type backlog[K comparable] struct {
-	// byKey has the entry of each key, which is every entry except an End.
+	// byKey has the entry of each key: every entry except an End.
 	byKey map[K]*entry[K]
-	// changes is their number, for readers without the lock.
+	// changes is the number of keys, for readers without the lock.
 	changes atomic.Int64
-	// root links the ends of the list: the entry after it is the oldest, the one before it the newest.
+	// root is part of the ring of entries: the oldest is next, the newest is previous.
 	root entry[K]
-	// most is the largest number of keys that the map has had, since a map never shrinks.
-	most int
+	// maxKeys is the largest number of keys that the map has had. A map never shrinks.
+	maxKeys int
 }
 
 type entry[K comparable] struct {
 	Record[K]
-	// after is the position of the cursor after it read the record.
-	after          uint64
+	// position is the cursor's after it read the record.
+	position       uint64
 	previous, next *entry[K]
 }
 
@@ -30,26 +30,26 @@ const keptKeys = 64
 
 // reset drops all records and their memory.
 func (b *backlog[K]) reset() {
-	b.byKey, b.most = map[K]*entry[K]{}, 0
+	b.byKey, b.maxKeys = map[K]*entry[K]{}, 0
 	b.changes.Store(0)
 	b.root.previous, b.root.next = &b.root, &b.root
 }
 
-// add merges a record into the entry of its key, or appends it. after is the position after the record. An End is never
-// merged.
-func (b *backlog[K]) add(r *Record[K], after uint64) {
+// add merges a record into the entry of its key, or appends it. An End is never merged. position is the cursor's after
+// the record.
+func (b *backlog[K]) add(r *Record[K], position uint64) {
 	if waiting := b.byKey[r.Key]; waiting != nil && r.Kind != End {
 		if merge(&waiting.Record, r); waiting.Kind == None {
 			b.remove(waiting, r.Key)
 		}
 		return
 	}
-	added := &entry[K]{Record: *r, after: after, previous: b.root.previous, next: &b.root}
+	added := &entry[K]{Record: *r, position: position, previous: b.root.previous, next: &b.root}
 	added.previous.next, b.root.previous = added, added
 	if r.Kind != End {
 		b.byKey[r.Key] = added
 		b.changes.Add(1)
-		b.most = max(b.most, len(b.byKey))
+		b.maxKeys = max(b.maxKeys, len(b.byKey))
 	}
 }
 
@@ -70,7 +70,7 @@ func (b *backlog[K]) remove(e *entry[K], key K) {
 		return
 	}
 	b.changes.Add(-1)
-	if delete(b.byKey, key); b.most > keptKeys && len(b.byKey) <= b.most/8 {
-		b.byKey, b.most = maps.Collect(maps.All(b.byKey)), len(b.byKey)
+	if delete(b.byKey, key); b.maxKeys > keptKeys && len(b.byKey) <= b.maxKeys/8 {
+		b.byKey, b.maxKeys = maps.Collect(maps.All(b.byKey)), len(b.byKey)
 	}
 }

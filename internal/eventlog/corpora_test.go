@@ -32,7 +32,7 @@ func backlogInput(source recording.Source, script *recording.Script) recording.I
 		for _, o := range d.Objects {
 			keys[o.Key] = true
 		}
-		if b.take(d); script.Full() {
+		if b.encode(d); script.Full() {
 			break
 		}
 	}
@@ -49,8 +49,8 @@ type backlogEncoder struct {
 	at      time.Duration
 }
 
-func (b *backlogEncoder) take(d recording.Delivery) {
-	b.tell(d.At - b.at)
+func (b *backlogEncoder) encode(d recording.Delivery) {
+	b.advance(d.At - b.at)
 	b.at = d.At
 	switch {
 	case d.Do == recording.Event:
@@ -75,8 +75,8 @@ func (b *backlogEncoder) take(d recording.Delivery) {
 	}
 }
 
-// tell delivers as many changes as the handler has time for; from 225 on, twenty times as many.
-func (b *backlogEncoder) tell(pause time.Duration) {
+// advance delivers as many changes as the handler has time for; from 225 on, twenty times as many.
+func (b *backlogEncoder) advance(pause time.Duration) {
 	n := b.waiting
 	if b.slow > 0 {
 		n = min(n, int(pause/b.slow))

@@ -174,14 +174,14 @@ func (c *Cursor[K]) Forget(done <-chan struct{}) {
 	c.waits = slices.DeleteFunc(c.waits, func(w handledWait) bool { return w.done == done })
 }
 
-// endWaitsLocked ends the waits for handled records. The handler must not be in a call.
+// endWaitsLocked ends the waits for records that have been handled. The handler is not in a call.
 func (c *Cursor[K]) endWaitsLocked() {
 	if s := c.snapshot.Load(); s != nil && s.joins {
 		return
 	}
 	position, oldest := c.position.Load(), c.backlog.root.next
 	c.waits = slices.DeleteFunc(c.waits, func(w handledWait) bool {
-		handled := w.end <= position && (oldest == &c.backlog.root || w.end < oldest.after)
+		handled := w.end <= position && (oldest == &c.backlog.root || w.end < oldest.position)
 		if handled {
 			close(w.done)
 		}
@@ -228,8 +228,8 @@ func (c *Cursor[K]) appended(count, live int, since time.Duration, version *stri
 		c.merging.Store(true)
 	}
 	if c.merging.Load() {
-		most := maxMoved + 2*count
-		for r := (Record[K]{}); most > 0 && c.readLocked(&r); most-- {
+		left := maxMoved + 2*count
+		for r := (Record[K]{}); left > 0 && c.readLocked(&r); left-- {
 			c.backlog.add(&r, c.position.Load())
 		}
 	}
@@ -245,7 +245,7 @@ func (c *Cursor[K]) appended(count, live int, since time.Duration, version *stri
 
 // changes returns the number of pending changes.
 func (c *Cursor[K]) changes() int {
-	at := c.position.Load() // first: appended moves it before what it has read is in the backlog
+	at := c.position.Load() // first: appended advances it before it adds a record to the backlog
 	n := c.backlog.changes.Load()
 	if end := c.log.end.Load(); at < end {
 		n += int64(end - at)

@@ -72,7 +72,7 @@ func TestChangesThatCancelOutLeaveNoMemory(t *testing.T) {
 	}
 	require.Equal(t, 1, r.cursor.Status().Changes)
 	require.Same(t, r.cursor.backlog.root.next, r.cursor.backlog.root.previous)
-	require.LessOrEqual(t, r.cursor.backlog.most, 2)
+	require.LessOrEqual(t, r.cursor.backlog.maxKeys, 2)
 	require.Nil(t, r.cursor.block.next)
 	require.Equal(t, []string{"02 0 1"}, r.all())
 }
@@ -85,9 +85,9 @@ func TestABacklogShrinksWhileItIsDrained(t *testing.T) {
 		_, ok := next(r.cursor)
 		require.True(t, ok)
 	}
-	require.LessOrEqual(t, r.cursor.backlog.most, 8*100)
+	require.LessOrEqual(t, r.cursor.backlog.maxKeys, 8*100)
 	require.Len(t, r.all(), 100)
-	require.LessOrEqual(t, r.cursor.backlog.most, keptKeys)
+	require.LessOrEqual(t, r.cursor.backlog.maxKeys, keptKeys)
 }
 
 // Changes that cancel out before the others do not end the merging of the others.

@@ -25,7 +25,7 @@ import (
 
 // Log is an append-only log of records with any number of cursors. All methods may be called concurrently.
 type Log[K comparable] struct {
-	// start is a nanosecond before that of New: each Since is above 0.
+	// start is a nanosecond before New's, so that each Since is above 0.
 	start time.Time
 	// end is the number of appended records. A reader that has loaded it sees all of them.
 	end atomic.Uint64
@@ -40,16 +40,16 @@ type Log[K comparable] struct {
 	ended bool
 }
 
-// block is a sequence of records; from is the number of the first. A cursor reads only records before the log's end,
-// and reads next only after that: Append may change the rest.
+// block is a sequence of records; from is the number of the first. A cursor loads the log's end first, then reads only
+// the records before it and the next block. Append may change the rest.
 type block[K comparable] struct {
 	from    uint64
 	records []Record[K]
 	next    *block[K]
 }
 
-// Records per block. A record of an informer has 80 bytes, so a block of an idle informer takes 1 KiB, one of a busy
-// informer 4 KiB.
+// Records per block. A record of an informer takes 80 bytes, so a small block takes 1 KiB, a large one 4 KiB. An idle
+// informer has a small one.
 const (
 	smallBlock = 12
 	largeBlock = 51
@@ -84,7 +84,7 @@ func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, ve
 	for _, c := range l.cursors {
 		c.appended(int(end-before), live, since, version)
 	}
-	l.trimLocked() // a hanging handler does not trim
+	l.trimLocked() // a handler that hangs does not
 }
 
 // AppendEnd appends the end of the first list, which takes no record in the log. It must be called at most once. See

@@ -274,7 +274,7 @@ func (m *cursorModel) drain() {
 	require.Zero(m, m.cursor.Status().Changes)
 	require.Zero(m, m.cursor.Status().Oldest)
 	require.Same(m, &m.cursor.backlog.root, m.cursor.backlog.root.next)
-	require.LessOrEqual(m, m.cursor.backlog.most, keptKeys)
+	require.LessOrEqual(m, m.cursor.backlog.maxKeys, keptKeys)
 	require.Zero(m, m.log.used)
 	require.Nil(m, m.cursor.block.next)
 }

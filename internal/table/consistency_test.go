@@ -180,10 +180,10 @@ func (c *consistency) byIndex() (saw uint64) {
 }
 
 // read requires that a reader sees so many states, which must not become older.
-func (c *consistency) read(states int, look func() (saw uint64), ordered bool) {
+func (c *consistency) read(states int, state func() (saw uint64), ordered bool) {
 	last, seen := uint64(0), 0
 	for seen < states && !c.Failed() {
-		saw := look()
+		saw := state()
 		if ordered && saw < last {
 			c.Errorf("write %d was seen after write %d", saw, last)
 		}
@@ -200,8 +200,8 @@ func TestNoReaderSeesTheSecondOfTwoWritesWithoutTheFirst(t *testing.T) {
 	c.table = New(2, c.label)
 	c.write(2, 1, "ns/a", "ns/b")
 	var readers sync.WaitGroup
-	reader := func(states int, ordered bool, look func() uint64) {
-		readers.Go(func() { c.read(states, look, ordered) })
+	reader := func(states int, ordered bool, state func() uint64) {
+		readers.Go(func() { c.read(states, state, ordered) })
 	}
 	for range 2 {
 		reader(300, true, c.getBoth)

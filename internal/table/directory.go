@@ -146,11 +146,11 @@ func (d *directory) remove(hash, number uint32, epoch uint64) {
 
 // matches returns a bit for each place with the hash. It has no branches, since mispredicted ones would wait for memory.
 func (g *group) matches(hash uint32) uint {
-	return equal(&g.hashes[0], hash) | equal(&g.hashes[1], hash)<<1 | equal(&g.hashes[2], hash)<<2 | equal(&g.hashes[3], hash)<<3 |
-		equal(&g.hashes[4], hash)<<4 | equal(&g.hashes[5], hash)<<5 | equal(&g.hashes[6], hash)<<6 | equal(&g.hashes[7], hash)<<7
+	return eq(&g.hashes[0], hash) | eq(&g.hashes[1], hash)<<1 | eq(&g.hashes[2], hash)<<2 | eq(&g.hashes[3], hash)<<3 |
+		eq(&g.hashes[4], hash)<<4 | eq(&g.hashes[5], hash)<<5 | eq(&g.hashes[6], hash)<<6 | eq(&g.hashes[7], hash)<<7
 }
 
-func equal(at *uint32, hash uint32) uint {
+func eq(at *uint32, hash uint32) uint {
 	if atomic.LoadUint32(at) == hash {
 		return 1
 	}
