@@ -165,8 +165,6 @@ type waiting struct {
 	items  <-chan listedItem
 	// relists are requests for a list. Closing the received channel answers one.
 	relists <-chan chan struct{}
-	// resync means that a failed resync ends the wait. Otherwise it is only reported.
-	resync bool
 }
 
 // end is the reason why a wait ended.
@@ -179,8 +177,7 @@ const (
 	endEvent              // the watch has sent an event
 	endClosed             // the watch has closed
 	endItem               // a list has sent an item
-	endResync             // a resync has failed
-	endRelist             // a list was requested
+	endError              // the open watch must end: a resync failed, or a list was requested
 )
 
 // wakeup is the end of a wait, with the value that was received.
@@ -191,8 +188,8 @@ type wakeup struct {
 	err   error
 }
 
-// next waits for the first of w and the end of the context, and resyncs meanwhile. A run waits nowhere else, except for calls
-// of the source that outlive their context.
+// next waits for the first of w and the end of the context, and resyncs meanwhile. A failed resync ends an open watch;
+// otherwise it is only reported. A run waits nowhere else, except for calls of the source that outlive their context.
 func (m *run) next(w waiting) wakeup {
 	if w.events != nil && m.check != nil {
 		w.done = m.check.done
@@ -219,13 +216,11 @@ func (m *run) next(w waiting) wakeup {
 			return wakeup{end: endItem, item: item}
 		case listed := <-w.relists:
 			m.relisted = append(m.relisted, listed)
-			return wakeup{end: endRelist}
+			return wakeup{end: endError, err: errDiverged}
 		case <-resync:
-			switch err := m.resyncNow(); {
-			case err == nil:
-			case w.resync:
-				return wakeup{end: endResync, err: err}
-			default:
+			if err := m.resyncNow(); err != nil && w.events != nil {
+				return wakeup{end: endError, err: err}
+			} else if err != nil {
 				m.failed(m.ctx, err)
 			}
 		}

@@ -188,7 +188,7 @@ func (m *run) watchState(l *listing) state {
 func (m *run) applyEvents(w *openWatch) error {
 	err := m.serveTimer(w)
 	for err == nil {
-		waits := waiting{events: w.results, timer: w.timer.C(), resync: true}
+		waits := waiting{events: w.results, timer: w.timer.C()}
 		if w.listing == nil { // a streaming list is a list already
 			waits.relists = m.relists
 		}
@@ -205,9 +205,7 @@ func (m *run) applyEvents(w *openWatch) error {
 			if err = m.endCheck(); err == nil {
 				err = m.serveTimer(w)
 			}
-		case endRelist:
-			err = errDiverged
-		case endResync:
+		case endError:
 			err = woke.err
 		case endClosed:
 			if w.events == 0 && m.clock.Since(w.answered) < veryShortWatch {
