@@ -1,6 +1,7 @@
 package table
 
 import (
+	"slices"
 	"sync/atomic"
 	"unsafe"
 )
@@ -52,15 +53,12 @@ type box struct {
 	name   string
 }
 
-// types numbers the types of a table's objects, from 1 on. It only grows. Readers may have an older list, which has the
-// types of all their cells.
-type types struct {
-	all atomic.Pointer[[]word]
-	ids map[word]uint32
-}
+// types has the types of a table's objects by number, from 1 on. It only grows. Readers may have an older list, which has
+// the types of all their cells.
+type types struct{ all atomic.Pointer[[]word] }
 
 func newTypes() *types {
-	t := &types{ids: map[word]uint32{}}
+	t := &types{}
 	t.all.Store(&[]word{nil})
 	return t
 }
@@ -68,18 +66,17 @@ func newTypes() *types {
 // cell returns the cell for an object and a name. It refers to the caller's bytes of the name. Only the writer calls
 // it.
 func (t *types) cell(obj any, name string) cell {
-	i := split(obj)
-	id, known := t.ids[i.typ]
-	if all := *t.all.Load(); !known && len(all) < boxed {
-		id, known = uint32(len(all)), true
+	i, all := split(obj), *t.all.Load()
+	number := slices.Index(all, i.typ)
+	if number < 0 && len(all) < boxed {
+		number = len(all)
 		more := append(all, i.typ)
 		t.all.Store(&more)
-		t.ids[i.typ] = id
 	}
-	if !known || len(name) > maxName {
+	if number < 0 || len(name) > maxName {
 		return cell{value: word(&box{obj, name}), kind: boxed}
 	}
-	return cell{value: i.data, name: word(unsafe.StringData(name)), kind: id | uint32(len(name))<<8}
+	return cell{value: i.data, name: word(unsafe.StringData(name)), kind: uint32(number) | uint32(len(name))<<8}
 }
 
 // object returns the object of a cell that is not free.
