@@ -73,16 +73,13 @@ type Controller interface {
 
 // Mirror is a Controller and a StatusReporter, made by New.
 type Mirror struct {
-	// running is an informer, or the consumer of a queue; synced is that, its handler or the queue.
+	// running is an informer or a controller.
 	running interface {
 		StatusReporter
 		RunWithContext(ctx context.Context)
 		LastSyncResourceVersion() string
 	}
-	synced interface {
-		HasSynced() bool
-		HasSyncedChecker() DoneChecker
-	}
+	synced DoneChecker
 }
 
 // New makes a Mirror for client-go's code; new code uses NewTypedInformer.
@@ -92,16 +89,16 @@ func New(c *Config) *Mirror {
 		return newStoreMirror(*c)
 	}
 	consumer := newController(*c)
-	return &Mirror{consumer, consumer.queue}
+	return &Mirror{consumer, consumer.queue.HasSyncedChecker()}
 }
 
 func (m *Mirror) RunWithContext(ctx context.Context) { m.running.RunWithContext(ctx) }
 
 func (m *Mirror) Run(stopCh <-chan struct{}) { m.RunWithContext(wait.ContextForChannel(stopCh)) }
 
-func (m *Mirror) HasSynced() bool { return m.synced.HasSynced() }
+func (m *Mirror) HasSynced() bool { return IsDone(m.synced) }
 
-func (m *Mirror) HasSyncedChecker() DoneChecker { return m.synced.HasSyncedChecker() }
+func (m *Mirror) HasSyncedChecker() DoneChecker { return m.synced }
 
 func (m *Mirror) LastSyncResourceVersion() string { return m.running.LastSyncResourceVersion() }
 

@@ -160,11 +160,7 @@ func (f *DeltaFIFO) KeyOf(obj any) (string, error) {
 		}
 		obj = deltas.Newest().Object
 	}
-	tombstone, ok := obj.(DeletedFinalStateUnknown)
-	if ok && tombstone.Key == "" {
-		return "", errEmptyKey
-	}
-	if ok {
+	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
 		return tombstone.Key, nil
 	}
 	return keyOf(f.userKey, obj)
@@ -266,7 +262,10 @@ func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 		if last.present = last.queued.kind != recordDeleted; last.present {
 			last.origin = last.queued.origin
 		}
-		last.object = finalStateOf(last.queued.object)
+		last.object = last.queued.object
+		if tombstone, ok := last.object.(DeletedFinalStateUnknown); ok {
+			last.object = tombstone.Obj
+		}
 		return last
 	}
 	last.refused, last.quarantined = quarantinePart{f.quarantine.quarantine, byConsumer, ""}.entry(key)
@@ -308,14 +307,6 @@ func (f *DeltaFIFO) addLocked(r record) {
 		}
 	}
 	f.log.add(r)
-}
-
-// finalStateOf is an object, or the one that a tombstone holds.
-func finalStateOf(obj any) any {
-	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
-		return tombstone.Obj
-	}
-	return obj
 }
 
 // UpdateResourceVersion queues the version as a Bookmark.
@@ -415,9 +406,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 			return
 		}
 		last := f.lastLocked(key)
-		if last.err != nil {
-			failures = append(failures, last.err)
-		}
+		failures = append(failures, last.err) // often nil, which Join ignores
 		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last.object}
 		f.log.add(record{kind: recordDeleted, object: tombstone, key: key, origin: last.origin})
 	}

@@ -163,7 +163,7 @@ func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
 		"nothing":             {nil, "", errNilObject},
 		"a nil pointer":       {(*object)(nil), "", errNilObject},
 		"an empty key":        {"", "", errEmptyKey},
-		"an empty tombstone":  {DeletedFinalStateUnknown{}, "", errEmptyKey},
+		"an empty tombstone":  {DeletedFinalStateUnknown{}, "", nil},
 		"a panic":             {"panics", "", errBoom},
 	} {
 		t.Run(name, func(t *testing.T) {

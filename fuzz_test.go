@@ -316,6 +316,14 @@ func requireIndexed(t *testing.T, l *deltaLog) {
 	}
 }
 
+// finalStateOf returns an object, or the one in a tombstone.
+func finalStateOf(obj any) any {
+	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
+		return tombstone.Obj
+	}
+	return obj
+}
+
 // versionOf is the version of one of the model's objects as a number.
 func versionOf(obj any) int {
 	received := receivedOf(obj)

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -147,10 +148,7 @@ func decodeError(obj any) (err error) {
 		return nil
 	}
 	defer caught("DecodeError", &err)
-	if err = undecoded.DecodeError(); err == nil {
-		err = errUndecoded
-	}
-	return err
+	return cmp.Or(undecoded.DecodeError(), errUndecoded)
 }
 
 // ObjectVersion is the UID and version of an object when it was received.

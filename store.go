@@ -292,7 +292,7 @@ func (s *scope) limit(whole KeyFunc) KeyFunc {
 		if err != nil || key == "" || s.has(key) {
 			return key, err
 		}
-		name, _ := ObjectToName(finalStateOf(obj))
+		name, _ := ObjectToName(obj)
 		switch {
 		case isUndecoded(obj) && name.Namespace == "" && key == name.Name: // its namespace could not be read
 			return s.prefix + key, nil
