@@ -141,8 +141,8 @@ func (f *feed) fresh(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if f.answered > begun {
-		return f.answer
+	if f.finished > begun {
+		return f.result
 	}
 	number := f.requests.Add(1)
 	before := f.LastStoreSyncResourceVersion()
@@ -153,7 +153,7 @@ func (f *feed) fresh(ctx context.Context) error {
 		err = f.catchUp(ctx, before, version)
 	}
 	if ctx.Err() == nil { // otherwise the next caller makes another request
-		f.answered, f.answer = number, err
+		f.finished, f.result = number, err
 	}
 	return err
 }

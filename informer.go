@@ -257,7 +257,7 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	inf.mu.Unlock()
 	defer inf.releaseMeters()
 	defer goroutines.Wait()
-	defer inf.stop()
+	defer inf.markStopped()
 	defer cancel()
 	inf.beginMeters()
 	if inf.detector != nil {
@@ -284,8 +284,8 @@ func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context 
 	return ctx
 }
 
-// end ends the run. If none has begun, it runs with a context that has ended.
-func (inf *sharedIndexInformer) end() {
+// stop ends the run. If none has begun, it runs with a context that has ended.
+func (inf *sharedIndexInformer) stop() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	if inf.run(ended) != nil {
@@ -293,8 +293,8 @@ func (inf *sharedIndexInformer) end() {
 	}
 }
 
-// stop marks the informer as stopped and ends waits for its sync. The listeners end with the context of the run.
-func (inf *sharedIndexInformer) stop() {
+// markStopped ends waits for the informer and its sync. The listeners end with the context of the run.
+func (inf *sharedIndexInformer) markStopped() {
 	inf.mu.Lock()
 	close(inf.ended)
 	inf.mu.Unlock()
@@ -337,11 +337,11 @@ type feed struct {
 	synced    *syncChecker
 
 	// requests counts the requests of Fresh for the source's version. The caller that has sent to requesting makes the next
-	// one; it alone uses answered, the number of the last request that was answered, and its error.
+	// one. It alone uses finished, the number of the last finished request, and result, its error.
 	requests   atomic.Int64
 	requesting chan struct{}
-	answered   int64
-	answer     error
+	finished   int64
+	result     error
 
 	// began is when the current write began. Only the reflector's goroutine uses it.
 	began time.Time

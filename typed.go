@@ -163,7 +163,7 @@ func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) 
 
 // Stop ends the run like the end of its context, and does not wait. If no run has begun, none can begin any more. A
 // handler may call it.
-func (i *Informer[T]) Stop() { i.shared.end() }
+func (i *Informer[T]) Stop() { i.shared.stop() }
 
 // AddHandler adds a handler, before or during the run. The handler receives each stored object as an Add of the initial
 // list, then each later change. AddHandler fails for a nil handler, invalid options, and after the run.
