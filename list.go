@@ -88,7 +88,7 @@ func (m *run) listState() state {
 		l.abort()
 		if m.progress.whole && m.ctx.Err() == nil { // the token of a page has expired
 			m.failed(m.ctx, l.wrap(err))
-			return m.pause(stateWhole, failure{began: l.began, atOnce: true})
+			return m.pause(stateList, failure{began: l.began, atOnce: true})
 		}
 		return m.fail(PhaseListing, l.wrap(err), l.began, true)
 	}
@@ -103,12 +103,12 @@ func (m *run) haveState(l *listing) {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	p := &m.progress
 	p.unknown = false
-	p.checks.wanted, p.checks.failures, p.heard = false, 0, m.clock.Now()
-	m.listed, m.rested = true, l.paused
+	p.checks.wanted, p.checks.failures, p.lastReceived = false, 0, m.clock.Now()
+	m.listed, m.afterPause = true, l.paused
 	m.shard.Applied()
 	m.setAccepted(l.version, "list")
 	m.mu.Lock()
-	m.status.LastList = ListStatus{p.heard, p.heard.Sub(l.began), l.items, l.strategy, l.reason}
+	m.status.LastList = ListStatus{p.lastReceived, p.lastReceived.Sub(l.began), l.items, l.strategy, l.reason}
 	m.status.ConsecutiveFailures, m.sameCause = 0, 0
 	m.mu.Unlock()
 	for _, listed := range m.relisted {
@@ -208,7 +208,7 @@ func (l *listing) listPages() error {
 		}
 		l.failed(l.ctx, l.wrap(err))
 		l.paused = true
-		l.pause(stateWhole, failure{began: asked, retryAfter: retryAfter(err)})
+		l.pause(stateList, failure{began: asked, retryAfter: retryAfter(err)})
 		l.setPhase(PhaseListing, 0)
 		l.items, l.first, l.part = items, items+1, ReplacementPart{}
 	}

@@ -106,10 +106,10 @@ type progress struct {
 	// streamAfter is when streaming may be tried again.
 	streamAfter time.Time
 	streamTries int
-	// heard is when the source last sent an event or a list, or when its silence was last noticed. It outlasts a watch, since a
+	// lastReceived is when the source last sent an event or a list, or when its silence was last noticed. It outlasts a watch, since a
 	// restored source may be silent through several.
-	heard  time.Time
-	checks checks
+	lastReceived time.Time
+	checks       checks
 }
 
 // NewNamespaceKeyedIndexerAndReflector is for code written for client-go; new code uses NewReflectorWithOptions. The

@@ -27,8 +27,8 @@ type run struct {
 	listed bool
 	resync clock.Timer
 	retry  RetryWithDeadline
-	// rested is true from the end of a pause to the next success, or to the failure after which it allows another request at once.
-	rested bool
+	// afterPause is true from the end of a pause to the next success. The first failure meanwhile may be followed by a request at once.
+	afterPause bool
 	// refetchAt is when undecoded items are listed again, zero if there are none.
 	refetchAt time.Time
 	// watch is open or being opened, or nil.
@@ -51,7 +51,7 @@ type state int
 
 const (
 	stateEnd   state = iota
-	stateWhole       // a list or a streaming list (list.go, watch_list.go)
+	stateList        // a list or a streaming list (list.go, watch_list.go)
 	stateWatch       // watch.go
 )
 
@@ -118,7 +118,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 
 // loop lists and watches until the context or the round ends.
 func (m *run) loop() {
-	for next := stateWhole; next != stateEnd; {
+	for next := stateList; next != stateEnd; {
 		regression := m.leaveCheck()
 		switch {
 		case m.ctx.Err() != nil:
@@ -146,7 +146,7 @@ func (m *run) pause(to state, f failure) state {
 		f.requests = 1
 	}
 	pause := m.progress.backoff.pause(m.clock.Now(), f)
-	m.rested = pause > 0 || m.rested && f.began.IsZero()
+	m.afterPause = pause > 0 || m.afterPause && f.began.IsZero()
 	if pause > 0 {
 		m.setPhase(PhasePaused, pause)
 		timer := m.clock.NewTimer(pause)
@@ -216,7 +216,7 @@ func (m *run) next(w waiting) wakeup {
 			return wakeup{end: endItem, item: item}
 		case listed := <-w.relists:
 			m.relisted = append(m.relisted, listed)
-			return wakeup{end: endError, err: errDiverged}
+			return wakeup{end: endError, err: errListRequested}
 		case <-resync:
 			if err := m.resyncNow(); err != nil && w.events != nil {
 				return wakeup{end: endError, err: err}
@@ -255,8 +255,8 @@ const (
 // errRefetch ends a watch because a list is due.
 var errRefetch = errors.New("undecoded items are listed again")
 
-// errDiverged ends a watch because a list was requested: Verify found differences, or this replica's share has changed.
-var errDiverged = fmt.Errorf("the newest state was requested: %w", errRefetch)
+// errListRequested ends a watch because a list was requested: Verify found differences, or this replica's share has changed.
+var errListRequested = fmt.Errorf("the newest state was requested: %w", errRefetch)
 
 // errEnoughRead ends a list for the version alone.
 var errEnoughRead = errors.New("one object is enough")
@@ -325,11 +325,11 @@ type versionCheck struct {
 	left, slow bool
 }
 
-// serveTimer does what is due beside an open watch, and sets the watch's timer to the next due time. An error ends the watch.
-func (m *run) serveTimer(w *openWatch) error {
+// handleTimer does what is due beside an open watch, and sets the watch's timer to the next due time. An error ends the watch.
+func (m *run) handleTimer(w *openWatch) error {
 	now, next, checks := m.clock.Now(), w.expires, &m.progress.checks
 	if w.listing != nil { // a stream may last as long as it keeps sending
-		next = latest(w.answered, m.progress.heard).Add(streamQuiet)
+		next = latest(w.answered, m.progress.lastReceived).Add(streamQuiet)
 	}
 	isDue := func(at time.Time) bool {
 		if now.Before(at) && at.Before(next) {
@@ -355,8 +355,8 @@ func (m *run) serveTimer(w *openWatch) error {
 			m.check.cancel()
 		}
 	case incomparable == nil && !m.wholeLists:
-		if !w.quiet && isDue(m.progress.heard.Add(maxSilence)) {
-			w.quiet, m.progress.heard, checks.wanted = true, now, checks.wanted || m.bookmarks.Load()
+		if !w.quiet && isDue(m.progress.lastReceived.Add(maxSilence)) {
+			w.quiet, m.progress.lastReceived, checks.wanted = true, now, checks.wanted || m.bookmarks.Load()
 		}
 		if checks.wanted && isDue(latest(
 			checks.next, w.answered.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.delay(now, 1)))) {

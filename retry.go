@@ -280,13 +280,13 @@ func (m *run) fail(activity Phase, err error, began time.Time, request bool) sta
 		p.version, p.unknown = "", true
 	case CauseExpired, CauseVersionTooLarge:
 		// After a pause for an outage, another pause would only prolong the time for which the cache is stale.
-		f.atOnce = !p.unknown && len(m.relisted) == 0 && (m.rested || activity != PhaseWatching)
+		f.atOnce = !p.unknown && len(m.relisted) == 0 && (m.afterPause || activity != PhaseWatching)
 		// A restored source may never reach the version: a list at that version or newer would fail as well.
 		p.unknown = activity != PhaseWatching || cause == CauseVersionTooLarge
 	case CauseOverdueWatch:
 		f = failure{atOnce: true}
 	}
-	next, ends := stateWhole, activity == PhaseListing && !f.atOnce
+	next, ends := stateList, activity == PhaseListing && !f.atOnce
 	if activity == PhaseWatching {
 		p.checks.wanted = p.checks.wanted || cause != causeShortWatch
 		action := watchActions[cause]
@@ -305,7 +305,7 @@ func (m *run) fail(activity Phase, err error, began time.Time, request bool) sta
 		case watchAgain:
 			next = stateWatch
 		}
-		ends = next == stateWhole || action == watchThenList || cause == causeShortWatch
+		ends = next == stateList || action == watchThenList || cause == causeShortWatch
 	}
 	if ends = ends && m.round; ends && request {
 		m.note(err, true)

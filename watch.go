@@ -50,7 +50,7 @@ type openWatch struct {
 	// expires is the time after which the watch counts as half open: its timeout and watchGrace after the request.
 	timeout time.Duration
 	expires time.Time
-	// timer fires when serveTimer has something to do.
+	// timer fires when handleTimer has something to do.
 	timer clock.Timer
 	// quiet is true after a silence, until the next event.
 	quiet bool
@@ -164,14 +164,14 @@ func (m *run) watchState(l *listing) state {
 	}
 	if lived >= shortWatch {
 		began = m.clock.Now()
-		m.rested = false
+		m.afterPause = false
 	}
 	switch {
 	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.round:
 		return stateEnd
 	case errors.Is(err, errRefetch):
 		m.logger(m.ctx).V(2).Info("Listing once more", "reason", err)
-		return stateWhole
+		return stateList
 	case err != nil:
 		return m.fail(PhaseWatching, err, began, false)
 	case lived < veryShortWatch && w.events == 0:
@@ -186,7 +186,7 @@ func (m *run) watchState(l *listing) state {
 
 // applyEvents applies the events of a watch until it ends. It returns nil if the source closed it or the context ended.
 func (m *run) applyEvents(w *openWatch) error {
-	err := m.serveTimer(w)
+	err := m.handleTimer(w)
 	for err == nil {
 		waits := waiting{events: w.results, timer: w.timer.C()}
 		if w.listing == nil { // a streaming list is a list already
@@ -195,15 +195,15 @@ func (m *run) applyEvents(w *openWatch) error {
 		switch woke := m.next(waits); woke.end {
 		case endEvent:
 			err = m.applyBatches(w, woke.event)
-			if m.progress.heard = m.clock.Now(); w.quiet {
+			if m.progress.lastReceived = m.clock.Now(); w.quiet {
 				w.quiet = false
-				w.timer.Reset(0) // serveTimer sets it for the next silence
+				w.timer.Reset(0) // handleTimer sets it for the next silence
 			}
 		case endTimer:
-			err = m.serveTimer(w)
+			err = m.handleTimer(w)
 		case endDone:
 			if err = m.endCheck(); err == nil {
-				err = m.serveTimer(w)
+				err = m.handleTimer(w)
 			}
 		case endError:
 			err = woke.err

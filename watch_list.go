@@ -65,7 +65,7 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 	}
 	if rejected { // a list may succeed
 		m.failed(m.ctx, fmt.Errorf("%w: %w", errNotStreamed, err))
-		return m.pause(stateWhole, failure{atOnce: true})
+		return m.pause(stateList, failure{atOnce: true})
 	}
 	return m.fail(PhaseStreaming, err, l.began, false)
 }
@@ -168,7 +168,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	l.haveState(l)
 	w.listing, w.from, w.version = nil, l.version, l.version
 	w.expires = l.clock.Now().Add(w.timeout + watchGrace)
-	w.timer.Reset(0) // serveTimer computes when a watch is next due
+	w.timer.Reset(0) // handleTimer computes when a watch is next due
 	return nil
 }
 
