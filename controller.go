@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,10 +162,10 @@ func newController(config Config) *controller {
 
 func (c *Config) reflectorOptions() ReflectorOptions {
 	options := c.ReflectorOptions
-	setIf(&options.TypeDescription, c.ObjectDescription)
-	setIf(&options.ResyncPeriod, c.FullResyncPeriod)
-	setIf(&options.MinWatchTimeout, c.MinWatchTimeout)
-	setIf(&options.PageSize, c.WatchListPageSize)
+	options.TypeDescription = cmp.Or(c.ObjectDescription, options.TypeDescription)
+	options.ResyncPeriod = cmp.Or(c.FullResyncPeriod, options.ResyncPeriod)
+	options.MinWatchTimeout = cmp.Or(c.MinWatchTimeout, options.MinWatchTimeout)
+	options.PageSize = cmp.Or(c.WatchListPageSize, options.PageSize)
 	if c.ShouldResync != nil {
 		options.ShouldResync = c.ShouldResync
 	}
@@ -175,13 +176,6 @@ func (c *Config) reflectorOptions() ReflectorOptions {
 		options.ErrorHandler = c.WatchErrorHandlerWithContext
 	}
 	return options
-}
-
-func setIf[T comparable](field *T, value T) {
-	var zero T
-	if value != zero {
-		*field = value
-	}
 }
 
 // RunWithContext runs the reflector and the consumer until ctx ends.

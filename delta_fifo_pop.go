@@ -52,18 +52,12 @@ type KeyGetter interface {
 	GetByKey(key string) (value any, exists bool, err error)
 }
 
-// errNoProcess is returned by Pop and PopBatch without a function.
-var errNoProcess = errors.New("queue: no function to process with")
-
 // Pop waits until a change is pending, passes all changes of the key that has waited longest to process, as Deltas, and
 // returns them with process's error. They are not handed out again, even if process fails or panics.
 func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
-	if process == nil {
-		return nil, errNoProcess
-	}
 	for {
 		var popped any
-		err := f.handOut((*deltaLog).takeKey, func(deltas []Delta, initial bool) error {
+		err := f.consume((*deltaLog).handOutKey, func(deltas []Delta, initial bool) error {
 			popped = Deltas(deltas)
 			return process(popped, initial)
 		})
@@ -80,12 +74,12 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 		_, err := f.Pop(processSingle)
 		return err
 	}
-	return f.handOut((*deltaLog).takeBatch, processBatch)
+	return f.consume((*deltaLog).handOutBatch, processBatch)
 }
 
-// handOut waits until something is pending and until no other call processes changes. Then it calls process, without the
-// lock, with the changes that take returns. They count as processed when it returns, also after a panic.
-func (f *DeltaFIFO) handOut(take func(*deltaLog) []Delta, process ProcessBatchFunc) (err error) {
+// consume waits until something is pending and until no other call processes changes. Then it calls process, without the
+// lock, with the changes that next returns. They count as processed when it returns, also after a panic.
+func (f *DeltaFIFO) consume(next func(*deltaLog) []Delta, process ProcessBatchFunc) (err error) {
 	f.consuming <- struct{}{}
 	defer func() { <-f.consuming }()
 	f.mu.Lock()
@@ -96,7 +90,7 @@ func (f *DeltaFIFO) handOut(take func(*deltaLog) []Delta, process ProcessBatchFu
 		}
 		f.pending.Wait()
 	}
-	deltas, initial := take(&f.log), !IsDone(f)
+	deltas, initial := next(&f.log), !IsDone(f)
 	f.mu.Unlock()
 	defer func() { f.finish(errors.Is(err, errDropped)) }()
 	if len(deltas) > 0 {
@@ -258,23 +252,23 @@ func (l *deltaLog) addVersion(version string) {
 	l.records = append(l.records, record{object: BookmarkInfo{version}, kind: recordBookmark})
 }
 
-// takeKey hands out all versions, and all changes of the key that has waited longest. It returns those, none if only
+// handOutKey hands out all versions, and all changes of the key that has waited longest. It returns those, none if only
 // versions are pending.
-func (l *deltaLog) takeKey() (deltas []Delta) {
+func (l *deltaLog) handOutKey() (deltas []Delta) {
 	l.outEnd = l.end()
 	if l.pass(); l.head == l.end() {
 		return nil
 	}
 	for number := l.newest[l.get(l.head).key]; number >= l.head; number -= int64(l.get(number).prev) {
-		deltas = append(deltas, l.take(number))
+		deltas = append(deltas, l.handOut(number))
 	}
 	slices.Reverse(deltas)
 	return deltas
 }
 
-// takeBatch hands out the pending records in their order, up to the second change of a key, and only those of the first
+// handOutBatch hands out the pending records in their order, up to the second change of a key, and only those of the first
 // list until that has been processed. It returns the changes and, as the last delta, the newest version.
-func (l *deltaLog) takeBatch() []Delta {
+func (l *deltaLog) handOutBatch() []Delta {
 	var version any
 	end := l.end()
 	if l.head < l.initialEnd {
@@ -291,7 +285,7 @@ func (l *deltaLog) takeBatch() []Delta {
 		case recordBookmark:
 			version = r.object
 		default:
-			deltas = append(deltas, l.take(l.outEnd))
+			deltas = append(deltas, l.handOut(l.outEnd))
 		}
 	}
 	if version != nil {
@@ -300,8 +294,8 @@ func (l *deltaLog) takeBatch() []Delta {
 	return deltas
 }
 
-// take hands out one change.
-func (l *deltaLog) take(number int64) Delta {
+// handOut hands out one change.
+func (l *deltaLog) handOut(number int64) Delta {
 	r := l.get(number)
 	r.out, l.out = true, append(l.out, number)
 	return Delta{recordKinds[r.kind], r.object}

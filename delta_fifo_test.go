@@ -185,12 +185,12 @@ func TestTheMemoryOfABurstIsReleasedAsItDrains(t *testing.T) {
 		l.add(record{kind: recordSync, object: i, key: table.KeyOf(itoa(i))})
 	}
 	for range burst - 10 {
-		l.takeKey()
+		l.handOutKey()
 		l.remove(false)
 	}
 	assert.LessOrEqual(t, cap(l.records), keptCapacity)
 	for _, want := range []string{"19990", "19991"} {
-		assert.Equal(t, want, itoa(l.takeKey()[0].Object.(int)), "and nothing is lost")
+		assert.Equal(t, want, itoa(l.handOutKey()[0].Object.(int)), "and nothing is lost")
 		l.remove(false)
 	}
 	requireIndexed(t, &l)
@@ -201,7 +201,7 @@ func TestAQueueThatIsNeverEmptyKeepsItsMemoryBounded(t *testing.T) {
 	for i := range 10_000 {
 		l.add(record{kind: recordSync, object: i, key: table.KeyOf(itoa(i))})
 		if i > 0 {
-			l.takeKey()
+			l.handOutKey()
 			l.remove(false)
 		}
 	}
@@ -214,7 +214,7 @@ func TestAProcessedObjectIsReleasedAtOnce(t *testing.T) {
 	for _, key := range []string{"a", "b", "a"} {
 		l.add(record{kind: recordSync, object: key, key: table.KeyOf(key)})
 	}
-	assert.Len(t, l.takeKey(), 2)
+	assert.Len(t, l.handOutKey(), 2)
 	l.remove(false)
 	assert.EqualValues(t, 2, l.end()-l.head, "b, and the gap after it")
 	for _, r := range l.records {

@@ -102,7 +102,7 @@ func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		delete(w.kept, deleted.name)
 		if w.remove(deleted); isUndecoded(obj) {
 			for id := range w.places {
-				if id.mayBe(deleted) {
+				if id.matches(deleted) {
 					w.remove(id)
 				}
 			}
@@ -151,9 +151,9 @@ type identity struct {
 	name table.Key
 }
 
-// mayBe reports whether an object that could not be decoded may have this identity: the name is equal, and the kinds do
-// not differ or are not both known.
-func (id identity) mayBe(undecoded identity) bool {
+// matches reports whether an object that could not be decoded may have this identity: the names are equal, and so are the
+// kinds if both are known.
+func (id identity) matches(undecoded identity) bool {
 	_, known := id.kind.(schema.GroupVersionKind)
 	_, alsoKnown := undecoded.kind.(schema.GroupVersionKind)
 	return id.name == undecoded.name && (!known || !alsoKnown || id.kind == undecoded.kind)

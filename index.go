@@ -40,8 +40,7 @@ type Indexers map[string]IndexFunc
 // Indices is a parameter type of NewThreadSafeStore, for compatibility.
 type Indices map[string]index
 
-// index has, for each value, the keys of the objects that have it. There are no
-// empty sets.
+// index has the keys of the objects with each value.
 type index map[string]sets.Set[string]
 
 // NamespaceIndex is the usual name for an index by namespace.
@@ -72,25 +71,24 @@ func IndexFuncToKeyFuncAdapter(indexFunc IndexFunc) KeyFunc {
 	}
 }
 
-// indexerSet is the index functions of a store, by their position in the table. A set never
-// changes, so its address identifies the functions that values were computed with.
+// indexerSet has the index functions of a store by their position in the table. A set never changes, so its address
+// identifies the functions with which values were computed.
 type indexerSet struct {
 	names     []string
 	functions []IndexFunc
 }
 
-// with returns a set that has more indexes, at the end.
+// with returns a set with more indexes at the end.
 func (s *indexerSet) with(indexers Indexers) *indexerSet {
 	more := &indexerSet{slices.Clone(s.names), slices.Clone(s.functions)}
-	// In the order of names, so that of two functions that fail it is always the same one that is named.
+	// Sorted, so that the same one of two failing functions is reported each time.
 	for _, name := range slices.Sorted(maps.Keys(indexers)) {
 		more.names, more.functions = append(more.names, name), append(more.functions, indexers[name])
 	}
 	return more
 }
 
-// conflict fails if names are in use. Its text, and that of position, is client-go's, which
-// programs compare.
+// conflict fails if names are in use. The texts here and in position are client-go's: programs compare them.
 func (s *indexerSet) conflict(indexers Indexers) error {
 	if inUse := sets.New(s.names...).Intersection(sets.KeySet(indexers)); len(inUse) > 0 {
 		return fmt.Errorf("indexer conflict: %v", inUse)
@@ -98,7 +96,7 @@ func (s *indexerSet) conflict(indexers Indexers) error {
 	return nil
 }
 
-// position returns where the named index is.
+// position returns the position of the named index.
 func (s *indexerSet) position(name string) (int, error) {
 	at := slices.Index(s.names, name)
 	if at < 0 {
@@ -107,14 +105,14 @@ func (s *indexerSet) position(name string) (int, error) {
 	return at, nil
 }
 
-// valueRoom is memory for the index values of several changes.
-type valueRoom struct {
+// valueBuffer is reusable memory for the index values of several changes.
+type valueBuffer struct {
 	values [][]string
 	texts  []string
 }
 
-// appendValues appends the object's values for an index, sorted and each once. The function may
-// use its slice again.
+// appendValues appends the object's values for an index, sorted and without duplicates. It copies them: the function may
+// reuse its slice.
 func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, error) {
 	values, err := indexValues(s.functions[at], obj)
 	if err != nil {
@@ -129,18 +127,18 @@ func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, er
 }
 
 // valuesOf returns an object's values for each index.
-func (s *indexerSet) valuesOf(obj any, room *valueRoom) (_ [][]string, err error) {
-	first := len(room.values)
-	room.values = slices.Grow(room.values, len(s.names))
-	room.texts = slices.Grow(room.texts, len(s.names))
+func (s *indexerSet) valuesOf(obj any, buffer *valueBuffer) (_ [][]string, err error) {
+	first := len(buffer.values)
+	buffer.values = slices.Grow(buffer.values, len(s.names))
+	buffer.texts = slices.Grow(buffer.texts, len(s.names))
 	for at, name := range s.names {
-		from := len(room.texts)
-		if room.texts, err = s.appendValues(room.texts, at, obj); err != nil {
+		from := len(buffer.texts)
+		if buffer.texts, err = s.appendValues(buffer.texts, at, obj); err != nil {
 			return nil, fmt.Errorf("index %q: %w", name, err)
 		}
-		room.values = append(room.values, room.texts[from:len(room.texts):len(room.texts)])
+		buffer.values = append(buffer.values, buffer.texts[from:len(buffer.texts):len(buffer.texts)])
 	}
-	return room.values[first:len(room.values):len(room.values)], nil
+	return buffer.values[first:len(buffer.values):len(buffer.values)], nil
 }
 
 // GetIndexers returns a copy of the index functions.
@@ -159,9 +157,8 @@ type indexedObject struct {
 	values [][]string
 }
 
-// AddIndexers adds indexes. It computes the values of all objects without a lock, then those of
-// objects that were written since, until there are none. That ends if a writer, which will have to
-// compute the values too, could keep up.
+// AddIndexers adds indexes. Without a lock, it computes the values of all objects, then those of objects that were written
+// meanwhile, until no more are missing.
 func (m *storage) AddIndexers(newIndexers Indexers) error {
 	for name, function := range newIndexers {
 		if function == nil {
@@ -178,7 +175,7 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 			if table.Same(known[key].object, obj) {
 				continue
 			}
-			values, err := added.valuesOf(obj, &valueRoom{})
+			values, err := added.valuesOf(obj, &valueBuffer{})
 			if found, _ := m.table.Get(key); err != nil && table.Same(found, obj) {
 				return fmt.Errorf("no index was added, because of object %q: %w", key.String(), err)
 			} else if err == nil {
@@ -191,7 +188,7 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 	}
 }
 
-// addComputed adds indexes, unless the values of an object are not known, or a name is in use by now.
+// addComputed adds indexes, unless the values of an object are missing, or a name has come into use.
 func (m *storage) addComputed(indexers Indexers, known map[table.Key]indexedObject) (done bool) {
 	m.writing.Lock()
 	defer m.writing.Unlock()

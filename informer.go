@@ -91,7 +91,7 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	}
 	inf := &sharedIndexInformer{store: store, options: options, ended: make(chan struct{})}
 	inf.shared = inf
-	setIf(&reflector.TypeDescription, options.ObjectDescription)
+	reflector.TypeDescription = cmp.Or(options.ObjectDescription, reflector.TypeDescription)
 	for _, namespace := range slices.Sorted(maps.Keys(sources)) {
 		inf.addFeed(namespace, sources[namespace], example, reflector)
 	}

@@ -65,11 +65,11 @@ func (c *change) failure() error {
 }
 
 // index computes the values for the indexes of set, unless they are known.
-func (c *change) index(set *indexerSet, room *valueRoom) {
+func (c *change) index(set *indexerSet, buffer *valueBuffer) {
 	if c.kind == Deleted || c.err != nil || c.set == set || c.unchanged {
 		return
 	}
-	values, err := set.valuesOf(c.object, room)
+	values, err := set.valuesOf(c.object, buffer)
 	if err != nil {
 		c.fail(stageIndex, err)
 		return
@@ -100,8 +100,8 @@ type intake struct {
 	transform TransformFunc
 	// feed publishes the changes to an informer's handlers. It may be nil.
 	feed *feed
-	// room is reused for each batch.
-	room valueRoom
+	// buffer is reused for each batch.
+	buffer valueBuffer
 }
 
 func (k *keyedStore) intake() intake { return intake{keyedStore: k, transform: k.transformer} }
@@ -121,7 +121,7 @@ func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted
 		// A transform may read the store, which must have all earlier changes.
 		changes = changes[:1]
 	}
-	in.room = valueRoom{in.room.values[:0], in.room.texts[:0]}
+	in.buffer = valueBuffer{in.buffer.values[:0], in.buffer.texts[:0]}
 	in.identify(changes)
 	if c := &changes[0]; in.transform != nil && c.err == nil {
 		if err := in.olderThanEntry(c); err != nil {
@@ -187,7 +187,7 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 			c.key = m.named()
 		}
 	}
-	if c.index(in.storage.indexers.Load(), &in.room); in.feed != nil && c.err == nil {
+	if c.index(in.storage.indexers.Load(), &in.buffer); in.feed != nil && c.err == nil {
 		if detector := in.feed.informer.detector; detector != nil { // before readers can change it
 			detector.Watch(c.key.String(), c.object)
 		}

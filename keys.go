@@ -107,8 +107,8 @@ func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
 
 var tombstoneType = reflect.TypeFor[DeletedFinalStateUnknown]()
 
-// tombstoneOf returns obj as a tombstone, if it is one of this package or of another that
-// has a type of that name and form, as client-go: handlers of this package fit its informers.
+// tombstoneOf returns obj as a tombstone. It also converts tombstones of client-go, so that handlers of this package can be
+// used with its informers.
 func tombstoneOf(obj any) (DeletedFinalStateUnknown, bool) {
 	is := reflect.TypeOf(obj)
 	if is == nil || is.Kind() != reflect.Struct || is.Name() != tombstoneType.Name() || !is.ConvertibleTo(tombstoneType) {
@@ -117,7 +117,7 @@ func tombstoneOf(obj any) (DeletedFinalStateUnknown, bool) {
 	return reflect.ValueOf(obj).Convert(tombstoneType).Interface().(DeletedFinalStateUnknown), true
 }
 
-// ownTombstone is obj, but a tombstone of another package as one of this.
+// ownTombstone returns obj, with a tombstone of another package converted.
 func ownTombstone(obj any) any {
 	if tombstone, ok := tombstoneOf(obj); ok {
 		return tombstone
@@ -141,7 +141,7 @@ func isUndecoded(obj any) bool {
 	return undecoded
 }
 
-// decodeError says why an object could not be decoded; nil if it is no UndecodableObject.
+// decodeError returns why an object could not be decoded, nil if it is not an UndecodableObject.
 func decodeError(obj any) (err error) {
 	undecoded, ok := obj.(UndecodableObject)
 	if !ok || isNilPointer(obj) {
@@ -157,24 +157,24 @@ type ObjectVersion struct {
 	ResourceVersion string
 }
 
-// receivedGetter is an optional interface of DeltaFIFOOptions.KnownObjects. Without it every listed
-// object is delivered, as client-go's queue does.
+// receivedGetter is an optional interface of DeltaFIFOOptions.KnownObjects. Without it a queue delivers every listed object,
+// as client-go's does.
 type receivedGetter interface {
 	ObjectVersion(key string) (ObjectVersion, bool)
 }
 
-// receivedOf reads an object's UID and version; both are empty if it has no readable metadata.
+// receivedOf returns an object's UID and version, empty if its metadata cannot be read.
 func receivedOf(obj any) ObjectVersion {
 	var m metadata
 	_ = m.read(obj)
 	return m.received
 }
 
-// metadata is what an object says of itself, read at once.
+// metadata is the part of an object's metadata that a change needs.
 type metadata struct {
 	namespace, name string
 	received        ObjectVersion
-	// readable is false if the object has none that could be read; the rest is empty then.
+	// readable is false, and the rest empty, if the metadata could not be read.
 	readable bool
 }
 
@@ -193,11 +193,11 @@ func (m *metadata) read(obj any) (err error) {
 	return nil
 }
 
-// named is the key namespace/name.
+// named returns the key namespace/name.
 func (m *metadata) named() table.Key { return table.NewKey(m.namespace, m.name) }
 
-// versionBefore is true if both versions are well-formed and a is lower than b. Of two such versions the lower is the
-// shorter, or sorts first; that is asked before their digits, as it mostly settles it.
+// versionBefore reports whether both versions are well-formed and a is lower than b. The lower one is shorter or sorts
+// first: this fast check comes before the parsing.
 func versionBefore(a, b string) bool {
 	if len(a) > len(b) || len(a) == len(b) && a >= b {
 		return false

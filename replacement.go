@@ -163,7 +163,7 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			refused = r.apply(&w, r.batch, refused)
 			w.end(r.batch)
 		} else {
-			r.in.room = valueRoom{} // staged changes refer to it
+			r.in.buffer = valueBuffer{} // staged changes refer to it
 		}
 		clear(r.batch)
 	}
@@ -186,7 +186,7 @@ func (r *storeReplacement) stage(c *change) {
 
 // compareWithStore identifies the batch and finds out which changes have a stored entry and which leave it unchanged.
 func (r *storeReplacement) compareWithStore() {
-	r.in.room = valueRoom{r.in.room.values[:0], r.in.room.texts[:0]}
+	r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]}
 	r.in.identify(r.batch)
 	m := r.in.storage
 	m.writing.Lock()

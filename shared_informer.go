@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -144,8 +145,8 @@ func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 	mustHave(options.Handler == nil || !isNilPointer(options.Handler), "InformerOptions.Handler is a nil pointer")
 	mustHave(options.ResyncPeriod >= 0, "InformerOptions.ResyncPeriod is negative: use 0 for no resync")
 	mustHave(options.HandlerOptions.ResyncPeriod == nil, "InformerOptions.HandlerOptions.ResyncPeriod: set ResyncPeriod")
-	setIf(&options.ReflectorOptions.Logger, options.Logger)
-	setIf(&options.ReflectorOptions.MinWatchTimeout, options.MinWatchTimeout)
+	options.ReflectorOptions.Logger = cmp.Or(options.Logger, options.ReflectorOptions.Logger)
+	options.ReflectorOptions.MinWatchTimeout = cmp.Or(options.MinWatchTimeout, options.ReflectorOptions.MinWatchTimeout)
 	source := ToListerWatcherWithContext(options.ListerWatcher)
 	inf := newSharedIndexInformer(source, options.ObjectType, SharedIndexInformerOptions{
 		Indexers: options.Indexers, Identifier: options.Identifier, InformerMetricsProvider: options.InformerMetricsProvider,

@@ -85,7 +85,7 @@ func (w *storeWrite) begin(m *storage, changes []change, weight int) {
 	for {
 		set := m.indexers.Load()
 		for i := range changes {
-			changes[i].index(set, &valueRoom{})
+			changes[i].index(set, &valueBuffer{})
 		}
 		m.writing.Lock()
 		if m.indexers.Load() == set {
@@ -362,7 +362,7 @@ func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	var refused []change
 	for key, obj := range items {
 		c := changeUnder(key, obj)
-		if c.index(m.indexers.Load(), &r.in.room); c.err != nil {
+		if c.index(m.indexers.Load(), &r.in.buffer); c.err != nil {
 			r.withheld.Insert(c.key)
 			refused = append(refused, c)
 		}

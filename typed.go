@@ -94,7 +94,7 @@ func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Inform
 		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider,
 		ReflectorOptions: config.ReflectorOptions,
 	}
-	setIf(&options.ReflectorOptions.Name, config.Name)
+	options.ReflectorOptions.Name = cmp.Or(config.Name, options.ReflectorOptions.Name)
 	example := config.example()
 	shared := newSharedIndexInformer(source, example, options)
 	// Shared().SetTransform may set a transform of other types.

@@ -59,8 +59,8 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "calls-index-functions-under-the-lock", Guards: []string{"G10"}, File: "intake.go",
-		From:    "\tif c.index(in.storage.indexers.Load(), &in.room);",
-		To:      "\tin.storage.table.Begin(1)\n\tdefer in.storage.table.Commit(nil)\n\tif c.index(in.storage.indexers.Load(), &in.room);",
+		From:    "\tif c.index(in.storage.indexers.Load(), &in.buffer);",
+		To:      "\tin.storage.table.Begin(1)\n\tdefer in.storage.table.Commit(nil)\n\tif c.index(in.storage.indexers.Load(), &in.buffer);",
 		Package: guarantees,
 		Test:    "TestG10ReadersDoNotWaitForASlowUserFunction",
 		Fault:   "Readers wait while an index function works on one object.",
