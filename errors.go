@@ -186,18 +186,15 @@ func (e *StoreError) Error() string {
 
 func (e *StoreError) Unwrap() error { return e.Err }
 
-func atVersion(version string) string {
-	if version == "" {
-		return ""
-	}
-	return " at version " + version
-}
+func atVersion(version string) string { return optional(" at version %s", version) }
+func ofName(name string) string       { return optional(" of %q", name) }
 
-func ofName(name string) string {
-	if name == "" {
+// optional formats a part of a message, and omits it if text is empty.
+func optional(format, text string) string {
+	if text == "" {
 		return ""
 	}
-	return fmt.Sprintf(" of %q", name)
+	return fmt.Sprintf(format, text)
 }
 
 // ProcessError is reported when Process failed. The changes are not repeated.

@@ -214,9 +214,7 @@ func (r *Reflector) TypeDescription() string { return r.typeDescription }
 
 // LastSyncResourceVersion returns the last version that the store has accepted. A queue may not have applied it yet:
 // see Status.AppliedVersion.
-func (r *Reflector) LastSyncResourceVersion() string {
-	return r.proof.Load().version
-}
+func (r *Reflector) LastSyncResourceVersion() string { return r.proof.Load().version }
 
 // gvkOf returns the kind of an unstructured example, nil if it has none.
 func gvkOf(expectedType any) *schema.GroupVersionKind {
@@ -232,17 +230,14 @@ func firstCallerOutside() string {
 	const ours, adapter = "github.com/watchmirror/cache.", "github.com/watchmirror/cache/adapters/clientgo."
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	for {
-		frame, more := frames.Next()
+	for frame, more := frames.Next(); more; frame, more = frames.Next() { // the last frame is the runtime's
 		inside := strings.HasPrefix(frame.Function, ours) || strings.HasPrefix(frame.Function, adapter)
 		if !inside && frame.File != "" {
 			folder, file := path.Split(frame.File)
 			return fmt.Sprintf("%s:%d", path.Join(path.Base(folder), file), frame.Line)
 		}
-		if !more {
-			return "reflector"
-		}
 	}
+	return "reflector"
 }
 
 // mustHave panics unless ok. It is for mistakes of the program, at construction.

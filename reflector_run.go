@@ -258,9 +258,6 @@ var errRefetch = errors.New("undecoded items are listed again")
 // errListRequested ends a watch because a list was requested: Verify found differences, or this replica's share has changed.
 var errListRequested = fmt.Errorf("the newest state was requested: %w", errRefetch)
 
-// errEnoughRead ends a list for the version alone.
-var errEnoughRead = errors.New("one object is enough")
-
 // refetchLater schedules another list if the committed one has undecoded items that the list before it did not have at the
 // same version. Items without metadata cannot be distinguished and count as one.
 func (m *run) refetchLater() {
@@ -435,7 +432,7 @@ func (r *Reflector) sourceVersion(ctx context.Context) (version string, whole bo
 			return nil
 		}
 		version = about.ResourceVersion
-		return errEnoughRead
+		return errors.New("one object is enough")
 	})
 	if items > 1 {
 		return version, true, nil

@@ -54,10 +54,7 @@ func (r *retryWithDeadline) After(err error) {
 }
 
 func (r *retryWithDeadline) ShouldRetry() bool {
-	if r.maxDuration <= 0 {
-		return false
-	}
-	if r.clock.Since(r.first) <= r.maxDuration {
+	if r.maxDuration > 0 && r.clock.Since(r.first) <= r.maxDuration {
 		return true
 	}
 	r.first, r.last = time.Time{}, time.Time{}
