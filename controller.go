@@ -85,7 +85,7 @@ type Mirror struct {
 
 // New makes a Mirror for client-go's code; new code uses NewTypedInformer.
 func New(c *Config) *Mirror {
-	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config has neither a ListerWatcher nor Namespaces")
+	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil, without Config.Namespaces")
 	if c.Store != nil {
 		return newStoreMirror(*c)
 	}
@@ -112,7 +112,7 @@ func newStoreMirror(c Config) *Mirror {
 	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Queue or Process")
 	own, keyed := ours(c.Store)
 	mustHave(keyed, "Config.Store is none of NewStore or NewIndexer, nor a view of one")
-	mustHave(len(c.Namespaces) == 0 || own.scope.prefix == "", "Config.Namespaces needs a whole Config.Store, not a view")
+	mustHave(len(c.Namespaces) == 0 || own.prefix == "", "Config.Namespaces needs a Config.Store of NewStore or NewIndexer")
 	mustHave(c.Transform == nil || own.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
 	options := c.reflectorOptions()
 	options.validate()

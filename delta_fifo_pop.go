@@ -52,9 +52,15 @@ type KeyGetter interface {
 	GetByKey(key string) (value any, exists bool, err error)
 }
 
+// errNoProcess is returned by Pop and PopBatch without a function.
+var errNoProcess = errors.New("queue: no function to process with")
+
 // Pop waits until a change is pending, passes all changes of the key that has waited longest to process, as Deltas, and
 // returns them with process's error. They are not handed out again, even if process fails or panics.
 func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
+	if process == nil {
+		return nil, errNoProcess
+	}
 	for {
 		var popped any
 		err := f.consume((*deltaLog).handOutKey, func(deltas []Delta, initial bool) error {

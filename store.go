@@ -316,7 +316,7 @@ func InNamespace(store Store, namespace string) Store {
 	mustHave(namespace != "", "InNamespace: the namespace is empty; all namespaces together are the store itself")
 	mustHave(!strings.Contains(namespace, "/"), fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))
 	whole, own := store.(*cache)
-	mustHave(own && whole != nil, "InNamespace: the store is not one of NewStore or NewIndexer")
+	mustHave(own && whole != nil, "InNamespace: the store is a view of a namespace, or not one of NewStore or NewIndexer")
 	m := whole.storage
 	var view *keyedStore
 	m.moveVersion(func() {
