@@ -245,8 +245,8 @@ const (
 	listAgain
 )
 
-// watchActions are the reactions by cause. For other causes it is watchThenList, also for a stream that is cut: it may be
-// cut each time at an event that cannot be delivered. These do not count towards a list, since they do not question the version.
+// watchActions are the reactions by cause. Other causes have watchThenList, including a cut stream: it may be cut each time at
+// an event that cannot be delivered. The causes with watchAgain do not question the version, however often they occur.
 var watchActions = map[Cause]action{
 	CauseExpired:           listAgain,
 	CauseVersionTooLarge:   listAgain,
@@ -305,7 +305,7 @@ func (m *run) fail(activity Phase, err error, began time.Time, request bool) sta
 		ends = next == stateList || action == watchThenList || cause == causeShortWatch
 	}
 	if ends = ends && m.round; ends && request {
-		m.note(err, true)
+		m.setLastFailure(err, true)
 		m.result = err
 	} else {
 		m.failed(m.ctx, err)

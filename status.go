@@ -62,7 +62,7 @@ type Status struct {
 	// LastFailure is nil if nothing has failed yet. Failures counts all by cause. Neither must be changed.
 	LastFailure *Failure        `json:"lastFailure,omitempty"`
 	Failures    map[Cause]int64 `json:"failures,omitempty"`
-	// Source is what the source's SourceStatus() map[string]string method returned, if it has one: see kubeapi's.
+	// Source is the result of the source's SourceStatus() map[string]string method, if it has one: see kubeapi's.
 	Source map[string]string `json:"source,omitempty"`
 	Shard  *sharding.Status  `json:"shard,omitempty"` // nil without a ShardSelector
 	// Quarantined are the objects whose latest state is not shown, by key.
@@ -255,14 +255,14 @@ func (r *Reflector) succeeded() {
 	r.setPhase(PhaseWatching, 0)
 }
 
-// setCurrent records that the source has shown that the store is current, and by what. See Status.CurrentBy.
+// setCurrent records a proof that the store is current: see Status.CurrentBy.
 func (r *Reflector) setCurrent(by string) {
 	p := *r.proof.Load()
 	p.at, p.by = r.clock.Now(), by
 	r.proof.Store(&p)
 }
 
-// setAccepted records that the store has accepted a version, and what brought it.
+// setAccepted records that the store has accepted a version, and by which proof: see Status.CurrentBy.
 func (r *Reflector) setAccepted(version, by string) {
 	r.progress.version, r.progress.watchFailures = version, 0
 	if before := r.proof.Swap(&proof{r.clock.Now(), by, version, true}); !before.accepted {
@@ -275,18 +275,18 @@ func (r *Reflector) setAccepted(version, by string) {
 
 // failed reports a failure of the source.
 func (r *Reflector) failed(ctx context.Context, err error) {
-	r.note(err, true)
+	r.setLastFailure(err, true)
 	r.options.ErrorHandler(ctx, r, err)
 }
 
 // report reports an error that is not a failure of the source, such as a quarantined object.
 func (r *Reflector) report(ctx context.Context, err error) {
-	r.note(err, false)
+	r.setLastFailure(err, false)
 	r.options.ErrorHandler(ctx, r, err)
 }
 
-// note makes err the status's last failure. Only failures of the source are consecutive failures.
-func (r *Reflector) note(err error, ofSource bool) {
+// setLastFailure makes err the status's last failure. Only failures of the source are consecutive failures.
+func (r *Reflector) setLastFailure(err error, ofSource bool) {
 	last := &Failure{Cause: CauseOf(err), Err: err, Time: r.clock.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()

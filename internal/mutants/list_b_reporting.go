@@ -7,7 +7,7 @@ var reportingFaults = []Mutant{
 		Guards:  []string{"B5", "G12"},
 		File:    "retry.go",
 		From:    "\t} else {\n\t\tm.failed(m.ctx, err)\n\t}\n",
-		To:      "\t} else if m.note(err, true); request || activity != PhaseWatching {\n\t\tm.options.ErrorHandler(m.ctx, m.Reflector, err)\n\t}\n",
+		To:      "\t} else if m.setLastFailure(err, true); request || activity != PhaseWatching {\n\t\tm.options.ErrorHandler(m.ctx, m.Reflector, err)\n\t}\n",
 		Package: guarantees,
 		Test:    "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",
 		Fault:   "The error handler receives failed requests, and no error that a server sends on an open watch.",
