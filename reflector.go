@@ -174,9 +174,8 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	if plain, ok := source.(plainSource); ok {
 		r.own = plain.ListerWatcher
 	}
-	if chunks, ok := r.own.(interface{ wholeLists() bool }); ok {
-		r.wholeLists = chunks.wholeLists()
-	}
+	chunking, ok := r.own.(interface{ wholeLists() bool })
+	r.wholeLists = ok && chunking.wholeLists()
 	r.itemLister, _ = r.own.(ItemLister)
 	marker, marked := r.own.(watchListMarker)
 	// With shards, a list is needed: only its metadata says whether the server filters.
@@ -195,7 +194,6 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, options.Random)
 	r.proof.Store(new(proof))
 	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
-	var ok bool
 	if r.accepter, ok = store.(changeAccepter); !ok {
 		r.accepter = foreignStore{store}
 	}
