@@ -74,32 +74,36 @@ type Controller interface {
 
 // Mirror is a Controller and a StatusReporter, made by New.
 type Mirror struct {
-	// running is an informer or a controller.
+	// running is an informer or a controller. synced is the informer, its handler, or the queue.
 	running interface {
 		StatusReporter
 		RunWithContext(ctx context.Context)
 		LastSyncResourceVersion() string
 	}
-	synced DoneChecker
+	synced interface {
+		HasSynced() bool
+		HasSyncedChecker() DoneChecker
+	}
 }
 
 // New makes a Mirror for client-go's code; new code uses NewTypedInformer.
 func New(c *Config) *Mirror {
-	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil, without Config.Namespaces")
+	hasSource := len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher)
+	mustHave(hasSource, "Config.ListerWatcher is nil, and there are no Config.Namespaces")
 	if c.Store != nil {
 		return newStoreMirror(*c)
 	}
 	consumer := newController(*c)
-	return &Mirror{consumer, consumer.queue.HasSyncedChecker()}
+	return &Mirror{consumer, consumer.queue}
 }
 
 func (m *Mirror) RunWithContext(ctx context.Context) { m.running.RunWithContext(ctx) }
 
 func (m *Mirror) Run(stopCh <-chan struct{}) { m.RunWithContext(wait.ContextForChannel(stopCh)) }
 
-func (m *Mirror) HasSynced() bool { return IsDone(m.synced) }
+func (m *Mirror) HasSynced() bool { return m.synced.HasSynced() }
 
-func (m *Mirror) HasSyncedChecker() DoneChecker { return m.synced }
+func (m *Mirror) HasSyncedChecker() DoneChecker { return m.synced.HasSyncedChecker() }
 
 func (m *Mirror) LastSyncResourceVersion() string { return m.running.LastSyncResourceVersion() }
 

@@ -424,12 +424,12 @@ func (informerView) RunWithContext(context.Context) {}
 // without one, of the store.
 func (inf *sharedIndexInformer) mirror(handler ResourceEventHandler, resync time.Duration, should ShouldResyncFunc) *Mirror {
 	if handler == nil {
-		return &Mirror{inf, inf.HasSyncedChecker()}
+		return &Mirror{inf, inf}
 	}
 	options := inf.options.Handlers
 	options.ResyncPeriod = &resync
 	l := newListener(inf, handler, options)
 	l.shouldResync = should
 	_ = inf.add(l) // fails only for a stopped informer
-	return &Mirror{inf, l.HasSyncedChecker()}
+	return &Mirror{inf, l}
 }

@@ -110,8 +110,11 @@ type ListWatch struct {
 	DisableChunking bool
 }
 
-// List calls ListWithContextFunc with no deadline, or ListFunc.
+// List calls ListFunc, or ListWithContextFunc with no deadline.
 func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
+	if lw.ListFunc != nil {
+		return lw.ListFunc(options)
+	}
 	return lw.ListWithContext(context.Background(), options)
 }
 
@@ -126,8 +129,11 @@ func (lw *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOpt
 	return nil, errNoListFunc
 }
 
-// Watch calls WatchFuncWithContext with no deadline, or WatchFunc.
+// Watch calls WatchFunc, or WatchFuncWithContext with no deadline.
 func (lw *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	if lw.WatchFunc != nil {
+		return lw.WatchFunc(options)
+	}
 	return lw.WatchWithContext(context.Background(), options)
 }
 

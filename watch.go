@@ -479,6 +479,9 @@ func (r *Reflector) examine(obj runtime.Object, md *metadata, typed bool) *Objec
 		return r.objectError(obj, md, stageDecode, decodeError(obj))
 	}
 	if unreadable != nil {
+		if obj == nil { // whose error has the text of client-go's key functions
+			unreadable = errNilObject
+		}
 		return &ObjectError{Stage: stageMetadata, Err: unreadable}
 	}
 	if typed {
