@@ -345,20 +345,13 @@ func (m *run) handleTimer(w *openWatch) error {
 		}
 	}
 	_, incomparable := resourceversion.CompareResourceVersion(m.progress.version, m.progress.version)
-	switch {
-	case w.listing != nil:
-	case m.check != nil:
-		if isDue(m.check.began.Add(checkTimeout)) {
-			m.check.cancel()
-		}
-	case incomparable == nil && !m.wholeLists:
+	if w.listing == nil && m.check == nil && incomparable == nil && !m.wholeLists {
 		if !w.quiet && isDue(m.progress.lastReceived.Add(maxSilence)) {
 			w.quiet, m.progress.lastReceived, checks.wanted = true, now, checks.wanted || m.bookmarks.Load()
 		}
 		if checks.wanted && isDue(latest(
 			checks.next, w.answered.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.delay(now, 1)))) {
 			m.beginCheck(now)
-			isDue(now.Add(checkTimeout))
 		}
 	}
 	w.timer.Reset(next.Sub(now))
@@ -370,7 +363,7 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 func (m *run) beginCheck(now time.Time) {
 	m.progress.checks.next = now.Add(checkInterval)
 	m.progress.backoff.recordRequest(now, false)
-	ctx, cancel := context.WithCancel(m.ctx)
+	ctx, cancel := context.WithTimeout(m.ctx, checkTimeout)
 	c := &versionCheck{cancel: cancel, began: now, have: m.progress.version, err: errSourceExited}
 	c.asyncCall = callAsync(func() { c.version, c.whole, c.err = m.sourceVersion(ctx) })
 	m.check = c
@@ -407,9 +400,6 @@ func (m *run) endCheck() error {
 			return &VersionRegressionError{Kind: "list", Current: c.have, Received: c.version}
 		}
 	default:
-		if m.clock.Since(c.began) >= checkTimeout {
-			c.err = fmt.Errorf("not answered within %s: %w", checkTimeout, c.err)
-		}
 		m.progress.backoff.recordFailure(m.clock.Now(), failure{began: c.began})
 		if checks.failures++; checks.failures >= checkAttempts {
 			checks.wanted, checks.failures = false, 0
