@@ -154,8 +154,8 @@ func (r *Reflector) releaseMeters() {
 	}
 }
 
-// setVersionGauge publishes a version if it is a number; an empty one is 0. Like client-go, it publishes the last 15 digits, since
-// a float64 holds no more.
+// setVersionGauge publishes a version if it is a number; an empty one is 0. Like client-go, it publishes the last 15
+// digits, since a float64 holds no more.
 func setVersionGauge(gauge GaugeMetric, version string) {
 	const digits = 15
 	number, err := strconv.ParseUint("0"+version[max(0, len(version)-digits):], 10, 64)

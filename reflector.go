@@ -106,8 +106,8 @@ type progress struct {
 	// streamAfter is when streaming may be tried again.
 	streamAfter time.Time
 	streamTries int
-	// lastReceived is when the source last sent an event or a list, or when its silence was last noticed. It outlasts a watch, since a
-	// restored source may be silent through several.
+	// lastReceived is when the source last sent an event or a list, or when its silence was last noticed. It outlasts a
+	// watch, since a restored source may be silent through several.
 	lastReceived time.Time
 	checks       checks
 }

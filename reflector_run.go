@@ -27,7 +27,7 @@ type run struct {
 	listed bool
 	resync clock.Timer
 	retry  RetryWithDeadline
-	// afterPause is true from the end of a pause to the next success. The first failure meanwhile may be followed by a request at once.
+	// afterPause is true from the end of a pause to the next success. A first failure meanwhile may be answered at once.
 	afterPause bool
 	// refetchAt is when undecoded items are listed again, zero if there are none.
 	refetchAt time.Time
@@ -252,8 +252,8 @@ const (
 	refetchInterval = time.Minute
 )
 
-// errRefetch ends a watch because a list is due.
-var errRefetch = errors.New("undecoded items are listed again")
+// errRefetch ends a watch because a list is due, by itself because of undecoded items.
+var errRefetch = errors.New("another list is due")
 
 // errListRequested ends a watch because a list was requested: Verify found differences, or this replica's share has changed.
 var errListRequested = fmt.Errorf("the newest state was requested: %w", errRefetch)
