@@ -287,7 +287,9 @@ func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 		case exists:
 			last.present, last.object = true, obj
 		}
-		if known, ok := f.known.(receivedGetter); ok {
+		if known, ok := f.known.(interface {
+			ObjectVersion(string) (ObjectVersion, bool)
+		}); ok {
 			received, _ := known.ObjectVersion(key.String())
 			last.origin = originOf(received)
 		}

@@ -157,12 +157,6 @@ type ObjectVersion struct {
 	ResourceVersion string
 }
 
-// receivedGetter is an optional interface of DeltaFIFOOptions.KnownObjects. Without it a queue delivers every listed object,
-// as client-go's does.
-type receivedGetter interface {
-	ObjectVersion(key string) (ObjectVersion, bool)
-}
-
 // receivedOf returns an object's UID and version, empty if its metadata cannot be read.
 func receivedOf(obj any) ObjectVersion {
 	var m metadata

@@ -297,7 +297,7 @@ func (s *scope) limit(whole KeyFunc) KeyFunc {
 		case isUndecoded(obj) && name.Namespace == "" && key == name.Name: // its namespace could not be read
 			return s.prefix + key, nil
 		case name.Namespace+"/" == s.prefix:
-			const text = "key %q does not begin with %q, although the object is of that namespace: the key function does not fit: %w"
+			const text = "key %q does not begin with %q, although the object is of that namespace: the key function is wrong: %w"
 			return key, fmt.Errorf(text, key, s.prefix, errOtherNamespace)
 		}
 		return key, fmt.Errorf("%w: key %q does not begin with %q", errOtherNamespace, key, s.prefix)
