@@ -236,6 +236,12 @@ func (f *DeltaFIFO) olderThanEntry(c *change) error {
 	return c.regression(last.origin, quarantined.ResourceVersion)
 }
 
+// receivedGetter is an optional interface of DeltaFIFOOptions.KnownObjects. Without it a queue delivers every listed object,
+// as client-go's does.
+type receivedGetter interface {
+	ObjectVersion(key string) (ObjectVersion, bool)
+}
+
 // lastState is the state of a key once everything in the queue has been processed.
 type lastState struct {
 	object any
@@ -287,9 +293,7 @@ func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 		case exists:
 			last.present, last.object = true, obj
 		}
-		if known, ok := f.known.(interface {
-			ObjectVersion(string) (ObjectVersion, bool)
-		}); ok {
+		if known, ok := f.known.(receivedGetter); ok {
 			received, _ := known.ObjectVersion(key.String())
 			last.origin = originOf(received)
 		}
