@@ -41,9 +41,8 @@ const (
 //
 // A series of failures lasts until nothing has failed for the reset period.
 type backoff struct {
-	// initial is the configuration, current its state in this series. jitter is the largest part by which a pause is extended.
+	// initial is the configuration. current is its state in this series, without jitter.
 	initial, current wait.Backoff
-	jitter           float64
 	// configured means that the user has configured the pauses. There are no limits then.
 	configured bool
 	reset      time.Duration
@@ -71,11 +70,8 @@ func newBackoff(configured *wait.Backoff, reset time.Duration, random func() flo
 	if configured != nil {
 		initial = *configured
 	}
-	jitter := initial.Jitter
-	initial.Jitter = 0 // pause applies it with random
 	return &backoff{
-		initial: initial, current: initial, jitter: jitter, configured: configured != nil,
-		reset: cmp.Or(reset, defaultBackoffReset), random: random,
+		initial: initial, configured: configured != nil, reset: cmp.Or(reset, defaultBackoffReset), random: random,
 	}
 }
 
@@ -113,7 +109,7 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 			b.current.Duration = min(b.current.Duration,
 				time.Duration(max(1, len(b.requests)-first+1-quickRequests))*time.Second, steadyPause)
 		}
-		jitter := b.jitter
+		jitter := b.initial.Jitter
 		if pause = b.current.Step(); !b.configured && pause < steadyPause {
 			jitter = -jitterShorter
 		}
@@ -131,11 +127,11 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 // recordFailure begins a series of failures with the failed request, or continues one.
 func (b *backoff) recordFailure(now time.Time, f failure) {
 	if b.seriesStart.IsZero() || now.Sub(b.resumed) >= b.reset {
-		b.seriesStart = f.began
+		b.current, b.seriesStart, b.resumed, b.lastFailure = b.initial, f.began, now, now
+		b.current.Jitter = 0 // pause applies it with random
 		if n := len(b.requests); n > 0 && f.began.Sub(b.requests[n-1]) < shortWatch {
 			b.seriesStart = b.groupStart
 		}
-		b.current, b.resumed, b.lastFailure = b.initial, now, now
 		return
 	}
 	if now.After(b.resumed) {
