@@ -60,14 +60,13 @@ type quarantinePart struct {
 
 // find returns the error for readers of a key without an object, or nil if the key is not quarantined.
 func (q *quarantine) find(key table.Key) error {
-	if !q.any() {
-		return nil
-	}
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	for _, at := range q.byKey[key] {
-		e := q.entries[at]
-		return &ObjectError{Key: key.String(), ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: e.Err}
+	if q.any() {
+		q.mu.RLock()
+		defer q.mu.RUnlock()
+		for _, at := range q.byKey[key] {
+			e := q.entries[at]
+			return &ObjectError{Key: key.String(), ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: e.Err}
+		}
 	}
 	return nil
 }

@@ -202,7 +202,6 @@ func (m *run) next(w waiting) wakeup {
 	for m.ctx.Err() == nil {
 		select {
 		case <-m.ctx.Done():
-			return wakeup{end: endContext}
 		case <-w.done:
 			return wakeup{end: endDone}
 		case <-w.timer:
@@ -371,14 +370,12 @@ func (m *run) beginCheck(now time.Time) {
 
 // leaveCheck waits for a check whose watch has ended. A slow one is reported and continues beside the next watch.
 func (m *run) leaveCheck() error {
-	c := m.check
-	if c == nil || c.slow {
-		return nil
+	if c := m.check; c != nil && !c.slow {
+		if c.slow = m.reportSlow(m.ctx, "List", c.asyncCall); !c.slow {
+			return m.endCheck()
+		}
 	}
-	if c.slow = m.reportSlow(m.ctx, "List", c.asyncCall); c.slow {
-		return nil
-	}
-	return m.endCheck()
+	return nil
 }
 
 // endCheck evaluates a check that is done. A regression is returned and ends the watch; other failures are reported.

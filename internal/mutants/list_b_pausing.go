@@ -77,7 +77,7 @@ var pausingFaults = []Mutant{
 		Name:    "checks-the-context-only-between-two-waits",
 		Guards:  []string{"B4", "G9"},
 		File:    "reflector_run.go",
-		From:    "		case <-m.ctx.Done():\n			return wakeup{end: endContext}\n",
+		From:    "		case <-m.ctx.Done():\n",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB4StopDuringAStreamingListsBackoffTakesNoTime",

@@ -42,8 +42,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "says-not-found-of-a-quarantined-key", Guards: []string{"G6"}, File: "quarantine.go",
-		From:    ") error {\n	if !q.any() {\n		return nil\n",
-		To:      ") error {\n	if q.any() {\n		return nil\n",
+		From:    ") error {\n	if q.any() {\n",
+		To:      ") error {\n	if !q.any() {\n",
 		Package: guarantees,
 		Test:    "TestG6AMirrorsGetOfAQuarantinedKeyIsNotNotFound",
 		Fault:   "A controller deletes what belongs to an object that exists and could not be decoded.",
