@@ -66,12 +66,13 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	shortest, longest := m.options.MinWatchTimeout, m.options.MaxWatchTimeout
 	timeout := shortest + time.Duration(m.options.Random()*float64(longest-shortest))
 	seconds := max(1, int64(timeout/time.Second)) // 0 is no timeout
-	options := metav1.ListOptions{ResourceVersion: m.progress.version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true}
-	options.ShardSelector = m.shard.Selector()
+	options := metav1.ListOptions{
+		ResourceVersion: m.progress.version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true, ShardSelector: m.shard.Selector(),
+	}
 	patience := timeout + watchGrace
 	if l != nil {
 		patience = streamQuiet
-		if options.ResourceVersion = m.progress.version; m.progress.unknown || len(m.relisted) > 0 {
+		if m.progress.unknown || len(m.relisted) > 0 {
 			options.ResourceVersion = ""
 		}
 		options.SendInitialEvents, options.ResourceVersionMatch = ptr.To(true), metav1.ResourceVersionMatchNotOlderThan
