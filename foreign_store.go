@@ -37,8 +37,8 @@ func (f foreignStore) acceptChanges(_ context.Context, changes []change) (int, e
 	case other != nil:
 		return 0, &StoreError{Op: op, Name: nameOf(c.object), Err: other}
 	case len(objects) > 0:
-		bad := *objects[0] // which may be the store's own
-		bad.Key = cmp.Or(bad.Key, nameOf(c.object))
+		bad := *objects[0] // the store may keep it
+		bad.Key, bad.object = cmp.Or(bad.Key, nameOf(c.object)), identityOf(c.object)
 		c.err = &bad
 	}
 	if updater, ok := f.ReflectorStore.(ResourceVersionUpdater); ok && c.version != "" {

@@ -351,11 +351,7 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 			case c.finalErr != nil:
 				m.refuse(true, obj, c.finalErr)
 			case c.err != nil:
-				bad := *c.err // a store may keep its own
-				if bad.object == (identity{}) {
-					bad.object = identityOf(obj)
-				}
-				m.refuse(c.kind == Deleted, obj, &bad)
+				m.refuse(c.kind == Deleted, obj, c.err)
 			case m.quarantine.any():
 				m.released(obj)
 			}
