@@ -303,9 +303,13 @@ type ReflectorOptions struct {
 
 // validate panics for options that cannot work.
 func (o ReflectorOptions) validate() {
-	mustHave(o.PageSize >= 0 && min(o.ResyncPeriod, o.MinWatchTimeout, o.MaxWatchTimeout, o.BackoffReset,
-		o.MaxInternalErrorRetryDuration) >= 0, "ReflectorOptions.PageSize, ResyncPeriod, MinWatchTimeout, "+
-		"MaxWatchTimeout, BackoffReset or MaxInternalErrorRetryDuration is negative")
+	for field, value := range map[string]time.Duration{
+		"PageSize": time.Duration(o.PageSize), "ResyncPeriod": o.ResyncPeriod, "BackoffReset": o.BackoffReset,
+		"MinWatchTimeout": o.MinWatchTimeout, "MaxWatchTimeout": o.MaxWatchTimeout,
+		"MaxInternalErrorRetryDuration": o.MaxInternalErrorRetryDuration,
+	} {
+		mustHave(value >= 0, "ReflectorOptions."+field+" is negative")
+	}
 	mustHave(o.MaxWatchTimeout == 0 || o.MaxWatchTimeout >= max(time.Second, o.MinWatchTimeout),
 		"ReflectorOptions.MaxWatchTimeout is below MinWatchTimeout, or below a second")
 	if b := o.Backoff; b != nil {

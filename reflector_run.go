@@ -92,6 +92,9 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	if r.options.Logger != nil {
 		ctx = klog.NewContext(ctx, *r.options.Logger)
 	}
+	if r.WatchListPageSize < 0 {
+		r.report(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
+	}
 	m := &run{Reflector: r, ctx: ctx, round: round}
 	m.retry = NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, func(error) bool { return true }, r.clock)
 	if r.options.ResyncPeriod > 0 {

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -316,4 +317,74 @@ func (c *Cursor[K]) Close() {
 	c.snapshot.Store(nil)
 	c.mu.Unlock()
 	c.log.trimLocked()
+}
+
+// backlog is a queue of records that merges those of one key. A merged record keeps the position of its oldest part.
+// Call reset before the first use.
+type backlog[K comparable] struct {
+	// byKey has the entry of each key: every entry except an End.
+	byKey map[K]*entry[K]
+	// changes is the number of keys, for readers without the lock.
+	changes atomic.Int64
+	// root is part of the ring of entries: the oldest is next, the newest is previous.
+	root entry[K]
+	// maxKeys is the largest number of keys that the map has had. A map never shrinks.
+	maxKeys int
+}
+
+type entry[K comparable] struct {
+	Record[K]
+	// position is the cursor's after it read the record.
+	position       uint64
+	previous, next *entry[K]
+}
+
+// keptKeys is the number of keys up to which a map is not replaced by a smaller one.
+const keptKeys = 64
+
+// reset drops all records and their memory.
+func (b *backlog[K]) reset() {
+	b.byKey, b.maxKeys = map[K]*entry[K]{}, 0
+	b.changes.Store(0)
+	b.root.previous, b.root.next = &b.root, &b.root
+}
+
+// add merges a record into the entry of its key, or appends it. An End is never merged. position is the cursor's after
+// the record.
+func (b *backlog[K]) add(r *Record[K], position uint64) {
+	if waiting := b.byKey[r.Key]; waiting != nil && r.Kind != End {
+		if merge(&waiting.Record, r); waiting.Kind == None {
+			b.remove(waiting, r.Key)
+		}
+		return
+	}
+	added := &entry[K]{Record: *r, position: position, previous: b.root.previous, next: &b.root}
+	added.previous.next, b.root.previous = added, added
+	if r.Kind != End {
+		b.byKey[r.Key] = added
+		b.changes.Add(1)
+		b.maxKeys = max(b.maxKeys, len(b.byKey))
+	}
+}
+
+// pop removes the oldest record and stores it in r. It returns false if there is none.
+func (b *backlog[K]) pop(r *Record[K]) bool {
+	e := b.root.next
+	if e == &b.root {
+		return false
+	}
+	*r = e.Record
+	b.remove(e, r.Key)
+	return true
+}
+
+func (b *backlog[K]) remove(e *entry[K], key K) {
+	e.previous.next, e.next.previous = e.next, e.previous
+	if e.Kind == End {
+		return
+	}
+	b.changes.Add(-1)
+	if delete(b.byKey, key); b.maxKeys > keptKeys && len(b.byKey) <= b.maxKeys/8 {
+		b.byKey, b.maxKeys = maps.Collect(maps.All(b.byKey)), len(b.byKey)
+	}
 }

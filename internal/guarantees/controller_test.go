@@ -1,6 +1,7 @@
 package guarantees
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -188,6 +189,19 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 			t.Error("it did not panic")
 		})
 	}
+	t.Run("set on the field later: reported, and treated as unset", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			source, h := newSource(t, pod("a", "1")), &heard{}
+			reflector := cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{ErrorHandler: h.handle})
+			reflector.WatchListPageSize = -5
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			reflector.RunWithContext(ctx)
+			require.Len(t, h.all(), 1)
+			assert.Contains(t, h.all()[0].Error(), "WatchListPageSize")
+			source.Close()
+		})
+	})
 }
 
 // foreignQueue hides what a DeltaFIFO is.

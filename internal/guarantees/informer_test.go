@@ -691,7 +691,7 @@ func TestWrongInformerOptionsPanicAndNameTheField(t *testing.T) {
 		{"InformerOptions.HandlerOptions.ResyncPeriod", func(o *cache.InformerOptions) { o.HandlerOptions.ResyncPeriod = &second }},
 		{"HandlerOptions.Delivery", func(o *cache.InformerOptions) { o.HandlerOptions.Delivery = 9 }},
 		{"ReflectorOptions.ResyncPeriod", func(o *cache.InformerOptions) { o.ReflectorOptions.ResyncPeriod = second }},
-		{"MinWatchTimeout", func(o *cache.InformerOptions) { o.MinWatchTimeout = -1 }},
+		{"ReflectorOptions.MinWatchTimeout", func(o *cache.InformerOptions) { o.MinWatchTimeout = -1 }},
 	}
 	for _, tc := range cases {
 		t.Run(tc.field, func(t *testing.T) {

@@ -102,7 +102,7 @@ func TestMistakesWithNamespacesPanicAndNameTheField(t *testing.T) {
 		{"Config.Transform and the Store's", func(c *cache.Config) {
 			c.Transform, c.Store = transformByLabel, newTagStore(cache.WithTransformer(transformByLabel))
 		}},
-		{"ResyncPeriod", func(c *cache.Config) { c.FullResyncPeriod = -1 }},
+		{"ReflectorOptions.ResyncPeriod is negative", func(c *cache.Config) { c.FullResyncPeriod = -1 }},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			config := &cache.Config{Namespaces: map[string]cache.Source{"a": source}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}

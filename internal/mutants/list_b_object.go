@@ -51,7 +51,7 @@ var objectFaults = []Mutant{
 		Fault:  "A list that comes while much is queued delivers all of it a second time.",
 	},
 	{
-		Name: "treats-objects-without-a-uid-as-one", Guards: []string{"B8"}, File: "internal/table/origin.go",
+		Name: "treats-objects-without-a-uid-as-one", Guards: []string{"B8"}, File: "internal/table/key.go",
 		From:  "return o.uid&hasUID != 0 && o.uid&(decimalVersion|otherVersion) != 0 && o == as",
 		To:    "return o.uid&(decimalVersion|otherVersion) != 0 && o == as",
 		Test:  "TestAnUnchangedObjectStaysThroughARelist",

@@ -33,7 +33,7 @@ var orderMutants = []Mutant{
 		Fault:   "Version 10 is treated as older than version 9.",
 	},
 	{
-		Name: "compares-events-with-what-is-stored-as-strings", Guards: []string{"G2"}, File: "internal/table/origin.go",
+		Name: "compares-events-with-what-is-stored-as-strings", Guards: []string{"G2"}, File: "internal/table/key.go",
 		From:    "o.version < other.version",
 		To:      "strconv.FormatUint(o.version, 10) < strconv.FormatUint(other.version, 10)",
 		Package: guarantees,
@@ -41,7 +41,7 @@ var orderMutants = []Mutant{
 		Fault:   "An object at version 10 is treated as older than itself at version 9, and everything is listed anew.",
 	},
 	{
-		Name: "merges-updates-from-a-state-that-was-never-delivered", Guards: []string{"G3"}, File: "internal/eventlog/record.go",
+		Name: "merges-updates-from-a-state-that-was-never-delivered", Guards: []string{"G3"}, File: "internal/eventlog/log.go",
 		From:    "first.Kind, first.Old = Update, old\n",
 		To:      "first.Kind, first.Old = Update, later.Old\n\t\t\t_ = old\n",
 		Package: guarantees,
@@ -49,7 +49,7 @@ var orderMutants = []Mutant{
 		Fault:   "A handler that fell behind gets an update whose old object it has never received.",
 	},
 	{
-		Name: "delivers-a-delete-of-an-object-never-added", Guards: []string{"G3"}, File: "internal/eventlog/record.go",
+		Name: "delivers-a-delete-of-an-object-never-added", Guards: []string{"G3"}, File: "internal/eventlog/log.go",
 		From: `			*first = Record[K]{}
 `,
 		To: `			*first = *later
