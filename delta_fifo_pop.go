@@ -43,9 +43,7 @@ type KeyListerGetter interface {
 }
 
 // KeyLister lists its keys, in no order.
-type KeyLister interface {
-	ListKeys() []string
-}
+type KeyLister interface{ ListKeys() []string }
 
 // KeyGetter returns the value under a key.
 type KeyGetter interface {

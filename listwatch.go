@@ -152,9 +152,7 @@ func (lw *ListWatch) WatchWithContext(ctx context.Context, options metav1.ListOp
 func (lw *ListWatch) wholeLists() bool { return lw.DisableChunking }
 
 // watchListMarker is client-go's marker of a source. If it returns false, the source can stream its first state.
-type watchListMarker interface {
-	IsWatchListSemanticsUnSupported() bool
-}
+type watchListMarker interface{ IsWatchListSemanticsUnSupported() bool }
 
 // ToListWatcherWithWatchListSemantics returns lw as a source that can stream, unless client's
 // IsWatchListSemanticsUnSupported returns true.

@@ -46,24 +46,16 @@ type InformerMetricsProvider interface {
 }
 
 // CounterMetric is a number that only grows. It must not block.
-type CounterMetric interface {
-	Inc()
-}
+type CounterMetric interface{ Inc() }
 
 // SummaryMetric is a series of observations. It must not block.
-type SummaryMetric interface {
-	Observe(float64)
-}
+type SummaryMetric interface{ Observe(float64) }
 
 // GaugeMetric is a value that rises and falls. It must not block.
-type GaugeMetric interface {
-	Set(float64)
-}
+type GaugeMetric interface{ Set(float64) }
 
 // HistogramMetric is a distribution. It must not block.
-type HistogramMetric interface {
-	Observe(float64)
-}
+type HistogramMetric interface{ Observe(float64) }
 
 // SetReflectorMetricsProvider is for code written for client-go; new code sets ReflectorOptions.MetricsProvider. It
 // sets the provider of reflectors made afterwards in this process. Only the first call has an effect.

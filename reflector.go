@@ -342,9 +342,7 @@ type ReflectorBookmarkStore interface {
 
 // ResourceVersionUpdater is a ReflectorStore that receives the version after each event and, unless it is a
 // ReflectorBookmarkStore, bookmark.
-type ResourceVersionUpdater interface {
-	UpdateResourceVersion(resourceVersion string)
-}
+type ResourceVersionUpdater interface{ UpdateResourceVersion(resourceVersion string) }
 
 // TransformingStore is a ReflectorStore that transforms its objects itself.
 type TransformingStore interface {

@@ -258,9 +258,7 @@ func (m *storage) view() view {
 }
 
 // Snapshotter is implemented by this package's stores and informers.
-type Snapshotter interface {
-	Snapshot() Reader[any]
-}
+type Snapshotter interface{ Snapshot() Reader[any] }
 
 // Snapshot implements Snapshotter.
 func (m *storage) Snapshot() Reader[any] { return m.live().Snapshot() }
