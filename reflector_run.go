@@ -348,8 +348,8 @@ func (m *run) handleTimer(w *openWatch) error {
 	}
 	_, incomparable := resourceversion.CompareResourceVersion(m.progress.version, m.progress.version)
 	if w.listing == nil && m.check == nil && incomparable == nil && !m.wholeLists {
-		if !w.quiet && isDue(m.progress.lastReceived.Add(maxSilence)) {
-			w.quiet, m.progress.lastReceived, checks.wanted = true, now, checks.wanted || m.bookmarks.Load()
+		for isDue(m.progress.lastReceived.Add(maxSilence)) { // twice: the second call schedules the next silence
+			m.progress.lastReceived, checks.wanted = now, checks.wanted || m.bookmarks.Load()
 		}
 		if checks.wanted && isDue(latest(
 			checks.next, w.answered.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.delay(now, 1)))) {

@@ -52,8 +52,6 @@ type openWatch struct {
 	expires time.Time
 	// timer fires when handleTimer has something to do.
 	timer clock.Timer
-	// quiet is true after a silence, until the next event.
-	quiet bool
 	// synthetic is true while the events may be the initial ones of a watch from "" or "0", which are in no version order.
 	// It is false from the first event that is not Added.
 	synthetic bool
@@ -196,10 +194,7 @@ func (m *run) applyEvents(w *openWatch) error {
 		switch woke := m.next(waits); woke.end {
 		case endEvent:
 			err = m.applyBatches(w, woke.event)
-			if m.progress.lastReceived = m.clock.Now(); w.quiet {
-				w.quiet = false
-				w.timer.Reset(0) // handleTimer sets it for the next silence
-			}
+			m.progress.lastReceived = m.clock.Now()
 		case endTimer:
 			err = m.handleTimer(w)
 		case endDone:
