@@ -191,7 +191,7 @@ func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
 	return c[0].failure()
 }
 
-// putEvent is takeChanges for an event of a reflector. A method of that name would be promoted to types that embed a queue.
+// putEvent is acceptChanges for an event of a reflector. A method of that name would be promoted to types that embed a queue.
 func (f *DeltaFIFO) putEvent(events []change) (accepted int, err error) {
 	c := &events[0]
 	if f.identify(events[:1]); c.err == nil {
