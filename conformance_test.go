@@ -70,7 +70,7 @@ var (
 	_ DoneChecker            = (*DeltaFIFO)(nil)
 	_ Replacer               = (*DeltaFIFO)(nil)
 	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
-	_ entryKeeper            = (*DeltaFIFO)(nil)
+	_ eventChecker           = (*DeltaFIFO)(nil)
 
 	_ Replacer               = (*feed)(nil)
 	_ ResourceVersionUpdater = (*feed)(nil)

@@ -114,7 +114,7 @@ func (m *Mirror) SyncedIn(namespace string) (DoneChecker, bool) { return m.runni
 // newStoreMirror makes an informer of the given store.
 func newStoreMirror(c Config) *Mirror {
 	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Queue or Process")
-	own, keyed := ours(c.Store)
+	own, keyed := keyedStoreOf(c.Store)
 	mustHave(keyed, "Config.Store is none of NewStore or NewIndexer, nor a view of one")
 	mustHave(len(c.Namespaces) == 0 || own.prefix == "", "Config.Namespaces needs a Config.Store of NewStore or NewIndexer")
 	mustHave(c.Transform == nil || own.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
@@ -259,9 +259,9 @@ func (c *controller) call(ctx context.Context, deltas []Delta, process func() er
 func (c *controller) updateQuarantine(d Delta, text string, err error) {
 	key, version := table.KeyOf(text), receivedOf(d.Object).ResourceVersion
 	before, quarantined := c.refused.entry(key)
-	queue, ours := c.queue.(*DeltaFIFO)
+	queue, isQueue := c.queue.(*DeltaFIFO)
 	switch {
-	case quarantined && d.Type == Sync && ours && queue.listedType == Replaced && version != before.ResourceVersion:
+	case quarantined && d.Type == Sync && isQueue && queue.listedType == Replaced && version != before.ResourceVersion:
 		// A resync repeats an older state. Without EmitDeltaTypeReplaced the object may also be listed.
 	case err != nil:
 		refused := &ObjectError{Key: text, ResourceVersion: version, Stage: stageProcess, Err: err}

@@ -54,7 +54,7 @@ func TestAQuarantinedPanicKeepsNoStack(t *testing.T) {
 	assert.Contains(t, string(panicked.Stack), "controller_test.go")
 	assert.Less(t, len(err.Error()), 200)
 	assert.False(t, strings.Contains(err.Error(), "\n"))
-	held := indexer.(*cache).quarantined()
+	held := indexer.(*cache).quarantinedObjects()
 	require.Len(t, held, 1)
 	require.ErrorAs(t, held[0].Err, &panicked)
 	assert.Empty(t, panicked.Stack)

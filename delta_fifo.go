@@ -141,8 +141,8 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}), consuming: make(chan struct{}, 1),
 		quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
-	f.own, _ = ours(opts.KnownObjects)
-	if f.keyer = (keyer{f.KeyOf, opts.KeyFunction == nil}); !f.named {
+	f.own, _ = keyedStoreOf(opts.KnownObjects)
+	if f.keyer = (keyer{f.KeyOf, opts.KeyFunction == nil}); !f.byName {
 		f.userKey = opts.KeyFunction
 	}
 	if opts.EmitDeltaTypeReplaced {
@@ -212,7 +212,7 @@ func (f *DeltaFIFO) putChange(c *change) {
 	})
 	f.mu.Lock()
 	defer f.unlock()
-	// A first list that has begun ends at its commit.
+	// While a first list is open, events do not make the queue populated: the commit does.
 	f.populated = f.populated || !f.listing
 	if c.err != nil {
 		f.quarantine.addChange(c)
@@ -223,7 +223,7 @@ func (f *DeltaFIFO) putChange(c *change) {
 	f.log.addVersion(c.version)
 }
 
-// olderThanEntry implements entryKeeper. The state last received is the one that the queue has quarantined, if it has a
+// olderThanEntry implements eventChecker. The state last received is the one that the queue has quarantined, if it has a
 // version, or else the last one of lastLocked.
 func (f *DeltaFIFO) olderThanEntry(c *change) error {
 	f.mu.Lock()
@@ -371,7 +371,7 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 // unchanged, all others as Deleted, with tombstones. The error joins a KeyError or *ObjectError for each object that
 // was not queued, or whose last state KnownObjects failed to return.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
-	return f.replace(context.Background(), &wholeReplacement{list: list, kept: map[table.Key]bool{}}, resourceVersion)
+	return f.replace(context.Background(), &wholeReplacement{list: list, retained: map[table.Key]bool{}}, resourceVersion)
 }
 
 // replace queues a list, a tombstone for each object that is not listed, and the version, in one step. Objects are also
@@ -387,16 +387,16 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 		one := [1]change{{kind: f.listedType, object: obj}}
 		c := &one[0]
 		if f.identify(one[:]); c.err == nil && !w.reset && f.isUnchanged(c) {
-			w.kept[c.key] = false
+			w.retained[c.key] = false
 			continue
 		}
 		if c.transform(f.keyFunc, f.transformer, nil); c.err != nil {
 			failures = append(failures, c.failure())
 			f.quarantine.addChange(c)
-			w.kept[c.key] = true
+			w.retained[c.key] = true
 			continue
 		}
-		delete(w.kept, c.key)
+		delete(w.retained, c.key)
 		staged = append(staged, c.record())
 	}
 	f.mu.Lock()
@@ -408,7 +408,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 	}
 	deleteAbsent := func(key table.Key) {
 		number, queued := f.log.newest[key]
-		if _, found := w.kept[key]; found || queued && (number >= end || f.log.get(number).kind == recordDeleted) {
+		if _, found := w.retained[key]; found || queued && (number >= end || f.log.get(number).kind == recordDeleted) {
 			return
 		}
 		last := f.lastLocked(key)
@@ -424,12 +424,12 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 	f.eachKnownLocked(deleteAbsent)
 	refused := f.quarantine.list(func(at quarantinePlace) bool { return at.part.owner == byConsumer })
 	if f.own != nil {
-		refused = append(refused, f.own.quarantined()...)
+		refused = append(refused, f.own.quarantinedObjects()...)
 	}
 	for _, bad := range refused {
 		deleteAbsent(table.KeyOf(bad.Key))
 	}
-	f.quarantine.releaseIf(func(key table.Key) bool { return !w.kept[key] })
+	f.quarantine.releaseIf(func(key table.Key) bool { return !w.retained[key] })
 	f.log.addVersion(version)
 	if !f.populated {
 		f.populated, f.log.initialEnd = true, f.log.end()

@@ -473,7 +473,7 @@ func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 			if is {
 				assert.Equal(t, stageTransform, failed.Stage)
 			}
-			assert.Empty(t, f.quarantined())
+			assert.Empty(t, f.quarantinedObjects())
 			assert.Equal(t, []string{want}, drained(t, f))
 			assert.Equal(t, "2", f.processedVersion())
 		})
@@ -627,7 +627,7 @@ func TestAKnownObjectThatCannotBeReadIsDeletedWithAnEmptyTombstone(t *testing.T)
 			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knownMap{"a/1": nil, "a/2": podAt("a", "2", "2")}})
 			assertUnread(t, "a/1", replace(f))
 			assert.Equal(t, []string{"Deleted tombstone a/1 nothing", "Deleted tombstone a/2 @2"}, drained(t, f))
-			assert.Empty(t, f.quarantined(), "nothing is quarantined: the deletion was applied")
+			assert.Empty(t, f.quarantinedObjects(), "nothing is quarantined: the deletion was applied")
 		})
 	}
 }

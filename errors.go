@@ -67,8 +67,8 @@ var (
 	errInformerStarted  = errors.New("informer has started: it is too late to set it")
 )
 
-// KeyError is returned when no key could be made for an object, which the message never prints. In a status, Obj is the
-// object's ObjectName.
+// KeyError is returned for an object whose key function failed. The message does not print the object. In a status, Obj
+// is the object's ObjectName.
 type KeyError struct {
 	Obj any
 	Err error
@@ -138,7 +138,7 @@ type UnexpectedTypeError struct {
 }
 
 func (e *UnexpectedTypeError) Error() string {
-	return fmt.Sprintf("expected %s, got %s", e.Expected, strings.Trim(strconv.Quote(e.Actual), `"`)) // text of the source
+	return fmt.Sprintf("expected %s, got %s", e.Expected, strings.Trim(strconv.Quote(e.Actual), `"`)) // source text
 }
 
 // ListTypeError is reported when no object of a list was of the expected type. Nothing is applied, and the reflector
@@ -163,7 +163,7 @@ type VersionRegressionError struct {
 	Kind string
 	// Key is the object's, for an event.
 	Key string
-	// Current is the version that is held, Received the lower one.
+	// Current is the version that the store has, Received the lower one.
 	Current, Received string
 }
 
@@ -215,7 +215,7 @@ func (e *ProcessError) Error() string {
 
 func (e *ProcessError) Unwrap() error { return e.Err }
 
-// VeryShortWatchError is reported for an eventless watch of under a second.
+// VeryShortWatchError is reported for a watch that closed within a second without an event.
 type VeryShortWatchError struct {
 	Name string
 }
@@ -266,8 +266,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// caught turns a panic of a user's function into an error. It must be deferred.
-func caught(what string, err *error) {
+// recoverPanic turns a panic of a user's function into an error. It must be deferred.
+func recoverPanic(what string, err *error) {
 	if value := recover(); value != nil {
 		*err = &PanicError{Value: value, Stack: debug.Stack(), text: fmt.Sprintf("%s panicked: %v", what, value)}
 	}
@@ -278,7 +278,7 @@ func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
 	if isNilPointer(obj) {
 		return "", errNilObject
 	}
-	defer caught("key function", &err)
+	defer recoverPanic("key function", &err)
 	key, err = keyFunc(obj)
 	if err == nil && key == "" {
 		err = errEmptyKey
@@ -286,15 +286,15 @@ func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
 	return key, err
 }
 
-// transformedUnder transforms the object under key. keep is false if the transform does not want it. The result must have the
-// same key: otherwise its deletion would not find it. A tombstone's object has been transformed before.
-func transformedUnder(
+// callTransform transforms the object under key. keep is false if the transform drops it. The result must have the same
+// key: otherwise its deletion would not find it. A tombstone's object has been transformed before.
+func callTransform(
 	key table.Key, keyFunc KeyFunc, transform TransformFunc, obj any,
 ) (out any, keep bool, err error) {
 	if _, tombstone := obj.(DeletedFinalStateUnknown); tombstone || transform == nil {
 		return obj, true, nil
 	}
-	defer caught("transform", &err)
+	defer recoverPanic("transform", &err)
 	if out, err = transform(obj); err != nil || isNilPointer(out) {
 		return nil, false, err
 	}
@@ -309,7 +309,7 @@ func transformedUnder(
 
 // indexValues calls an index function.
 func indexValues(index IndexFunc, obj any) (values []string, err error) {
-	defer caught("index function", &err)
+	defer recoverPanic("index function", &err)
 	return index(obj)
 }
 

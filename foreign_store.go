@@ -19,7 +19,7 @@ type foreignStore struct{ ReflectorStore }
 
 // acceptChanges implements changeAccepter for the first change. An error of the store that is not an ObjectError is returned.
 func (f foreignStore) acceptChanges(_ context.Context, changes []change) (int, error) {
-	if queue, ours := f.ReflectorStore.(*DeltaFIFO); ours {
+	if queue, isQueue := f.ReflectorStore.(*DeltaFIFO); isQueue {
 		return queue.putEvent(changes)
 	}
 	c := &changes[0]
@@ -49,8 +49,8 @@ func (f foreignStore) acceptChanges(_ context.Context, changes []change) (int, e
 
 // BeginReplace implements Replacer.
 func (f foreignStore) BeginReplace(options ReplaceOptions) Replacement {
-	places, kept := map[identity]int{}, map[table.Key]bool{}
-	return &wholeReplacement{store: f.ReflectorStore, reset: options.VersionsReset, places: places, kept: kept}
+	places, retained := map[identity]int{}, map[table.Key]bool{}
+	return &wholeReplacement{store: f.ReflectorStore, reset: options.VersionsReset, places: places, retained: retained}
 }
 
 // wholeReplacement is the Replacement of a queue, and of a store without BeginReplace. It collects the list for one
@@ -63,8 +63,8 @@ type wholeReplacement struct {
 	list []any
 	// places are the positions in list of the objects that have a name.
 	places map[identity]int
-	// kept has the keys of the objects whose state in a queue stays, and is true if their newest state was refused.
-	kept map[table.Key]bool
+	// retained has the keys of the objects whose state in a queue stays, and is true if their newest state was refused.
+	retained map[table.Key]bool
 }
 
 // Add implements Replacement. A stream, or a repeated page, may have several states of an object: the newest one stays.
@@ -75,7 +75,7 @@ func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 	}
 	for _, obj := range part.Retain {
 		if id, err := w.identify(obj); err == nil {
-			w.kept[id.name] = true
+			w.retained[id.name] = true
 		}
 	}
 	for _, obj := range part.Items {
@@ -99,7 +99,7 @@ func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 			rejected = append(rejected, rejection(obj, err))
 			continue
 		}
-		delete(w.kept, deleted.name)
+		delete(w.retained, deleted.name)
 		if w.remove(deleted); isUndecoded(obj) {
 			for id := range w.places {
 				if id.matches(deleted) {
@@ -113,8 +113,8 @@ func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 
 // identify returns the identity of an object in the store. In a queue that is its key.
 func (w *wholeReplacement) identify(obj any) (identity, error) {
-	queue, ours := w.store.(*DeltaFIFO)
-	if !ours {
+	queue, isQueue := w.store.(*DeltaFIFO)
+	if !isQueue {
 		return identityOf(obj), nil
 	}
 	key, err := queue.eventKey(obj)
@@ -135,7 +135,7 @@ func (w *wholeReplacement) Commit(ctx context.Context, version string) error {
 	}
 	defer w.Abort()
 	w.list = slices.DeleteFunc(w.list, func(obj any) bool { return obj == nil })
-	if queue, ours := w.store.(*DeltaFIFO); ours {
+	if queue, isQueue := w.store.(*DeltaFIFO); isQueue {
 		return queue.replace(ctx, w, version)
 	}
 	return w.store.Replace(w.list, version)
@@ -165,9 +165,9 @@ func identityOf(obj any) (id identity) {
 	if m.read(obj) != nil || m.name == "" {
 		return id
 	}
-	id = identity{kind: reflect.TypeOf(obj), name: m.named()}
+	id = identity{kind: reflect.TypeOf(obj), name: m.nameKey()}
 	if object, ok := obj.(runtime.Object); ok {
-		defer caught("reading the kind", new(error))
+		defer recoverPanic("reading the kind", new(error))
 		if kind := object.GetObjectKind(); !isNilPointer(kind) && !kind.GroupVersionKind().Empty() {
 			id.kind = kind.GroupVersionKind()
 		}
@@ -202,7 +202,7 @@ func deleteFrom(store ReflectorStore, c *change) (err error) {
 	if !c.excluded && !isUndecoded(obj) {
 		return store.Delete(obj)
 	}
-	defer caught("Delete", &err)
+	defer recoverPanic("Delete", &err)
 	name := nameOf(obj)
 	if getter, ok := store.(KeyGetter); ok { // that of a queue may return anything
 		if last, exists, err := getter.GetByKey(name); err == nil && exists && nameOf(last) == name {

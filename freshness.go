@@ -365,7 +365,7 @@ func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState
 		}
 		state := listedState{originOf(md.received), md.received.ResourceVersion, bad != nil || err != nil}
 		if _, stored := f.storage.table.Get(key); f.transform != nil && !state.optional && !stored {
-			_, keep, err := transformedUnder(key, f.keyFunc, f.transform, obj)
+			_, keep, err := callTransform(key, f.keyFunc, f.transform, obj)
 			state.optional = err != nil || !keep
 		}
 		listed[key] = state

@@ -129,7 +129,7 @@ func TestAStoreMayBeUsedByAllAtOnce(t *testing.T) {
 				s.ListIndexFuncValues(tagIndex)
 				s.LastStoreSyncResourceVersion()
 				s.GetIndexers()
-				s.quarantined()
+				s.quarantinedObjects()
 			}
 		})
 	}

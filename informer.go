@@ -32,7 +32,7 @@ type sharedIndexInformer struct {
 	feeds   []*feed
 	clock   clock.Clock
 	options SharedIndexInformerOptions
-	meters  informerMeters
+	metrics informerMetrics
 	// synced succeeds when all feeds have.
 	synced *syncChecker
 	// log has the changes to deliver to the listeners.
@@ -64,7 +64,7 @@ func newSharedIndexInformer(source Source, example any, options SharedIndexInfor
 		keyFunc = DeletionHandlingMetaNamespaceKeyFunc
 	}
 	store := NewIndexer(keyFunc, options.Indexers).(*cache)
-	store.named = options.KeyFunction == nil
+	store.byName = options.KeyFunction == nil
 	period := options.ResyncPeriod
 	if period > 0 {
 		period = max(period, minimumResync)
@@ -255,11 +255,11 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 		goroutines.Go(func() { l.run(ctx) })
 	}
 	inf.mu.Unlock()
-	defer inf.releaseMeters()
+	defer inf.releaseMetrics()
 	defer goroutines.Wait()
 	defer inf.markStopped()
 	defer cancel()
-	inf.beginMeters()
+	inf.createMetrics()
 	if inf.detector != nil {
 		goroutines.Go(func() { inf.detector.Run(ctx, inf.store, func(key string, err error) { inf.report(ctx, key, err) }) })
 	}
@@ -374,7 +374,7 @@ func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
 // measured until end.
 func (f *feed) begin(objects int) (measured bool) {
 	f.began = f.informer.clock.Now()
-	m := &f.informer.meters
+	m := &f.informer.metrics
 	if measured = m.id.Reserved(); measured {
 		set(m.queued, float64(objects))
 	}
@@ -383,7 +383,7 @@ func (f *feed) begin(objects int) (measured bool) {
 
 // end records the duration of a write.
 func (f *feed) end() {
-	if m := &f.informer.meters; m.id.Reserved() {
+	if m := &f.informer.metrics; m.id.Reserved() {
 		observe(m.latency, f.informer.clock.Since(f.began).Seconds())
 		set(m.queued, 0)
 	}

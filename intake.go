@@ -29,12 +29,12 @@ type change struct {
 	set    *indexerSet
 	// unchanged is true if the store has the listed object already.
 	unchanged bool
-	// err is why the change cannot be applied, kept is its cause for the quarantine. finalErr is why the final state of a
-	// deletion cannot be used. Such a deletion is applied.
+	// err is why the change cannot be applied; quarantineErr is its cause as the quarantine keeps it (withoutStack). finalErr
+	// is why the final state of a deletion cannot be used. Such a deletion is applied.
 	err, finalErr *ObjectError
-	kept          error
+	quarantineErr error
 
-	// excluded is true for an object of another replica. Its change deletes the stored object.
+	// excluded is true for an object of another replica's shard. Its change deletes the stored object.
 	excluded bool
 	// applied is true if the change has changed the store. Then old is the previous state, if existed, and recreated is true
 	// if its UID was another. Before the write, existed means that there may be a previous state.
@@ -45,7 +45,7 @@ type change struct {
 func (c *change) fail(stage string, err error) {
 	c.err = c.objectError(stage, err)
 	c.err.object = identityOf(c.object)
-	c.kept = withoutStack(err)
+	c.quarantineErr = withoutStack(err)
 }
 
 func (c *change) objectError(stage string, err error) *ObjectError {
@@ -86,8 +86,8 @@ type changeAccepter interface {
 	acceptChanges(ctx context.Context, changes []change) (accepted int, err error)
 }
 
-// entryKeeper checks events in streaming lists. The stores and the queue of this package implement it.
-type entryKeeper interface {
+// eventChecker finds events that are older than the store. The stores and the queue of this package implement it.
+type eventChecker interface {
 	// eventKey returns the key of an event's object.
 	eventKey(obj any) (table.Key, error)
 	// olderThanEntry returns the error for an event that is older than the known state of its key, or nil.
@@ -136,8 +136,8 @@ func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted
 	return in.storage.write(changes, storeWrite{scope: in.scope, events: true, feed: in.feed})
 }
 
-// identify sets the key and origin of each change, or err. It does one step for all changes before the next step, so that
-// the processor waits for the memory of several objects together.
+// identify sets the key and origin of each change, or err. It does each step for all changes before the next step, so that
+// their cache misses overlap.
 func (k *keyer) identify(changes []change) {
 	for i := range changes {
 		c := &changes[i]
@@ -183,8 +183,8 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 		}
 		// The key must not keep the object before the transform in memory.
 		var m metadata
-		if _ = m.read(c.object); m.named() == c.key {
-			c.key = m.named()
+		if _ = m.read(c.object); m.nameKey() == c.key {
+			c.key = m.nameKey()
 		}
 	}
 	if c.index(in.storage.indexers.Load(), &in.buffer); in.feed != nil && c.err == nil {
@@ -206,7 +206,7 @@ func (c *change) transform(keyFunc KeyFunc, transform TransformFunc, there func(
 	case c.err != nil || transform == nil || c.kind == Deleted && !there():
 		return
 	}
-	out, keep, err := transformedUnder(c.key, keyFunc, transform, c.object)
+	out, keep, err := callTransform(c.key, keyFunc, transform, c.object)
 	switch {
 	case err != nil && c.kind == Deleted:
 		c.finalErr, c.object = c.objectError(stageTransform, err), nil

@@ -147,7 +147,7 @@ func decodeError(obj any) (err error) {
 	if !ok || isNilPointer(obj) {
 		return nil
 	}
-	defer caught("DecodeError", &err)
+	defer recoverPanic("DecodeError", &err)
 	return cmp.Or(undecoded.DecodeError(), errUndecoded)
 }
 
@@ -177,7 +177,7 @@ func (m *metadata) read(obj any) (err error) {
 	if obj != nil && isNilPointer(obj) {
 		return errNilObject
 	}
-	defer caught("reading the metadata", &err) // accessors may follow nil pointers
+	defer recoverPanic("reading the metadata", &err) // accessors may follow nil pointers
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return fmt.Errorf("object has no meta: %w", err)
@@ -187,8 +187,8 @@ func (m *metadata) read(obj any) (err error) {
 	return nil
 }
 
-// named returns the key namespace/name.
-func (m *metadata) named() table.Key { return table.NewKey(m.namespace, m.name) }
+// nameKey returns the key namespace/name.
+func (m *metadata) nameKey() table.Key { return table.NewKey(m.namespace, m.name) }
 
 // versionBefore reports whether both versions are well-formed and a is lower than b. The lower one is shorter or sorts
 // first: this fast check comes before the parsing.

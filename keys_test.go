@@ -154,7 +154,7 @@ var (
 	_ DoneChecker            = (*DeltaFIFO)(nil)
 	_ Replacer               = (*DeltaFIFO)(nil)
 	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
-	_ entryKeeper            = (*DeltaFIFO)(nil)
+	_ eventChecker           = (*DeltaFIFO)(nil)
 	_ Snapshotter            = (*threadSafeMap)(nil)
 	_ Snapshotter            = (*sharedIndexInformer)(nil)
 )

@@ -172,7 +172,7 @@ func (l *listing) listPages() error {
 	options := l.listOptions()
 	l.asked, l.progress.whole = options.ResourceVersion, false
 	l.progress.backoff.recordRequest(l.began, true)
-	inc(l.meters.lists)
+	inc(l.metrics.lists)
 	failures := 0 // consecutive, of one page
 	for l.ctx.Err() == nil {
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
@@ -182,8 +182,8 @@ func (l *listing) listPages() error {
 		}
 		switch {
 		case err == nil && token == "":
-			observe(l.meters.listDuration, l.clock.Since(l.began).Seconds())
-			observe(l.meters.itemsInList, float64(l.items))
+			observe(l.metrics.listDuration, l.clock.Since(l.began).Seconds())
+			observe(l.metrics.itemsInList, float64(l.items))
 			return l.commit()
 		case err == nil:
 			if err := l.checkToken(token, l.items-items); err != nil {
@@ -282,7 +282,7 @@ func listObject(
 	if err != nil {
 		return about, nil, err
 	}
-	defer caught("reading the list's metadata", &err)
+	defer recoverPanic("reading the list's metadata", &err)
 	if isNilPointer(list) {
 		return about, nil, errNilList
 	}

@@ -64,7 +64,7 @@ func matches(obj any, namespace string, selector labels.Selector) (matches bool,
 	case isNilPointer(obj):
 		return false, errNilObject
 	}
-	defer caught("reading metadata", &err)
+	defer recoverPanic("reading metadata", &err)
 	about, err := meta.Accessor(obj)
 	if err != nil {
 		return false, fmt.Errorf("%T has no metadata: %w", obj, err)

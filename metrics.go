@@ -109,21 +109,21 @@ func set(gauge GaugeMetric, value float64) {
 	}
 }
 
-// reflectorMeters are the instruments of one run of a reflector. The zero value measures nothing.
-type reflectorMeters struct {
+// reflectorMetrics are the instruments of one run of a reflector. The zero value measures nothing.
+type reflectorMetrics struct {
 	lists, watches, short       CounterMetric
 	listDuration, itemsInList   SummaryMetric
 	watchDuration, itemsInWatch SummaryMetric
 	version                     GaugeMetric
 }
 
-// beginMeters makes the instruments of a run. The caller has deferred releaseMeters, in case the provider panics.
-func (r *Reflector) beginMeters() {
+// createMetrics makes the instruments of a run. The caller has deferred releaseMetrics, in case the provider panics.
+func (r *Reflector) createMetrics() {
 	provider := r.options.MetricsProvider
 	if provider == nil {
 		return
 	}
-	r.meters = reflectorMeters{
+	r.metrics = reflectorMetrics{
 		lists:         provider.NewListsMetric(r.name),
 		listDuration:  provider.NewListDurationMetric(r.name),
 		itemsInList:   provider.NewItemsInListMetric(r.name),
@@ -134,13 +134,13 @@ func (r *Reflector) beginMeters() {
 		version:       provider.NewLastResourceVersionMetric(r.name),
 	}
 	if previous := r.progress.version; previous != "" {
-		setVersionGauge(r.meters.version, previous)
+		setVersionGauge(r.metrics.version, previous)
 	}
 }
 
-// releaseMeters releases the instruments of a run.
-func (r *Reflector) releaseMeters() {
-	r.meters = reflectorMeters{}
+// releaseMetrics releases the instruments of a run.
+func (r *Reflector) releaseMetrics() {
+	r.metrics = reflectorMetrics{}
 	if releaser, ok := r.options.MetricsProvider.(interface{ ReleaseReflectorMetrics(name string) }); ok {
 		releaser.ReleaseReflectorMetrics(r.name)
 	}
@@ -156,33 +156,33 @@ func setVersionGauge(gauge GaugeMetric, version string) {
 	}
 }
 
-// informerMeters are the instruments of one run of an informer with a reserved name. The zero value measures nothing. The
+// informerMetrics are the instruments of one run of an informer with a reserved name. The zero value measures nothing. The
 // store publishes its version itself.
-type informerMeters struct {
+type informerMetrics struct {
 	id      InformerNameAndResource
 	queued  GaugeMetric
 	latency HistogramMetric
 }
 
-// beginMeters makes the instruments of the run. The caller has deferred releaseMeters, in case the provider panics.
-func (inf *sharedIndexInformer) beginMeters() {
+// createMetrics makes the instruments of the run. The caller has deferred releaseMetrics, in case the provider panics.
+func (inf *sharedIndexInformer) createMetrics() {
 	provider, id := inf.options.InformerMetricsProvider, inf.options.Identifier
 	if provider == nil || !id.Reserved() {
 		return
 	}
-	inf.meters.id = id
-	inf.meters.queued = provider.NewQueuedItemMetric(id)
-	inf.meters.latency = provider.NewProcessingLatencyMetric(id)
+	inf.metrics.id = id
+	inf.metrics.queued = provider.NewQueuedItemMetric(id)
+	inf.metrics.latency = provider.NewProcessingLatencyMetric(id)
 	inf.store.storage.publishVersion(id, provider)
 }
 
-// releaseMeters releases the instruments of the run, even if the name has been released since.
-func (inf *sharedIndexInformer) releaseMeters() {
-	id := inf.meters.id
+// releaseMetrics releases the instruments of the run, even if the name has been released since.
+func (inf *sharedIndexInformer) releaseMetrics() {
+	id := inf.metrics.id
 	if id == (InformerNameAndResource{}) {
-		return // beginMeters made none
+		return // createMetrics has made none
 	}
-	inf.meters = informerMeters{}
+	inf.metrics = informerMetrics{}
 	inf.store.storage.gauge.Store(nil)
 	if releaser, ok := inf.options.InformerMetricsProvider.(interface {
 		ReleaseInformerMetrics(InformerNameAndResource)

@@ -81,10 +81,10 @@ func TestAViewsQuarantineIsOfTheSizeOfItsOwn(t *testing.T) {
 	}
 	require.Error(t, a.Add(tagged(podAt("a", "2", "1"), "bad")))
 	require.Error(t, a.Add(tagged(podAt("a", "1", "1"), "bad")))
-	mine := a.quarantined()
+	mine := a.quarantinedObjects()
 	assert.Equal(t, []string{"a/1", "a/2"}, heldKeys(a))
 	assert.Less(t, cap(mine), 10)
-	assert.Len(t, whole.quarantined(), others+2)
+	assert.Len(t, whole.quarantinedObjects(), others+2)
 }
 
 func TestTheStoresTransformAndIndexesHoldForItsViews(t *testing.T) {

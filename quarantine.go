@@ -77,7 +77,7 @@ func (q *quarantine) any() bool { return q.size.Load() > 0 }
 // addChange quarantines a refused change, unless it has no key.
 func (p quarantinePart) addChange(c *change) {
 	if c.err.Stage != stageKey && c.err.Stage != stageMetadata {
-		p.add(table.KeyOf(c.err.Key), c.err, c.kept) // c.key may share memory with the object
+		p.add(table.KeyOf(c.err.Key), c.err, c.quarantineErr) // c.key may share memory with the object
 	}
 }
 
@@ -184,7 +184,7 @@ func (p quarantinePart) shares(at quarantinePlace) bool {
 // partOf returns the part of an owner in front of store. The table is that of this package's stores and queues, otherwise
 // a new one.
 func partOf(store any, owner quarantineOwner) quarantinePart {
-	if k, own := ours(store); own {
+	if k, own := keyedStoreOf(store); own {
 		return quarantinePart{k.storage.quarantine.quarantine, owner, k.scope.prefix}
 	}
 	if queue, own := store.(interface{ itself() *DeltaFIFO }); own {
@@ -209,6 +209,6 @@ func storeQuarantines(store any, object *ObjectError) bool {
 	if slices.Contains([]string{stageDecode, stageType, stageMetadata, stageKey}, object.Stage) {
 		return false
 	}
-	_, own := store.(entryKeeper)
+	_, own := store.(eventChecker)
 	return own
 }

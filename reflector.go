@@ -57,9 +57,9 @@ type Reflector struct {
 	replacer Replacer
 	// relists are requests for a list while a watch is open.
 	relists chan chan struct{}
-	// progress and meters are used only on the reflector's goroutine.
+	// progress and metrics are used only on the reflector's goroutine.
 	progress progress
-	meters   reflectorMeters
+	metrics  reflectorMetrics
 	// quarantine has the objects that never reached the store, by place: see placeOf.
 	quarantine quarantinePart
 
@@ -116,7 +116,7 @@ type progress struct {
 // indexer has NamespaceIndex.
 func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any, resyncPeriod time.Duration) (indexer Indexer, reflector *Reflector) {
 	indexer = NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
-	indexer.(*cache).named = true
+	indexer.(*cache).byName = true
 	return indexer, NewReflector(lw, expectedType, indexer, resyncPeriod)
 }
 

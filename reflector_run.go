@@ -86,8 +86,8 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	}
 	defer r.running.Store(false)
 	defer r.setPhase(PhaseStopped, 0)
-	defer r.releaseMeters()
-	r.beginMeters()
+	defer r.releaseMetrics()
+	r.createMetrics()
 	defer r.shard.Run(ctx, r.relist)()
 	if r.options.Logger != nil {
 		ctx = klog.NewContext(ctx, *r.options.Logger)

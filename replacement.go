@@ -61,13 +61,13 @@ type storeReplacement struct {
 	visible, reset, over bool
 	// marks has the stored entries that the list contains. Commit deletes the others.
 	marks *table.Listing
-	// staged has the changes for Commit. keys has the keys of those that were not stored.
-	staged []change
-	keys   sets.Set[table.Key]
+	// staged has the changes for Commit. newKeys has the keys of those without a stored entry.
+	staged  []change
+	newKeys sets.Set[table.Key]
 	// mayBeTooOld is true if the list may be refused before Commit, which then quarantines.
 	mayBeTooOld bool
-	// withheld has the keys whose newest state was refused. Their stored and quarantined states stay.
-	withheld sets.Set[table.Key]
+	// retained has the keys whose newest state was refused or is in Retain. Their stored and quarantined states stay.
+	retained sets.Set[table.Key]
 	// batch has the changes that are being prepared.
 	batch []change
 }
@@ -87,7 +87,7 @@ func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 	defer m.writing.Unlock()
 	return &storeReplacement{
 		in: in, visible: !in.scope.committed && !options.Staged, mayBeTooOld: options.Staged, reset: options.VersionsReset,
-		marks: m.table.BeginListing(), keys: sets.Set[table.Key]{}, withheld: sets.Set[table.Key]{},
+		marks: m.table.BeginListing(), newKeys: sets.Set[table.Key]{}, retained: sets.Set[table.Key]{},
 	}
 }
 
@@ -122,7 +122,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 	}
 	for _, obj := range part.Retain {
 		if key, err := r.in.eventKey(obj); err == nil {
-			r.withheld.Insert(key)
+			r.retained.Insert(key)
 		}
 	}
 	refused, err = r.prepare(ctx, change{kind: Deleted, excluded: part.excluded}, part.Deleted, refused)
@@ -150,8 +150,8 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			if c.err != nil || c.finalErr != nil {
 				refused = append(refused, *c)
 			}
-			if r.withheld.Delete(c.key); c.err != nil {
-				r.withheld.Insert(c.key)
+			if r.retained.Delete(c.key); c.err != nil {
+				r.retained.Insert(c.key)
 			}
 			if !r.visible && !c.unchanged {
 				r.stage(c)
@@ -184,7 +184,7 @@ func (r *storeReplacement) stage(c *change) {
 	r.staged = append(r.staged, *c)
 }
 
-// compareWithStore identifies the batch and finds out which changes have a stored entry and which leave it unchanged.
+// compareWithStore identifies the batch and finds the changes that have a stored entry and those that leave it unchanged.
 func (r *storeReplacement) compareWithStore() {
 	r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]}
 	r.in.identify(r.batch)
@@ -201,12 +201,12 @@ func (r *storeReplacement) compareWithStore() {
 		}
 		if !found.Exists {
 			if !r.visible {
-				r.keys.Insert(c.key)
+				r.newKeys.Insert(c.key)
 			}
 			continue
 		}
 		// The list may contain the object twice.
-		again := r.marks.Confirmed(found.Number) || r.keys.Has(c.key)
+		again := r.marks.Confirmed(found.Number) || r.newKeys.Has(c.key)
 		_, refused := m.quarantine.entry(c.key)
 		c.unchanged = c.kind != Deleted && !again && !refused && c.origin.Same(found.Origin)
 		if r.reset && c.unchanged { // the version may belong to another state
@@ -233,7 +233,7 @@ func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []chan
 		c := &changes[i]
 		_ = w.apply(c)
 		if c.err != nil && c.set != nil {
-			r.withheld.Insert(c.key)
+			r.retained.Insert(c.key)
 			refused = append(refused, *c)
 		}
 	}
@@ -263,16 +263,16 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // publish applies the staged changes, deletes the entries that the list lacks, and sets the version, in one write.
 func (r *storeReplacement) publish(version string) []change {
 	m, scope := r.in.storage, r.in.scope
-	w := storeWrite{scope: scope, version: version, listed: true, list: r, feed: r.in.feed}
+	w := storeWrite{scope: scope, version: version, commitsList: true, list: r, feed: r.in.feed}
 	w.begin(m, r.staged, wholeStore)
 	refused := r.apply(&w, r.staged, nil)
 	for key := range r.marks.Unconfirmed {
-		if scope.hasKey(key) && !r.withheld.Has(key) {
+		if scope.hasKey(key) && !r.retained.Has(key) {
 			r.staged = append(r.staged, change{kind: Deleted, key: key, place: m.table.Seek(key)})
 			_ = w.apply(&r.staged[len(r.staged)-1])
 		}
 	}
-	m.quarantine.releaseIf(func(key table.Key) bool { return scope.hasKey(key) && !r.withheld.Has(key) })
+	m.quarantine.releaseIf(func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) })
 	r.marks.End()
 	w.end(r.staged)
 	*r = storeReplacement{over: true}

@@ -207,7 +207,7 @@ func TestARemovedKeyShowsAtOnceInAFirstList(t *testing.T) {
 		Deleted: []any{pod("a", "1"), pod("a", "3")},
 	}))
 	assert.Equal(t, map[string]string{"a/2": "1"}, contents(s))
-	assert.Empty(t, s.quarantined())
+	assert.Empty(t, s.quarantinedObjects())
 }
 
 // An index that is added while a relist is under way sees the prepared objects

@@ -62,7 +62,7 @@ func changesOf(events ...event) []change {
 }
 
 // quarantined are the objects that could not be queued.
-func (f *DeltaFIFO) quarantined() []Quarantined {
+func (f *DeltaFIFO) quarantinedObjects() []Quarantined {
 	return f.quarantine.list(func(at quarantinePlace) bool { return at.part == f.quarantine })
 }
 
@@ -80,7 +80,7 @@ func takeOne(t changeAccepter, e event) error {
 
 // receivedUnder is the origin that a store remembers under a key.
 func receivedUnder(s any, key string) (ObjectVersion, bool) {
-	own, _ := ours(s.(Store))
+	own, _ := keyedStoreOf(s.(Store))
 	return own.ObjectVersion(key)
 }
 

@@ -268,7 +268,7 @@ func (r *Reflector) setAccepted(version, by string) {
 	if before := r.proof.Swap(&proof{r.clock.Now(), by, version, true}); !before.accepted {
 		r.changes.wake()
 	}
-	if gauge := r.meters.version; gauge != nil {
+	if gauge := r.metrics.version; gauge != nil {
 		setVersionGauge(gauge, version)
 	}
 }
@@ -352,9 +352,9 @@ func (r *Reflector) logger(ctx context.Context) klog.Logger {
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	cause := CauseOf(err)
 	logger := r.logger(ctx).WithValues("cause", cause)
-	message, ours := failureMessages[cause]
+	message, notOfSource := failureMessages[cause]
 	switch {
-	case ours: // first: it may wrap one of the errors below
+	case notOfSource: // first: it may wrap one of the errors below
 		logger.Error(err, message)
 	case errors.Is(err, errNotStreamed):
 		logger.V(1).Info("Listing instead", "err", err)

@@ -66,8 +66,8 @@ type storeWrite struct {
 	// version becomes that of scope, unless it is empty.
 	scope   *scope
 	version string
-	// listed is true for the commit of a list: then an empty version is set, too.
-	listed bool
+	// commitsList is true for the commit of a list: then an empty version is set, too.
+	commitsList bool
 	// events is true if changes that are older than the stored states are refused.
 	events bool
 	// list is the list that is written, feed publishes the changes. Either may be nil.
@@ -130,7 +130,7 @@ func (w *storeWrite) apply(c *change) error {
 		c.unchanged = true
 		return nil
 	}
-	if m.quarantine.any() && (w.list == nil || !w.list.withheld.Has(c.key)) {
+	if m.quarantine.any() && (w.list == nil || !w.list.retained.Has(c.key)) {
 		m.quarantine.release(c.key)
 	}
 	switch {
@@ -153,7 +153,7 @@ func (w *storeWrite) apply(c *change) error {
 func (w *storeWrite) end(changes []change) {
 	m, initial := w.m, false
 	m.table.Commit(func() {
-		if w.version != "" || w.listed {
+		if w.version != "" || w.commitsList {
 			version := new(w.version)
 			w.scope.version.Store(version)
 			if len(m.views) > 0 {
@@ -162,7 +162,7 @@ func (w *storeWrite) end(changes []change) {
 			m.applied.Store(version)
 		}
 		initial = w.list != nil && !w.scope.committed
-		w.scope.committed = w.scope.committed || w.listed
+		w.scope.committed = w.scope.committed || w.commitsList
 	})
 	if w.feed != nil {
 		w.feed.publish(changes, initial, m.logged.Load())
@@ -361,7 +361,7 @@ func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	for key, obj := range items {
 		c := changeUnder(key, obj)
 		if c.index(m.indexers.Load(), &r.in.buffer); c.err != nil {
-			r.withheld.Insert(c.key)
+			r.retained.Insert(c.key)
 			refused = append(refused, c)
 		}
 		r.staged = append(r.staged, c)

@@ -67,11 +67,11 @@ type keyedStore struct {
 	transformer TransformFunc
 }
 
-// keyer makes the keys of a store or queue. If named is true, the keys are namespace and name, and keyFunc is called only
-// for an object without a name.
+// keyer makes the keys of a store or queue. If byName is true, the keys are namespace/name, and keyFunc is called only for
+// an object without a name.
 type keyer struct {
 	keyFunc KeyFunc
-	named   bool
+	byName  bool
 }
 
 // cache is a whole store with its indexes and snapshots.
@@ -104,8 +104,8 @@ func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer
 	return c
 }
 
-// ours returns the keyed store behind a store or view of this package.
-func ours(store any) (*keyedStore, bool) {
+// keyedStoreOf returns the keyed store behind a store or view of this package.
+func keyedStoreOf(store any) (*keyedStore, bool) {
 	if own, ok := store.(interface{ keyed() *keyedStore }); ok {
 		return own.keyed(), true
 	}
@@ -139,7 +139,7 @@ func (k *keyedStore) Delete(obj any) error {
 	return nil
 }
 
-// eventKey implements entryKeeper. It also accepts a tombstone.
+// eventKey implements eventChecker. It also accepts a tombstone.
 func (k *keyer) eventKey(obj any) (table.Key, error) {
 	var m metadata
 	_ = m.read(obj)
@@ -148,8 +148,8 @@ func (k *keyer) eventKey(obj any) (table.Key, error) {
 
 // keyOf returns the key of an object with the metadata m.
 func (k *keyer) keyOf(obj any, m *metadata) (table.Key, error) {
-	if k.named && m.name != "" {
-		return m.named(), nil
+	if k.byName && m.name != "" {
+		return m.nameKey(), nil
 	}
 	text, err := keyOf(k.keyFunc, obj)
 	if err != nil {
@@ -158,10 +158,9 @@ func (k *keyer) keyOf(obj any, m *metadata) (table.Key, error) {
 	return m.key(text), nil
 }
 
-// key returns the key with a text. If the text is namespace and name, the key shares the object's own strings, and text can
-// be freed.
+// key returns the Key for text. If text is namespace/name, the Key shares the object's own strings, and text can be freed.
 func (m *metadata) key(text string) table.Key {
-	if key := m.named(); key.Is(text) {
+	if key := m.nameKey(); key.Is(text) {
 		return key
 	}
 	return table.KeyOf(text)
@@ -219,7 +218,7 @@ func (k *keyedStore) entry(key table.Key) table.Slot {
 	return m.table.Find(key, m.table.Seek(key))
 }
 
-// olderThanEntry implements entryKeeper.
+// olderThanEntry implements eventChecker.
 func (k *keyedStore) olderThanEntry(c *change) error {
 	return k.storage.regression(c, k.entry(c.key).Origin)
 }
@@ -228,7 +227,7 @@ func (k *keyedStore) olderThanEntry(c *change) error {
 func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }
 
 // quarantined returns the objects of the scope that the store has quarantined.
-func (k *keyedStore) quarantined() []Quarantined {
+func (k *keyedStore) quarantinedObjects() []Quarantined {
 	return k.storage.quarantine.list(func(at quarantinePlace) bool { return at.part.owner == byStore && k.hasKey(at.key) })
 }
 
@@ -282,11 +281,11 @@ func (*scope) Resync() error { return nil }
 
 func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
 
-// hasKey is has without the text of the key.
+// hasKey is has for a Key, without building its text.
 func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }
 
-// limit returns a store's key function for objects in the scope.
-func (s *scope) limit(whole KeyFunc) KeyFunc {
+// limitKeys returns a store's key function whole with an error for objects outside the scope.
+func (s *scope) limitKeys(whole KeyFunc) KeyFunc {
 	return func(obj any) (string, error) {
 		key, err := whole(obj)
 		if err != nil || key == "" || s.has(key) {
@@ -325,7 +324,7 @@ func InNamespace(store Store, namespace string) Store {
 		}
 		s := &scope{storage: m, prefix: namespace + "/"}
 		s.version.Store(new(string))
-		view = &keyedStore{s, keyer{keyFunc: s.limit(whole.keyFunc)}, whole.transformer}
+		view = &keyedStore{s, keyer{keyFunc: s.limitKeys(whole.keyFunc)}, whole.transformer}
 		m.views[namespace] = view
 		m.applied.Store(m.lowest())
 	})
@@ -333,7 +332,7 @@ func InNamespace(store Store, namespace string) Store {
 }
 
 // lowest returns the lowest version of the store and its views, empty if they cannot be compared. A view without a version
-// has that of the store. The caller has the table's lock.
+// counts as having the store's. The caller holds the table's lock.
 func (m *storage) lowest() *string {
 	whole := m.whole.version.Load()
 	if len(m.views) == 0 {
@@ -365,7 +364,7 @@ func lowestVersion(versions ...string) string {
 	return lowest
 }
 
-// moveVersion changes a version without a change of objects.
+// moveVersion calls move, which changes a version and no object.
 func (m *storage) moveVersion(move func()) {
 	m.writing.Lock() // a write in progress is not in the log yet
 	m.table.SetVersion(move)

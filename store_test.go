@@ -87,9 +87,9 @@ func keysIn(t *testing.T, s Indexer, index, value string) []string {
 	return keys
 }
 
-func heldKeys(s interface{ quarantined() []Quarantined }) []string {
+func heldKeys(s interface{ quarantinedObjects() []Quarantined }) []string {
 	var keys []string
-	for _, held := range s.quarantined() {
+	for _, held := range s.quarantinedObjects() {
 		keys = append(keys, held.Key)
 	}
 	return keys
@@ -136,7 +136,7 @@ func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
 			assert.Contains(t, []string{stageKey, stageMetadata}, bad.Stage)
 			assert.Equal(t, "6", s.LastStoreSyncResourceVersion(), "the version of a quarantined object counts")
 			assert.Equal(t, map[string]string{"a/1": "1"}, contents(s))
-			assert.Empty(t, s.quarantined(), "without a key nothing is kept")
+			assert.Empty(t, s.quarantinedObjects(), "without a key nothing is kept")
 		})
 	}
 }
@@ -179,7 +179,7 @@ func TestARegressionIsNotMistakenForABadObject(t *testing.T) {
 	require.NoError(t, s.Add(podAt("a", "1", "5")))
 	var regression *VersionRegressionError
 	require.ErrorAs(t, takeOne(s, event{kind: Updated, obj: podAt("a", "1", "4"), version: "6"}), &regression)
-	assert.Empty(t, s.quarantined())
+	assert.Empty(t, s.quarantinedObjects())
 	assert.Empty(t, s.LastStoreSyncResourceVersion())
 }
 
@@ -290,7 +290,7 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 // Fails if a store or a queue keeps the text that a key function has made beside the object's own name.
 func TestAKeyThatIsTheNameOfTheObjectSharesItsStrings(t *testing.T) {
 	obj := podAt("a", "1", "1")
-	for name, keeper := range map[string]entryKeeper{
+	for name, keeper := range map[string]eventChecker{
 		"store":    NewStore(MetaNamespaceKeyFunc).(*cache),
 		"own":      NewStore(func(obj any) (string, error) { return MetaNamespaceKeyFunc(obj) }).(*cache),
 		"informer": NewTypedInformer[*object](&ListWatch{}, InformerConfig[*object]{}).shared.store,

@@ -86,7 +86,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	}
 	m.watch = w
 	m.progress.backoff.recordRequest(now, false)
-	inc(m.meters.watches)
+	inc(m.metrics.watches)
 	_, err := m.callSource("Watch", cancel, waiting{timer: w.timer.C()}, nil, func() error {
 		got, err := m.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {
@@ -116,8 +116,8 @@ func (m *run) stopWatch() {
 	}
 	m.watch = nil
 	if !w.answered.IsZero() {
-		observe(m.meters.watchDuration, m.clock.Since(w.answered).Seconds())
-		observe(m.meters.itemsInWatch, float64(w.events))
+		observe(m.metrics.watchDuration, m.clock.Since(w.answered).Seconds())
+		observe(m.metrics.itemsInWatch, float64(w.events))
 	}
 	w.timer.Stop()
 	w.cancel()
@@ -205,7 +205,7 @@ func (m *run) applyEvents(w *openWatch) error {
 			err = woke.err
 		case endClosed:
 			if w.events == 0 && m.clock.Since(w.answered) < veryShortWatch {
-				inc(m.meters.short)
+				inc(m.metrics.short)
 			}
 			return nil
 		default:
@@ -496,9 +496,9 @@ func (r *Reflector) objectError(obj any, md *metadata, stage string, err error) 
 	if md.name == "" {
 		return bad
 	}
-	bad.Key = md.named().String()
-	if keeper, ours := r.store.(entryKeeper); ours {
-		key, _ := keeper.eventKey(obj)
+	bad.Key = md.nameKey().String()
+	if checker, ok := r.store.(eventChecker); ok {
+		key, _ := checker.eventKey(obj)
 		bad.storeKey = key
 	}
 	return bad
@@ -506,7 +506,7 @@ func (r *Reflector) objectError(obj any, md *metadata, stage string, err error) 
 
 // unexpected returns why an object is not of the expected type, or nil.
 func (r *Reflector) unexpected(obj runtime.Object) (err error) {
-	defer caught("reading the kind", &err)
+	defer recoverPanic("reading the kind", &err)
 	if actual := reflect.TypeOf(obj); r.expectedType != nil && actual != r.expectedType {
 		return &UnexpectedTypeError{Expected: r.expectedType.String(), Actual: actual.String()}
 	}

@@ -124,9 +124,9 @@ func (l *listing) addRejected(c *change, bad *ObjectError) error {
 
 // checkEvent fails if an event is older than the stream's previous event of its key, or than the store.
 func (l *listing) checkEvent(c *change) (err error) {
-	keeper, ours := l.store.(entryKeeper)
-	if ours {
-		c.key, _ = keeper.eventKey(c.object)
+	checker, checks := l.store.(eventChecker)
+	if checks {
+		c.key, _ = checker.eventKey(c.object)
 	} else {
 		c.key = table.KeyOf(l.placeOf(&ObjectError{object: identityOf(c.object)}))
 	}
@@ -138,8 +138,8 @@ func (l *listing) checkEvent(c *change) (err error) {
 	switch {
 	case sent:
 		err = c.regression(before, "")
-	case ours && l.mayBeTooOld() && !l.progress.unknown:
-		err = keeper.olderThanEntry(c)
+	case checks && l.mayBeTooOld() && !l.progress.unknown:
+		err = checker.olderThanEntry(c)
 	}
 	l.entries[c.key] = c.origin
 	return err
@@ -174,7 +174,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 
 // isInitialEventsEnd reports whether a bookmark ends a streaming list.
 func isInitialEventsEnd(bookmark runtime.Object) (end bool, err error) {
-	defer caught("reading the metadata", &err)
+	defer recoverPanic("reading the metadata", &err)
 	accessor, err := meta.Accessor(bookmark)
 	return err == nil && accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true", err
 }

@@ -20,14 +20,14 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "deletes-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "foreign_store.go",
-		From:  "\t\t\tw.kept[id.name] = true\n",
+		From:  "\t\t\tw.retained[id.name] = true\n",
 		To:    "\t\t\t_ = id\n",
 		Test:  "TestWhatAListCouldNotBringStays",
 		Fault: "An object that exists and cannot be decoded is delivered as deleted.",
 	},
 	{
 		Name: "deletes-from-a-store-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "replacement.go",
-		From:  "scope.hasKey(key) && !r.withheld.Has(key) {",
+		From:  "scope.hasKey(key) && !r.retained.Has(key) {",
 		To:    "scope.hasKey(key) {",
 		Test:  "TestAPartReturnsWhatItRejects",
 		Fault: "An object of which one state cannot be applied vanishes from the cache with the next list.",

@@ -73,8 +73,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "deletes-other-namespaces-objects-at-a-relist", Guards: []string{"G7"}, File: "replacement.go",
-		From:    "if scope.hasKey(key) && !r.withheld.Has(key) {",
-		To:      "if !r.withheld.Has(key) {",
+		From:    "if scope.hasKey(key) && !r.retained.Has(key) {",
+		To:      "if !r.retained.Has(key) {",
 		Package: guarantees,
 		Test:    "TestG7AReplacementOnAViewConcernsItsNamespace",
 		Fault:   "The relist of one namespace empties all others.",
@@ -112,8 +112,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "leaves-out-objects-stored-before-the-first-list", Guards: []string{"G7"}, File: "replacement.go",
-		From:  "if scope.hasKey(key) && !r.withheld.Has(key) {",
-		To:    "if !r.visible && !r.withheld.Has(key) {",
+		From:  "if scope.hasKey(key) && !r.retained.Has(key) {",
+		To:    "if !r.visible && !r.retained.Has(key) {",
 		Test:  "TestAFirstListShowsPartByPart",
 		Fault: "An object that was stored before the first list stays for ever.",
 	},
