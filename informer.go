@@ -401,8 +401,8 @@ func (f *feed) publish(changes []change, initial bool, version *string) {
 	}, f.storage.table.Len(), f.began, version)
 }
 
-// listed records that a whole list is in the store. The informer has synced once each feed has its first list.
-func (f *feed) listed() {
+// markSynced is called when a whole list is in the store. The informer has synced once each feed has its first list.
+func (f *feed) markSynced() {
 	inf := f.informer
 	missing := func(other *feed) bool { return !other.HasSynced() }
 	// A handler syncs at the appended end, so not before the informer.

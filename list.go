@@ -87,19 +87,19 @@ func (m *run) listState() state {
 	if err := l.listPages(); err != nil {
 		l.abort()
 		if m.progress.whole && m.ctx.Err() == nil { // the token of a page has expired
-			m.failed(m.ctx, l.wrap(err))
+			m.reportFailure(m.ctx, l.wrap(err))
 			return m.pause(stateList, failure{began: l.began, atOnce: true})
 		}
 		return m.fail(PhaseListing, l.wrap(err), l.began, true)
 	}
 	m.progress.paged = m.progress.paged || l.asked == "0" && l.strategy == ListPaged
-	m.haveState(l)
+	m.recordCommit(l)
 	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
 	return m.pause(stateWatch, failure{atOnce: true})
 }
 
-// haveState records that a list was committed.
-func (m *run) haveState(l *listing) {
+// recordCommit records that a list was committed.
+func (m *run) recordCommit(l *listing) {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	p := &m.progress
 	p.unknown = false
@@ -206,7 +206,7 @@ func (l *listing) listPages() error {
 		if failures++; failures >= pageTries || permanentCauses.Has(cause) || l.ctx.Err() != nil {
 			return err
 		}
-		l.failed(l.ctx, l.wrap(err))
+		l.reportFailure(l.ctx, l.wrap(err))
 		l.paused = true
 		l.pause(stateList, failure{began: asked, retryAfter: retryAfter(err)})
 		l.setPhase(PhaseListing, 0)
@@ -505,7 +505,7 @@ func (l *listing) reportRejected() {
 	l.rejected = slices.DeleteFunc(l.rejected, func(bad *ObjectError) bool {
 		certain := l.typeSeen || !bad.other
 		if certain {
-			l.quarantined(l.ctx, bad)
+			l.quarantineObject(l.ctx, bad)
 		}
 		return certain
 	})

@@ -223,7 +223,7 @@ func (m *run) next(w waiting) wakeup {
 			if err := m.resyncNow(); err != nil && w.events != nil {
 				return wakeup{end: endError, err: err}
 			} else if err != nil {
-				m.failed(m.ctx, err)
+				m.reportFailure(m.ctx, err)
 			}
 		}
 	}
@@ -239,7 +239,7 @@ func (m *run) resyncNow() error {
 	m.logger(m.ctx).V(4).Info("Resync")
 	objects, other := splitObjectErrors(m.store.Resync())
 	for _, bad := range objects {
-		m.quarantined(m.ctx, bad)
+		m.quarantineObject(m.ctx, bad)
 	}
 	if other != nil {
 		return &StoreError{Op: "Resync", Err: other}

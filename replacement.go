@@ -255,7 +255,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	}
 	if feed != nil {
 		feed.end()
-		feed.listed()
+		feed.markSynced()
 	}
 	return errors.Join(failures...)
 }

@@ -308,7 +308,7 @@ func (m *run) fail(activity Phase, err error, began time.Time, request bool) sta
 		m.setLastFailure(err, true)
 		m.result = err
 	} else {
-		m.failed(m.ctx, err)
+		m.reportFailure(m.ctx, err)
 	}
 	if ends {
 		return stateEnd

@@ -247,8 +247,8 @@ func (r *Reflector) setPhase(phase Phase, pause time.Duration) {
 	}
 }
 
-// succeeded ends a series of failures: the source is watched.
-func (r *Reflector) succeeded() {
+// recordSuccess ends a series of failures, since a watch works.
+func (r *Reflector) recordSuccess() {
 	r.mu.Lock()
 	r.status.ConsecutiveFailures, r.sameCause = 0, 0
 	r.mu.Unlock()
@@ -273,8 +273,8 @@ func (r *Reflector) setAccepted(version, by string) {
 	}
 }
 
-// failed reports a failure of the source.
-func (r *Reflector) failed(ctx context.Context, err error) {
+// reportFailure reports a failure of the source.
+func (r *Reflector) reportFailure(ctx context.Context, err error) {
 	r.setLastFailure(err, true)
 	r.options.ErrorHandler(ctx, r, err)
 }
@@ -305,9 +305,9 @@ func (r *Reflector) setLastFailure(err error, ofSource bool) {
 	r.sameCause++
 }
 
-// quarantined reports an object once per version, and quarantines it unless the store has done so. It does not change the
-// error, which may belong to the store.
-func (r *Reflector) quarantined(ctx context.Context, object *ObjectError) {
+// quarantineObject quarantines an object, unless the store has done so, and reports it once per version. It does not change
+// the error, which may belong to the store.
+func (r *Reflector) quarantineObject(ctx context.Context, object *ObjectError) {
 	if !storeQuarantines(r.store, object) {
 		copied := *object
 		object = &copied
@@ -336,8 +336,8 @@ func (r *Reflector) placesOf(obj any) []string {
 	return []string{nameOf(obj), r.placeOf(&ObjectError{object: identityOf(obj)})}
 }
 
-// released ends the reflector's quarantine of an object.
-func (r *Reflector) released(obj any) {
+// releaseObject releases an object from the reflector's quarantine.
+func (r *Reflector) releaseObject(obj any) {
 	for _, place := range r.placesOf(obj) {
 		r.quarantine.release(table.KeyOf(place))
 	}

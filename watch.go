@@ -178,7 +178,7 @@ func (m *run) watchState(l *listing) state {
 	case lived < shortWatch:
 		return m.pause(stateWatch, failure{began: began, progress: w.version != w.from})
 	}
-	m.succeeded()
+	m.recordSuccess()
 	m.progress.watchFailures = 0
 	return stateWatch
 }
@@ -290,7 +290,7 @@ func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
 		if w.listing != nil {
 			w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)
 		} else if w.events == 1 {
-			m.succeeded()
+			m.recordSuccess()
 		}
 		if m.shard != nil && c.kind != "" && m.excludes(&c.meta, bad) {
 			c.kind, c.excluded, bad = Deleted, true, nil
@@ -299,7 +299,7 @@ func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
 			c.finalErr, bad = bad, nil
 		}
 		if c.kind != "" && bad == nil {
-			if c.version = m.advance(w, c.meta.received.ResourceVersion, version); c.version != "" {
+			if c.version = m.versionAfter(w, c.meta.received.ResourceVersion, version); c.version != "" {
 				version = c.version
 			}
 			continue
@@ -320,9 +320,9 @@ func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
 	return m.applyChanges(w, first, len(events))
 }
 
-// advance returns the watch's version after an event, or "" if the event does not change it: it is synthetic, has no
-// version, or has an older one, as events of fake sources may have.
-func (m *run) advance(w *openWatch, version, from string) string {
+// versionAfter returns the version of a watch at from after an event, or "" if the event does not change it: the event is
+// synthetic, or has no version or an older one, as events of fake sources may.
+func (m *run) versionAfter(w *openWatch, version, from string) string {
 	if w.synthetic || version == from || versionBefore(version, from) {
 		return ""
 	}
@@ -342,13 +342,13 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 			c, obj := &m.changes[from], m.batch[from].Object
 			switch {
 			case c.finalErr != nil && c.err != nil:
-				m.quarantined(m.ctx, refusedDeletion(c.finalErr, c.err))
+				m.quarantineObject(m.ctx, refusedDeletion(c.finalErr, c.err))
 			case c.finalErr != nil:
-				m.refuse(true, obj, c.finalErr)
+				m.reportRejectedEvent(true, obj, c.finalErr)
 			case c.err != nil:
-				m.refuse(c.kind == Deleted, obj, c.err)
+				m.reportRejectedEvent(c.kind == Deleted, obj, c.err)
 			case m.quarantine.any():
-				m.released(obj)
+				m.releaseObject(obj)
 			}
 			version = cmp.Or(c.version, version)
 		}
@@ -376,12 +376,12 @@ func (m *run) applyRejected(w *openWatch, e watch.Event, c *change, bad *ObjectE
 		}
 		bad = m.objectError(e.Object, &c.meta, stageType, err)
 	}
-	version := m.advance(w, c.meta.received.ResourceVersion, w.version)
+	version := m.versionAfter(w, c.meta.received.ResourceVersion, w.version)
 	if w.listing != nil {
 		w.version = cmp.Or(version, w.version)
 		return w.listing.addRejected(c, bad)
 	}
-	m.refuse(c.kind == Deleted, e.Object, bad)
+	m.reportRejectedEvent(c.kind == Deleted, e.Object, bad)
 	return m.moveVersion(w, version, "event")
 }
 
@@ -425,22 +425,22 @@ func (m *run) moveVersion(w *openWatch, version, by string) error {
 	return nil
 }
 
-// refuse reports an object that was not applied as received. Its state is quarantined if it has a key. A deletion was
-// applied nevertheless, unless the store found no key. Then no later event corrects it, so it is quarantined until the
-// next list.
-func (m *run) refuse(deleted bool, obj any, bad *ObjectError) {
+// reportRejectedEvent reports an object that was not applied as received, and quarantines it if it has a key. A deletion was
+// applied nevertheless, unless the store found no key. No later event corrects that, so the object is quarantined until
+// the next list.
+func (m *run) reportRejectedEvent(deleted bool, obj any, bad *ObjectError) {
 	deleted = deleted && bad.Stage != stageType
 	applied := bad.Stage != stageMetadata && (bad.Stage != stageKey || errors.Is(bad.Err, errOtherNamespace))
 	switch {
 	case bad.Key == "" && !deleted:
 		m.report(m.ctx, withKey(bad))
 	case bad.Key != "" && deleted && applied:
-		m.released(obj)
+		m.releaseObject(obj)
 		if !bad.repeated {
 			m.report(m.ctx, bad)
 		}
 	default:
-		m.quarantined(m.ctx, withKey(bad))
+		m.quarantineObject(m.ctx, withKey(bad))
 	}
 }
 
@@ -477,7 +477,7 @@ func (r *Reflector) examine(obj runtime.Object, md *metadata, typed bool) *Objec
 		return &ObjectError{Stage: stageMetadata, Err: unreadable}
 	}
 	if typed {
-		if err := r.unexpected(obj); err != nil {
+		if err := r.checkType(obj); err != nil {
 			return r.objectError(obj, md, stageType, err)
 		}
 	}
@@ -504,8 +504,8 @@ func (r *Reflector) objectError(obj any, md *metadata, stage string, err error) 
 	return bad
 }
 
-// unexpected returns why an object is not of the expected type, or nil.
-func (r *Reflector) unexpected(obj runtime.Object) (err error) {
+// checkType returns why an object is not of the expected type, or nil.
+func (r *Reflector) checkType(obj runtime.Object) (err error) {
 	defer recoverPanic("reading the kind", &err)
 	if actual := reflect.TypeOf(obj); r.expectedType != nil && actual != r.expectedType {
 		return &UnexpectedTypeError{Expected: r.expectedType.String(), Actual: actual.String()}

@@ -64,7 +64,7 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
 	}
 	if rejected { // a list may succeed
-		m.failed(m.ctx, fmt.Errorf("%w: %w", errNotStreamed, err))
+		m.reportFailure(m.ctx, fmt.Errorf("%w: %w", errNotStreamed, err))
 		return m.pause(stateList, failure{atOnce: true})
 	}
 	return m.fail(PhaseStreaming, err, l.began, false)
@@ -165,7 +165,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 		return err
 	}
 	l.progress.streamTries = 0
-	l.haveState(l)
+	l.recordCommit(l)
 	w.listing, w.from, w.version = nil, l.version, l.version
 	w.expires = l.clock.Now().Add(w.timeout + watchGrace)
 	w.timer.Reset(0) // handleTimer computes when a watch is next due

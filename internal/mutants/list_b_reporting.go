@@ -6,7 +6,7 @@ var reportingFaults = []Mutant{
 		Name:    "counts-a-stream-that-failed-without-a-report",
 		Guards:  []string{"B5", "G12"},
 		File:    "retry.go",
-		From:    "\t} else {\n\t\tm.failed(m.ctx, err)\n\t}\n",
+		From:    "\t} else {\n\t\tm.reportFailure(m.ctx, err)\n\t}\n",
 		To:      "\t} else if m.setLastFailure(err, true); request || activity != PhaseWatching {\n\t\tm.options.ErrorHandler(m.ctx, m.Reflector, err)\n\t}\n",
 		Package: guarantees,
 		Test:    "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",

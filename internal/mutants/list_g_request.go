@@ -27,8 +27,8 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "is-silent-about-a-watch-that-is-refused", Guards: []string{"G12"}, File: "retry.go",
-		From:    "\t} else {\n\t\tm.failed(m.ctx, err)\n\t}\n",
-		To:      "\t} else if next != stateWatch {\n\t\tm.failed(m.ctx, err)\n\t}\n",
+		From:    "\t} else {\n\t\tm.reportFailure(m.ctx, err)\n\t}\n",
+		To:      "\t} else if next != stateWatch {\n\t\tm.reportFailure(m.ctx, err)\n\t}\n",
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
 		Fault:   "A cache cannot reach its server, and no error handler is called.",
@@ -36,7 +36,7 @@ var requestMutants = []Mutant{
 	{
 		Name: "reports-a-failed-list-twice", Guards: []string{"G12"}, File: "retry.go",
 		From:    "\tif ends {\n\t\treturn stateEnd\n",
-		To:      "\tif activity == PhaseListing {\n\t\tm.failed(m.ctx, err)\n\t}\n\tif ends {\n\t\treturn stateEnd\n",
+		To:      "\tif activity == PhaseListing {\n\t\tm.reportFailure(m.ctx, err)\n\t}\n\tif ends {\n\t\treturn stateEnd\n",
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
 		Fault:   "Alerts count twice as many failures as there were.",
