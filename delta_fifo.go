@@ -63,9 +63,7 @@ type DeletedFinalStateUnknown struct {
 }
 
 // BookmarkInfo is the object of a Bookmark delta.
-type BookmarkInfo struct {
-	ResourceVersion string
-}
+type BookmarkInfo struct{ ResourceVersion string }
 
 // DeltaFIFOOptions configures a DeltaFIFO. The zero value is useful.
 type DeltaFIFOOptions struct {

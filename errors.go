@@ -47,6 +47,8 @@ var (
 	errNoWatchFunc = errors.New("ListWatch has neither WatchFunc nor WatchFuncWithContext")
 	errNilList     = errors.New("source returned no list and no error")
 	errNilWatch    = errors.New("source returned no watch and no error")
+	// errTable: decoded as an unstructured list, a Table would be an empty list. The Accept header has its media type.
+	errTable = caused{errors.New("source answered with a Table instead of objects"), CauseInvalidResponse}
 	// errWatchOverdue: the watch was still open 30 s after its timeout.
 	errWatchOverdue = caused{errors.New("watch outlived its timeout: the connection seems half open"), CauseOverdueWatch}
 	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or closed, before its last bookmark.
@@ -216,9 +218,7 @@ func (e *ProcessError) Error() string {
 func (e *ProcessError) Unwrap() error { return e.Err }
 
 // VeryShortWatchError is reported for a watch that closed within a second without an event.
-type VeryShortWatchError struct {
-	Name string
-}
+type VeryShortWatchError struct{ Name string }
 
 func (e *VeryShortWatchError) Error() string {
 	return fmt.Sprintf("very short watch: %s: closed within a second and without an event", e.Name)

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/trace"
 
@@ -283,8 +284,11 @@ func listObject(
 		return about, nil, err
 	}
 	defer recoverPanic("reading the list's metadata", &err)
-	if isNilPointer(list) {
+	switch l, _ := list.(*unstructured.UnstructuredList); {
+	case isNilPointer(list):
 		return about, nil, errNilList
+	case l != nil && l.GroupVersionKind().GroupKind() == metav1.Kind("Table"):
+		return about, nil, errTable
 	}
 	accessor, err := meta.ListAccessor(list)
 	if err != nil || !meta.IsListType(list) {

@@ -81,6 +81,7 @@ func TestBadAnswersOfASourceAreClearErrors(t *testing.T) {
 		"nil":               {nil, errNilList},
 		"nil pointer":       {(*metav1.PartialObjectMetadataList)(nil), errNilList},
 		"table":             {&metav1.Table{}, nil},
+		"decoded table":     {&unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "Table"}}, errTable},
 		"not a list at all": {pod("a", "1"), nil},
 	}
 	for name, list := range lists {

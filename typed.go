@@ -281,9 +281,7 @@ func notifyUpdate[T Object](next TypedResourceEventHandler[T], key table.Key, ol
 
 // typedHandler is a typed handler as a keyedHandler. An object of another type is logged, and does not exist for the
 // handler.
-type typedHandler[T Object] struct {
-	handler TypedResourceEventHandler[T]
-}
+type typedHandler[T Object] struct{ handler TypedResourceEventHandler[T] }
 
 // OnAdd implements ResourceEventHandler.
 func (h typedHandler[T]) OnAdd(obj any, isInInitialList bool) {

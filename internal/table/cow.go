@@ -7,9 +7,7 @@ import (
 
 // cowList is a list of pieces in pages. Snapshots share both. Pieces and pages have the epoch in which they were made;
 // the writer copies those of older epochs before it changes them. Readers may load pieces concurrently.
-type cowList[T any] struct {
-	pages []atomic.Pointer[cowPage[T]]
-}
+type cowList[T any] struct{ pages []atomic.Pointer[cowPage[T]] }
 
 type cowPage[T any] struct {
 	epoch uint64

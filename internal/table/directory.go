@@ -38,9 +38,7 @@ type segment struct {
 
 // group has hashes, 0 for a free place, and their numbers, in one cache line. They are accessed atomically, but are not
 // of atomic types, so that a segment can be copied.
-type group struct {
-	hashes, numbers [groupLen]uint32
-}
+type group struct{ hashes, numbers [groupLen]uint32 }
 
 // hashOf reduces a 64-bit hash to one for a directory, which is not 0.
 func hashOf(hash uint64) uint32 { return max(1, uint32(hash>>32)) }
