@@ -292,11 +292,13 @@ func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
 
 // AllByIndex is ByIndex as an iterator over keys and objects.
 func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
-	s, err := r.having(index, value)
-	if err != nil {
+	if _, err := r.having(index, value); err != nil {
 		return nil, err
 	}
-	return s.withKeys, nil
+	return func(yield func(string, T) bool) {
+		s, _ := r.having(index, value) // no index is ever removed
+		s.withKeys(yield)
+	}, nil
 }
 
 // IndexValues returns the values of an index. It fails without the index.

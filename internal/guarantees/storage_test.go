@@ -64,6 +64,30 @@ func TestAThreadSafeStoreHasSnapshots(t *testing.T) {
 	assert.Equal(t, []any{all[""]}, found)
 }
 
+// An iterator may be kept, like that of All: it must neither show old objects nor keep them in memory. Fails if AllByIndex
+// takes its snapshot when it is called.
+func TestAnIteratorOverAnIndexReadsWhenItsLoopBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, tagged(pod("a", "1"), "x"))
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
+			tagIndex: func(o *object) ([]string, error) { return byTag(o) },
+		}})
+		stop := runTyped(t, source, inf)
+		defer stop()
+		ofTag, err := inf.AllByIndex(tagIndex, "x")
+		require.NoError(t, err)
+		for _, loop := range []iter.Seq2[string, *object]{inf.All(), ofTag} {
+			require.NoError(t, source.Apply(tagged(pod("a", "2"), "x")))
+			synctest.Wait()
+			keys := []string{}
+			for key := range loop {
+				keys = append(keys, key)
+			}
+			assert.ElementsMatch(t, []string{"a/1", "a/2"}, keys)
+		}
+	})
+}
+
 // A view that nobody has filled makes the store's version one that holds of it, too.
 func TestASnapshotKnowsOfAViewThatWasMadeBefore(t *testing.T) {
 	whole, a, b := viewsOf()
