@@ -247,12 +247,15 @@ func (l *deltaLog) add(r record) {
 	l.records = append(l.records, r)
 }
 
-// addVersion appends a version, unless it is the last one.
+// addVersion appends a version, unless it is the last one. It replaces a pending version directly before it, so that versions
+// of a quiet source do not accumulate.
 func (l *deltaLog) addVersion(version string) {
 	if version == "" || version == l.version {
 		return
 	}
-	l.version = version
+	if l.version = version; l.end() > max(l.head, l.outEnd) && l.get(l.end()-1).kind == recordBookmark {
+		l.records = l.records[:len(l.records)-1]
+	}
 	l.records = append(l.records, record{object: BookmarkInfo{version}, kind: recordBookmark})
 }
 

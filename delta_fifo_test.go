@@ -81,6 +81,30 @@ func hasPending(t *testing.T, f *DeltaFIFO) {
 	require.True(t, f.log.head < f.log.end(), "nothing is pending")
 }
 
+// A quiet source sends a bookmark a minute. Fails if each waits for a consumer that hangs, and not only the newest.
+func TestVersionsWithoutAChangeBetweenThemDoNotAccumulate(t *testing.T) {
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
+	require.NoError(t, f.Replace([]any{pod("a", "1")}, "1"))
+	bookmarks := func(from int) {
+		for i := range 1000 {
+			f.UpdateResourceVersion(itoa(from + i))
+		}
+	}
+	bookmarks(2)
+	require.NoError(t, f.PopBatch(func(deltas []Delta, _ bool) error {
+		assert.Equal(t, Delta{Bookmark, BookmarkInfo{"1001"}}, deltas[len(deltas)-1])
+		bookmarks(1002)
+		assert.LessOrEqual(t, len(f.log.records), 3, "the object, the version that is handed out, a newer one")
+		assert.Equal(t, "", f.processedVersion())
+		return nil
+	}, nil))
+	assert.Equal(t, "1001", f.processedVersion())
+	assert.True(t, f.HasSynced())
+	require.NoError(t, f.Add(pod("b", "1")))
+	assert.Equal(t, "Added b/1@", popped(t, f))
+	assert.Equal(t, "2001", f.processedVersion())
+}
+
 // popped takes out one key's changes, in words.
 func popped(t *testing.T, f *DeltaFIFO) string {
 	t.Helper()

@@ -11,8 +11,8 @@ var versionMutants = []Mutant{
 	},
 	{
 		Name: "says-a-version-holds-when-it-is-queued", Guards: []string{"G11"}, File: "delta_fifo_pop.go",
-		From:  "\tl.version = version\n",
-		To:    "\tl.version, l.processed = version, version\n",
+		From:  "\tif l.version = version; ",
+		To:    "\tif l.version, l.processed = version, version; ",
 		Test:  "TestAVersionHoldsOnceAllBeforeItIsProcessed",
 		Fault: "The version that a controller says it has processed runs ahead of what it has.",
 	},
