@@ -112,7 +112,7 @@ func intakeCases() (cases []*intakeCase) {
 			doing = append(doing, intakeChange, intakeStrip, intakeUnwanted, intakeFail, intakePanic, intakeIndexPanic, intakeStripFail)
 		}
 		for name, before := range intakeBefore(transform) {
-			for _, change := range inacceptChanges(doing) {
+			for _, change := range intakeChanges(doing) {
 				script := append(append([]intakeStep{}, before...), change)
 				last := intakeStep{kind: "modified", state: intakeState{"500", "u", intakeOK, 3}}
 				cases = append(cases, &intakeCase{
@@ -125,7 +125,7 @@ func intakeCases() (cases []*intakeCase) {
 	return cases
 }
 
-func inacceptChanges(doing []string) (changes []intakeStep) {
+func intakeChanges(doing []string) (changes []intakeStep) {
 	versions := []string{"10", "20", "25", "30", "40", "", "abc"}
 	for _, version := range versions {
 		changes = append(changes, intakeStep{kind: "bookmark", state: intakeState{version: version}})

@@ -620,5 +620,4 @@ func streamedForEachMirror(t *testing.T, test func(t *testing.T, name string, st
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
-
 }
