@@ -291,17 +291,17 @@ func (r *Reflector) listItems(
 	if r.itemLister != nil {
 		return r.itemLister.ListItems(ctx, options, visit)
 	}
-	about, list, err := listObject(ctx, r.source, options)
+	listMeta, list, err := listObject(ctx, r.source, options)
 	if err == nil {
-		err = eachItem(list, func(item runtime.Object) error { return visit(about, item) })
+		err = eachItem(list, func(item runtime.Object) error { return visit(listMeta, item) })
 	}
-	return about, err
+	return listMeta, err
 }
 
 // relist makes the run list at the newest version, beside an open watch, and waits until the list is applied.
 func (r *Reflector) relist(ctx context.Context) error {
 	listed := make(chan struct{})
-	for relists := r.relists; ; relists = nil {
+	for relists := r.relistRequests; ; relists = nil {
 		select {
 		case relists <- listed:
 		case <-listed:
@@ -372,14 +372,14 @@ func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState
 		return ctx.Err()
 	}
 	for options := (metav1.ListOptions{Limit: 500, ShardSelector: r.shard.Selector()}); ; {
-		about, err := r.listItems(ctx, options, add)
+		listMeta, err := r.listItems(ctx, options, add)
 		if err != nil {
 			return nil, "", fmt.Errorf("listing for a comparison: %w", err)
 		}
-		if about.Continue == "" || about.Continue == options.Continue {
-			return listed, about.ResourceVersion, nil
+		if listMeta.Continue == "" || listMeta.Continue == options.Continue {
+			return listed, listMeta.ResourceVersion, nil
 		}
-		options.Continue = about.Continue
+		options.Continue = listMeta.Continue
 	}
 }
 

@@ -87,7 +87,7 @@ func (m *run) listState() state {
 	l := m.newListing(ListUnpaged)
 	if err := l.listPages(); err != nil {
 		l.abort()
-		if m.progress.whole && m.ctx.Err() == nil { // the token of a page has expired
+		if m.progress.unpaged && m.ctx.Err() == nil { // the token of a page has expired
 			m.reportFailure(m.ctx, l.wrap(err))
 			return m.pause(stateList, failure{began: l.began, atOnce: true})
 		}
@@ -103,7 +103,7 @@ func (m *run) listState() state {
 func (m *run) recordCommit(l *listing) {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	p := &m.progress
-	p.unknown = false
+	p.versionInvalid = false
 	p.checks.wanted, p.checks.failures, p.lastReceived = false, 0, m.clock.Now()
 	m.listed, m.afterPause = true, l.paused
 	m.shard.Applied()
@@ -112,29 +112,29 @@ func (m *run) recordCommit(l *listing) {
 	m.status.LastList = ListStatus{p.lastReceived, p.lastReceived.Sub(l.began), l.items, l.strategy, l.reason}
 	m.status.ConsecutiveFailures, m.sameCause = 0, 0
 	m.mu.Unlock()
-	for _, listed := range m.relisted {
+	for _, listed := range m.relistWaiters {
 		close(listed)
 	}
-	m.relisted = nil
+	m.relistWaiters = nil
 	m.setPhase(PhaseWatching, 0)
 	m.refetchLater()
 }
 
-// listOptions requests any state ("0") first, later one that is not older than the store, or the newest ("") if the source
-// does not know the store's version. API servers answer from their cache without a limit, or at "0", where they ignore
-// the limit. At "" an unpaged list costs them more than pages.
+// listOptions requests any state ("0") first. Later it requests one that is not older than the store, or the newest ("") if
+// the store's version is invalid. API servers answer from their cache without a limit, and at "0", where they ignore the
+// limit. At "" an unpaged list costs them more than pages.
 func (l *listing) listOptions() metav1.ListOptions {
 	const defaultPageSize = 500
 	m := l.run
 	options := metav1.ListOptions{ResourceVersion: cmp.Or(m.progress.version, "0"), ShardSelector: m.shard.Selector()}
-	if m.progress.unknown || len(m.relisted) > 0 {
+	if m.progress.versionInvalid || len(m.relistWaiters) > 0 {
 		options.ResourceVersion = ""
 	}
 	exact := options.ResourceVersion != "" && options.ResourceVersion != "0"
 	switch {
 	case m.wholeLists, m.options.Strategy == ListUnpaged:
 		l.reason = "lists are not to be paged"
-	case m.progress.whole:
+	case m.progress.unpaged:
 		l.reason = "a continue token has expired"
 	case m.WatchListPageSize > 0:
 		options.Limit, l.reason = m.WatchListPageSize, "a page size is set"
@@ -171,7 +171,7 @@ func (l *listing) wrap(err error) error {
 // more.
 func (l *listing) listPages() error {
 	options := l.listOptions()
-	l.asked, l.progress.whole = options.ResourceVersion, false
+	l.asked, l.progress.unpaged = options.ResourceVersion, false
 	l.progress.backoff.recordRequest(l.began, true)
 	inc(l.metrics.lists)
 	failures := 0 // consecutive, of one page
@@ -202,7 +202,7 @@ func (l *listing) listPages() error {
 		cause := CauseOf(err)
 		if cause == CauseExpired {
 			// The source may have been restored during a pause. It would refuse the version as too large.
-			l.began, l.progress.whole, l.progress.unknown = asked, true, l.progress.unknown || l.paused
+			l.began, l.progress.unpaged, l.progress.versionInvalid = asked, true, l.progress.versionInvalid || l.paused
 		}
 		if failures++; failures >= pageTries || permanentCauses.Has(cause) || l.ctx.Err() != nil {
 			return err
@@ -216,7 +216,8 @@ func (l *listing) listPages() error {
 	return l.ctx.Err()
 }
 
-// checkToken fails if the source's tokens never end, which would make the list endless. items is the size of the page.
+// checkToken fails if the source repeats continue tokens or keeps sending empty pages, since the list would never end.
+// items is the size of the page.
 func (l *listing) checkToken(token string, items int) error {
 	if l.empty++; items > 0 {
 		l.empty = 0
@@ -235,16 +236,16 @@ func (l *listing) checkToken(token string, items int) error {
 // page requests a page or an unpaged list, adds its objects, and returns the token of the next page. answered is false if
 // the request failed.
 func (l *listing) page(options metav1.ListOptions) (token string, answered bool, err error) {
-	var about metav1.ListMeta
+	var listMeta metav1.ListMeta
 	var list runtime.Object
 	items := make(chan listedItem, partSize)
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
 	ended, err := l.callSource("List", cancel, waiting{items: items}, l.addItem, func() (err error) {
 		if l.itemLister != nil {
-			about, err = readItems(ctx, l.itemLister, options, items)
+			listMeta, err = readItems(ctx, l.itemLister, options, items)
 		} else {
-			about, list, err = listObject(ctx, l.source, options)
+			listMeta, list, err = listObject(ctx, l.source, options)
 		}
 		return err
 	})
@@ -256,14 +257,14 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	if err != nil {
 		return "", ended == endItem, err
 	}
-	if version := about.ResourceVersion; l.pages == 0 && (l.version == "" || version != "" && version != l.version) {
+	if version := listMeta.ResourceVersion; l.pages == 0 && (l.version == "" || version != "" && version != l.version) {
 		err = l.setVersion(version)
 	}
 	if err == nil && list != nil {
-		err = eachItem(list, func(item runtime.Object) error { return l.addItem(listedItem{about, item}) })
+		err = eachItem(list, func(item runtime.Object) error { return l.addItem(listedItem{listMeta, item}) })
 	}
 	if err == nil {
-		err = l.shard.Listed(about.ShardInfo)
+		err = l.shard.Listed(listMeta.ShardInfo)
 	}
 	if err == nil {
 		err = l.flush()
@@ -272,30 +273,30 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 		l.strategy = ListPaged
 	}
 	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
-	return about.Continue, true, err
+	return listMeta.Continue, true, err
 }
 
 // listObject requests a list or page as one object.
 func listObject(
 	ctx context.Context, source ListerWithContext, options metav1.ListOptions,
-) (about metav1.ListMeta, list runtime.Object, err error) {
+) (listMeta metav1.ListMeta, list runtime.Object, err error) {
 	list, err = source.ListWithContext(ctx, options)
 	if err != nil {
-		return about, nil, err
+		return listMeta, nil, err
 	}
 	defer recoverPanic("reading the list's metadata", &err)
 	switch l, _ := list.(*unstructured.UnstructuredList); {
 	case isNilPointer(list):
-		return about, nil, errNilList
+		return listMeta, nil, errNilList
 	case l != nil && l.GroupVersionKind().GroupKind() == metav1.Kind("Table"):
-		return about, nil, errTable
+		return listMeta, nil, errTable
 	}
 	accessor, err := meta.ListAccessor(list)
 	if err != nil || !meta.IsListType(list) {
-		return about, nil, fmt.Errorf("answer %T is not a list", list)
+		return listMeta, nil, fmt.Errorf("answer %T is not a list", list)
 	}
-	about.ResourceVersion, about.Continue, about.ShardInfo = accessor.GetResourceVersion(), accessor.GetContinue(), sharding.InfoOf(list)
-	return about, list, nil
+	listMeta.ResourceVersion, listMeta.Continue, listMeta.ShardInfo = accessor.GetResourceVersion(), accessor.GetContinue(), sharding.InfoOf(list)
+	return listMeta, list, nil
 }
 
 // eachItem calls add with a shallow copy of each item of a list, so that a stored item does not keep the list in memory.
@@ -322,10 +323,10 @@ func eachItem(list runtime.Object, add func(runtime.Object) error) error {
 	return failed
 }
 
-// listedItem is an item with the list metadata that the source had sent before it.
+// listedItem is an item with the list's metadata, as far as the source had sent it before the item.
 type listedItem struct {
-	about  metav1.ListMeta
-	object runtime.Object
+	listMeta metav1.ListMeta
+	object   runtime.Object
 }
 
 // readItems requests a list or page item by item. It runs on the goroutine that calls the source; the run's goroutine calls
@@ -333,15 +334,15 @@ type listedItem struct {
 // then readItems fails.
 func readItems(
 	ctx context.Context, source ItemLister, options metav1.ListOptions, items chan<- listedItem,
-) (about metav1.ListMeta, err error) {
+) (listMeta metav1.ListMeta, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	var calls atomic.Int64 // running or refused calls of take
-	about, err = source.ListItems(ctx, options, func(about metav1.ListMeta, item runtime.Object) error {
+	listMeta, err = source.ListItems(ctx, options, func(listMeta metav1.ListMeta, item runtime.Object) error {
 		if calls.Add(1); ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		select {
-		case items <- listedItem{about, item}:
+		case items <- listedItem{listMeta, item}:
 			calls.Add(-1)
 			return nil
 		case <-ctx.Done():
@@ -352,14 +353,14 @@ func readItems(
 	if calls.Load() > 0 {
 		err = cmp.Or(err, context.Cause(ctx))
 	}
-	return about, err
+	return listMeta, err
 }
 
 // addItem adds an item, and checks the list's version as soon as the source has sent it. Many servers send the version
 // after the items. Until then the list may be too old, and nothing of it may be published.
 func (l *listing) addItem(item listedItem) error {
-	if l.version == "" && item.about.ResourceVersion != "" {
-		if err := l.setVersion(item.about.ResourceVersion); err != nil {
+	if l.version == "" && item.listMeta.ResourceVersion != "" {
+		if err := l.setVersion(item.listMeta.ResourceVersion); err != nil {
 			return err
 		}
 	}
@@ -375,13 +376,13 @@ func (l *listing) addItem(item listedItem) error {
 	return l.add(item.object, bad)
 }
 
-// mayBeTooOld is true until the list's version is known, if the store already has a version.
+// mayBeTooOld reports whether the list's version is still unknown while the store has one.
 func (l *listing) mayBeTooOld() bool {
 	return l.version == "" && l.progress.version != ""
 }
 
 // setVersion records the list's version. It fails if that is older than the store, unless the source is known to have
-// regressed. A list without a version counts as the store's: one that is not older was requested.
+// regressed. A list without a version gets the store's: a list that is not older was requested.
 func (l *listing) setVersion(version string) error {
 	have := cmp.Or(l.version, l.progress.version)
 	if version == "" {
@@ -389,7 +390,7 @@ func (l *listing) setVersion(version string) error {
 	}
 	if versionBefore(version, have) {
 		regression := &VersionRegressionError{Kind: "list", Current: have, Received: version}
-		if !l.progress.unknown {
+		if !l.progress.versionInvalid {
 			return regression
 		}
 		// The list was requested at "". Another one would have the same state.
@@ -482,7 +483,7 @@ func (l *listing) flush() error {
 func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err error) {
 	if l.replacement == nil {
 		// If the source may have been restored, an object may have the same version and another state.
-		reset := l.progress.unknown && (l.progress.version == "" || l.regression != nil || l.mayBeTooOld())
+		reset := l.progress.versionInvalid && (l.progress.version == "" || l.regression != nil || l.mayBeTooOld())
 		l.replacement = l.replacer.BeginReplace(ReplaceOptions{Staged: l.mayBeTooOld(), VersionsReset: reset})
 	}
 	rejected, err = l.replacement.Add(l.ctx, part)

@@ -65,12 +65,12 @@ func matches(obj any, namespace string, selector labels.Selector) (matches bool,
 		return false, errNilObject
 	}
 	defer recoverPanic("reading metadata", &err)
-	about, err := meta.Accessor(obj)
+	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return false, fmt.Errorf("%T has no metadata: %w", obj, err)
 	}
-	return (namespace == metav1.NamespaceAll || about.GetNamespace() == namespace) &&
-		(selector == nil || selector.Matches(labels.Set(about.GetLabels()))), nil
+	return (namespace == metav1.NamespaceAll || accessor.GetNamespace() == namespace) &&
+		(selector == nil || selector.Matches(labels.Set(accessor.GetLabels()))), nil
 }
 
 // quotedKeyOf returns the quoted key of an object of a store, or a description if it has none. It reads the whole store: only

@@ -55,8 +55,8 @@ type Reflector struct {
 	// accepter and replacer are the store, or an adapter for a store that does not implement them.
 	accepter changeAccepter
 	replacer Replacer
-	// relists are requests for a list while a watch is open.
-	relists chan chan struct{}
+	// relistRequests are requests for a list while a watch is open.
+	relistRequests chan chan struct{}
 	// progress and metrics are used only on the reflector's goroutine.
 	progress progress
 	metrics  reflectorMetrics
@@ -91,14 +91,14 @@ type progress struct {
 	// version is the last version that the store accepted, or that of an aborted first list, whose parts are visible. An older
 	// state is a regression. It is empty after one.
 	version string
-	// unknown means that the version has expired, is too large for the source, or has regressed. The next list is at "" and
-	// may be older.
-	unknown bool
+	// versionInvalid means that the version has expired, is too large for the source, or has regressed. The next list is at
+	// "" and may be older.
+	versionInvalid bool
 	// undecoded are the versions of the last list's undecoded items. refetched is when a list was last made because of them.
 	undecoded map[string]string
 	refetched time.Time
-	// whole means that the next list is not paged.
-	whole bool
+	// unpaged means that the next list is not paged.
+	unpaged bool
 	// paged is true once a list at "0" came in pages. Such a server does not answer from a cache, so pages cost it nothing.
 	paged bool
 	// watchFailures counts failed watches in a row that did not advance the version.
@@ -154,7 +154,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	}
 	options.MinWatchTimeout = cmp.Or(options.MinWatchTimeout, min(defaultMinWatchTimeout, options.MaxWatchTimeout))
 	r := &Reflector{
-		relists:                       make(chan chan struct{}),
+		relistRequests:                make(chan chan struct{}),
 		WatchListPageSize:             options.PageSize,
 		ShouldResync:                  options.ShouldResync,
 		MaxInternalErrorRetryDuration: options.MaxInternalErrorRetryDuration,

@@ -21,8 +21,8 @@ import (
 type run struct {
 	*Reflector
 	ctx context.Context
-	// round is true for ListAndWatch: the run ends when the watch fails, or before another list.
-	round bool
+	// singleCycle is true for ListAndWatch: the run ends when its watch fails, or before another list.
+	singleCycle bool
 	// listed is true once this run has applied a list: resyncs begin then.
 	listed bool
 	resync clock.Timer
@@ -38,8 +38,8 @@ type run struct {
 	// batch is the events that are being applied, changes their changes.
 	batch   []watch.Event
 	changes []change
-	// relisted are closed when the next list, which is at "", is in the store.
-	relisted []chan struct{}
+	// relistWaiters are closed when the next list is in the store. While there are any, it is requested at "".
+	relistWaiters []chan struct{}
 	// result is the result of ListAndWatch.
 	result error
 	// panicking is true while the run panics.
@@ -95,7 +95,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	if r.WatchListPageSize < 0 {
 		r.report(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
 	}
-	m := &run{Reflector: r, ctx: ctx, round: round}
+	m := &run{Reflector: r, ctx: ctx, singleCycle: round}
 	m.retry = NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, func(error) bool { return true }, r.clock)
 	if r.options.ResyncPeriod > 0 {
 		m.resync = r.clock.NewTimer(r.options.ResyncPeriod)
@@ -103,9 +103,9 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	}
 	over := false
 	defer func() {
-		if _ = m.leaveCheck(); m.check != nil {
+		if _ = m.finishCheck(); m.check != nil {
 			<-m.check.done
-			_ = m.endCheck()
+			_ = m.evaluateCheck()
 		}
 	}()
 	defer m.stopWatch() // in case a state has panicked
@@ -119,10 +119,10 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	return m.result
 }
 
-// loop lists and watches until the context or the round ends.
+// loop lists and watches until a state ends the run.
 func (m *run) loop() {
 	for next := stateList; next != stateEnd; {
-		regression := m.leaveCheck()
+		regression := m.finishCheck()
 		switch {
 		case m.ctx.Err() != nil:
 			return
@@ -166,8 +166,8 @@ type waiting struct {
 	timer  <-chan time.Time
 	events <-chan watch.Event
 	items  <-chan listedItem
-	// relists are requests for a list. Closing the received channel answers one.
-	relists <-chan chan struct{}
+	// relistRequests are requests for a list. The received channel is closed when the list is in the store.
+	relistRequests <-chan chan struct{}
 }
 
 // end is the reason why a wait ended.
@@ -216,8 +216,8 @@ func (m *run) next(w waiting) wakeup {
 			return wakeup{end: endEvent, event: event}
 		case item := <-w.items:
 			return wakeup{end: endItem, item: item}
-		case listed := <-w.relists:
-			m.relisted = append(m.relisted, listed)
+		case listed := <-w.relistRequests:
+			m.relistWaiters = append(m.relistWaiters, listed)
 			return wakeup{end: endError, err: errListRequested}
 		case <-resync:
 			if err := m.resyncNow(); err != nil && w.events != nil {
@@ -316,15 +316,16 @@ type versionCheck struct {
 	began  time.Time
 	// have is the reflector's version at the beginning.
 	have string
-	// version is the source's. whole means that it sent more than one object. Both and err are set when done is closed.
-	version string
-	whole   bool
-	err     error
-	// left is true if the check was still running when its watch ended, slow if it still ran 30 s later.
-	left, slow bool
+	// version is the source's. limitIgnored means that it sent more than one object. All are set before done is closed.
+	version      string
+	limitIgnored bool
+	err          error
+	// orphaned is true if the check was running when its watch ended, slow if it was still running 30 s later.
+	orphaned, slow bool
 }
 
-// handleTimer does what is due beside an open watch, and sets the watch's timer to the next due time. An error ends the watch.
+// handleTimer begins a check or another list if one is due, and sets the watch's timer to the next due time. An error ends
+// the watch.
 func (m *run) handleTimer(w *openWatch) error {
 	now, next, checks := m.clock.Now(), w.expires, &m.progress.checks
 	if w.listing != nil { // a stream may last as long as it keeps sending
@@ -367,33 +368,34 @@ func (m *run) beginCheck(now time.Time) {
 	m.progress.backoff.recordRequest(now, false)
 	ctx, cancel := context.WithTimeout(m.ctx, checkTimeout)
 	c := &versionCheck{cancel: cancel, began: now, have: m.progress.version, err: errSourceExited}
-	c.asyncCall = callAsync(func() { c.version, c.whole, c.err = m.sourceVersion(ctx) })
+	c.asyncCall = callAsync(func() { c.version, c.limitIgnored, c.err = m.sourceVersion(ctx) })
 	m.check = c
 }
 
-// leaveCheck waits for a check whose watch has ended. A slow one is reported and continues beside the next watch.
-func (m *run) leaveCheck() error {
+// finishCheck waits for a check whose watch has ended, and returns a regression. A slow check is reported and continues
+// beside the next watch.
+func (m *run) finishCheck() error {
 	if c := m.check; c != nil && !c.slow {
 		if c.slow = m.reportSlow(m.ctx, "List", c.asyncCall); !c.slow {
-			return m.endCheck()
+			return m.evaluateCheck()
 		}
 	}
 	return nil
 }
 
-// endCheck evaluates a check that is done. A regression is returned and ends the watch; other failures are reported.
-func (m *run) endCheck() error {
+// evaluateCheck evaluates a check that is done. A regression is returned and ends the watch; other failures are reported.
+func (m *run) evaluateCheck() error {
 	c, checks := m.check, &m.progress.checks
 	m.check = nil
 	c.cancel()
 	m.rethrow("List", c.asyncCall)
 	switch {
 	case m.ctx.Err() != nil:
-	case c.left && errors.Is(c.err, context.Canceled): // repeat it beside the next watch
+	case c.orphaned && errors.Is(c.err, context.Canceled): // repeat it beside the next watch
 		checks.next = time.Time{}
 	case c.err == nil:
 		checks.wanted, checks.failures = false, 0
-		if c.whole || c.version == "" {
+		if c.limitIgnored || c.version == "" {
 			checks.next = m.clock.Now().Add(costlyCheckInterval)
 		}
 		if versionBefore(c.version, c.have) {
@@ -409,23 +411,23 @@ func (m *run) endCheck() error {
 	return nil
 }
 
-// sourceVersion requests the source's current version with a list of one object. whole means that the source sent more than
+// sourceVersion requests the source's current version with a list of one object. If limitIgnored, the source sent more than
 // one; the second is the last one read.
-func (r *Reflector) sourceVersion(ctx context.Context) (version string, whole bool, err error) {
+func (r *Reflector) sourceVersion(ctx context.Context) (version string, limitIgnored bool, err error) {
 	items := 0
 	one := metav1.ListOptions{Limit: 1, ShardSelector: r.shard.Selector()}
-	about, err := r.listItems(ctx, one, func(about metav1.ListMeta, item runtime.Object) error {
+	listMeta, err := r.listItems(ctx, one, func(listMeta metav1.ListMeta, item runtime.Object) error {
 		if !isUndecoded(item) { // a damaged item may arrive as two
 			items++
 		}
 		if items < 2 {
 			return nil
 		}
-		version = about.ResourceVersion
+		version = listMeta.ResourceVersion
 		return errors.New("one object is enough")
 	})
 	if items > 1 {
 		return version, true, nil
 	}
-	return about.ResourceVersion, false, err
+	return listMeta.ResourceVersion, false, err
 }

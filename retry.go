@@ -274,12 +274,12 @@ func (m *run) fail(activity Phase, err error, began time.Time, request bool) sta
 	p, cause, f := &m.progress, CauseOf(err), failure{began: began, retryAfter: retryAfter(err)}
 	switch cause {
 	case causeRegression: // the next list is accepted whatever its version
-		p.version, p.unknown = "", true
+		p.version, p.versionInvalid = "", true
 	case CauseExpired, CauseVersionTooLarge:
 		// After a pause for an outage, another pause would only prolong the time for which the cache is stale.
-		f.atOnce = !p.unknown && len(m.relisted) == 0 && (m.afterPause || activity != PhaseWatching)
+		f.atOnce = !p.versionInvalid && len(m.relistWaiters) == 0 && (m.afterPause || activity != PhaseWatching)
 		// A restored source may never reach the version: a list at that version or newer would fail as well.
-		p.unknown = activity != PhaseWatching || cause == CauseVersionTooLarge
+		p.versionInvalid = activity != PhaseWatching || cause == CauseVersionTooLarge
 	case CauseOverdueWatch:
 		f = failure{atOnce: true}
 	}
@@ -304,7 +304,7 @@ func (m *run) fail(activity Phase, err error, began time.Time, request bool) sta
 		}
 		ends = next == stateList || action == watchThenList || cause == causeShortWatch
 	}
-	if ends = ends && m.round; ends && request {
+	if ends = ends && m.singleCycle; ends && request {
 		m.setLastFailure(err, true)
 		m.result = err
 	} else {

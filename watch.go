@@ -70,7 +70,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	patience := timeout + watchGrace
 	if l != nil {
 		patience = streamQuiet
-		if m.progress.unknown || len(m.relisted) > 0 {
+		if m.progress.versionInvalid || len(m.relistWaiters) > 0 {
 			options.ResourceVersion = ""
 		}
 		options.SendInitialEvents, options.ResourceVersionMatch = ptr.To(true), metav1.ResourceVersionMatchNotOlderThan
@@ -121,8 +121,8 @@ func (m *run) stopWatch() {
 	}
 	w.timer.Stop()
 	w.cancel()
-	if c := m.check; c != nil && !c.left {
-		c.left = !isClosed(c.done)
+	if c := m.check; c != nil && !c.orphaned {
+		c.orphaned = !isClosed(c.done)
 		c.cancel()
 	}
 	if w.watch != nil {
@@ -166,7 +166,7 @@ func (m *run) watchState(l *listing) state {
 		m.afterPause = false
 	}
 	switch {
-	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.round:
+	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.singleCycle:
 		return stateEnd
 	case errors.Is(err, errRefetch):
 		m.logger(m.ctx).V(2).Info("Listing once more", "reason", err)
@@ -189,7 +189,7 @@ func (m *run) applyEvents(w *openWatch) error {
 	for err == nil {
 		waits := waiting{events: w.results, timer: w.timer.C()}
 		if w.listing == nil { // a streaming list is a list already
-			waits.relists = m.relists
+			waits.relistRequests = m.relistRequests
 		}
 		switch woke := m.next(waits); woke.end {
 		case endEvent:
@@ -198,7 +198,7 @@ func (m *run) applyEvents(w *openWatch) error {
 		case endTimer:
 			err = m.handleTimer(w)
 		case endDone:
-			if err = m.endCheck(); err == nil {
+			if err = m.evaluateCheck(); err == nil {
 				err = m.handleTimer(w)
 			}
 		case endError:

@@ -138,7 +138,7 @@ func (l *listing) checkEvent(c *change) (err error) {
 	switch {
 	case sent:
 		err = c.regression(before, "")
-	case checks && l.mayBeTooOld() && !l.progress.unknown:
+	case checks && l.mayBeTooOld() && !l.progress.versionInvalid:
 		err = checker.olderThanEntry(c)
 	}
 	l.entries[c.key] = c.origin

@@ -38,7 +38,7 @@ var pausingFaults = []Mutant{
 		Guards:  []string{"B2", "G13"},
 		File:    "watch_list.go",
 		From:    "\trejected := CauseOf(err) == CauseBadRequest\n\tm.progress.streamTries++\n",
-		To:      "\trejected := CauseOf(err) == CauseBadRequest\n\tif CauseOf(err) == CauseExpired {\n\t\tm.progress.unknown = true\n\t\tm.reportFailure(m.ctx, err)\n\t\t<-m.clock.After(time.Second)\n\t\treturn stateList\n\t}\n\tm.progress.streamTries++\n",
+		To:      "\trejected := CauseOf(err) == CauseBadRequest\n\tif CauseOf(err) == CauseExpired {\n\t\tm.progress.versionInvalid = true\n\t\tm.reportFailure(m.ctx, err)\n\t\t<-m.clock.After(time.Second)\n\t\treturn stateList\n\t}\n\tm.progress.streamTries++\n",
 		Package: guarantees,
 		Test:    "TestB2AStreamingListThatIsExpiredIsNotHammered",
 		Fault:   "A streaming list that is answered with expired is asked for sixty times a minute.",

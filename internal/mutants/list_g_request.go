@@ -59,8 +59,8 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "starts-the-backoff-over-with-each-good-list", Guards: []string{"G13"}, File: "list.go",
-		From:    "\tm.relisted = nil\n",
-		To:      "\tm.relisted = nil\n\tp.backoff.failing = false\n",
+		From:    "\tm.relistWaiters = nil\n",
+		To:      "\tm.relistWaiters = nil\n\tp.backoff.seriesStart = time.Time{}\n",
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
 		Fault:   "A server whose watches fail is listed again every second, though lists are what costs it most.",
