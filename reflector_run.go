@@ -265,10 +265,7 @@ var errListRequested = fmt.Errorf("the newest state was requested: %w", errRefet
 func (m *run) refetchLater() {
 	before := m.progress.undecoded
 	m.progress.undecoded, m.refetchAt = map[string]string{}, time.Time{}
-	for _, q := range m.quarantine.list(func(at quarantinePlace) bool { return at.part == m.quarantine }) {
-		if q.Stage != stageDecode {
-			continue
-		}
+	for _, q := range m.quarantine.list(m.undecodedLocked) {
 		if q.ResourceVersion == "" {
 			q.Key = ""
 		}
@@ -277,6 +274,11 @@ func (m *run) refetchLater() {
 			m.refetchAt = latest(m.clock.Now().Add(refetchAfter), m.progress.refetched.Add(refetchInterval))
 		}
 	}
+}
+
+// undecodedLocked selects the objects that the reflector has quarantined because they could not be decoded.
+func (m *run) undecodedLocked(at quarantinePlace) bool {
+	return at.part == m.quarantine && m.quarantine.entries[at].Stage == stageDecode
 }
 
 // A server that was restored from an older copy accepts a watch from a version that it has not reached, and sends nothing
@@ -342,7 +344,7 @@ func (m *run) handleTimer(w *openWatch) error {
 	}
 	if !m.refetchAt.IsZero() && w.listing == nil &&
 		isDue(latest(m.refetchAt, now.Add(m.progress.backoff.delay(now, 2)))) {
-		if m.refetchAt = (time.Time{}); m.quarantine.any() { // otherwise the watch has brought later states
+		if m.refetchAt = (time.Time{}); len(m.quarantine.list(m.undecodedLocked)) > 0 { // otherwise the watch has brought later states
 			m.progress.refetched = now
 			return errRefetch
 		}

@@ -1284,6 +1284,7 @@ func TestNothingIsListedOnceMoreForSoundOrOtherwiseRefusedItems(t *testing.T) {
 	}{
 		"a later state":     {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{modified(rightPod("1", "101"))}},
 		"its end":           {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{deleted(rightPod("1", "101"))}},
+		"both":              {[]apiruntime.Object{damaged("1", "5"), refused("2", "2")}, []watchEvent{modified(rightPod("1", "101"))}},
 		"an event":          {rightPods(1), []watchEvent{added(damaged("1", "101"))}},
 		"another type":      {append(rightPods(1), otherPod("2", "2")), nil},
 		"an index function": {append(rightPods(1), refused("2", "2")), nil},
