@@ -39,8 +39,8 @@ type listing struct {
 	*run
 	steps *trace.Trace
 	began time.Time
-	// asked is the requested version, version the list's, once it is known.
-	asked, version string
+	// requestedVersion is the requested version, version the list's, once it is known.
+	requestedVersion, version string
 	// newest is the newest version of the objects received before the list's version.
 	newest string
 	// regression is reported with a list that is older than the store.
@@ -93,7 +93,7 @@ func (m *run) listState() state {
 		}
 		return m.fail(PhaseListing, l.wrap(err), l.began, true)
 	}
-	m.progress.paged = m.progress.paged || l.asked == "0" && l.strategy == ListPaged
+	m.progress.paged = m.progress.paged || l.requestedVersion == "0" && l.strategy == ListPaged
 	m.recordCommit(l)
 	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
 	return m.pause(stateWatch, failure{atOnce: true})
@@ -164,14 +164,14 @@ func (l *listing) wrap(err error) error {
 	case l.strategy == ListStreaming:
 		return fmt.Errorf("streaming %s: %w", l.typeDescription, err)
 	}
-	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.asked, err)
+	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.requestedVersion, err)
 }
 
 // listPages lists and commits. It requests a failed page again, since the pages before it may have cost the source far
 // more.
 func (l *listing) listPages() error {
 	options := l.listOptions()
-	l.asked, l.progress.unpaged = options.ResourceVersion, false
+	l.requestedVersion, l.progress.unpaged = options.ResourceVersion, false
 	l.progress.backoff.recordRequest(l.began, true)
 	inc(l.metrics.lists)
 	failures := 0 // consecutive, of one page
@@ -241,7 +241,7 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	items := make(chan listedItem, partSize)
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
-	ended, err := l.callSource("List", cancel, waiting{items: items}, l.addItem, func() (err error) {
+	ended, err := l.callSource("List", cancel, waitChannels{items: items}, l.addItem, func() (err error) {
 		if l.itemLister != nil {
 			listMeta, err = readItems(ctx, l.itemLister, options, items)
 		} else {
@@ -249,13 +249,13 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 		}
 		return err
 	})
-	for ended == endDone && len(items) > 0 {
+	for ended == wakeDone && len(items) > 0 {
 		if refused := l.addItem(<-items); refused != nil {
-			ended, err = endItem, refused
+			ended, err = wakeItem, refused
 		}
 	}
 	if err != nil {
-		return "", ended == endItem, err
+		return "", ended == wakeItem, err
 	}
 	if version := listMeta.ResourceVersion; l.pages == 0 && (l.version == "" || version != "" && version != l.version) {
 		err = l.setVersion(version)

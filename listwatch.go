@@ -10,7 +10,7 @@ import (
 )
 
 // Source lists and watches objects; docs/sources.md is the contract. A watch ends with its context.
-// ToListerWatcherWithContext makes one of a ListerWatcher. A reflector makes one call at a time.
+// ToListerWatcherWithContext converts a ListerWatcher. A reflector makes one call at a time.
 type Source interface {
 	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
@@ -36,20 +36,19 @@ type WatcherWithContext interface {
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListerWatcher is a source for code written for client-go, with its methods. If it is a Source too, that one's are
-// called.
+// ListerWatcher is a source for code written for client-go. If it also has the methods of Source, those are called.
 type ListerWatcher interface {
 	Lister
 	Watcher
 }
 
-// ListerWatcherWithContext is Source by its name in client-go.
+// ListerWatcherWithContext is client-go's name for Source.
 type ListerWatcherWithContext interface{ Source }
 
 // ItemLister is an optional interface of a source: it lists item by item, so that only some hundred decoded items are
 // in memory. A type that embeds such a source and changes ListWithContext must define ListItems too.
 type ItemLister interface {
-	// ListItems calls take with the list's metadata, as far as known, and each item, in order, one at a time, never
+	// ListItems calls take for each item, in order, with the list's metadata as far as known: one call at a time, none
 	// after it has returned. take owns the item and may block until ctx ends. An error of take ends the call and is
 	// returned; after any other error the items before it count. The result is the complete metadata.
 	ListItems(ctx context.Context, options metav1.ListOptions,
@@ -72,7 +71,7 @@ func ToWatcherWithContext(w Watcher) WatcherWithContext {
 	return &ListWatch{WatchFunc: w.Watch}
 }
 
-// ToListerWatcherWithContext makes a Source of a ListerWatcher; nil of nil.
+// ToListerWatcherWithContext returns lw as a Source, or nil for nil.
 func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
 	if with, ok := lw.(ListerWatcherWithContext); ok || lw == nil {
 		return with
@@ -99,8 +98,8 @@ type WatchFunc func(options metav1.ListOptions) (watch.Interface, error)
 // WatchFuncWithContext is ListWatch's WatchWithContext.
 type WatchFuncWithContext func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
-// ListWatch makes a source of two functions; those without a context are for code written for client-go. Do not change
-// the fields while a reflector runs.
+// ListWatch is a source made of two functions; those without a context are for code written for client-go. Do not
+// change the fields while a reflector runs.
 type ListWatch struct {
 	ListFunc             ListFunc
 	WatchFunc            WatchFunc
@@ -172,39 +171,39 @@ func (m *markedListWatch) IsWatchListSemanticsUnSupported() bool { return m.unsu
 // slowSource is how long a call of the source may continue after its context has ended before it is reported.
 const slowSource = 30 * time.Second
 
-// callSource calls the source on another goroutine. It waits until the call returns, the context or the timer of waits
-// ends it, or accept, which is called for each item of waits, fails. It always waits for the call to return. The error is
-// that of the call, of accept, of the context, or errWatchOverdue for the timer. It panics if the call does.
+// callSource calls the source on another goroutine, and accept with each item of waits. If accept fails, the context ends, or
+// the timer of waits fires, it cancels the call. It always waits until the call has returned. The error is that of the call,
+// of accept, of the context, or errWatchOverdue for the timer. It panics if the call does.
 func (m *run) callSource(
-	op string, cancel context.CancelFunc, waits waiting, accept func(listedItem) error, call func() error,
-) (ended end, err error) {
-	answer := errSourceExited // until the call has returned
-	running := callAsync(func() { answer = call() })
+	op string, cancel context.CancelFunc, waits waitChannels, accept func(listedItem) error, call func() error,
+) (ended wakeReason, err error) {
+	callErr := errSourceExited // until the call has returned
+	running := callAsync(func() { callErr = call() })
 	defer func() {
-		if ended != endDone { // also after a panic of the store or the error handler
+		if ended != wakeDone { // also after a panic of the store or the error handler
 			cancel()
 			<-running.done
 		}
 	}()
 	waits.done = running.done
-	for ended = endItem; ended == endItem && err == nil; {
-		woke := m.next(waits)
-		if ended = woke.end; ended == endItem {
+	for ended = wakeItem; ended == wakeItem && err == nil; {
+		woke := m.wait(waits)
+		if ended = woke.reason; ended == wakeItem {
 			err = accept(woke.item)
 		}
 	}
-	if ended != endDone {
+	if ended != wakeDone {
 		cancel()
 		m.reportSlow(m.ctx, op, running)
 		<-running.done
 	}
 	m.rethrow(op, running)
 	switch ended {
-	case endDone:
-		err = answer
-	case endContext:
+	case wakeDone:
+		err = callErr
+	case wakeContext:
 		err = m.ctx.Err()
-	case endTimer:
+	case wakeTimer:
 		err = errWatchOverdue
 	}
 	return ended, err
@@ -244,7 +243,7 @@ func (r *Reflector) reportSlow(ctx context.Context, op string, c *asyncCall) (sl
 	}
 }
 
-// rethrow panics if a call did. If the run panics already, it logs the second panic.
+// rethrow panics if the call has panicked. If the run panics already, it logs the second panic.
 func (m *run) rethrow(op string, c *asyncCall) {
 	switch {
 	case c.panicked == nil:

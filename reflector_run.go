@@ -154,13 +154,13 @@ func (m *run) pause(to state, f failure) state {
 		m.setPhase(PhasePaused, pause)
 		timer := m.clock.NewTimer(pause)
 		defer timer.Stop()
-		m.next(waiting{timer: timer.C()})
+		m.wait(waitChannels{timer: timer.C()})
 	}
 	return to
 }
 
-// waiting is the channels that a state waits for. A nil channel is ignored.
-type waiting struct {
+// waitChannels are the channels that a state waits for. A nil channel is ignored.
+type waitChannels struct {
 	// done is closed at the end of a call, or of the check beside an open watch.
 	done   <-chan struct{}
 	timer  <-chan time.Time
@@ -170,30 +170,30 @@ type waiting struct {
 	relistRequests <-chan chan struct{}
 }
 
-// end is the reason why a wait ended.
-type end int
+// wakeReason is why a wait ended.
+type wakeReason int
 
 const (
-	endContext end = iota // the context has ended
-	endDone               // done was closed
-	endTimer              // the timer has fired
-	endEvent              // the watch has sent an event
-	endClosed             // the watch has closed
-	endItem               // a list has sent an item
-	endError              // the open watch must end: a resync failed, or a list was requested
+	wakeContext wakeReason = iota // the context has ended
+	wakeDone                      // done was closed
+	wakeTimer                     // the timer has fired
+	wakeEvent                     // the watch has sent an event
+	wakeClosed                    // the watch has closed
+	wakeItem                      // a list has sent an item
+	wakeError                     // the open watch must end: a resync failed, or a list was requested
 )
 
-// wakeup is the end of a wait, with the value that was received.
+// wakeup is the result of a wait, with the value that was received.
 type wakeup struct {
-	end   end
-	event watch.Event
-	item  listedItem
-	err   error
+	reason wakeReason
+	event  watch.Event
+	item   listedItem
+	err    error
 }
 
-// next waits for the first of w and the end of the context, and resyncs meanwhile. A failed resync ends an open watch;
-// otherwise it is only reported. A run waits nowhere else, except for calls of the source that outlive their context.
-func (m *run) next(w waiting) wakeup {
+// wait waits for the first of w and the end of the context, and does resyncs that become due. A failed resync ends an open
+// watch; without one it is only reported. A run waits nowhere else, except for calls of the source that outlive their context.
+func (m *run) wait(w waitChannels) wakeup {
 	if w.events != nil && m.check != nil {
 		w.done = m.check.done
 	}
@@ -206,28 +206,28 @@ func (m *run) next(w waiting) wakeup {
 		select {
 		case <-m.ctx.Done():
 		case <-w.done:
-			return wakeup{end: endDone}
+			return wakeup{reason: wakeDone}
 		case <-w.timer:
-			return wakeup{end: endTimer}
+			return wakeup{reason: wakeTimer}
 		case event, open := <-w.events:
 			if !open {
-				return wakeup{end: endClosed}
+				return wakeup{reason: wakeClosed}
 			}
-			return wakeup{end: endEvent, event: event}
+			return wakeup{reason: wakeEvent, event: event}
 		case item := <-w.items:
-			return wakeup{end: endItem, item: item}
+			return wakeup{reason: wakeItem, item: item}
 		case listed := <-w.relistRequests:
 			m.relistWaiters = append(m.relistWaiters, listed)
-			return wakeup{end: endError, err: errListRequested}
+			return wakeup{reason: wakeError, err: errListRequested}
 		case <-resync:
 			if err := m.resyncNow(); err != nil && w.events != nil {
-				return wakeup{end: endError, err: err}
+				return wakeup{reason: wakeError, err: err}
 			} else if err != nil {
 				m.reportFailure(m.ctx, err)
 			}
 		}
 	}
-	return wakeup{end: endContext}
+	return wakeup{reason: wakeContext}
 }
 
 // resyncNow resyncs the store, unless nothing is listed yet or ShouldResync returns false.
@@ -331,7 +331,7 @@ type versionCheck struct {
 func (m *run) handleTimer(w *openWatch) error {
 	now, next, checks := m.clock.Now(), w.expires, &m.progress.checks
 	if w.listing != nil { // a stream may last as long as it keeps sending
-		next = latest(w.answered, m.progress.lastReceived).Add(streamQuiet)
+		next = latest(w.answeredAt, m.progress.lastReceived).Add(streamQuiet)
 	}
 	isDue := func(at time.Time) bool {
 		if now.Before(at) && at.Before(next) {
@@ -355,7 +355,7 @@ func (m *run) handleTimer(w *openWatch) error {
 			m.progress.lastReceived, checks.wanted = now, checks.wanted || m.bookmarks.Load()
 		}
 		if checks.wanted && isDue(latest(
-			checks.next, w.answered.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.delay(now, 1)))) {
+			checks.next, w.answeredAt.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.delay(now, 1)))) {
 			m.beginCheck(now)
 		}
 	}

@@ -45,8 +45,8 @@ type openWatch struct {
 	listing *listing
 	// version is the watch's newest version, from is the first.
 	version, from string
-	// asked is the time of the request, answered that of its response.
-	asked, answered time.Time
+	// requestedAt is the time of the request, answeredAt that of its response.
+	requestedAt, answeredAt time.Time
 	// expires is the time after which the watch counts as half open: its timeout and watchGrace after the request.
 	timeout time.Duration
 	expires time.Time
@@ -67,9 +67,9 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	options := metav1.ListOptions{
 		ResourceVersion: m.progress.version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true, ShardSelector: m.shard.Selector(),
 	}
-	patience := timeout + watchGrace
+	maxWait := timeout + watchGrace
 	if l != nil {
-		patience = streamQuiet
+		maxWait = streamQuiet
 		if m.progress.versionInvalid || len(m.relistWaiters) > 0 {
 			options.ResourceVersion = ""
 		}
@@ -78,8 +78,8 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	ctx, cancel := context.WithCancel(m.ctx)
 	now := m.clock.Now()
 	w := &openWatch{
-		cancel: cancel, listing: l, asked: now, timeout: timeout, expires: now.Add(timeout + watchGrace),
-		timer: m.clock.NewTimer(patience), synthetic: l != nil || options.ResourceVersion == "" || options.ResourceVersion == "0",
+		cancel: cancel, listing: l, requestedAt: now, timeout: timeout, expires: now.Add(timeout + watchGrace),
+		timer: m.clock.NewTimer(maxWait), synthetic: l != nil || options.ResourceVersion == "" || options.ResourceVersion == "0",
 	}
 	if l == nil {
 		w.from, w.version = m.progress.version, m.progress.version
@@ -87,7 +87,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	m.watch = w
 	m.progress.backoff.recordRequest(now, false)
 	inc(m.metrics.watches)
-	_, err := m.callSource("Watch", cancel, waiting{timer: w.timer.C()}, nil, func() error {
+	_, err := m.callSource("Watch", cancel, waitChannels{timer: w.timer.C()}, nil, func() error {
 		got, err := m.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {
 			w.watch = got // before ResultChan, which may panic
@@ -99,24 +99,24 @@ func (m *run) open(l *listing) (*openWatch, error) {
 		err = errNilWatch
 	}
 	if err == nil {
-		w.answered = m.clock.Now()
+		w.answeredAt = m.clock.Now()
 		// Some clients repeat the request themselves while the server is unavailable.
-		m.progress.checks.wanted = m.progress.checks.wanted || w.answered.Sub(now) >= lateAnswer
+		m.progress.checks.wanted = m.progress.checks.wanted || w.answeredAt.Sub(now) >= lateAnswer
 		m.setCurrent("watch")
 	}
 	return w, err
 }
 
-// stopWatch stops the watch, if there is one, and waits for Stop, so that no connection is open during a pause. It also
-// cancels the check beside the watch.
+// stopWatch stops the watch, if there is one, and waits until Stop has returned, so that no connection is open during a
+// pause. It also cancels the version check beside the watch.
 func (m *run) stopWatch() {
 	w := m.watch
 	if w == nil {
 		return
 	}
 	m.watch = nil
-	if !w.answered.IsZero() {
-		observe(m.metrics.watchDuration, m.clock.Since(w.answered).Seconds())
+	if !w.answeredAt.IsZero() {
+		observe(m.metrics.watchDuration, m.clock.Since(w.answeredAt).Seconds())
 		observe(m.metrics.itemsInWatch, float64(w.events))
 	}
 	w.timer.Stop()
@@ -133,9 +133,9 @@ func (m *run) stopWatch() {
 	}
 }
 
-// watchState opens a watch from the store's version, or the streaming list l, and applies its events until it ends. A watch
-// lives from the response on or, if it had events, from the request on: some proxies delay the response until the first
-// event.
+// watchState opens a watch from the store's version, or the streaming list l, and applies its events until it ends. The
+// watch's duration counts from the response or, if it had events, from the request: some proxies delay the response until
+// the first event.
 func (m *run) watchState(l *listing) state {
 	phase := PhaseWatching
 	if l != nil {
@@ -147,11 +147,11 @@ func (m *run) watchState(l *listing) state {
 	if !refused {
 		err = m.applyEvents(w)
 	}
-	since := w.answered
+	since := w.answeredAt
 	if w.events > 0 {
-		since = w.asked
+		since = w.requestedAt
 	}
-	began, lived := w.asked, m.clock.Since(since)
+	began, lived := w.requestedAt, m.clock.Since(since)
 	m.stopWatch()
 	switch {
 	case w.listing != nil:
@@ -187,24 +187,24 @@ func (m *run) watchState(l *listing) state {
 func (m *run) applyEvents(w *openWatch) error {
 	err := m.handleTimer(w)
 	for err == nil {
-		waits := waiting{events: w.results, timer: w.timer.C()}
+		waits := waitChannels{events: w.results, timer: w.timer.C()}
 		if w.listing == nil { // a streaming list is a list already
 			waits.relistRequests = m.relistRequests
 		}
-		switch woke := m.next(waits); woke.end {
-		case endEvent:
+		switch woke := m.wait(waits); woke.reason {
+		case wakeEvent:
 			err = m.applyBatches(w, woke.event)
 			m.progress.lastReceived = m.clock.Now()
-		case endTimer:
+		case wakeTimer:
 			err = m.handleTimer(w)
-		case endDone:
+		case wakeDone:
 			if err = m.evaluateCheck(); err == nil {
 				err = m.handleTimer(w)
 			}
-		case endError:
+		case wakeError:
 			err = woke.err
-		case endClosed:
-			if w.events == 0 && m.clock.Since(w.answered) < veryShortWatch {
+		case wakeClosed:
+			if w.events == 0 && m.clock.Since(w.answeredAt) < veryShortWatch {
 				inc(m.metrics.short)
 			}
 			return nil
@@ -247,17 +247,17 @@ func (m *run) applyBatches(w *openWatch, e watch.Event) (err error) {
 }
 
 // collect adds the events that wait in the channel to the batch, up to an Error: fake sources may use one channel for all
-// watches. If patient, it yields to the sender before the channel counts as empty, which costs less than blocking.
-func (m *run) collect(w *openWatch, patient bool) {
-	yielded, ended := !patient, len(m.batch) > 0 && m.batch[0].Type == watch.Error
+// watches. If mayYield, it yields to the sender before the channel counts as empty, which costs less than blocking.
+func (m *run) collect(w *openWatch, mayYield bool) {
+	yielded, ended := !mayYield, len(m.batch) > 0 && m.batch[0].Type == watch.Error
 	for len(m.batch) < table.InPlace && !ended {
 		select {
 		case e, open := <-w.results:
 			if !open {
-				return // run.next finds it closed again
+				return // run.wait finds it closed again
 			}
 			m.batch = append(m.batch, e)
-			yielded, ended = !patient, e.Type == watch.Error
+			yielded, ended = !mayYield, e.Type == watch.Error
 		default:
 			if yielded {
 				return

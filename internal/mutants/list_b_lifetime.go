@@ -13,8 +13,8 @@ var lifetimeFaults = []Mutant{
 	},
 	{
 		Name: "waits-for-an-open-watch-as-long-as-it-stays-open", Guards: []string{"B19"}, File: "watch.go",
-		From:    "waiting{events: w.results, timer: w.timer.C()}",
-		To:      "waiting{events: w.results}",
+		From:    "waitChannels{events: w.results, timer: w.timer.C()}",
+		To:      "waitChannels{events: w.results}",
 		Package: guarantees,
 		Test:    "TestB19AHalfOpenWatchIsEndedAndResumed",
 		Fault:   "After a firewall has dropped the connection the cache stays as it is for ever.",

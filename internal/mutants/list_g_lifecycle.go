@@ -4,7 +4,7 @@ package mutants
 var lifecycleMutants = []Mutant{
 	{
 		Name: "sleeps-a-pause-out-before-it-stops", Guards: []string{"G9"}, File: "reflector_run.go",
-		From:    "m.next(waiting{timer: timer.C()})",
+		From:    "m.wait(waitChannels{timer: timer.C()})",
 		To:      "<-timer.C()",
 		Package: guarantees,
 		Test:    "TestG9RunReturnsAtOnceInEveryPhase",
