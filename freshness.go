@@ -96,9 +96,11 @@ func (f *feed) startCall(ctx context.Context, op string, call feedCall) (wait fu
 			defer close(started.done)
 			defer cancel()
 			defer context.AfterFunc(inf.ctx, cancel)()
-			if err = WaitForDone(calling, f.synced); err == nil {
-				err = call(f, calling)
+			result := WaitForDone(calling, f.synced)
+			if result == nil {
+				result = call(f, calling)
 			}
+			err = result // not before: the call may panic
 		})
 		inf.goroutines.Go(func() {
 			<-calling.Done()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	runtimepkg "runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,6 +48,42 @@ func requestsOf(source *cachetest.Source) (lists, watches int) {
 		}
 	}
 	return lists, watches
+}
+
+// A call of the source that panics, or ends its goroutine, has shown nothing. Fails if Fresh or Verify succeeds then.
+func TestFreshAndVerifyFailIfTheSourceDoesNotReturn(t *testing.T) {
+	for name, leave := range map[string]func(){"panic": func() { panic("boom") }, "exit": runtimepkg.Goexit} {
+		for method, call := range map[string]func(*cache.Informer[*object], context.Context) error{
+			"Fresh": (*cache.Informer[*object]).Fresh, "Verify": (*cache.Informer[*object]).Verify,
+		} {
+			t.Run(method+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source, leaves := newSource(t, pod("a", "1")), false
+					informer := cache.NewTypedInformer[*object](&cache.ListWatch{
+						ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+							if leaves {
+								leave()
+							}
+							return source.ListWithContext(ctx, options)
+						},
+						WatchFuncWithContext: source.WatchWithContext,
+					}, cache.InformerConfig[*object]{})
+					ctx, cancel := context.WithCancel(t.Context())
+					over := make(chan any, 1)
+					go func() {
+						defer func() { over <- recover() }()
+						_ = informer.Run(ctx)
+					}()
+					require.NoError(t, informer.WaitSynced(t.Context()))
+					synctest.Wait()
+					leaves = true
+					require.Error(t, call(informer, t.Context()))
+					cancel()
+					require.Equal(t, name == "panic", <-over != nil)
+				})
+			})
+		}
+	}
 }
 
 func TestWaitForResourceVersionReturnsWhenTheStoreHasTheVersion(t *testing.T) {
