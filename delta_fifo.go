@@ -420,7 +420,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 		}
 	}
 	f.eachKnownLocked(deleteAbsent)
-	refused := f.quarantine.list(func(at quarantinePlace) bool { return at.part.owner == byConsumer })
+	refused := f.quarantine.list(func(at quarantineKey) bool { return at.part.owner == byConsumer })
 	if f.own != nil {
 		refused = append(refused, f.own.quarantinedObjects()...)
 	}

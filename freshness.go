@@ -26,7 +26,7 @@ func versionReached(version, wanted string) bool {
 // waitForVersion waits until the store has everything up to version, ctx ends or ended is closed.
 func (s *scope) waitForVersion(ctx context.Context, version string, ended <-chan struct{}) error {
 	for seen := ""; ; {
-		moved := s.storage.moved.changed()
+		moved := s.storage.versionMoved.changed()
 		have := s.LastStoreSyncResourceVersion()
 		if versionReached(have, version) {
 			return nil
@@ -70,7 +70,7 @@ var (
 // feedCall is a call of a feed's source for a caller, such as Fresh.
 type feedCall func(*feed, context.Context) error
 
-// callFeeds makes a call for each feed of some informers concurrently, and joins the errors. It returns when ctx or the run
+// callFeeds makes a call for each feed of the informers concurrently, and joins the errors. It returns when ctx or the run
 // of the informers ends, even if a source ignores its context. op is for reports.
 func callFeeds(ctx context.Context, op string, call feedCall, informers ...*sharedIndexInformer) error {
 	waits := map[*feed]func() error{}
@@ -385,7 +385,7 @@ func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState
 	}
 }
 
-// feedsOf returns the feeds of some informers.
+// feedsOf returns the feeds of the informers.
 func feedsOf(informers []*sharedIndexInformer) (feeds []*feed) {
 	for _, inf := range informers {
 		feeds = append(feeds, inf.feeds...)
@@ -393,7 +393,7 @@ func feedsOf(informers []*sharedIndexInformer) (feeds []*feed) {
 	return feeds
 }
 
-// eachFeed calls check with each feed of some informers, and joins the errors.
+// eachFeed calls check with each feed of the informers, and joins the errors.
 func eachFeed(informers []*sharedIndexInformer, check func(*feed) error) error {
 	var failures []error
 	for _, f := range feedsOf(informers) {
@@ -405,7 +405,7 @@ func eachFeed(informers []*sharedIndexInformer, check func(*feed) error) error {
 // bookmarkInterval is the maximum time between two bookmarks of a healthy source. API servers send about one per minute.
 const bookmarkInterval = 90 * time.Second
 
-// healthy returns an error if the store of one of some informers may be older than limit.
+// healthy returns an error if the store of any of the informers may be older than limit.
 func healthy(limit time.Duration, informers ...*sharedIndexInformer) error {
 	return eachFeed(informers, func(f *feed) error { return f.healthy(limit) })
 }
@@ -416,7 +416,7 @@ func (f *feed) healthy(limit time.Duration) error {
 	staleness := now.Sub(status.LastCurrent)
 	smallest := bookmarkInterval
 	if !r.bookmarks.Load() && staleness > bookmarkInterval {
-		smallest = r.options.MaxWatchTimeout + watchGrace // only the end of a watch shows that the source is there
+		smallest = r.options.MaxWatchTimeout + watchGrace // only the end of a watch shows that the source is up
 	}
 	var problem string
 	switch {
@@ -463,13 +463,13 @@ func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
 
 // WaitForResourceVersion waits until the store has everything up to a version, such as that of a write. With Namespaces
 // each must reach it: use Fresh. It fails for a version that regressed or cannot be compared.
-func (o observed) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
+func (o informerBase) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	return o.shared.store.waitForVersion(ctx, resourceVersion, o.shared.ended)
 }
 
 // WaitForHandler is WaitForResourceVersion until a handler's calls for all changes that are then pending have returned.
-func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandlerRegistration, version string) error {
-	l, err := listenerOf(handle, o.shared)
+func (o informerBase) WaitForHandler(ctx context.Context, h ResourceEventHandlerRegistration, version string) error {
+	l, err := listenerOf(h, o.shared)
 	if err != nil {
 		return err
 	}
@@ -489,19 +489,19 @@ func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandle
 		return fmt.Errorf("waiting for handler %s, which is %d changes behind: %w",
 			l.options.Name, l.cursor.Status().Changes, context.Cause(ctx))
 	}
-	why := ErrInformerStopped
+	reason := ErrInformerStopped
 	switch {
 	case isClosed(l.removed):
-		why = ErrHandlerRemoved
+		reason = ErrHandlerRemoved
 	case !isClosed(l.finished):
 		return nil
 	}
-	return fmt.Errorf("waiting for handler %s: %w", l.options.Name, why)
+	return fmt.Errorf("waiting for handler %s: %w", l.options.Name, reason)
 }
 
 // StatusChanges yields the status now and after each failure and change of the phase or of Synced, until the informer has
 // stopped or ctx ends.
-func (o observed) StatusChanges(ctx context.Context) iter.Seq[Status] {
+func (o informerBase) StatusChanges(ctx context.Context) iter.Seq[Status] {
 	return func(yield func(Status) bool) {
 		for {
 			changed, status := o.shared.feeds[0].reflector.changes.changed(), o.Status()
@@ -519,18 +519,18 @@ func (o observed) StatusChanges(ctx context.Context) iter.Seq[Status] {
 
 // Fresh requests the source's version, and waits until everything that it had committed before the call can be read. The
 // informer must run. If ctx ends first, the error has phase and last failure.
-func (o observed) Fresh(ctx context.Context) error {
+func (o informerBase) Fresh(ctx context.Context) error {
 	return callFeeds(ctx, "Fresh", (*feed).fresh, o.shared)
 }
 
 // Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit, which
 // must be at least 90 s. For a source that has sent no bookmark the least is 10m30s (MaxWatchTimeout and 30 s) once
 // LastCurrent is 90 s ago. The error has phase and last failure.
-func (o observed) Healthy(limit time.Duration) error { return healthy(limit, o.shared) }
+func (o informerBase) Healthy(limit time.Duration) error { return healthy(limit, o.shared) }
 
 // Verify compares the store of a running informer with a list of the source. A difference is a *DivergenceError and
 // reported; the informer lists again.
-func (o observed) Verify(ctx context.Context) error {
+func (o informerBase) Verify(ctx context.Context) error {
 	return callFeeds(ctx, "Verify", (*feed).verify, o.shared)
 }
 

@@ -56,8 +56,8 @@ func (f ResourceEventHandlerDetailedFuncs) OnUpdate(oldObj, newObj any) {
 }
 func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) { callIf(f.DeleteFunc, ownTombstone(obj)) }
 
-// FilteringResourceEventHandler notifies Handler of objects that pass FilterFunc. One that begins to pass is added, one
-// that ceases to is deleted.
+// FilteringResourceEventHandler notifies Handler of objects that pass FilterFunc. An object that begins to pass is
+// added; one that no longer passes is deleted.
 type FilteringResourceEventHandler struct {
 	// FilterFunc must be deterministic. It may receive a DeletedFinalStateUnknown. If nil, all pass.
 	FilterFunc func(obj any) bool
@@ -288,8 +288,8 @@ func (l *listener) beginResync() {
 	l.due = l.shouldResync == nil || l.shouldResync()
 }
 
-// tryResync resyncs the handler, unless it has not handled the first list. Of several namespaces one that has synced is
-// enough: the others may take long. While the handler is far behind, the resync stays due.
+// tryResync resyncs the handler if it has handled the first list. With several namespaces it is enough that one has synced:
+// the others may take long. While the handler is far behind, the resync stays due.
 func (l *listener) tryResync() {
 	inf := l.informer
 	synced := l.HasSynced() || len(inf.feeds) > 1 && slices.ContainsFunc(inf.feeds, (*feed).HasSynced)
@@ -362,15 +362,15 @@ func (l *listener) call(ctx context.Context, n *notification) {
 	returned = true
 }
 
-// exited removes a handler whose goroutine ends. It returns false if the run had ended or the handler was removed before.
+// exited removes a handler whose goroutine ends. It returns false if the run has ended or the handler is removed already.
 func (l *listener) exited(ctx context.Context) bool {
 	return ctx.Err() == nil && l.informer.removeListener(l, errHandlerExited)
 }
 
-// close drops the pending changes and ends waits for the sync with why.
-func (l *listener) close(why error) {
+// close drops the pending changes, and fails waits for the handler's sync with reason.
+func (l *listener) close(reason error) {
 	l.cursor.Close()
-	l.synced.finish(why)
+	l.synced.finish(reason)
 }
 
 func (l *listener) status(now time.Time) HandlerStatus {
@@ -461,7 +461,7 @@ func listenerOf(handle ResourceEventHandlerRegistration, informer *sharedIndexIn
 }
 
 // removeListener removes a listener from the informer and closes it. It returns false if the listener was removed before.
-func (inf *sharedIndexInformer) removeListener(l *listener, why error) bool {
+func (inf *sharedIndexInformer) removeListener(l *listener, reason error) bool {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	at := slices.Index(inf.listeners, l)
@@ -473,7 +473,7 @@ func (inf *sharedIndexInformer) removeListener(l *listener, why error) bool {
 	if inf.ctx == nil {
 		close(l.finished) // it has no goroutine
 	}
-	l.close(why)
+	l.close(reason)
 	return true
 }
 

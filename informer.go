@@ -19,12 +19,12 @@ import (
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
-// observed has the methods that typed and untyped informers share.
-type observed struct{ shared *sharedIndexInformer }
+// informerBase has the methods that typed and untyped informers share.
+type informerBase struct{ shared *sharedIndexInformer }
 
 // sharedIndexInformer implements all informers of this package, and the Mirror of a store.
 type sharedIndexInformer struct {
-	observed
+	informerBase
 	// name is the reflector's. With namespaces each reflector's name has its namespace appended. title is for errors.
 	name, title string
 	store       *cache
@@ -38,7 +38,7 @@ type sharedIndexInformer struct {
 	// log has the changes to deliver to the listeners.
 	log      *eventlog.Log[table.Key]
 	detector MutatedObjectDetector
-	// guard wraps a transform: results of a wrong type become errors. It may be nil.
+	// guard wraps a transform so that results of a wrong type become errors. It may be nil.
 	guard func(TransformFunc) TransformFunc
 	// ctx, cancel and goroutines belong to the run. ctx is nil before it.
 	ctx        context.Context
@@ -106,7 +106,7 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	return inf
 }
 
-// report reports an error to the reflector of a key. An empty key is the first reflector's.
+// report reports an error about a key through the reflector that fills it, or the first one if there is none.
 func (inf *sharedIndexInformer) report(ctx context.Context, key string, err error) {
 	f := cmp.Or(inf.feedOf(table.KeyOf(key)), inf.feeds[0])
 	f.reflector.report(ctx, err)
@@ -183,13 +183,13 @@ func (inf *sharedIndexInformer) GetController() Controller { return informerView
 func (inf *sharedIndexInformer) IsStopped() bool { return isClosed(inf.ended) }
 
 // HasSynced is true once the whole first list is in the store.
-func (o observed) HasSynced() bool { return o.shared.synced.hasSucceeded() }
+func (o informerBase) HasSynced() bool { return o.shared.synced.hasSucceeded() }
 
 // HasSyncedChecker returns a checker of HasSynced. See DoneChecker.
-func (o observed) HasSyncedChecker() DoneChecker { return o.shared.synced }
+func (o informerBase) HasSyncedChecker() DoneChecker { return o.shared.synced }
 
 // SyncedIn returns a checker of one of the config's Namespaces, or false.
-func (o observed) SyncedIn(namespace string) (DoneChecker, bool) {
+func (o informerBase) SyncedIn(namespace string) (DoneChecker, bool) {
 	for _, f := range o.shared.feeds {
 		if f.namespace == namespace && namespace != "" {
 			return f.synced, true
@@ -204,7 +204,7 @@ func (inf *sharedIndexInformer) LastSyncResourceVersion() string {
 }
 
 // Status returns the status of the informer and of its handlers.
-func (o observed) Status() Status {
+func (o informerBase) Status() Status {
 	inf := o.shared
 	status := inf.feeds[0].reflector.Status()
 	if inf.feeds[0].namespace != "" {
@@ -306,7 +306,7 @@ func (inf *sharedIndexInformer) markStopped() {
 
 // WaitSynced waits until the whole first list is in the store, not for handlers. If ctx or the run ends first, the
 // error wraps ctx's error, ErrInformerStopped or both, and has phase and last failure.
-func (o observed) WaitSynced(ctx context.Context) error { return waitSynced(ctx, o.shared) }
+func (o informerBase) WaitSynced(ctx context.Context) error { return waitSynced(ctx, o.shared) }
 
 // waitSynced waits until the first lists are in the stores. The error describes each source whose list is missing.
 func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {

@@ -74,7 +74,7 @@ func TestReadersSeeTheEntriesOfEveryOwnerOfAQuarantine(t *testing.T) {
 	assert.False(t, add(store, "a/2", ""), "without a version each one is reported")
 	assert.False(t, add(view, "b/1", "1"))
 	queue.releaseIf(func(table.Key) bool { return true })
-	assert.Empty(t, q.list(func(at quarantinePlace) bool { return at.part == queue }))
+	assert.Empty(t, q.list(func(at quarantineKey) bool { return at.part == queue }))
 	for _, key := range []string{"a/1", "a/2", "b/1"} {
 		assert.ErrorIs(t, q.find(table.KeyOf(key)), ErrQuarantined)
 		assert.ErrorContains(t, q.find(table.KeyOf(key)), key)

@@ -455,8 +455,8 @@ func (l *listing) remove(c *change) error {
 
 // release releases an object from the quarantine, because the list has a later state.
 func (l *listing) release(obj any) {
-	for _, place := range l.placesOf(obj) {
-		delete(l.quarantining, place)
+	for _, key := range l.quarantineKeysOf(obj) {
+		delete(l.quarantining, key)
 	}
 }
 
@@ -496,7 +496,7 @@ func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err er
 // reject quarantines and reports an object, after its part or, if the list may be too old, after the commit.
 func (l *listing) reject(bad *ObjectError) {
 	if !storeQuarantines(l.store, bad) {
-		l.quarantining[l.placeOf(bad)] = true
+		l.quarantining[l.quarantineKeyOf(bad)] = true
 	}
 	l.rejected = append(l.rejected, bad)
 }
@@ -539,7 +539,7 @@ func (l *listing) commit() error {
 		}
 	}
 	l.reportRejected()
-	l.quarantine.releaseIf(func(place table.Key) bool { return !l.quarantining[place.String()] })
+	l.quarantine.releaseIf(func(key table.Key) bool { return !l.quarantining[key.String()] })
 	l.steps.Step("Committed")
 	return nil
 }

@@ -172,12 +172,12 @@ type Reader[T any] struct {
 // Snapshot returns a reader of the current objects, indexes and version, which never change. Taking one is O(1) and
 // iterating it copies nothing. Writes copy what a live snapshot references, so do not retain one.
 func (r Reader[T]) Snapshot() Reader[T] {
-	r.snapshot = r.now()
+	r.snapshot = r.currentView()
 	return r
 }
 
 // ResourceVersion is the applied version, empty before the first list.
-func (r Reader[T]) ResourceVersion() string { return r.now().table.Version }
+func (r Reader[T]) ResourceVersion() string { return r.currentView().table.Version }
 
 // ByNamespace returns a reader of one namespace, or of all for "". Call its Lookup and Get with a name, "web-1". All and
 // AllByIndex yield the key, "shop/web-1". Keys must have that form.
@@ -189,8 +189,8 @@ func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
 // emptyView is the view of the zero Reader.
 var emptyView = sync.OnceValue(func() view { return newStorage(nil).view() })
 
-// now returns the view to read.
-func (r Reader[T]) now() view {
+// currentView returns the view to read.
+func (r Reader[T]) currentView() view {
 	switch {
 	case r.snapshot.table != nil:
 		return r.snapshot
@@ -205,7 +205,7 @@ func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 	var item any
 	if named := table.NewKey(r.namespace, key); r.snapshot.table == nil && r.store != nil {
 		item, _ = r.store.table.Get(named)
-	} else if e, found := r.now().table.Get(named); found {
+	} else if e, found := r.currentView().table.Get(named); found {
 		item = e.Object()
 	}
 	obj, exists = item.(T)
@@ -333,7 +333,7 @@ const noIndex = -1
 
 // all selects all objects of the reader, by the index of namespaces if possible.
 func (r Reader[T]) all() selection[T] {
-	s := selection[T]{view: r.now(), index: noIndex, namespace: r.namespace}
+	s := selection[T]{view: r.currentView(), index: noIndex, namespace: r.namespace}
 	if r.indexed && r.namespace != "" {
 		if at, err := s.indexers.position(NamespaceIndex); err == nil {
 			s.index, s.value, s.namespace = at, r.namespace, ""
@@ -344,7 +344,7 @@ func (r Reader[T]) all() selection[T] {
 
 // having selects the objects with a value in the named index.
 func (r Reader[T]) having(name, value string) (selection[T], error) {
-	now := r.now()
+	now := r.currentView()
 	at, err := now.indexers.position(name)
 	return selection[T]{now, at, value, r.namespace}, err
 }

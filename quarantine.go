@@ -25,9 +25,9 @@ type quarantine struct {
 	// size counts the entries. While it is zero, no caller acquires the lock.
 	size    atomic.Int64
 	mu      sync.RWMutex
-	entries map[quarantinePlace]quarantineEntry
-	// byKey has the places of the entries by the key that readers of the store use.
-	byKey map[table.Key][]quarantinePlace
+	entries map[quarantineKey]quarantineEntry
+	// byKey has the keys of the entries by the key that readers of the store use.
+	byKey map[table.Key][]quarantineKey
 }
 
 // quarantineOwner is a stage of a pipeline. A stage releases only its own entries, since the stages are at different versions.
@@ -40,8 +40,8 @@ const (
 	byReflector
 )
 
-// quarantinePlace is a key in a part. The reflector's key may be a name: see Reflector.placeOf.
-type quarantinePlace struct {
+// quarantineKey is a key in a part. The reflector's key may be a name: see Reflector.quarantineKeyOf.
+type quarantineKey struct {
 	part quarantinePart
 	key  table.Key
 }
@@ -51,7 +51,7 @@ type quarantineEntry struct {
 	storeKey table.Key
 }
 
-// quarantinePart is the entries of one owner. In front of a view of a namespace, an owner has the view's prefix.
+// quarantinePart is the entries of one owner. prefix is that of the namespace view that the owner writes to, if any.
 type quarantinePart struct {
 	*quarantine
 	owner  quarantineOwner
@@ -85,7 +85,7 @@ func (p quarantinePart) addChange(c *change) {
 func (q *quarantine) hasSince(key table.Key, version string) bool {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
-	return slices.ContainsFunc(q.byKey[key], func(at quarantinePlace) bool {
+	return slices.ContainsFunc(q.byKey[key], func(at quarantineKey) bool {
 		return !versionBefore(q.entries[at].ResourceVersion, version)
 	})
 }
@@ -93,13 +93,13 @@ func (q *quarantine) hasSince(key table.Key, version string) bool {
 // add quarantines a key, with cause in place of e.Err: see withoutStack. It marks e as repeated if the same version failed at
 // the same stage before: such a failure is not reported again. Without a version, each failure is reported.
 func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {
-	at := quarantinePlace{p, key}
+	at := quarantineKey{p, key}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.repeated = p.entries[at].repeats(e)
 	p.removeLocked(at)
 	if p.entries == nil {
-		p.entries, p.byKey = map[quarantinePlace]quarantineEntry{}, map[table.Key][]quarantinePlace{}
+		p.entries, p.byKey = map[quarantineKey]quarantineEntry{}, map[table.Key][]quarantineKey{}
 	}
 	if key = e.storeKey; key == (table.Key{}) {
 		key = table.KeyOf(e.Key)
@@ -118,7 +118,7 @@ func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined boo
 	if p.any() {
 		p.mu.RLock()
 		defer p.mu.RUnlock()
-		e, quarantined = p.entries[quarantinePlace{p, key}]
+		e, quarantined = p.entries[quarantineKey{p, key}]
 	}
 	return e, quarantined
 }
@@ -128,7 +128,7 @@ func (p quarantinePart) release(key table.Key) {
 	if p.any() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.removeLocked(quarantinePlace{p, key})
+		p.removeLocked(quarantineKey{p, key})
 	}
 }
 
@@ -144,13 +144,13 @@ func (p quarantinePart) releaseIf(released func(key table.Key) bool) {
 }
 
 // removeLocked removes an entry, if it exists.
-func (q *quarantine) removeLocked(at quarantinePlace) {
+func (q *quarantine) removeLocked(at quarantineKey) {
 	e, known := q.entries[at]
 	if !known {
 		return
 	}
 	delete(q.entries, at)
-	others := slices.DeleteFunc(q.byKey[e.storeKey], func(other quarantinePlace) bool { return other == at })
+	others := slices.DeleteFunc(q.byKey[e.storeKey], func(other quarantineKey) bool { return other == at })
 	if q.byKey[e.storeKey] = others; len(others) == 0 {
 		delete(q.byKey, e.storeKey)
 	}
@@ -160,8 +160,8 @@ func (q *quarantine) removeLocked(at quarantinePlace) {
 	}
 }
 
-// list returns the entries at the places for which in returns true, sorted by key; of one key, the newest version.
-func (q *quarantine) list(in func(at quarantinePlace) bool) []Quarantined {
+// list returns the entries for which in returns true, sorted by key, and only the newest version of each key.
+func (q *quarantine) list(in func(at quarantineKey) bool) []Quarantined {
 	if !q.any() {
 		return nil
 	}
@@ -177,12 +177,12 @@ func (q *quarantine) list(in func(at quarantinePlace) bool) []Quarantined {
 }
 
 // shares reports whether an entry of any owner is in p's part of the store.
-func (p quarantinePart) shares(at quarantinePlace) bool {
+func (p quarantinePart) shares(at quarantineKey) bool {
 	return p.prefix == "" || at.part.prefix == p.prefix || at.part.owner == byStore && at.key.IsIn(p.prefix)
 }
 
-// partOf returns the part of an owner in front of store. The table is that of this package's stores and queues, otherwise
-// a new one.
+// partOf returns the part of an owner that writes to store: of its quarantine if it is a store or queue of this package,
+// otherwise of a new one.
 func partOf(store any, owner quarantineOwner) quarantinePart {
 	if k, own := keyedStoreOf(store); own {
 		return quarantinePart{k.storage.quarantine.quarantine, owner, k.scope.prefix}
@@ -203,8 +203,8 @@ func withoutStack(err error) error {
 	return &PanicError{Value: panicked.Value, text: err.Error()}
 }
 
-// storeQuarantines reports whether the store, and not the reflector, quarantines an object. This package's stores quarantine
-// by key: the reflector does so, by name, for an object that has no key or was not passed on.
+// storeQuarantines reports whether the store, and not the reflector, quarantines an object. A store of this package does so,
+// by key, unless the object has no key or was not passed to the store.
 func storeQuarantines(store any, object *ObjectError) bool {
 	if slices.Contains([]string{stageDecode, stageType, stageMetadata, stageKey}, object.Stage) {
 		return false

@@ -60,7 +60,7 @@ type Reflector struct {
 	// progress and metrics are used only on the reflector's goroutine.
 	progress progress
 	metrics  reflectorMetrics
-	// quarantine has the objects that never reached the store, by place: see placeOf.
+	// quarantine has the objects that never reached the store: see quarantineKeyOf.
 	quarantine quarantinePart
 
 	running atomic.Bool

@@ -277,7 +277,7 @@ func (m *run) refetchLater() {
 }
 
 // undecodedLocked selects the objects that the reflector has quarantined because they could not be decoded.
-func (m *run) undecodedLocked(at quarantinePlace) bool {
+func (m *run) undecodedLocked(at quarantineKey) bool {
 	return at.part == m.quarantine && m.quarantine.entries[at].Stage == stageDecode
 }
 

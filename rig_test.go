@@ -63,7 +63,7 @@ func changesOf(events ...event) []change {
 
 // quarantined are the objects that could not be queued.
 func (f *DeltaFIFO) quarantinedObjects() []Quarantined {
-	return f.quarantine.list(func(at quarantinePlace) bool { return at.part == f.quarantine })
+	return f.quarantine.list(func(at quarantineKey) bool { return at.part == f.quarantine })
 }
 
 // takeOne passes one event to a changeAccepter.

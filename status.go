@@ -311,16 +311,16 @@ func (r *Reflector) quarantineObject(ctx context.Context, object *ObjectError) {
 	if !storeQuarantines(r.store, object) {
 		copied := *object
 		object = &copied
-		r.quarantine.add(table.KeyOf(r.placeOf(object)), object, withoutStack(object.Err))
+		r.quarantine.add(table.KeyOf(r.quarantineKeyOf(object)), object, withoutStack(object.Err))
 	}
 	if !object.repeated {
 		r.report(ctx, object)
 	}
 }
 
-// placeOf returns the place at which the reflector quarantines an object: its name if that is known, whatever key the store
-// has, with its kind where objects of any kind are expected.
-func (r *Reflector) placeOf(object *ObjectError) string {
+// quarantineKeyOf returns the key under which the reflector quarantines an object: its namespace/name if known, whatever the
+// store's key is, with the kind if the reflector accepts every type.
+func (r *Reflector) quarantineKeyOf(object *ObjectError) string {
 	switch id := object.object; {
 	case id == (identity{}):
 		return object.Key
@@ -331,15 +331,15 @@ func (r *Reflector) placeOf(object *ObjectError) string {
 	}
 }
 
-// placesOf returns the places at which the reflector may have quarantined an object. The kind may have been unknown.
-func (r *Reflector) placesOf(obj any) []string {
-	return []string{nameOf(obj), r.placeOf(&ObjectError{object: identityOf(obj)})}
+// quarantineKeysOf returns the keys under which the reflector may have quarantined an object, with the kind and without.
+func (r *Reflector) quarantineKeysOf(obj any) []string {
+	return []string{nameOf(obj), r.quarantineKeyOf(&ObjectError{object: identityOf(obj)})}
 }
 
 // releaseObject releases an object from the reflector's quarantine.
 func (r *Reflector) releaseObject(obj any) {
-	for _, place := range r.placesOf(obj) {
-		r.quarantine.release(table.KeyOf(place))
+	for _, key := range r.quarantineKeysOf(obj) {
+		r.quarantine.release(table.KeyOf(key))
 	}
 }
 

@@ -33,8 +33,8 @@ type storage struct {
 	// views has a store for each namespace. They are never removed. All scopes change under the table's lock.
 	views map[string]*keyedStore
 
-	// moved wakes calls that wait for a version.
-	moved broadcast
+	// versionMoved wakes calls that wait for a version.
+	versionMoved broadcast
 
 	// gauge is the metric of the version, or nil.
 	gauge atomic.Pointer[versionGauge]
@@ -172,8 +172,8 @@ func (w *storeWrite) end(changes []change) {
 	if m.gauge.Load() != nil {
 		m.showVersion()
 	}
-	if m.moved.next.Load() != nil {
-		m.moved.wake()
+	if m.versionMoved.next.Load() != nil {
+		m.versionMoved.wake()
 	}
 }
 

@@ -228,7 +228,7 @@ func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }
 
 // quarantined returns the objects of the scope that the store has quarantined.
 func (k *keyedStore) quarantinedObjects() []Quarantined {
-	return k.storage.quarantine.list(func(at quarantinePlace) bool { return at.part.owner == byStore && k.hasKey(at.key) })
+	return k.storage.quarantine.list(func(at quarantineKey) bool { return at.part.owner == byStore && k.hasKey(at.key) })
 }
 
 // List returns all objects.
@@ -373,5 +373,5 @@ func (m *storage) moveVersion(move func()) {
 	if m.gauge.Load() != nil {
 		m.showVersion()
 	}
-	m.moved.wake()
+	m.versionMoved.wake()
 }

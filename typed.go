@@ -39,7 +39,7 @@ func as[T any](obj any) (T, error) {
 // Objects are shared: do not change them.
 type Informer[T Object] struct {
 	Reader[T]
-	observed
+	informerBase
 }
 
 // InformerConfig configures an Informer. The zero value is useful.
@@ -100,8 +100,8 @@ func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Inform
 	// Shared().SetTransform may set a transform of other types.
 	shared.guard = guarded[T]
 	return &Informer[T]{
-		Reader:   Reader[T]{store: shared.store.storage, resource: resourceOf[T](example), indexed: !own},
-		observed: observed{shared},
+		Reader:       Reader[T]{store: shared.store.storage, resource: resourceOf[T](example), indexed: !own},
+		informerBase: informerBase{shared},
 	}
 }
 

@@ -128,7 +128,7 @@ func (l *listing) checkEvent(c *change) (err error) {
 	if checks {
 		c.key, _ = checker.eventKey(c.object)
 	} else {
-		c.key = table.KeyOf(l.placeOf(&ObjectError{object: identityOf(c.object)}))
+		c.key = table.KeyOf(l.quarantineKeyOf(&ObjectError{object: identityOf(c.object)}))
 	}
 	if c.key == (table.Key{}) {
 		return nil // the store will refuse it

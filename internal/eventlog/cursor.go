@@ -26,8 +26,7 @@ type Cursor[K comparable] struct {
 	// merging is set while pending records are merged.
 	merging  atomic.Bool
 	snapshot atomic.Pointer[pendingSnapshot[K]]
-	// since is the Since of the oldest change that the handler has not finished, idle if there is none, and 0 if it is
-	// unknown.
+	// since is the Since of the oldest change that the handler has not finished, idle if there is none, 0 if unknown.
 	since atomic.Int64
 	// idleVersion is the store's version when the handler last stopped being idle, nil before that.
 	idleVersion atomic.Pointer[string]
@@ -72,7 +71,7 @@ type pendingSnapshot[K comparable] struct {
 	left   atomic.Int64
 	before uint64
 	since  time.Duration
-	// joins is set for the snapshot of Join. It has earlier records, so waits do not end before it is read.
+	// joins is set for the snapshot of Join. It stands for the records before it, so Handled waits until it is read.
 	joins bool
 }
 

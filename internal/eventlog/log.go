@@ -84,7 +84,7 @@ func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, ve
 	for _, c := range l.cursors {
 		c.appended(int(end-before), live, since, version)
 	}
-	l.trimLocked() // a handler that hangs does not
+	l.trimLocked() // Next trims too, but a handler that hangs does not call it
 }
 
 // AppendEnd appends the end of the first list, which takes no record in the log. It must be called at most once. See
@@ -147,8 +147,7 @@ const (
 	End
 )
 
-// merge replaces first by the record to deliver instead of first and later, which have the same key. Its kind is None
-// if the two cancel out.
+// merge merges later into first, a record of the same key. The kind becomes None if the two cancel out.
 //
 //	first \ later   Update               Delete             Recreate             Add
 //	Add             Add(new)             None               Add(new)             Add(new)
