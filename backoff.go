@@ -26,8 +26,8 @@ const (
 	// failures, and up to longestPause later.
 	steadyPause  = 5 * time.Second
 	longestPause = 30 * time.Second
-	// In the first minute, the pause before request n is at most max(1, n - quickRequests) seconds: a request follows the end
-	// of a short outage soon, and a series with two requests for each pause stays within the limit of G13 as long as others.
+	// In the first minute, the pause before request n is at most max(1, n - quickRequests) seconds. So a request soon follows
+	// the end of a short outage, and failures that cost two requests for each pause keep the limit of G13 as well.
 	firstPause, pauseGrowth, quickRequests = 200 * time.Millisecond, 1.5, 8
 	// Jitter shortens a pause below steadyPause by up to half, and extends any other by up to a quarter.
 	jitterShorter, jitterLonger = 0.5, 0.25

@@ -255,7 +255,7 @@ type lastState struct {
 	quarantined bool
 }
 
-// deletable reports whether a deletion changes anything. It does if another deletion waits: the two are merged.
+// deletable reports whether a deletion must be queued. It must if another deletion is pending: add merges the two.
 func (s lastState) deletable() bool {
 	return s.present || s.quarantined || s.queued != nil && !s.queued.out
 }

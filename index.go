@@ -55,7 +55,7 @@ func MetaNamespaceIndexFunc(obj any) ([]string, error) {
 	return []string{m.namespace}, nil
 }
 
-// IndexFuncToKeyFuncAdapter makes a key function of a unique index function.
+// IndexFuncToKeyFuncAdapter returns a key function that calls an index function with one value for each object.
 func IndexFuncToKeyFuncAdapter(indexFunc IndexFunc) KeyFunc {
 	return func(obj any) (string, error) {
 		values, err := indexFunc(obj)

@@ -238,14 +238,14 @@ func firstCallerOutside() string {
 	return "reflector"
 }
 
-// mustHave panics unless ok. It is for mistakes of the program, at construction.
+// mustHave panics unless ok. Constructors use it for programming errors.
 func mustHave(ok bool, what string) {
 	if !ok {
 		panic("cache: " + what)
 	}
 }
 
-// ListStrategy is how a reflector gets a state that a watch cannot provide.
+// ListStrategy is how a reflector lists.
 type ListStrategy int
 
 const (

@@ -49,7 +49,7 @@ type ReplacementPart struct {
 	Retain []any
 	// Deleted are objects that were listed and have been deleted since, while the list was streamed.
 	Deleted []any
-	// excluded means that the Deleted are other replicas' objects: what was stored under their keys is deleted in its last state.
+	// excluded means that Deleted are objects of other replicas: the stored objects are deleted with their last known states.
 	excluded bool
 }
 
@@ -227,7 +227,7 @@ func (r *storeReplacement) alreadyListed(c *change, at table.Slot) bool {
 	return true
 }
 
-// apply applies changes and appends those that an index added meanwhile refuses.
+// apply applies changes, and appends to refused those that fail for an index that was added meanwhile.
 func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []change) []change {
 	for i := range changes {
 		c := &changes[i]
@@ -240,7 +240,7 @@ func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []chan
 	return refused
 }
 
-// Commit implements Replacement. Its error joins an *ObjectError for each object that an index added meanwhile refuses.
+// Commit implements Replacement. Its error joins an *ObjectError for each object that fails for an index added meanwhile.
 func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	if r.over {
 		return errReplacementOver

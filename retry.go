@@ -81,10 +81,10 @@ const (
 	CauseConnectionRefused Cause = "connection-refused" // connection refused
 	CauseUnreachable       Cause = "unreachable"        // no such host, no route, no answer to a dial
 	CauseTLS               Cause = "tls"                // the server's certificate is not trusted
-	CauseCredentials       Cause = "credentials"        // ours could not be put on the request
-	CauseInvalidResponse   Cause = "invalid-response"   // the answer is no list or watch
-	CauseResponseTooLarge  Cause = "response-too-large" // the answer passed a limit
-	CauseStalled           Cause = "stalled"            // nothing came for too long
+	CauseCredentials       Cause = "credentials"        // they could not be read, or added to the request
+	CauseInvalidResponse   Cause = "invalid-response"   // the response is not a list or watch
+	CauseResponseTooLarge  Cause = "response-too-large" // the response exceeds a limit
+	CauseStalled           Cause = "stalled"            // nothing was received for too long
 	CauseConnectionLost    Cause = "connection-lost"    // EOF in the middle
 	CauseOverdueWatch      Cause = "overdue-watch"      // half open
 	CauseOther             Cause = "other"
@@ -207,7 +207,7 @@ func isClientCut(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// isTooLargeVersionError knows the three forms of API servers: a typed cause since 1.18.6, the cause's message since
+// isTooLargeVersionError recognizes the three forms of API servers: a typed cause since 1.18.6, the cause's message since
 // 1.17, the status's message before.
 func isTooLargeVersionError(err error) bool {
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {

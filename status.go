@@ -50,7 +50,7 @@ type Status struct {
 	ReceivedVersion string `json:"receivedVersion"`
 	Synced          bool   `json:"synced"` // the whole first list was applied
 	// LastCurrent is when the source last proved that the store is current, CurrentBy the proof: "list", "watch" (accepted),
-	// "event" or "bookmark". The store is at most that stale. LastRead is when bytes last came, from kubeapi.
+	// "event" or "bookmark". The store is at most that stale. LastRead is when kubeapi last received bytes.
 	LastCurrent time.Time  `json:"lastCurrent,omitzero"`
 	CurrentBy   string     `json:"currentBy,omitempty"`
 	LastRead    time.Time  `json:"lastRead,omitzero"`

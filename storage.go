@@ -14,8 +14,8 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// storage is the data of every store of this package. Writers prepare their changes (intake.go), which calls user
-// functions, then apply them in one write without any. Readers see all of a write or nothing of it.
+// storage is the data of every store of this package. Writers first prepare their changes (intake.go), which calls user
+// functions, and then apply them in one write, which calls none. Readers see all of a write or nothing.
 //
 // Lock order: writing, the table's, the quarantine's.
 type storage struct {

@@ -144,7 +144,8 @@ func (c InformerConfig[T]) transform() TransformFunc {
 	return nil
 }
 
-// guarded wraps a transform that may be nil: a result that is no T becomes an error. A nil T drops the object.
+// guarded wraps a transform, which may be nil, so that a result of another type than T becomes an error. A nil T drops the
+// object.
 func guarded[T Object](transform TransformFunc) TransformFunc {
 	return func(obj any) (any, error) {
 		if transform != nil {
@@ -166,13 +167,13 @@ func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) 
 func (i *Informer[T]) Stop() { i.shared.stop() }
 
 // AddHandler adds a handler, before or during the run. The handler receives each stored object as an Add of the initial
-// list, then each later change. AddHandler fails for a nil handler, invalid options, and after the run.
+// list, then each later change. It fails for a nil handler, for invalid options, and after the run.
 func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(i.shared, handler, options)
 }
 
-// RemoveHandler removes a handler and drops its backlog. It does not wait for a running call: ShutDownHandler does. To
-// remove a handler twice is no error. For a handle of another informer it returns ErrForeignRegistration.
+// RemoveHandler removes a handler and drops its backlog. It does not wait for a running call: ShutDownHandler does.
+// Removing a handler twice is not an error. For a handle of another informer it returns ErrForeignRegistration.
 func (i *Informer[T]) RemoveHandler(handle ResourceEventHandlerRegistration) error {
 	return i.shared.RemoveEventHandler(handle)
 }
@@ -202,7 +203,7 @@ type TypedResourceEventHandler[T Object] interface {
 	OnDelete(obj DeletedObject[T])
 }
 
-// TypedResourceEventHandlerFuncs is a handler of functions, nil or not.
+// TypedResourceEventHandlerFuncs is a handler made of functions. Each may be nil.
 type TypedResourceEventHandlerFuncs[T Object] struct {
 	AddFunc    func(obj T)
 	UpdateFunc func(oldObj, newObj T)
@@ -279,8 +280,7 @@ func notifyUpdate[T Object](next TypedResourceEventHandler[T], key table.Key, ol
 	}
 }
 
-// typedHandler is a typed handler as a keyedHandler. An object of another type is logged, and does not exist for the
-// handler.
+// typedHandler adapts a typed handler to keyedHandler. An object of another type is logged and treated as absent.
 type typedHandler[T Object] struct{ handler TypedResourceEventHandler[T] }
 
 // OnAdd implements ResourceEventHandler.
@@ -318,7 +318,7 @@ func (h typedHandler[T]) onDelete(key table.Key, obj any) {
 	h.handler.OnDelete(deleted)
 }
 
-// typed returns obj as a T, or logs that it is none. apimachinery's error handlers would sleep.
+// typed returns obj as a T, or logs that it has another type. apimachinery's error handlers would sleep.
 func (h typedHandler[T]) typed(event string, key table.Key, obj any) (T, bool) {
 	typed, err := as[T](obj)
 	if err != nil {
@@ -397,7 +397,7 @@ type TypedIndexer[T any] interface {
 	AddTypedIndexers(newIndexers TypedIndexers[T]) error
 }
 
-// TypedIndexersToIndexers makes untyped index functions of typed ones.
+// TypedIndexersToIndexers converts typed index functions.
 func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
 	untyped := make(Indexers, len(indexers))
 	for name, function := range indexers {
@@ -406,7 +406,7 @@ func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
 	return untyped
 }
 
-// TypedIndexerFuncToIndexerFunc makes an IndexFunc. It fails for a non-T.
+// TypedIndexerFuncToIndexerFunc returns an IndexFunc that fails for objects of another type.
 func TypedIndexerFuncToIndexerFunc[T any](indexer TypedIndexFunc[T]) IndexFunc {
 	if indexer == nil {
 		return nil

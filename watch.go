@@ -47,7 +47,7 @@ type openWatch struct {
 	version, from string
 	// requestedAt is the time of the request, answeredAt that of its response.
 	requestedAt, answeredAt time.Time
-	// expires is the time after which the watch counts as half open: its timeout and watchGrace after the request.
+	// expires is the time after which the watch counts as half open: timeout and watchGrace after the request.
 	timeout time.Duration
 	expires time.Time
 	// timer fires when handleTimer has something to do.
@@ -518,8 +518,8 @@ func (r *Reflector) checkType(obj runtime.Object) (err error) {
 	return nil
 }
 
-// eventError returns the error in an event of type Error. An object that is no Status is described and not kept, since it
-// may be large.
+// eventError returns the error in an event of type Error. An object that is not a Status is described and not kept: it may
+// be large.
 func eventError(obj runtime.Object) error {
 	if cause := decodeError(obj); cause != nil {
 		return &ObjectError{

@@ -193,8 +193,8 @@ func (r *references) set(cell uint32, records []uint32) {
 // Index sets the values of an entry in one index. See Put.
 func (t *Table) Index(at int, number uint32, values []string) {
 	refs, i := &t.references[at], t.state.indexes[at]
-	var room [4]uint32
-	records := refs.appendTo(room[:0], number)
+	var buf [4]uint32
+	records := refs.appendTo(buf[:0], number)
 	if slices.EqualFunc(records, values, func(record uint32, text string) bool { return i.record(record).text == text }) {
 		return // most updates
 	}

@@ -78,9 +78,9 @@ func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 // EachWithKey is Each with the texts of the keys. The texts of a chunk share one allocation of about 2 kB, which each
 // of them keeps alive.
 func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
-	var room [32 * chunkLen]byte
+	var buf [32 * chunkLen]byte
 	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
-		cells, made := &s.state.chunks.get(at).value, room[:0]
+		cells, made := &s.state.chunks.get(at).value, buf[:0]
 		for i := range cells {
 			if c := &cells[i]; c.kind != 0 && c.namespace != 0 {
 				made = append(append(append(made, s.state.namespaces[c.namespace]...), '/'), c.text()...)
