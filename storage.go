@@ -42,7 +42,7 @@ type storage struct {
 
 func newStorage(indexers Indexers) *storage {
 	for name, function := range indexers {
-		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
+		mustHave(function != nil, fmt.Sprintf("index %q has no function", name))
 	}
 	m := &storage{quarantine: quarantinePart{&quarantine{}, byStore, ""}, views: map[string]*keyedStore{}}
 	m.table = table.New(len(indexers), func() string { return *m.applied.Load() })

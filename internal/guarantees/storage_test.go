@@ -326,7 +326,7 @@ func TestReplaceOfAThreadSafeStoreKeepsNoAliasOfTheMap(t *testing.T) {
 }
 
 func TestAnIndexWithoutAFunctionIsAProgrammersError(t *testing.T) {
-	assert.PanicsWithValue(t, `cache: NewThreadSafeStore: index "x" has no function`, func() {
+	assert.PanicsWithValue(t, `cache: index "x" has no function`, func() {
 		cache.NewThreadSafeStore(cache.Indexers{"x": nil}, nil)
 	})
 	assert.Panics(t, func() { cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"x": nil}) })
