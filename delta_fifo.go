@@ -260,6 +260,9 @@ func (s lastState) deletable() bool {
 	return s.present || s.quarantined || s.queued != nil && !s.queued.out
 }
 
+// is reports whether a listed object has this state.
+func (s lastState) is(listed table.Origin) bool { return !s.quarantined && listed.Same(s.origin) }
+
 func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 	if number, queued := f.log.newest[key]; queued {
 		last.queued = f.log.get(number)
@@ -442,6 +445,5 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 func (f *DeltaFIFO) isUnchanged(c *change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := f.lastLocked(c.key)
-	return f.log.newest != nil && !last.quarantined && c.origin.Same(last.origin)
+	return f.log.newest != nil && f.lastLocked(c.key).is(c.origin)
 }

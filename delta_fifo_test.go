@@ -354,6 +354,27 @@ func TestAVersionBeforeTheFirstConsumerIsKeptForIt(t *testing.T) {
 	}
 }
 
+// countingMap counts its reads.
+type countingMap struct {
+	knownMap
+	reads int
+}
+
+func (m *countingMap) GetByKey(key string) (any, bool, error) {
+	m.reads++
+	return m.knownMap.GetByKey(key)
+}
+
+// The known objects do not count for a first list. Fails if each of its objects is looked up nevertheless.
+func TestAFirstListDoesNotReadTheKnownObjects(t *testing.T) {
+	known := &countingMap{knownMap: knownMap{}}
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: known})
+	require.NoError(t, f.Replace([]any{pod("a", "1"), pod("a", "2")}, "1"))
+	assert.Zero(t, known.reads)
+	require.NoError(t, f.Replace([]any{pod("a", "3")}, "2"))
+	assert.Equal(t, 1, known.reads)
+}
+
 // versioned is a KnownObjects that is notified of versions.
 type versioned struct {
 	knownMap
