@@ -21,9 +21,9 @@ import (
 type ShouldResyncFunc func() bool
 
 // Config configures New. With a Store, that store is kept equal to the source and Handler is notified of its changes,
-// as by an informer. With a Process, the mirror passes on what comes out of Queue, as in client-go.
+// as by an informer. With a Process, the changes that Queue.Pop returns are passed to it, as in client-go.
 type Config struct {
-	// Queue stands between reflector and Process. With a Store there is none.
+	// Queue has the changes between reflector and Process. With a Store it must be nil.
 	Queue
 	ListerWatcher
 	// Namespaces replace ListerWatcher; see InformerConfig.Namespaces. The keys of Store begin with "namespace/".
@@ -40,7 +40,7 @@ type Config struct {
 	FullResyncPeriod  time.Duration
 	MinWatchTimeout   time.Duration
 	ShouldResync      ShouldResyncFunc
-	// Only the first of these error handlers and ReflectorOptions.ErrorHandler that is set is called.
+	// Of these two error handlers and ReflectorOptions.ErrorHandler, only the first that is set is called.
 	WatchErrorHandler            WatchErrorHandler
 	WatchErrorHandlerWithContext WatchErrorHandlerWithContext
 	WatchListPageSize            int64

@@ -337,7 +337,7 @@ func (f *DeltaFIFO) Resync() error {
 		case last.queued != nil:
 		case last.err != nil:
 			unread = append(unread, last.err)
-		case last.present: // unless KnownObjects is changed elsewhere meanwhile
+		case last.present: // not if KnownObjects has been changed elsewhere since it listed the key
 			f.log.add(record{kind: recordSync, object: last.object, key: key, origin: last.origin})
 		}
 	})

@@ -263,7 +263,7 @@ func (l *deltaLog) addVersion(version string) {
 // versions are pending.
 func (l *deltaLog) handOutKey() (deltas []Delta) {
 	l.outEnd = l.end()
-	if l.pass(); l.head == l.end() {
+	if l.advanceHead(); l.head == l.end() {
 		return nil
 	}
 	for number := l.newest[l.get(l.head).key]; number >= l.head; number -= int64(l.get(number).prev) {
@@ -308,7 +308,7 @@ func (l *deltaLog) handOut(number int64) Delta {
 	return Delta{recordKinds[r.kind], r.object}
 }
 
-// remove removes what is handed out or, if it was dropped, makes it pending again.
+// remove removes the changes that are handed out or, if they were dropped, makes them pending again.
 func (l *deltaLog) remove(dropped bool) {
 	for _, number := range l.out {
 		r := l.get(number)
@@ -324,7 +324,7 @@ func (l *deltaLog) remove(dropped bool) {
 	if dropped {
 		l.outEnd = l.head
 	}
-	l.pass()
+	l.advanceHead()
 	if passed := int(l.head - l.base); 2*passed > len(l.records) {
 		l.records, l.base = slices.Delete(l.records, 0, passed), l.head
 		if cap(l.records) > keptCapacity && cap(l.records) >= 4*len(l.records) { // the memory of a burst
@@ -333,8 +333,8 @@ func (l *deltaLog) remove(dropped bool) {
 	}
 }
 
-// pass moves the head past blank records and handed-out versions.
-func (l *deltaLog) pass() {
+// advanceHead moves the head past blank records and handed-out versions.
+func (l *deltaLog) advanceHead() {
 	for ; l.head < l.end(); l.head++ {
 		switch r := l.get(l.head); {
 		case r.kind == recordBookmark && l.head < l.outEnd:

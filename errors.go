@@ -104,8 +104,8 @@ type ObjectError struct {
 	Stage string
 	// Err is the cause. It does not hold the object.
 	Err error
-	// repeated means that the failure of this version has been reported. other means that the object is not of the list's type.
-	repeated, other bool
+	// repeated means that this version's failure has been reported, wrongType that the type is not the list's.
+	repeated, wrongType bool
 	// object is the object's name and kind, if known. Key may come from a store's key function.
 	object identity
 	// storeKey is the key that readers of the store use, empty if that is Key.

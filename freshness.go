@@ -35,7 +35,7 @@ func (s *scope) waitForVersion(ctx context.Context, version string, ended <-chan
 			return fmt.Errorf("resource version %q cannot be waited for: %w", version, err)
 		}
 		if _, err := resourceversion.CompareResourceVersion(have, version); err != nil && have != "" {
-			// Some sources have a version that is no number until there is an object.
+			// The version of some sources is not a number while they have no object.
 			if now := s.storage.table.Snapshot(); now.Version == have && now.Len() > 0 {
 				return fmt.Errorf("resource version %s cannot be compared with the store's %q: %w", version, have, err)
 			}

@@ -184,7 +184,7 @@ type listener struct {
 	handler  ResourceEventHandler
 	options  HandlerOptions
 	resync   time.Duration
-	// shouldResync decides whether a due resync is done. Nil is always.
+	// shouldResync decides whether a due resync is done. If nil, it always is.
 	shouldResync ShouldResyncFunc
 	synced       *syncChecker
 	cursor       *eventlog.Cursor[table.Key]

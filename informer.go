@@ -370,8 +370,7 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 // HasSynced is true once the whole first list of the source is in the store.
 func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
 
-// begin records the start of a write of so many objects, before the store's lock is held. It returns whether the write is
-// measured until end.
+// begin records the start of a write, before the store's lock is held. It returns whether the write is measured until end.
 func (f *feed) begin(objects int) (measured bool) {
 	f.began = f.informer.clock.Now()
 	m := &f.informer.metrics

@@ -26,9 +26,9 @@ const (
 	partSize = 100
 	// slowList is the duration from which on a list's steps are logged.
 	slowList = 10 * time.Second
-	// pageTries limits the requests for one page: about half a minute of backoff, enough for a server to restart. A continue
+	// pageAttempts limits the requests for one page: about half a minute of backoff, enough for a server to restart. A continue
 	// token is valid for some minutes.
-	pageTries = 10
+	pageAttempts = 10
 	// emptyPages limits consecutive pages without an object. Sources that filter pages send some.
 	emptyPages = 1000
 )
@@ -204,7 +204,7 @@ func (l *listing) listPages() error {
 			// The source may have been restored during a pause. It would refuse the version as too large.
 			l.began, l.progress.unpaged, l.progress.versionInvalid = asked, true, l.progress.versionInvalid || l.paused
 		}
-		if failures++; failures >= pageTries || permanentCauses.Has(cause) || l.ctx.Err() != nil {
+		if failures++; failures >= pageAttempts || permanentCauses.Has(cause) || l.ctx.Err() != nil {
 			return err
 		}
 		l.reportFailure(l.ctx, l.wrap(err))
@@ -357,7 +357,7 @@ func readItems(
 }
 
 // addItem adds an item, and checks the list's version as soon as the source has sent it. Many servers send the version
-// after the items. Until then the list may be too old, and nothing of it may be published.
+// after the items. Until then the list may be too old, and none of it may be published.
 func (l *listing) addItem(item listedItem) error {
 	if l.version == "" && item.listMeta.ResourceVersion != "" {
 		if err := l.setVersion(item.listMeta.ResourceVersion); err != nil {
@@ -419,9 +419,9 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 			l.part.Retain = append(l.part.Retain, obj)
 		}
 		// If the object's methods panic, its kind is unknown.
-		bad.other = bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
+		bad.wrongType = bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
 			bad.Stage == stageMetadata && !isNilPointer(obj) && l.expectedType != nil && reflect.TypeOf(obj) != l.expectedType
-		l.typeSeen = l.typeSeen || !bad.other
+		l.typeSeen = l.typeSeen || !bad.wrongType
 		l.reject(bad)
 	}
 	if len(l.part.Items)+len(l.part.Retain) >= partSize {
@@ -508,7 +508,7 @@ func (l *listing) reportRejected() {
 		return
 	}
 	l.rejected = slices.DeleteFunc(l.rejected, func(bad *ObjectError) bool {
-		certain := l.typeSeen || !bad.other
+		certain := l.typeSeen || !bad.wrongType
 		if certain {
 			l.quarantineObject(l.ctx, bad)
 		}
@@ -518,8 +518,8 @@ func (l *listing) reportRejected() {
 
 // commit commits the list. It fails if the list has objects of another type only.
 func (l *listing) commit() error {
-	if other := slices.IndexFunc(l.rejected, func(bad *ObjectError) bool { return bad.other }); other >= 0 && !l.typeSeen {
-		first := l.rejected[other]
+	if at := slices.IndexFunc(l.rejected, func(bad *ObjectError) bool { return bad.wrongType }); at >= 0 && !l.typeSeen {
+		first := l.rejected[at]
 		return &ListTypeError{Objects: l.items, Key: first.Key, Err: first.Err}
 	}
 	l.typeSeen = true

@@ -104,8 +104,8 @@ type progress struct {
 	// watchFailures counts failed watches in a row that did not advance the version.
 	watchFailures int
 	// streamAfter is when streaming may be tried again.
-	streamAfter time.Time
-	streamTries int
+	streamAfter    time.Time
+	streamFailures int
 	// lastReceived is when the source last sent an event or a list, or when its silence was last noticed. It outlasts a
 	// watch, since a restored source may be silent through several.
 	lastReceived time.Time

@@ -21,8 +21,8 @@ import (
 const (
 	// streamQuiet limits the time in which a streaming list sends nothing. The whole list may take longer.
 	streamQuiet = 10 * time.Second
-	// streamTries is the number of consecutive failures after which the reflector lists. One timeout is enough.
-	streamTries = 2
+	// streamAttempts is the number of consecutive failures after which the reflector lists. One timeout is enough.
+	streamAttempts = 2
 	// streamProbe is the time after that in which the reflector only lists.
 	streamProbe = 10 * time.Minute
 	// streamListWatch is the number of requests if a stream fails: the stream, a list and a watch.
@@ -58,9 +58,9 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 	}
 	err = l.wrap(err)
 	rejected := CauseOf(err) == CauseBadRequest
-	m.progress.streamTries++
-	if m.progress.streamTries >= streamTries || silent || rejected {
-		m.progress.streamTries = 0
+	m.progress.streamFailures++
+	if m.progress.streamFailures >= streamAttempts || silent || rejected {
+		m.progress.streamFailures = 0
 		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
 	}
 	if rejected { // a list may succeed
@@ -116,7 +116,7 @@ func (l *listing) addRejected(c *change, bad *ObjectError) error {
 	default: // It was reported with its first event. A deleted object does not make the list fail.
 		delete(l.quarantining, bad.Key)
 		for _, before := range l.rejected {
-			before.other = before.other && before.Key != bad.Key
+			before.wrongType = before.wrongType && before.Key != bad.Key
 		}
 	}
 	return nil
@@ -164,7 +164,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	if err := l.commit(); err != nil {
 		return err
 	}
-	l.progress.streamTries = 0
+	l.progress.streamFailures = 0
 	l.recordCommit(l)
 	w.listing, w.from, w.version = nil, l.version, l.version
 	w.expires = l.clock.Now().Add(w.timeout + watchGrace)

@@ -5,8 +5,8 @@ package mutants
 var objectFaults = []Mutant{
 	{
 		Name: "treats-a-list-of-nothing-but-wrong-types-as-empty", Guards: []string{"B25", "G6"}, File: "list.go",
-		From:    "other >= 0 && !l.typeSeen {",
-		To:      "other >= 0 && !l.typeSeen && l.items == 0 {",
+		From:    "at >= 0 && !l.typeSeen {",
+		To:      "at >= 0 && !l.typeSeen && l.items == 0 {",
 		Package: guarantees,
 		Test:    "TestB25AListOfNothingButWrongTypesIsAFailedList",
 		Fault:   "A controller whose source answers with another type deletes everything that it does not find.",

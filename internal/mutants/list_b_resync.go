@@ -44,8 +44,8 @@ var resyncFaults = []Mutant{
 	},
 	{
 		Name: "transforms-again-what-is-resynced", Guards: []string{"B21", "G14"}, File: "delta_fifo.go",
-		From:    "\t\tcase last.present: // unless",
-		To:      "\t\tcase last.present && f.transformer != nil:\n\t\t\tobj, _ := f.transformer(last.object)\n\t\t\tf.log.add(record{kind: recordSync, object: obj, key: key, origin: last.origin})\n\t\tcase last.present: // unless",
+		From:    "\t\tcase last.present: // not if",
+		To:      "\t\tcase last.present && f.transformer != nil:\n\t\t\tobj, _ := f.transformer(last.object)\n\t\t\tf.log.add(record{kind: recordSync, object: obj, key: key, origin: last.origin})\n\t\tcase last.present: // not if",
 		Package: guarantees,
 		Test:    "TestResyncRepeatsKnownObjectsThatAreNotQueued",
 		Fault:   "A transform that is not made to run twice mangles an object at each resync.",

@@ -127,7 +127,7 @@ func (o Origin) Recreates(other Origin) bool {
 	return o.uid&other.uid&hasUID != 0 && (o.uid^other.uid)&^originBits != 0
 }
 
-// checksum returns the checksum of an entry whose key has the checksum key. It is mix twice, so that the checksums of
+// checksum returns the checksum of an entry whose key has the checksum key. It mixes twice, so that the checksums of
 // several entries do not cancel out.
 func (o Origin) checksum(key uint64) uint64 { return mixWord(mixWord(key, o.version), key) }
 

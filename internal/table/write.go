@@ -9,8 +9,8 @@ import (
 // Larger writes are staged, and published by storing one pointer.
 const InPlace = 32
 
-// Weight returns how many changes a change of the entry at a place to some values counts as for Begin: several values,
-// added or removed, take as long as several changes.
+// Weight returns the number of changes to pass to Begin for one that sets an entry's values: to add or remove several
+// values takes as long as several changes.
 func (t *Table) Weight(p Place, values [][]string) int {
 	n := 1
 	for i := range values {
