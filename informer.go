@@ -53,7 +53,7 @@ type sharedIndexInformer struct {
 
 func newSharedIndexInformer(source Source, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
 	err := options.Handlers.validate()
-	mustHave(err == nil, fmt.Sprintf("SharedIndexInformerOptions.Handlers: %v", err))
+	mustHave(err == nil, fmt.Sprintf("informer: %v", err))
 	mustHave(options.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers.ResyncPeriod: set ResyncPeriod")
 	mustHave(options.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
 	mustHave(options.VerifyInterval >= 0, "SharedIndexInformerOptions.VerifyInterval is negative")

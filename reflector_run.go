@@ -408,6 +408,9 @@ func (m *run) evaluateCheck() error {
 		if checks.failures++; checks.failures >= checkAttempts {
 			checks.wanted, checks.failures = false, 0
 		}
+		if m.clock.Since(c.began) >= checkTimeout {
+			c.err = fmt.Errorf("not answered within %s: %w", checkTimeout, c.err)
+		}
 		m.report(m.ctx, fmt.Errorf("checking the version of %s: %w", m.typeDescription, c.err))
 	}
 	return nil
