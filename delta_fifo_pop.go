@@ -333,7 +333,7 @@ func (l *deltaLog) remove(dropped bool) {
 	}
 }
 
-// advanceHead moves the head past blank records and handed-out versions.
+// advanceHead moves the head past blank records, and past versions that are handed out, which then are processed.
 func (l *deltaLog) advanceHead() {
 	for ; l.head < l.end(); l.head++ {
 		switch r := l.get(l.head); {

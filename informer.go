@@ -370,8 +370,9 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 // HasSynced is true once the whole first list of the source is in the store.
 func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
 
-// begin records the start of a write, before the store's lock is held. It returns whether the write is measured until end.
-func (f *feed) begin(objects int) (measured bool) {
+// beginWrite records the start of a write, before the store's lock is held. It reports whether the write is measured until
+// endWrite.
+func (f *feed) beginWrite(objects int) (measured bool) {
 	f.began = f.informer.clock.Now()
 	m := &f.informer.metrics
 	if measured = m.id.Reserved(); measured {
@@ -380,8 +381,8 @@ func (f *feed) begin(objects int) (measured bool) {
 	return measured
 }
 
-// end records the duration of a write.
-func (f *feed) end() {
+// endWrite records the duration of a measured write.
+func (f *feed) endWrite() {
 	if m := &f.informer.metrics; m.id.Reserved() {
 		observe(m.latency, f.informer.clock.Since(f.began).Seconds())
 		set(m.queued, 0)

@@ -114,8 +114,8 @@ func (k *keyedStore) acceptChanges(ctx context.Context, changes []change) (int, 
 
 // acceptChanges implements changeAccepter. One goroutine at a time may call it.
 func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted int, err error) {
-	if in.feed != nil && in.feed.begin(len(changes)) {
-		defer in.feed.end()
+	if in.feed != nil && in.feed.beginWrite(len(changes)) {
+		defer in.feed.endWrite()
 	}
 	if in.transform != nil {
 		// A transform may read the store, which must have all earlier changes.

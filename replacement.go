@@ -113,8 +113,8 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		return nil, errReplacementOver
 	}
 	if feed := r.in.feed; feed != nil {
-		feed.begin(len(part.Items) + len(part.Deleted))
-		defer feed.end()
+		feed.beginWrite(len(part.Items) + len(part.Deleted))
+		defer feed.endWrite()
 	}
 	refused, err := r.prepare(ctx, change{kind: Replaced}, part.Items, nil)
 	if err != nil {
@@ -247,14 +247,14 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	}
 	feed := r.in.feed
 	if feed != nil {
-		feed.begin(0)
+		feed.beginWrite(0)
 	}
 	var failures []error
 	for _, c := range r.publish(version) {
 		failures = append(failures, c.err)
 	}
 	if feed != nil {
-		feed.end()
+		feed.endWrite()
 		feed.markSynced()
 	}
 	return errors.Join(failures...)

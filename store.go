@@ -16,7 +16,7 @@ import (
 type KeyFunc func(obj any) (string, error)
 
 // TransformFunc turns a received object into the one to store, for example without unused fields. It may change the
-// object in place, and return another type if the key stays the same. (nil, nil) drops and deletes the object. An error
+// object in place, or return another type, if the key stays the same. (nil, nil) drops and deletes the object. An error
 // quarantines it. It runs at most once for each object received, not for unchanged objects of a relist.
 type TransformFunc func(any) (any, error)
 

@@ -191,7 +191,7 @@ func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 
 func (i *Informer[T]) untyped() *sharedIndexInformer { return i.shared }
 
-// Shared returns the informer as client-go's interface. An object that its SetTransform turns into another type is
+// Shared returns the informer with client-go's interface. An object that its SetTransform turns into another type is
 // quarantined.
 func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }
 

@@ -30,7 +30,7 @@ type DoneError interface {
 	Err() error
 }
 
-// IsDone returns whether checker is done, with or without success.
+// IsDone reports whether checker is done, with or without success.
 func IsDone(checker DoneChecker) bool { return isClosed(checker.Done()) }
 
 func isClosed(done <-chan struct{}) bool {

@@ -50,7 +50,7 @@ type openWatch struct {
 	// expires is the time after which the watch counts as half open: timeout and watchGrace after the request.
 	timeout time.Duration
 	expires time.Time
-	// timer fires when handleTimer has something to do.
+	// timer fires when handleTimer is due.
 	timer clock.Timer
 	// synthetic is true while the events may be the initial ones of a watch from "" or "0", which are in no version order.
 	// It is false from the first event that is not Added.

@@ -88,7 +88,7 @@ var objectMutants = []Mutant{
 	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo.go",
 		From:  "\t\tif f.identify(one[:]); c.err == nil && !w.reset",
-		To:    "\t\tf.identify(one[:])\n\t\t_, _, _ = transformedUnder(c.key, f.keyFunc, f.transformer, obj)\n\t\tif c.err == nil && !w.reset",
+		To:    "\t\tf.identify(one[:])\n\t\t_, _, _ = callTransform(c.key, f.keyFunc, f.transformer, obj)\n\t\tif c.err == nil && !w.reset",
 		Test:  "TestARelistLeavesUnchangedObjectsAlone",
 		Fault: "Each relist transforms every object again, for nothing.",
 	},

@@ -13,8 +13,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "treats-an-informers-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "replacement.go",
-		From:    "\t\tdefer feed.end()\n",
-		To:      "\t\tdefer feed.end()\n\t\tdefer feed.markSynced()\n",
+		From:    "\t\tdefer feed.endWrite()\n",
+		To:      "\t\tdefer feed.endWrite()\n\t\tdefer feed.markSynced()\n",
 		Package: guarantees,
 		Test:    "TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList",
 		Fault:   "A controller begins to work with a part of the objects, and deletes what the others own.",
