@@ -344,7 +344,7 @@ func (m *run) handleTimer(w *openWatch) error {
 	}
 	if !m.refetchAt.IsZero() && w.listing == nil &&
 		isDue(latest(m.refetchAt, now.Add(m.progress.backoff.delay(now, 2)))) {
-		if m.refetchAt = (time.Time{}); len(m.quarantine.list(m.undecodedLocked)) > 0 { // otherwise the watch has brought later states
+		if m.refetchAt = (time.Time{}); len(m.quarantine.list(m.undecodedLocked)) > 0 { // otherwise later states have arrived
 			m.progress.refetched = now
 			return errRefetch
 		}
