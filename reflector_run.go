@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type run struct {
 	watch *openWatch
 	// check is a running check of the source's version, or nil.
 	check *versionCheck
+	// regression is what a check has found during a pause, or nil.
+	regression error
 	// batch is the events that are being applied, changes their changes.
 	batch   []watch.Event
 	changes []change
@@ -122,7 +125,8 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 // loop lists and watches until a state ends the run.
 func (m *run) loop() {
 	for next := stateList; next != stateEnd; {
-		regression := m.finishCheck()
+		regression := cmp.Or(m.regression, m.finishCheck())
+		m.regression = nil
 		switch {
 		case m.ctx.Err() != nil:
 			return
@@ -154,14 +158,16 @@ func (m *run) pause(to state, f failure) state {
 		m.setPhase(PhasePaused, pause)
 		timer := m.clock.NewTimer(pause)
 		defer timer.Stop()
-		m.wait(waitChannels{timer: timer.C()})
+		for m.wait(waitChannels{timer: timer.C()}).reason == wakeDone { // a check that outlived its watch is reported at once
+			m.regression = m.evaluateCheck()
+		}
 	}
 	return to
 }
 
 // waitChannels are the channels that a state waits for. A nil channel is ignored.
 type waitChannels struct {
-	// done is closed at the end of a call, or of the check beside an open watch.
+	// done is closed at the end of a call. By default it is that of the version check.
 	done   <-chan struct{}
 	timer  <-chan time.Time
 	events <-chan watch.Event
@@ -194,7 +200,7 @@ type wakeup struct {
 // wait waits for the first of w and the end of the context, and does resyncs that become due. A failed resync ends an open
 // watch; without one it is only reported. A run waits nowhere else, except for calls of the source that outlive their context.
 func (m *run) wait(w waitChannels) wakeup {
-	if w.events != nil && m.check != nil {
+	if w.done == nil && m.check != nil {
 		w.done = m.check.done
 	}
 	var resync <-chan time.Time

@@ -176,6 +176,50 @@ func TestG12AnErrorBehindTheEventThatEndsAWatchIsReported(t *testing.T) {
 	})
 }
 
+// G12: the failure of a check that outlives its watch is reported at once, during the pause after the watch. Fails if it is
+// only reported afterwards: the context may end before.
+func TestG12TheFailureOfACheckIsReportedDuringThePauseAfterItsWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard heard
+		answer, cut := make(chan struct{}), make(chan struct{})
+		watches := 0
+		source := &cache.ListWatch{
+			ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				if isVersionCheck(options) {
+					<-answer
+					return nil, errBoom
+				}
+				return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
+			},
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				if watches++; watches == 1 {
+					return nil, apierrors.NewTooManyRequests("busy", 0)
+				}
+				w := watch.NewFakeWithChanSize(1, false)
+				go func() {
+					<-cut
+					w.Error(&metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonTooManyRequests, Code: 429})
+				}()
+				return w, nil
+			},
+		}
+		r := cache.NewReflectorWithOptions(source, &object{}, cache.NewStore(cache.MetaNamespaceKeyFunc),
+			cache.ReflectorOptions{ErrorHandler: heard.handle, Strategy: cache.ListPaged, Backoff: steady(time.Minute)})
+		stop := runReflector(t, r)
+		sleep(time.Minute + 10*time.Second) // the second watch is open, and the check beside it waits
+		close(cut)
+		synctest.Wait()
+		require.Equal(t, cache.PhasePaused, r.Status().Phase)
+		require.Len(t, heard.all(), 2)
+		close(answer)
+		synctest.Wait()
+		require.Equal(t, cache.PhasePaused, r.Status().Phase)
+		require.Len(t, heard.all(), 3)
+		assert.ErrorIs(t, heard.all()[2], errBoom)
+		stop()
+	})
+}
+
 // G12: the failure of a watch is reported at once, also while a check of the source's version hangs that was made beside it. Fails if the
 // check is waited for first: the context may end before it does.
 func TestG12TheFailureOfAWatchIsReportedWhileACheckHangs(t *testing.T) {
