@@ -364,7 +364,7 @@ func (n *namespaceModel) step() {
 	default:
 		// Events do not come while a list is under way.
 		if n.replacement == nil {
-			n.queued()
+			n.write()
 		}
 	}
 }
@@ -384,8 +384,8 @@ func (n *namespaceModel) remove(o *object) {
 	delete(n.objects, nameOf(o))
 }
 
-// change is a write of one object or a few.
-func (n *namespaceModel) queued() {
+// write writes or deletes an object, moves the version, or writes a batch.
+func (n *namespaceModel) write() {
 	o, good := n.object(n.name)
 	switch n.random.IntN(6) {
 	case 0:

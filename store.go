@@ -226,7 +226,7 @@ func (k *keyedStore) olderThanEntry(c *change) error {
 // UpdateResourceVersion sets the applied version, as Bookmark does.
 func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }
 
-// quarantined returns the objects of the scope that the store has quarantined.
+// quarantinedObjects returns the objects of the scope that the store has quarantined.
 func (k *keyedStore) quarantinedObjects() []Quarantined {
 	return k.storage.quarantine.list(func(at quarantineKey) bool { return at.part.owner == byStore && k.hasKey(at.key) })
 }
