@@ -12,5 +12,5 @@ import (
 func TestTheFactorysInformerIsOfThisLibrary(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), &out, fake.NewClientset(configMap("prices"), configMap("stock"))))
-	assert.Equal(t, "config maps in shop: 2\nthe informer of this library says: watching synced: true\n", out.String())
+	assert.Equal(t, "config maps in shop: 2\nthe informer of this library says that it is synced: true\n", out.String())
 }
