@@ -48,13 +48,13 @@ var (
 	errNilList     = errors.New("source returned no list and no error")
 	errNilWatch    = errors.New("source returned no watch and no error")
 	// errTable: decoded as an unstructured list, a Table would be an empty list. The Accept header has its media type.
-	errTable = caused{errors.New("source answered with a Table instead of objects"), CauseInvalidResponse}
+	errTable = caused{errors.New("source returned a Table instead of objects"), CauseInvalidResponse}
 	// errWatchOverdue: the watch was still open 30 s after its timeout.
 	errWatchOverdue = caused{errors.New("watch outlived its timeout: the connection seems half open"), CauseOverdueWatch}
 	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or closed, before its last bookmark.
-	errNoInitialEventsEnd = caused{errors.New("streaming list brought no initial-events-end bookmark"), causeNoBookmark}
+	errNoInitialEventsEnd = caused{errors.New("streaming list ended without the initial-events-end bookmark"), causeNoBookmark}
 	// errCalledLate ends the list of a source that breaks the contract of ItemLister. Items would be lost otherwise.
-	errCalledLate = errors.New("source called take after ListItems had returned")
+	errCalledLate = errors.New("source passed an item after ListItems had returned")
 	// errSourceExited: a call of the source ended its goroutine by runtime.Goexit, as a failing assertion does.
 	errSourceExited = errors.New("source ended its goroutine and returned nothing")
 

@@ -150,7 +150,7 @@ func (f *feed) fresh(ctx context.Context) error {
 	before := f.LastStoreSyncResourceVersion()
 	version, _, err := f.reflector.sourceVersion(ctx)
 	if err != nil {
-		err = fmt.Errorf("asking the source for its version: %w", err)
+		err = fmt.Errorf("getting the source's version: %w", err)
 	} else {
 		err = f.catchUp(ctx, before, version)
 	}

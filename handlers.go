@@ -420,7 +420,7 @@ func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEvent
 		}
 	}
 	err = fmt.Errorf("no handler was added: %w", err)
-	logger.Error(err, "Informer refused a handler", "informer", inf.name, "type", inf.feeds[0].reflector.typeDescription)
+	logger.Error(err, "Handler not added", "informer", inf.name, "type", inf.feeds[0].reflector.typeDescription)
 	return nil, err
 }
 
@@ -455,7 +455,7 @@ func (inf *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRe
 func listenerOf(handle ResourceEventHandlerRegistration, informer *sharedIndexInformer) (*listener, error) {
 	l, ok := handle.(*listener)
 	if !ok || l == nil || informer != nil && l.informer != informer {
-		return nil, fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)
+		return nil, fmt.Errorf("%T is not a handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)
 	}
 	return l, nil
 }

@@ -293,7 +293,7 @@ func listObject(
 	}
 	accessor, err := meta.ListAccessor(list)
 	if err != nil || !meta.IsListType(list) {
-		return listMeta, nil, fmt.Errorf("answer %T is not a list", list)
+		return listMeta, nil, fmt.Errorf("response %T is not a list", list)
 	}
 	listMeta.ResourceVersion, listMeta.Continue, listMeta.ShardInfo = accessor.GetResourceVersion(), accessor.GetContinue(), sharding.InfoOf(list)
 	return listMeta, list, nil

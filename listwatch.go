@@ -248,7 +248,7 @@ func (m *run) rethrow(op string, c *asyncCall) {
 	switch {
 	case c.panicked == nil:
 	case m.panicking:
-		m.logger(m.ctx).Error(c.panicked, "Source panicked as well", "call", op)
+		m.logger(m.ctx).Error(c.panicked, "Source panicked", "call", op)
 	default:
 		m.panicking = true
 		panic(c.panicked)

@@ -357,16 +357,16 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	case notOfSource: // first: it may wrap one of the errors below
 		logger.Error(err, message)
 	case errors.Is(err, errNotStreamed):
-		logger.V(1).Info("Listing instead", "err", err)
+		logger.V(1).Info("Streaming list failed, listing", "err", err)
 	case cause == CauseExpired:
-		logger.V(4).Info("Resource version expired, listing anew", "err", err)
+		logger.V(4).Info("Resource version expired, relisting", "err", err)
 	case err == io.EOF:
 		// The server closed the watch, as it may. For a list or a request, the EOF is wrapped in another error.
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		logger.V(1).Info("Watch was cut", "err", err)
+		logger.V(1).Info("Watch connection lost", "err", err)
 	default:
 		// Not apimachinery's HandleError, which sleeps to limit its rate. The backoff limits the rate here.
-		logger.Error(err, "Mirroring failed")
+		logger.Error(err, "List or watch failed")
 	}
 }
 

@@ -93,9 +93,9 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	})
 	switch {
 	case err != nil && ctx.Err() == nil:
-		logger.Error(err, "Waited in vain", "for", what)
+		logger.Error(err, "Wait failed", "for", what)
 	case err != nil:
-		progress.Info("Gave up waiting", "for", what, "err", err)
+		progress.Info("Wait canceled", "for", what, "err", err)
 	}
 	return err == nil
 }
@@ -112,7 +112,7 @@ func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 const passCheckers = "pass the result of HasSyncedChecker of an informer, a controller or a handler's registration"
 
 // errGivenUp is the reason of a checker that is not done when another one fails.
-var errGivenUp = errors.New("given up, since the wait failed")
+var errGivenUp = errors.New("no longer waited for")
 
 // waitAll waits until all checkers are done, one has failed, or ctx ends. It calls done for each that succeeds.
 func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)) error {

@@ -169,7 +169,7 @@ func (m *run) watchState(l *listing) state {
 	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.singleCycle:
 		return stateEnd
 	case errors.Is(err, errRefetch):
-		m.logger(m.ctx).V(2).Info("Listing once more", "reason", err)
+		m.logger(m.ctx).V(2).Info("Relisting", "reason", err)
 		return stateList
 	case err != nil:
 		return m.fail(PhaseWatching, err, began, false)

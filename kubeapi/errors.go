@@ -27,7 +27,7 @@ var (
 	ErrContentType error = &apiclient.Sentinel{Text: "the answer is of no type that was asked for", Cause: apiclient.CauseInvalidResponse}
 
 	// ErrNotList: the response to a list is a single object, a Table or a JSON array.
-	ErrNotList error = &apiclient.Sentinel{Text: "the answer is not a list", Cause: apiclient.CauseInvalidResponse}
+	ErrNotList error = &apiclient.Sentinel{Text: "the response is not a list", Cause: apiclient.CauseInvalidResponse}
 
 	// ErrMalformed: a body, frame or object does not conform to its encoding or to the protocol. The underlying error
 	// is wrapped too.

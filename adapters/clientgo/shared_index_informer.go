@@ -113,7 +113,7 @@ func resyncOf(options toolscache.HandlerOptions) *time.Duration {
 func (i *sharedIndexInformer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	own, ok := handle.(*registration)
 	if !ok || own == nil {
-		return fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, cache.ErrForeignRegistration)
+		return fmt.Errorf("%T is not a handle of this informer's AddEventHandler: %w", handle, cache.ErrForeignRegistration)
 	}
 	if err := i.SharedIndexInformer.RemoveEventHandler(own.handle); err != nil {
 		return err

@@ -438,7 +438,7 @@ func TestAHandlerThatIsRefusedIsLogged(t *testing.T) {
 			err := add(inf)
 			require.ErrorContains(t, err, "no handler was added")
 			require.Len(t, logged.all(), 1)
-			assert.Contains(t, logged.all()[0], "Informer refused a handler")
+			assert.Contains(t, logged.all()[0], "Handler not added")
 			assert.Contains(t, logged.all()[0], "the informer")
 			assert.Empty(t, inf.Status().Handlers)
 		})

@@ -482,7 +482,7 @@ func TestNoItemOfASourceThatBreaksTheRulesOfItemListerIsLost(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		return ended
 	}
-	const late = "source called take after ListItems had returned"
+	const late = "source passed an item after ListItems had returned"
 	for name, row := range map[string]struct {
 		list  func(t *testing.T, take takeFunc) error
 		lists int
@@ -540,7 +540,7 @@ func TestItemsAreRefusedAfterListItemsHasReturned(t *testing.T) {
 		}}
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{ErrorHandler: h.handle}))
-		assert.ErrorContains(t, <-late, "source called take after ListItems had returned")
+		assert.ErrorContains(t, <-late, "source passed an item after ListItems had returned")
 		assert.Len(t, indexer.ListKeys(), 3)
 		assert.Empty(t, h.all())
 		stop()

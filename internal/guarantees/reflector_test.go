@@ -81,9 +81,9 @@ func TestTheDefaultErrorHandlerLogsEachClassAtItsLevel(t *testing.T) {
 	var out bytes.Buffer
 	r := cache.NewNamedReflector("r", &cache.ListWatch{}, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
 	for verbosity, rows := range map[int]map[error]string{
-		0: {cachetest.ErrExpired(): "", io.EOF: "", io.ErrUnexpectedEOF: "", errBoom: "Mirroring failed"},
-		1: {io.ErrUnexpectedEOF: "Watch was cut", cachetest.ErrExpired(): ""},
-		4: {cachetest.ErrExpired(): "listing anew", io.EOF: ""},
+		0: {cachetest.ErrExpired(): "", io.EOF: "", io.ErrUnexpectedEOF: "", errBoom: "List or watch failed"},
+		1: {io.ErrUnexpectedEOF: "Watch connection lost", cachetest.ErrExpired(): ""},
+		4: {cachetest.ErrExpired(): "relisting", io.EOF: ""},
 	} {
 		logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out), textlogger.Verbosity(verbosity)))
 		for err, want := range rows {

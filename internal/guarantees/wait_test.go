@@ -157,7 +157,7 @@ func TestAWaitThatTimesOutNamesWhatWasNotDone(t *testing.T) {
 	assert.Equal(t, []string{
 		`I00 wait_test.go "Waiting" for="tests"`,
 		`I01 wait_test.go "Done" for="tests" checker="done"`,
-		`I20 wait_test.go "Gave up waiting" for="tests" err="not done: \"never\" (boom), \"too late\" (boom)"`,
+		`I20 wait_test.go "Wait canceled" for="tests" err="not done: \"never\" (boom), \"too late\" (boom)"`,
 	}, logged)
 }
 
@@ -171,11 +171,11 @@ func TestAWaitEndsWhenACheckerIsDoneInVain(t *testing.T) {
 		assert.Equal(t, 3*time.Second, took)
 		require.ErrorIs(t, err, cause)
 		require.NotErrorIs(t, err, context.Canceled)
-		require.EqualError(t, err, fmt.Sprintf(`not done: "never" (given up, since the wait failed), "removed" (pods: %v)`, cause))
+		require.EqualError(t, err, fmt.Sprintf(`not done: "never" (no longer waited for), "removed" (pods: %v)`, cause))
 		assert.Equal(t, []string{
 			`I00 wait_test.go "Waiting" for="tests"`,
 			`I00 wait_test.go "Done" for="tests" checker="first"`,
-			fmt.Sprintf(`E03 wait_test.go "Waited in vain" err=%q for="tests"`, err),
+			fmt.Sprintf(`E03 wait_test.go "Wait failed" err=%q for="tests"`, err),
 		}, logged)
 	}
 }
@@ -371,7 +371,7 @@ func TestANilCheckerIsAMistakeAndNoHang(t *testing.T) {
 		assert.False(t, cache.WaitFor(ctx, "tests", doneAfter("never", -1), null))
 		all := out.all()
 		require.Len(t, all, 2)
-		assert.Regexp(t, `^E\d\d wait_test.go "Waited in vain" err="checker 2 of 2 is nil: .*HasSyncedChecker.*" for="tests"$`, all[1])
+		assert.Regexp(t, `^E\d\d wait_test.go "Wait failed" err="checker 2 of 2 is nil: .*HasSyncedChecker.*" for="tests"$`, all[1])
 		require.ErrorContains(t, cache.WaitForDone(ctx, null), "nothing to wait for")
 	}
 }

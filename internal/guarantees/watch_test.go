@@ -162,7 +162,7 @@ func TestAListThatEndsInEOFIsLogged(t *testing.T) {
 		assert.Equal(t, cache.CauseConnectionLost, r.Status().LastFailure.Cause)
 		stop()
 	})
-	assert.Contains(t, out.String(), "Mirroring failed")
+	assert.Contains(t, out.String(), "List or watch failed")
 }
 
 // A foreign store gets every listed object, those without a name and those of one
