@@ -52,7 +52,7 @@ var (
 	// errWatchOverdue: the watch was still open 30 s after its timeout.
 	errWatchOverdue = caused{errors.New("watch outlived its timeout: the connection seems half open"), CauseOverdueWatch}
 	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or closed, before its last bookmark.
-	errNoInitialEventsEnd = caused{errors.New("streaming list ended without the initial-events-end bookmark"), causeNoBookmark}
+	errNoInitialEventsEnd = caused{errors.New("stream ended without the initial-events-end bookmark"), causeNoBookmark}
 	// errCalledLate ends the list of a source that breaks the contract of ItemLister. Items would be lost otherwise.
 	errCalledLate = errors.New("source passed an item after ListItems had returned")
 	// errSourceExited: a call of the source ended its goroutine by runtime.Goexit, as a failing assertion does.
