@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -114,13 +115,19 @@ func (s *show) useWithStatus(ctx context.Context, informer *cache.Informer[Objec
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	served := make(chan error, 1)
+	listening, served := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer cancel()
 		served <- statuspage.Serve(ctx, s.status, &registry, statuspage.ServeOptions{Listening: func(addr net.Addr) {
 			fmt.Fprintf(s.out, "status page: http://%v\n", addr)
+			close(listening)
 		}})
 	}()
+	select {
+	case <-listening:
+	case err := <-served:
+		return err
+	}
 	err := s.use(ctx, informer)
 	cancel()
 	return errors.Join(<-served, err)
@@ -139,6 +146,7 @@ func (s *show) use(ctx context.Context, informer *cache.Informer[Object]) error 
 		return s.check(ctx, informer)
 	}
 
+	s.source.awaitWatch(ctx, 1)
 	changing, end := context.WithTimeout(ctx, s.lasts)
 	defer end()
 	changed := make(chan error, 1)
@@ -146,6 +154,7 @@ func (s *show) use(ctx context.Context, informer *cache.Informer[Object]) error 
 	sleep(changing, s.lasts/3)
 	fmt.Fprintf(s.out, "cutting every connection, and refusing new ones for %v; the pods keep changing\n", cutFor)
 	s.demo.Listener.RefuseConnections(true)
+	opened := s.source.watches.Load()
 	s.demo.Listener.CutConnections()
 	sleep(changing, cutFor)
 	fmt.Fprintln(s.out, "accepting connections again")
@@ -153,12 +162,13 @@ func (s *show) use(ctx context.Context, informer *cache.Informer[Object]) error 
 	if err := <-changed; err != nil {
 		return err
 	}
+	s.source.awaitWatch(ctx, opened+1)
 	return s.check(ctx, informer)
 }
 
 // check compares the mirror with a list of its source. A source that changes meanwhile is compared again.
 func (s *show) check(ctx context.Context, informer *cache.Informer[Object]) (err error) {
-	for try := 0; try < 20 && ctx.Err() == nil; try++ {
+	for try := 0; try < 120 && ctx.Err() == nil; try++ {
 		list, failed := s.source.everything(ctx)
 		if failed != nil {
 			return failed
@@ -193,18 +203,25 @@ func difference(list []runtime.Object, mirrored map[string]Object) error {
 type narrator struct {
 	*kubeapi.ListerWatcher
 	out     io.Writer
-	watches int
+	watches atomic.Int32
 }
 
 // WatchWithContext opens a watch. A reflector makes one call at a time.
 func (n *narrator) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	w, err := n.ListerWatcher.WatchWithContext(ctx, options)
 	if err == nil {
-		if n.watches++; n.watches > 1 {
+		if n.watches.Add(1) > 1 {
 			fmt.Fprintf(n.out, "watching again from version %s, without a list\n", options.ResourceVersion)
 		}
 	}
 	return w, err
+}
+
+// awaitWatch waits until so many watches have been opened, for a minute at most.
+func (n *narrator) awaitWatch(ctx context.Context, watches int32) {
+	for try := 0; try < 6000 && n.watches.Load() < watches && ctx.Err() == nil; try++ {
+		sleep(ctx, 10*time.Millisecond)
+	}
 }
 
 // everything is a list of its own, past the mirror.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,10 +37,21 @@ func TestTheMirrorEqualsTheSourceAfterTheConnectionWasCut(t *testing.T) {
 }
 
 func TestAServerThatDoesNotAnswerEndsTheProgramWithTheReason(t *testing.T) {
-	var out bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	require.ErrorContains(t, run(ctx, []string{"-server", "http://127.0.0.1:1"}, &out), "connection refused")
+	untilItFails := writer(func(text []byte) {
+		if bytes.Contains(text, []byte("failure, cause")) {
+			cancel()
+		}
+	})
+	require.ErrorContains(t, run(ctx, []string{"-server", "http://127.0.0.1:1"}, untilItFails), "connection refused")
+}
+
+type writer func(text []byte)
+
+func (w writer) Write(text []byte) (int, error) {
+	w(text)
+	return len(text), nil
 }
 
 // The page is asked for when its address is printed, while the mirror runs.

@@ -50,7 +50,7 @@ func mirror(
 	ctx, cancel := context.WithCancel(ctx)
 	ran := make(chan error, 1)
 	go func() { ran <- informer.Run(ctx) }()
-	syncing, giveUp := context.WithTimeout(ctx, 20*time.Second)
+	syncing, giveUp := context.WithTimeout(ctx, time.Minute)
 	defer giveUp()
 	if err = informer.WaitSynced(syncing); err == nil { // an error has the last failure in it
 		err = use(ctx, informer)
