@@ -32,7 +32,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer os.RemoveAll(path)
 	files := cache.NewTypedInformer(&Directory{Path: path}, cache.InformerConfig[*File]{})
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	ran := make(chan error, 1)
 	go func() { ran <- files.Run(ctx) }()
 	defer func() {

@@ -75,6 +75,7 @@ func TestAFileThatCannotBeReadFailsTheSourceAndLosesNothing(t *testing.T) {
 		w, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "2"})
 		require.NoError(t, err)
 		defer w.Stop()
+		synctest.Wait() // until it has read the directory for the first time
 
 		unreadable := filepath.Join(path, "directory")
 		require.NoError(t, os.Mkdir(unreadable, 0o700))
