@@ -2,6 +2,8 @@ package compat
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,12 +33,24 @@ func endsIn(done <-chan struct{}, limit time.Duration) bool {
 	}
 }
 
+// runsAwaitingHandlers counts client-go's informers that hold their lock and wait for their handlers to end, which only a
+// stack shows.
+func runsAwaitingHandlers() (n int) {
+	stacks := make([]byte, 1<<20)
+	for goroutine := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+		if strings.Contains(goroutine, "cache.(*sharedProcessor).run(") && strings.Contains(goroutine, "sync.(*WaitGroup).Wait(") {
+			n++
+		}
+	}
+	return n
+}
+
 // insideCall runs an informer whose handler, the first time that it is called, stops the
 // run if it is asked to, and then makes a call. It says whether call and run came to an
 // end within the limit, and what the call returned.
 func insideCall(t *testing.T, side informerSide, limit time.Duration, stops bool, call func(informer, registration) error) (ended bool, err error) {
 	t.Helper()
-	from := thingSource(t)
+	from, before := thingSource(t), runsAwaitingHandlers()
 	inf := side.newInformer(from, informerOptions{})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -48,7 +62,9 @@ func insideCall(t *testing.T, side informerSide, limit time.Duration, stops bool
 			for !inf.IsStopped() {
 				time.Sleep(time.Millisecond)
 			}
-			time.Sleep(stuckFor / 4) // into the wait for the handlers, which nothing tells of
+			for waiting := side.name == theirInformers.name; waiting; time.Sleep(time.Millisecond) {
+				waiting = runsAwaitingHandlers() <= before
+			}
 		}
 		close(calling)
 		defer close(returned)

@@ -198,7 +198,7 @@ func TestAFakeClientsetIsASourceOfATypedInformer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		found, exists := maps.Lookup("shop/more")
 		return exists && found.Data["owner"] == created.Data["owner"]
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	stop()
 	require.NoError(t, <-ended)
 	require.Panics(t, func() { clientgo.NewSourceOf[*corev1.ConfigMapList](nil, nil) })

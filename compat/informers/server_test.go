@@ -88,7 +88,7 @@ func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
 // bounded is the time that a test may take, with what it waits for.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -115,7 +115,7 @@ func requireNothingLeft(t *testing.T) {
 			assert.NotContains(c, goroutine, "github.com/watchmirror/cache.")
 			assert.NotContains(c, goroutine, "github.com/watchmirror/cache/adapters/clientgo.")
 		}
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // loseSightOf removes an object without an event and makes its watchers list again.
