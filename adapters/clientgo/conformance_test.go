@@ -2,6 +2,7 @@ package clientgo_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,6 +59,7 @@ func TestSourcesOfClientGoKeepThePromisesOfAListerWatcher(t *testing.T) {
 
 func TestSourceOverASocketKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+		Patience: time.Minute,
 		New: func(tb testing.TB) cachetest.ListerWatcherRig {
 			backend, handler := podBackend(tb)
 			server := serve(tb.(*testing.T), handler)

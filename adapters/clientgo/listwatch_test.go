@@ -71,7 +71,7 @@ func TestAListWatchOfAClientListsWhatItSelects(t *testing.T) {
 func TestAListWatchOfAClientWatchesUntilItsContextEnds(t *testing.T) {
 	source := podSource(t, "web-0")
 	lw := clientgo.NewListWatchFromClient(podClient(t, source), "pods", "shop", fields.OneTermEqualSelector("metadata.name", "web-1"))
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	with, err := lw.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "1"})
 	require.NoError(t, err)
