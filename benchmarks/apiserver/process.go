@@ -29,7 +29,7 @@ type Process struct {
 
 // startTimeout is how long a server may take until it listens; it makes its templates
 // in some tenths of a second.
-const startTimeout = 30 * time.Second
+const startTimeout = 5 * time.Minute
 
 // Start starts a server and returns when it listens. The program must call Main when it
 // finds Role among its arguments.

@@ -37,7 +37,7 @@ func exit(err error) {
 
 func task(side sides.Side, work Work) Task {
 	return Task{Side: side, Work: work, Encoding: sides.Protobuf, Objects: sides.Typed, Strategy: sides.Pages,
-		Items: 1200, GCPercent: 100, Timeout: time.Minute}
+		Items: 1200, GCPercent: 100, Timeout: 5 * time.Minute}
 }
 
 func TestEachTaskCountsWhatComesAndWhatItCosts(t *testing.T) {

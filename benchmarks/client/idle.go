@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -66,6 +67,7 @@ type footprint struct{ goroutines, heap, stack int64 }
 // footprintNow collects until stacks have the size that waiting needs: a collection
 // halves one that is used to less than a quarter.
 func footprintNow() footprint {
+	settle()
 	const collections = 6 // from 128 KiB, more than any has grown to, to 2
 	for range collections {
 		runtime.GC()
@@ -73,6 +75,17 @@ func footprintNow() footprint {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return footprint{int64(runtime.NumGoroutine()), int64(stats.HeapAlloc), int64(stats.StackInuse)}
+}
+
+// settle waits until the number of goroutines stays the same: those of a source's calls end after the objects are delivered.
+func settle() {
+	const looks = 50
+	for same, before := 0, 0; same < looks; time.Sleep(5 * time.Millisecond) {
+		now := runtime.NumGoroutine()
+		if same++; now != before {
+			same, before = 0, now
+		}
+	}
 }
 
 func (f footprint) minus(other footprint) footprint {

@@ -22,7 +22,7 @@ var kinds = map[string]Task{
 func everyKind(t *testing.T, work Work, items int, check func(t *testing.T, task Task, result Result)) {
 	for name, task := range kinds {
 		t.Run(name, func(t *testing.T) {
-			task.Work, task.Items, task.GCPercent, task.Timeout = work, items, 100, time.Minute
+			task.Work, task.Items, task.GCPercent, task.Timeout = work, items, 100, 5*time.Minute
 			result, err := Run(t.Context(), task)
 			require.NoError(t, err)
 			require.Equal(t, items, result.Items)

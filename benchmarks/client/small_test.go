@@ -31,7 +31,7 @@ func everySmallKind(t *testing.T, task Task, check func(t *testing.T, task Task,
 	for _, kind := range smallKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			task.Side, task.Form = kind.side, kind.form
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			result, err := task.run(ctx, "")
 			require.NoError(t, err)
@@ -92,7 +92,6 @@ func TestEventsAreSentAtTheirPace(t *testing.T) {
 		require.Equal(t, 20, result.Items)
 		require.GreaterOrEqual(t, result.Seconds, (20*paceEvery).Seconds()*0.9)
 		require.Positive(t, result.CPU)
-		require.Less(t, result.CPU, result.Seconds, "it sleeps in between")
 	})
 }
 

@@ -45,7 +45,7 @@ func TestAWatchCostsNeitherGoroutineNorMemory(t *testing.T) {
 			panic("no watch")
 		}
 	}))
-	require.Equal(t, before, runtime.NumGoroutine())
+	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
 
 func TestAnUpdateIsSentAndListed(t *testing.T) {
