@@ -31,12 +31,12 @@ func TestB1FailuresOfStreamsCountInARow(t *testing.T) {
 				source.BreakWatches(cachetest.ErrExpired())
 			}
 			sleep(10 * time.Minute) // so that the pauses, too, begin anew
-			assert.Equal(t, i+1, r.heard.count(cache.CauseInternal))
+			assert.Equal(t, i+1, r.errors.count(cache.CauseInternal))
 			require.NoError(t, source.Apply(pod("b", itoa(i))))
 		}
 		sleep(time.Second)
 		assert.Zero(t, source.ListCalls())
-		r.equalsSource()
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
@@ -52,10 +52,10 @@ func TestB1AStreamingListWithoutItsBookmarkFallsBackToAList(t *testing.T) {
 		r.run()
 		sleep(time.Minute)
 		assert.True(t, r.ctlr.HasSynced(), "synced within a minute")
-		r.equalsSource()
+		r.assertEqualsSource()
 		assert.Equal(t, 1, source.ListCalls())
 		assert.Equal(t, 2, source.WatchCalls(), "one stream and the watch")
-		assert.Equal(t, 1, r.heard.count(causeNoBookmark))
+		assert.Equal(t, 1, r.errors.count(causeNoBookmark))
 
 		source.Heal()
 		source.BreakWatches(cachetest.ErrExpired())
@@ -66,7 +66,7 @@ func TestB1AStreamingListWithoutItsBookmarkFallsBackToAList(t *testing.T) {
 		source.BreakWatches(cachetest.ErrExpired())
 		sleep(2 * time.Minute)
 		assert.Equal(t, 2, source.ListCalls(), "probed again later: a stream")
-		r.equalsSource()
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
@@ -85,8 +85,8 @@ func TestB1AStreamThatKeepsSendingIsNotCut(t *testing.T) {
 		sleep(31 * 9 * time.Second)
 		assert.True(t, r.ctlr.HasSynced())
 		assert.Zero(t, source.ListCalls())
-		assert.Empty(t, r.heard.all())
-		r.equalsSource()
+		assert.Empty(t, r.errors.all())
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
@@ -100,16 +100,16 @@ func TestB1AStreamThatIsNeverAnsweredIsLeftAfterTenSeconds(t *testing.T) {
 		r := newRig(t, source, stream)
 		r.run()
 		sleep(time.Minute)
-		assert.Equal(t, []cache.Cause{causeNoBookmark}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{causeNoBookmark}, r.errors.causes())
 		assert.Equal(t, 1, source.ListCalls())
-		r.equalsSource()
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
 
 // unanswered is a source that does not answer its first requests for a stream.
 type unanswered struct {
-	*script
+	*streamScript
 	requests int
 }
 
@@ -131,7 +131,7 @@ func (u *unanswered) ListWithContext(_ context.Context, o metav1.ListOptions) (a
 // one list. One that was cut is tried again, once. Fails if a second stream is waited for
 // after a silence, or if a cut counts as one.
 func TestB1ASilentStreamIsFollowedByOnePauseAndOneList(t *testing.T) {
-	events := []watch.Event{addedEvent(at("a/1", "3")), addedEvent(at("a/2", "2"))}
+	events := []watch.Event{added(podWithKey("a/1", "3")), added(podWithKey("a/2", "2"))}
 	for name, row := range map[string]struct {
 		streams [][]watch.Event
 		silent  bool
@@ -161,18 +161,18 @@ func TestB1ASilentStreamIsFollowedByOnePauseAndOneList(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := &unanswered{script: &script{streams: row.streams, list: []apiruntime.Object{at("a/1", "3")}, version: "7"}}
+				source := &unanswered{streamScript: &streamScript{streams: row.streams, list: []apiruntime.Object{podWithKey("a/1", "3")}, version: "7"}}
 				if row.silent {
 					source.requests = 1
 				}
-				m := &streamedMirrored{t: t}
-				streamedMirrors["an informer"](m, source, &thing{})
-				settle(row.synced - time.Nanosecond)
+				m := &streamedMirror{t: t}
+				streamedMirrors["an informer"](m, source, &object{})
+				sleep(row.synced - time.Nanosecond)
 				assert.False(t, m.status.Status().Synced)
-				settle(time.Nanosecond)
+				sleep(time.Nanosecond)
 				assert.True(t, m.status.Status().Synced)
-				assert.Equal(t, row.asked, source.asked())
-				assert.Equal(t, []string{"a/1@3"}, m.holds())
+				assert.Equal(t, row.asked, source.requestTexts())
+				assert.Equal(t, []string{"a/1@3"}, m.storedVersions())
 			})
 		})
 	}
@@ -186,27 +186,27 @@ func TestB1ALostEndOfAStreamCostsTenSecondsAndAShortPause(t *testing.T) {
 			t.Run(fmt.Sprintf("jitter %v, %s between events", jitter, between), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					source := cachetest.NewSource(cachetest.Options{
-						GroupVersionKind: at("", "").GroupVersionKind(),
-						NewObject:        func() apiruntime.Object { return &thing{} },
+						GroupVersionKind: podWithKey("", "").GroupVersionKind(),
+						NewObject:        func() apiruntime.Object { return &object{} },
 						NewList:          func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
 					})
 					defer source.Close()
-					assert.NoError(t, source.Apply(at("a/1", ""), at("a/2", "")))
+					assert.NoError(t, source.Apply(podWithKey("a/1", ""), podWithKey("a/2", "")))
 					source.WithholdInitialEventsEnd(cachetest.Forever)
 					source.DelayEvents(between)
-					m := &streamedMirrored{t: t, store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+					m := &streamedMirror{t: t, store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 					options := m.options()
 					options.Backoff, options.Random = nil, func() float64 { return jitter }
-					r := cache.NewReflectorWithOptions(source, &thing{}, m.store, options)
+					r := cache.NewReflectorWithOptions(source, &object{}, m.store, options)
 					m.status = r
 					m.run(r.RunWithContext)
-					settle(2*between + 10*time.Second)
+					sleep(2*between + 10*time.Second)
 					assert.False(t, r.Status().Synced)
-					settle(2 * time.Second)
+					sleep(2 * time.Second)
 					assert.True(t, r.Status().Synced)
 					assert.Equal(t, 1, source.ListCalls())
 					assert.Equal(t, 2, source.WatchCalls(), "the stream, and the watch after the list")
-					assert.Equal(t, []string{"no-bookmark"}, m.failures())
+					assert.Equal(t, []string{"no-bookmark"}, m.reportTexts())
 				})
 			})
 		}

@@ -63,7 +63,7 @@ func TestB2AStreamingListThatIsAlwaysRefusedGivesWayToAList(t *testing.T) {
 				assert.True(t, r.ctlr.HasSynced())
 				assert.Equal(t, row.streams, streams)
 				assert.Equal(t, 1, source.ListCalls())
-				r.equalsSource()
+				r.assertEqualsSource()
 				r.stop()
 			})
 		})

@@ -26,11 +26,11 @@ func TestB3WatchesThatBringSomethingBeforeTheyBreakNeedNoList(t *testing.T) {
 			require.NoError(t, err)
 			sleep(time.Second)
 		}
-		assert.Greater(t, r.heard.count(cache.CauseUnavailable), 2*watchesBeforeList)
+		assert.Greater(t, r.errors.count(cache.CauseUnavailable), 2*watchesBeforeList)
 		assert.Equal(t, 1, source.ListCalls())
 		source.Heal()
 		sleep(time.Minute)
-		r.equalsSource()
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
@@ -61,7 +61,7 @@ func TestB3AWatchThatEndsAfterOneEventIsNotHammered(t *testing.T) {
 				assert.LessOrEqual(t, later, 3)
 				source.Heal()
 				sleep(time.Minute)
-				r.equalsSource()
+				r.assertEqualsSource()
 				r.stop()
 			})
 		})
@@ -81,8 +81,8 @@ func TestB3ASlowRequestIsNoWatchThatHasLived(t *testing.T) {
 		first, later := requestRate(source)
 		assert.LessOrEqual(t, first, 20)
 		assert.LessOrEqual(t, later, 3)
-		assert.Equal(t, len(r.heard.all()), r.heard.count(causeShortWatch))
-		assert.Greater(t, len(r.heard.all()), 10)
+		assert.Equal(t, len(r.errors.all()), r.errors.count(causeShortWatch))
+		assert.Greater(t, len(r.errors.all()), 10)
 		r.stop()
 	})
 }

@@ -35,20 +35,20 @@ func TestB6OneBadObjectIsQuarantinedAndDelaysNoOther(t *testing.T) {
 			return nil
 		},
 	}
-	for stage, install := range failures {
+	for stage, install := range objectFailures {
 		for way, fail := range ways {
 			for name, list := range map[string]func(*cache.Config){
 				"a list": func(*cache.Config) {}, "a list item by item": listByItem, "a streaming list": stream,
 			} {
 				t.Run(fmt.Sprintf("%s %s, in %s", stage, way, name), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { badObjectIsQuarantined(t, stage, install, fail, list) })
+					synctest.Test(t, func(t *testing.T) { checkBadObjectIsQuarantined(t, stage, install, fail, list) })
 				})
 			}
 		}
 	}
 }
 
-func badObjectIsQuarantined(t *testing.T, stage string, install func(*cache.Config, func(any) error), fail func(any) error, list func(*cache.Config)) {
+func checkBadObjectIsQuarantined(t *testing.T, stage string, install func(*cache.Config, func(any) error), fail func(any) error, list func(*cache.Config)) {
 	source := newSource(t, pod("a", "1"), bad(pod("a", "2")), pod("b", "3"))
 	r := newRig(t, source, func(c *cache.Config) {
 		install(c, fail)
@@ -59,9 +59,9 @@ func badObjectIsQuarantined(t *testing.T, stage string, install func(*cache.Conf
 	assert.Equal(t, map[string]string{"a/1": "1", "b/3": "3"}, r.versions())
 	assert.True(t, r.ctlr.HasSynced())
 	assert.Equal(t, "3", r.ctlr.LastSyncResourceVersion())
-	require.Equal(t, []cache.Cause{causeOfStage(stage)}, r.heard.causes())
+	require.Equal(t, []cache.Cause{causeOfStage(stage)}, r.errors.causes())
 	var object *cache.ObjectError
-	require.ErrorAs(t, r.heard.all()[0], &object)
+	require.ErrorAs(t, r.errors.all()[0], &object)
 	assert.Equal(t, "a/2", object.Key)
 	assert.Equal(t, stage, object.Stage)
 	assert.ErrorIs(t, object, errBoom)
@@ -72,7 +72,7 @@ func badObjectIsQuarantined(t *testing.T, stage string, install func(*cache.Conf
 	// A relist brings the same version: not reported again.
 	source.BreakWatches(cachetest.ErrExpired())
 	sleep(time.Minute)
-	assert.Equal(t, 1, r.heard.count(causeOfStage(stage)))
+	assert.Equal(t, 1, r.errors.count(causeOfStage(stage)))
 
 	// An event: a good object turns bad, and its previous state stays.
 	require.NoError(t, source.Apply(bad(pod("a", "1"))))
@@ -173,7 +173,7 @@ func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 		assert.Equal(t, []string{"tombstone a/3", "add a/2@13"}, r.handler.take())
 		require.Len(t, r.status().Quarantined, 1)
 		assert.Equal(t, "a/1", r.status().Quarantined[0].Key)
-		assert.Equal(t, []cache.Cause{causeInvalidObject, cache.CauseInvalidResponse, causeInvalidObject, causeInvalidObject}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{causeInvalidObject, cache.CauseInvalidResponse, causeInvalidObject, causeInvalidObject}, r.errors.causes())
 		r.stop()
 		server.Close()
 	})
@@ -196,6 +196,6 @@ func TestB6AListWithBadObjectsIsQueuedWithoutThem(t *testing.T) {
 	require.ErrorContains(t, err, "key is empty")
 	require.ErrorContains(t, err, "object is nil")
 	require.ErrorIs(t, err, errBoom)
-	assert.Equal(t, []string{"Sync a/1@3", "Sync a/2@5", "Deleted tombstone a/deleted @2"}, drained(t, f))
+	assert.Equal(t, []string{"Sync a/1@3", "Sync a/2@5", "Deleted tombstone a/deleted @2"}, drainTexts(t, f))
 	assert.True(t, f.HasSynced())
 }

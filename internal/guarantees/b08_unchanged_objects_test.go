@@ -18,9 +18,9 @@ import (
 func TestB8ARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 100_000
-		source := newBulk(objects)
+		source := newBulkSource(objects)
 		r := newBulkRig(t, source)
-		notified, resynced := &tally{}, &tally{}
+		notified, resynced := &countingHandler{}, &countingHandler{}
 		period := 10 * time.Minute
 		r.handle(notified)
 		r.handle(resynced, cache.HandlerOptions{ResyncPeriod: &period})
@@ -31,16 +31,16 @@ func TestB8ARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 		}
 		sleep(time.Minute)
 		assert.Equal(t, 4, source.lists)
-		assert.Equal(t, counts{adds: objects}, notified.count(counts{}))
-		assert.Equal(t, counts{adds: objects}, resynced.count(counts{}))
+		assert.Equal(t, callCounts{adds: objects}, notified.count(callCounts{}))
+		assert.Equal(t, callCounts{adds: objects}, resynced.count(callCounts{}))
 		sleep(7 * time.Minute)
-		assert.Equal(t, counts{adds: objects}, notified.count(counts{}))
-		assert.Equal(t, counts{adds: objects, updates: objects}, resynced.count(counts{}))
+		assert.Equal(t, callCounts{adds: objects}, notified.count(callCounts{}))
+		assert.Equal(t, callCounts{adds: objects, updates: objects}, resynced.count(callCounts{}))
 
 		source.change(7)
 		source.events <- errorEvent(cachetest.ErrExpired())
 		sleep(time.Minute)
-		assert.Equal(t, counts{adds: objects, updates: 1}, notified.count(counts{}), "a changed object is delivered")
+		assert.Equal(t, callCounts{adds: objects, updates: 1}, notified.count(callCounts{}), "a changed object is delivered")
 		r.cancel()
 		<-r.done
 	})
@@ -54,7 +54,7 @@ func TestB8NoWayOfListingDeliversUnchangedObjects(t *testing.T) {
 				r := newInformerRig(t, filledSource(t, 300), func(c *cache.InformerConfig[*object]) {
 					c.ReflectorOptions.Strategy, c.ReflectorOptions.PageSize = strategy, 100
 				})
-				notified := newReplica(t)
+				notified := newReplicaHandler(t)
 				r.handle(notified)
 				r.run()
 				synctest.Wait()

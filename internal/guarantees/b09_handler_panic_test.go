@@ -13,15 +13,15 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// surviving makes apimachinery's panic handlers let the process live.
-func surviving(t *testing.T) {
+// survivePanics makes apimachinery's panic handlers let the process live.
+func survivePanics(t *testing.T) {
 	before, handlers := utilruntime.ReallyCrash, utilruntime.PanicHandlers
 	utilruntime.ReallyCrash, utilruntime.PanicHandlers = false, nil
 	t.Cleanup(func() { utilruntime.ReallyCrash, utilruntime.PanicHandlers = before, handlers })
 }
 
 // panicking is a handler that panics for a/2.
-func panicking(notified *replica) cache.ResourceEventHandler {
+func panicking(notified *replicaHandler) cache.ResourceEventHandler {
 	notified.before = func(key string) {
 		if key == "a/2" {
 			panic(errBoom)
@@ -30,11 +30,11 @@ func panicking(notified *replica) cache.ResourceEventHandler {
 	return notified
 }
 
-// crashing has apimachinery's panic handlers note what they get, and its ReallyCrash be
+// reallyCrash has apimachinery's panic handlers note what they get, and its ReallyCrash be
 // what it is by default.
-func crashing(t *testing.T) (got *[]any) {
+func reallyCrash(t *testing.T) (got *[]any) {
 	t.Helper()
-	surviving(t)
+	survivePanics(t)
 	utilruntime.ReallyCrash = true
 	got = &[]any{}
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(_ context.Context, value any) { *got = append(*got, value) })
@@ -48,11 +48,11 @@ func crashing(t *testing.T) (got *[]any) {
 func TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame(t *testing.T) {
 	for _, really := range []bool{false, true} {
 		t.Run(fmt.Sprint("ReallyCrash ", really), func(t *testing.T) {
-			got := crashing(t)
+			got := reallyCrash(t)
 			utilruntime.ReallyCrash = really
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
-				notified, other := newReplica(t), newReplica(t)
+				notified, other := newReplicaHandler(t), newReplicaHandler(t)
 				handle := r.handle(panicking(notified), cache.HandlerOptions{Name: "mine", RecoverPanics: really})
 				r.handle(other)
 				r.run()
@@ -83,10 +83,10 @@ func TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame(t *testing.T) {
 // A panic that ends the run is counted before the panic handlers of apimachinery are called: the handler is removed
 // afterwards. Fails if it is counted only where the process survives.
 func TestAPanicThatEndsTheRunIsCounted(t *testing.T) {
-	crashing(t)
+	reallyCrash(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
-		r.handle(panicking(newReplica(t)))
+		r.handle(panicking(newReplicaHandler(t)))
 		var during []cache.HandlerStatus
 		utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(context.Context, any) { during = append(during, r.handlerStatus(0)) })
 		r.run()

@@ -36,7 +36,7 @@ func TestB10AHandlerIsRemovedInsideAHandlerDuringShutdown(t *testing.T) {
 					assert.NoError(t, shared.RemoveEventHandler(own))
 					assert.NoError(t, cache.ShutDownEventHandler(shared, other))
 				}})
-				other = r.handle(newReplica(t))
+				other = r.handle(newReplicaHandler(t))
 				r.run()
 				sleep(time.Minute)
 				assert.Equal(t, 1, calls, "it is called no more")
@@ -54,7 +54,7 @@ func TestB10ShutDownWaitsForTheRunningCall(t *testing.T) {
 		t.Run(from, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-				notified := newReplica(t)
+				notified := newReplicaHandler(t)
 				notified.before = func(string) { time.Sleep(10 * time.Second) }
 				handle := r.handle(notified)
 				r.run()

@@ -13,10 +13,10 @@ import (
 // B11: the caller that waits for a handler that is removed before it has synced waits no more,
 // and learns why, whenever that happens.
 func TestB11WaitingForAHandlerThatIsRemovedEnds(t *testing.T) {
-	scripts := map[string]func(r *informerRig, notified *replica){
-		"before the run":       func(*informerRig, *replica) {},
-		"while the list hangs": func(r *informerRig, _ *replica) { r.source.HangLists(1); r.run(); sleep(time.Second) },
-		"while the handler does": func(r *informerRig, notified *replica) {
+	scripts := map[string]func(r *informerRig, notified *replicaHandler){
+		"before the run":       func(*informerRig, *replicaHandler) {},
+		"while the list hangs": func(r *informerRig, _ *replicaHandler) { r.source.HangLists(1); r.run(); sleep(time.Second) },
+		"while the handler does": func(r *informerRig, notified *replicaHandler) {
 			notified.before = func(string) { time.Sleep(time.Hour) }
 			r.run()
 		},
@@ -25,7 +25,7 @@ func TestB11WaitingForAHandlerThatIsRemovedEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-				notified := newReplica(t)
+				notified := newReplicaHandler(t)
 				handle := r.handle(notified)
 				script(r, notified)
 				var waited error
@@ -58,7 +58,7 @@ func TestB11WaitingForAHandlerThatIsRemovedEnds(t *testing.T) {
 func TestB11AHandlerThatHasSyncedStaysSyncedWhenItIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		handle := r.handle(newReplica(t))
+		handle := r.handle(newReplicaHandler(t))
 		r.run()
 		synctest.Wait()
 		must(t, r.inf.RemoveHandler(handle))

@@ -26,13 +26,13 @@ func TestB12OfTwoConcurrentRunsOneReturnsAtOnce(t *testing.T) {
 				r.run()
 				synctest.Wait()
 				r.ctlr.RunWithContext(context.Background())
-				require.Len(t, r.heard.all(), 1)
-				assert.ErrorIs(t, r.heard.all()[0], cache.ErrAlreadyRan)
+				require.Len(t, r.errors.all(), 1)
+				assert.ErrorIs(t, r.errors.all()[0], cache.ErrAlreadyRan)
 				assert.Equal(t, 1, r.source.ListCalls())
-				r.equalsSource()
+				r.assertEqualsSource()
 				r.stop()
 				r.ctlr.RunWithContext(context.Background())
-				assert.Len(t, r.heard.all(), 2, "also after it has ended")
+				assert.Len(t, r.errors.all(), 2, "also after it has ended")
 			})
 		})
 	}
@@ -41,7 +41,7 @@ func TestB12OfTwoConcurrentRunsOneReturnsAtOnce(t *testing.T) {
 func TestB12AReflectorMayRunAgainAfterItReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
-		h := &heard{}
+		h := &errorRecorder{}
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 		reflector := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{ErrorHandler: h.handle})
 		for round := range 3 {
@@ -70,7 +70,7 @@ func TestB12AReflectorMayRunAgainAfterItReturned(t *testing.T) {
 func TestB12OfConcurrentRunsOfAnInformerExactlyOneRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		notified := newReplica(t)
+		notified := newReplicaHandler(t)
 		r.handle(notified)
 		ctx, cancel := context.WithCancel(t.Context())
 		errs := make(chan error, 20)
@@ -102,11 +102,11 @@ func TestB12AControllerOfSeveralNamespacesRunsOnce(t *testing.T) {
 		r.run()
 		synctest.Wait()
 		r.ctlr.RunWithContext(context.Background())
-		require.Len(t, r.heard.all(), 1)
-		assert.ErrorIs(t, r.heard.all()[0], cache.ErrAlreadyRan)
+		require.Len(t, r.errors.all(), 1)
+		assert.ErrorIs(t, r.errors.all()[0], cache.ErrAlreadyRan)
 		assert.Equal(t, 1, r.sources["a"].ListCalls())
 		r.stop()
 		r.ctlr.RunWithContext(context.Background())
-		assert.Len(t, r.heard.all(), 2, "also after it has ended")
+		assert.Len(t, r.errors.all(), 2, "also after it has ended")
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// reported collects the errors passed to apimachinery's error handlers during a test.
-func reported(t *testing.T) *[]error {
+// captureHandledErrors collects the errors passed to apimachinery's error handlers during a test.
+func captureHandledErrors(t *testing.T) *[]error {
 	t.Helper()
 	var errs []error
 	before := utilruntime.ErrorHandlers
@@ -36,7 +36,7 @@ func TestB13AThreadSafeStoreReportsWhatItCannotTake(t *testing.T) {
 		"nil": nil, "nil pointer": (*object)(nil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			errs := reported(t)
+			errs := captureHandledErrors(t)
 			s := newTagMap()
 			before := tagged(podAt("a", "1", "1"), "x")
 			s.Add("1", before)

@@ -28,9 +28,9 @@ import (
 func TestB15AnInformerNoticesAnEventFromBeforeAlsoWhereAReaderHasChangedTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newFixedSource(podAt("a", "1", "10"), podAt("a", "1", "20"))
-		h := &heard{}
+		h := &errorRecorder{}
 		inf := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{Name: "test", ReflectorOptions: fixedOptions(h)})
-		recorded := &restoredRig{&rig{heard: h}}
+		recorded := &restoredRig{&rig{errors: h}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- inf.Run(ctx) }()
@@ -89,7 +89,7 @@ func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 				sleep(3 * time.Minute)
 				var regression *cache.VersionRegressionError
 				found := 0
-				for _, err := range r.heard.all() {
+				for _, err := range r.errors.all() {
 					if assert.NotErrorIs(t, err, cache.ErrAlreadyRan) && cache.CauseOf(err) == causeRegression {
 						require.ErrorAs(t, err, &regression)
 						assert.Equal(t, script.what, regression.Kind)
@@ -104,7 +104,7 @@ func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 					}
 				}
 				assert.Equal(t, "", last.Options.ResourceVersion, "the answer is a list at the newest version")
-				r.equalsSource()
+				r.assertEqualsSource()
 
 				// The list that was accepted whatever its version was one only.
 				for i := range 5 {
@@ -114,8 +114,8 @@ func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 				require.NoError(t, source.ServeOldLists(1, 3))
 				source.BreakWatches(cachetest.ErrExpired())
 				sleep(5 * time.Minute)
-				assert.Equal(t, 2, r.heard.count(causeRegression))
-				r.equalsSource()
+				assert.Equal(t, 2, r.errors.count(causeRegression))
+				r.assertEqualsSource()
 				r.stop()
 			})
 		})
@@ -129,8 +129,8 @@ func TestB15AListItemByItemThatIsTooOldIsNotApplied(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("a relist, late %v", late), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := &itemSource{Source: filledSource(t, 300), late: late}
-				r := newRig(t, source.Source, byItem(source))
+				source := &itemSource{Source: filledSource(t, 300), metadataLate: late}
+				r := newRig(t, source.Source, withItemSource(source))
 				r.run()
 				synctest.Wait()
 				before := r.versions()
@@ -138,7 +138,7 @@ func TestB15AListItemByItemThatIsTooOldIsNotApplied(t *testing.T) {
 				source.BreakWatches(cachetest.ErrExpired())
 				sleep(2 * time.Second)
 				assert.Equal(t, before, r.versions())
-				assert.Equal(t, []cache.Cause{cache.CauseExpired, causeRegression}, r.heard.causes())
+				assert.Equal(t, []cache.Cause{cache.CauseExpired, causeRegression}, r.errors.causes())
 				if late {
 					assert.Equal(t, 250, source.acceptedOf(1))
 				} else {
@@ -147,7 +147,7 @@ func TestB15AListItemByItemThatIsTooOldIsNotApplied(t *testing.T) {
 				sleep(time.Minute)
 				requests := source.Requests()
 				assert.Equal(t, "", requests[len(requests)-2].Options.ResourceVersion)
-				r.equalsSource()
+				r.assertEqualsSource()
 				r.stop()
 			})
 		})
@@ -165,8 +165,8 @@ func firstListTooOld(t *testing.T, late bool) {
 		}
 		return metav1.ListMeta{ResourceVersion: version}
 	}
-	h, events := &heard{}, &recorder{}
-	source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+	h, events := &errorRecorder{}, &recorder{}
+	source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 		switch n {
 		case 1:
 			assert.NoError(t, takeAll(take, said("900"), 100, 500))
@@ -188,7 +188,7 @@ func firstListTooOld(t *testing.T, late bool) {
 	shown := indexer.ListKeys()
 	assert.Len(t, shown, 400)
 	sleep(90 * time.Second)
-	assert.Equal(t, 2, source.lists())
+	assert.Equal(t, 2, source.listCalls())
 	assert.ElementsMatch(t, shown, indexer.ListKeys(), "nothing of the older one")
 	assert.Equal(t, []cache.Cause{cache.CauseOther, causeRegression}, h.causes())
 	assert.Empty(t, indexer.LastStoreSyncResourceVersion())
@@ -199,7 +199,7 @@ func firstListTooOld(t *testing.T, late bool) {
 	if late {
 		floor = "500" // the newest that came
 	}
-	assert.Equal(t, []string{"0", floor, ""}, []string{source.asked[0].ResourceVersion, source.asked[1].ResourceVersion, source.asked[2].ResourceVersion})
+	assert.Equal(t, []string{"0", floor, ""}, []string{source.requests[0].ResourceVersion, source.requests[1].ResourceVersion, source.requests[2].ResourceVersion})
 	for _, event := range events.take() {
 		assert.NotContains(t, event, "a/1@1")
 	}
@@ -207,10 +207,10 @@ func firstListTooOld(t *testing.T, late bool) {
 	<-done
 }
 
-// lag is what a replica does that has come as far as version 8 of 10: for some time after
+// laggingReplica is what a replica does that has come as far as version 8 of 10: for some time after
 // the mirror's watch has ended, it answers "too large" to the caller that wants a state as new as
 // the mirror's, and its own for callers that want any.
-type lag struct {
+type laggingReplica struct {
 	lasts time.Duration
 	// asksFor is the Retry-After of "too large", 0 for none.
 	asksFor time.Duration
@@ -218,8 +218,8 @@ type lag struct {
 	refuses int
 }
 
-// of has the source lag from now on.
-func (l lag) of(source *cachetest.Source) {
+// start has the source lag from now on.
+func (l laggingReplica) start(source *cachetest.Source) {
 	began, refused := time.Now(), 0
 	answer := func(options metav1.ListOptions) error {
 		if refused++; refused <= l.refuses {
@@ -275,21 +275,21 @@ func TestB15AReplicaThatLagsIsGivenTimeToCatchUp(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						r := newLaggedRig(t, strategy)
 						began := time.Now()
-						lag{row.lasts, row.asksFor, script.refuses}.of(r.source)
+						laggingReplica{row.lasts, row.asksFor, script.refuses}.start(r.source)
 						script.end(r.source)
 						sleep(6 * time.Minute)
 						want, times := script.want, script.times
 						if strategy == cache.ListStreaming { // a stream continues as the watch
 							want, times = want[:len(want)-1], times[:len(times)-1]
 						}
-						require.GreaterOrEqual(t, len(calls(r.source)), len(want))
-						assert.Equal(t, want, calls(r.source)[:len(want)])
+						require.GreaterOrEqual(t, len(requestTexts(r.source)), len(want))
+						assert.Equal(t, want, requestTexts(r.source)[:len(want)])
 						for i, request := range r.source.Requests()[:len(want)] {
 							assert.Equal(t, times[i], request.Time.Sub(began), "request %d", i+1)
 						}
 						assert.Empty(t, r.handler.take())
-						assert.Zero(t, r.heard.count(causeRegression))
-						r.equalsSource()
+						assert.Zero(t, r.errors.count(causeRegression))
+						r.assertEqualsSource()
 						r.stop()
 					})
 				})
@@ -304,9 +304,9 @@ func newLaggedRig(t *testing.T, strategy cache.ListStrategy) *rig {
 	for i := range 8 {
 		require.NoError(t, source.Apply(labelled(pod("a", "1"), itoa(i))))
 	}
-	r := newRig(t, source, tuned(strategy, 0))
+	r := newRig(t, source, deterministic(strategy, 0))
 	r.run()
-	sleep(healthy)
+	sleep(healthyTime)
 	require.Equal(t, "10", r.ctlr.LastSyncResourceVersion())
 	r.handler.take()
 	source.ResetRequests()
@@ -325,8 +325,8 @@ func TestB15AStreamThatEndsBelowTheLastVersionIsRefused(t *testing.T) {
 		// The server does not know the last version yet, for all that it can say:
 		// it is asked some more times before the state is got at "".
 		sleep(5 * time.Minute)
-		assert.Positive(t, r.heard.count(cache.CauseVersionTooLarge))
-		r.equalsSource()
+		assert.Positive(t, r.errors.count(cache.CauseVersionTooLarge))
+		r.assertEqualsSource()
 		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
 		r.stop()
 	})
@@ -335,7 +335,7 @@ func TestB15AStreamThatEndsBelowTheLastVersionIsRefused(t *testing.T) {
 		var asked []string
 		source := &cache.ListWatch{WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			asked = append(asked, o.ResourceVersion)
-			p := newProbe(watch.Event{Type: watch.Bookmark, Object: &object{ObjectMeta: metav1.ObjectMeta{
+			p := newRecordedWatch(watch.Event{Type: watch.Bookmark, Object: &object{ObjectMeta: metav1.ObjectMeta{
 				ResourceVersion: versions[len(asked)-1], Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 			}}})
 			if len(asked) == 1 {
@@ -343,7 +343,7 @@ func TestB15AStreamThatEndsBelowTheLastVersionIsRefused(t *testing.T) {
 			}
 			return p, nil
 		}}
-		h := &heard{}
+		h := &errorRecorder{}
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle}))
 		sleep(time.Minute)
@@ -361,7 +361,7 @@ func TestB15ASourceThatRegressedForGoodIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		versions := []string{"9", "4", "4"}
 		var asked []string
-		source := &scripted{
+		source := &funcSource{
 			list: func(options metav1.ListOptions) (apiruntime.Object, error) {
 				asked = append(asked, options.ResourceVersion)
 				version := versions[min(len(asked), len(versions))-1]
@@ -370,14 +370,14 @@ func TestB15ASourceThatRegressedForGoodIsAccepted(t *testing.T) {
 				}, nil
 			},
 			watch: func(context.Context, int) (watch.Interface, error) {
-				p := newProbe()
+				p := newRecordedWatch()
 				if len(asked) == 1 {
 					p.events <- errorEvent(cachetest.ErrExpired())
 				}
 				return p, nil
 			},
 		}
-		h := &heard{}
+		h := &errorRecorder{}
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{Strategy: cache.ListUnpaged, ErrorHandler: h.handle}))
 		sleep(5 * time.Minute)
@@ -404,9 +404,9 @@ func TestB15ARestoredSourceIsMirroredAfterOneAnswer(t *testing.T) {
 					sleep(time.Second - 1)
 					assert.Empty(t, r.regressions(), "it is not asked at once")
 					sleep(1)
-					assert.Equal(t, recovery(strategy), calls(r.source))
-					assert.Equal(t, []cache.Cause{cache.CauseVersionTooLarge, causeRegression}, r.heard.causes())
-					r.isMirrored()
+					assert.Equal(t, recoveryRequests(strategy), requestTexts(r.source))
+					assert.Equal(t, []cache.Cause{cache.CauseVersionTooLarge, causeRegression}, r.errors.causes())
+					r.assertMirrored()
 					r.stop()
 				})
 			})
@@ -440,8 +440,8 @@ func TestB15ARestoredSourceIsMirroredAfterAnExpiredWatchToo(t *testing.T) {
 					if strategy == cache.ListStreaming {
 						want = []string{`watch "13" expired`, `stream "13" ` + string(says), `stream ""`}
 					}
-					assert.Equal(t, want, calls(r.source))
-					r.isMirrored()
+					assert.Equal(t, want, requestTexts(r.source))
+					r.assertMirrored()
 					r.stop()
 				})
 			})
@@ -452,11 +452,11 @@ func TestB15ARestoredSourceIsMirroredAfterAnExpiredWatchToo(t *testing.T) {
 // steady is a backoff that does not grow, and so has no limit of its own.
 func steady(d time.Duration) *wait.Backoff { return &wait.Backoff{Duration: d, Factor: 1, Steps: 1} }
 
-// filler makes what fills a store from a source, transforming on the way.
-type filler func(*testing.T, cache.ListerWatcher, cache.TransformFunc, cache.ReflectorOptions) (run func(context.Context), store cache.Store, status reporter)
+// storeFeeder makes what fills a store from a source, transforming on the way.
+type storeFeeder func(*testing.T, cache.ListerWatcher, cache.TransformFunc, cache.ReflectorOptions) (run func(context.Context), store cache.Store, status reporter)
 
 // fillers are the two places where a list is staged.
-var fillers = map[string]filler{
+var fillers = map[string]storeFeeder{
 	"by way of a queue": func(_ *testing.T, source cache.ListerWatcher, transform cache.TransformFunc, o cache.ReflectorOptions) (func(context.Context), cache.Store, reporter) {
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: store, Transformer: transform})
@@ -471,16 +471,16 @@ var fillers = map[string]filler{
 	},
 }
 
-// forEachFiller runs a test with each, in a bubble; start runs it until stop.
-func forEachFiller(t *testing.T, test func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func()))) {
+// forEachFeeder runs a test with each, in a bubble; start runs it until stop.
+func forEachFeeder(t *testing.T, test func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *errorRecorder) (cache.Store, reporter, func()))) {
 	for name, fill := range fillers {
-		t.Run(name, func(t *testing.T) { withFiller(t, fill, test) })
+		t.Run(name, func(t *testing.T) { withFeeder(t, fill, test) })
 	}
 }
 
-func withFiller(t *testing.T, fill filler, test func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func()))) {
+func withFeeder(t *testing.T, fill storeFeeder, test func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *errorRecorder) (cache.Store, reporter, func()))) {
 	synctest.Test(t, func(t *testing.T) {
-		test(t, func(source cache.ListerWatcher, transform cache.TransformFunc, h *heard) (cache.Store, reporter, func()) {
+		test(t, func(source cache.ListerWatcher, transform cache.TransformFunc, h *errorRecorder) (cache.Store, reporter, func()) {
 			run, store, status := fill(t, source, transform, cache.ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
@@ -494,9 +494,9 @@ func withFiller(t *testing.T, fill filler, test func(t *testing.T, start func(ca
 // expiredOnce is a watch that expires at once the first time, and is silent then.
 func expiredOnce(_ context.Context, n int) (watch.Interface, error) {
 	if n == 1 {
-		return newProbe(errorEvent(cachetest.ErrExpired())), nil
+		return newRecordedWatch(errorEvent(cachetest.ErrExpired())), nil
 	}
-	return newProbe(), nil
+	return newRecordedWatch(), nil
 }
 
 // Most API servers say the version of a list of custom resources after its items. After
@@ -504,10 +504,10 @@ func expiredOnce(_ context.Context, n int) (watch.Interface, error) {
 // of its items are in memory as they came. Fails if they are collected until the
 // version is known, or are shown.
 func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
-	withFiller(t, fillers["into a store"], func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func())) {
+	withFeeder(t, fillers["into a store"], func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *errorRecorder) (cache.Store, reporter, func())) {
 		const objects = 20_000
 		made, most, stripped := int64(0), int64(0), atomic.Int64{}
-		source := &itemScript{scripted: scripted{watch: silentWatch}}
+		source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}}
 		source.list = func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 			for i := 1; i <= objects; i++ {
 				if n == 1 && i == 250 {
@@ -526,10 +526,10 @@ func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
 			}
 			return metav1.ListMeta{ResourceVersion: itoa((n + 1) * objects)}, nil
 		}
-		h := &heard{}
+		h := &errorRecorder{}
 		store, status, stop := start(source, func(obj any) (any, error) { stripped.Add(1); return obj, nil }, h)
 		sleep(90 * time.Second)
-		assert.Equal(t, 2, source.lists())
+		assert.Equal(t, 2, source.listCalls())
 		assert.Len(t, store.ListKeys(), 2*partSize, "what the first one has shown, and nothing else")
 		sleep(time.Minute)
 		assert.Len(t, store.ListKeys(), objects)
@@ -558,20 +558,20 @@ func badAt(name, version string) *object { return labelled(podAt("a", name, vers
 func TestAListThatIsTooOldQuarantinesNothing(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
-			forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func())) {
-				source := &itemScript{scripted: scripted{watch: expiredOnce}}
+			forEachFeeder(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *errorRecorder) (cache.Store, reporter, func())) {
+				source := &itemFuncSource{funcSource: funcSource{watch: expiredOnce}}
 				source.list = func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 					items := []apiruntime.Object{podAt("a", "1", "10"), badAt("2", "290"), podAt("a", "3", "11")}
 					about := metav1.ListMeta{ResourceVersion: "300"}
 					switch n {
 					case 2:
-						items = []apiruntime.Object{undecoded(podAt("a", "1", "9")), badAt("2", "8"), badAt("3", "7")}
+						items = []apiruntime.Object{newUndecoded(podAt("a", "1", "9")), badAt("2", "8"), badAt("3", "7")}
 						for i := range 2 * partSize { // so that the first ones are passed on
 							items = append(items, podAt("b", itoa(i), "90"))
 						}
 						about.ResourceVersion = "100"
 					case 3, 4: // again for the undecoded one
-						items = []apiruntime.Object{undecoded(podAt("a", "1", "301")), badAt("2", "290"), badAt("3", "302")}
+						items = []apiruntime.Object{newUndecoded(podAt("a", "1", "301")), badAt("2", "290"), badAt("3", "302")}
 						about.ResourceVersion = "310"
 					}
 					said := about
@@ -585,15 +585,15 @@ func TestAListThatIsTooOldQuarantinesNothing(t *testing.T) {
 					}
 					return about, nil
 				}
-				h := &heard{}
+				h := &errorRecorder{}
 				store, status, stop := start(source, failing, h)
 				sleep(90 * time.Second)
-				require.Equal(t, 2, source.lists())
+				require.Equal(t, 2, source.listCalls())
 				assert.Equal(t, []cache.Cause{causeTransform, cache.CauseExpired, causeRegression}, h.causes())
-				assert.Equal(t, []string{"a/2@290"}, heldBack(status))
+				assert.Equal(t, []string{"a/2@290"}, quarantinedTexts(status))
 				sleep(time.Minute)
-				require.Equal(t, 4, source.lists())
-				assert.Equal(t, []string{"a/1@301", "a/2@290", "a/3@302"}, heldBack(status))
+				require.Equal(t, 4, source.listCalls())
+				assert.Equal(t, []string{"a/1@301", "a/2@290", "a/3@302"}, quarantinedTexts(status))
 				assert.Len(t, h.all(), 5, "a/2 is known")
 				assert.Len(t, store.ListKeys(), 2, "the states before")
 				assert.Equal(t, "310", store.LastStoreSyncResourceVersion())
@@ -603,7 +603,7 @@ func TestAListThatIsTooOldQuarantinesNothing(t *testing.T) {
 	}
 }
 
-func heldBack(r reporter) []string {
+func quarantinedTexts(r reporter) []string {
 	var held []string
 	for _, q := range r.Status().Quarantined {
 		held = append(held, q.Key+"@"+q.ResourceVersion)
@@ -614,8 +614,8 @@ func heldBack(r reporter) []string {
 // A list that is cut before it has said its version says nothing of its objects, and
 // the next one does, once. Fails if a change without a notification is remembered as delivered.
 func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
-	forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func())) {
-		source := &itemScript{scripted: scripted{watch: expiredOnce}}
+	forEachFeeder(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *errorRecorder) (cache.Store, reporter, func())) {
+		source := &itemFuncSource{funcSource: funcSource{watch: expiredOnce}}
 		source.list = func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 			if n == 1 {
 				return metav1.ListMeta{ResourceVersion: "5"}, take(metav1.ListMeta{}, podAt("a", "1", "5"))
@@ -631,15 +631,15 @@ func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
 			}
 			return metav1.ListMeta{ResourceVersion: "305"}, nil
 		}
-		h := &heard{}
+		h := &errorRecorder{}
 		_, status, stop := start(source, failing, h)
 		sleep(90 * time.Second)
-		require.Equal(t, 2, source.lists())
+		require.Equal(t, 2, source.listCalls())
 		assert.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseConnectionLost}, h.causes())
-		assert.Empty(t, heldBack(status))
+		assert.Empty(t, quarantinedTexts(status))
 		sleep(time.Minute)
 		assert.Equal(t, 300, h.count(causeTransform))
-		assert.Len(t, heldBack(status), 300)
+		assert.Len(t, quarantinedTexts(status), 300)
 		stop()
 	})
 }
@@ -664,7 +664,7 @@ func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 						}
 						return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "300"}, Items: []apiruntime.Object{podAt("a", "1", "250")}}, nil
 					}
-					var source cache.ListerWatcher = &scripted{watch: silentWatch, list: func(o metav1.ListOptions) (apiruntime.Object, error) {
+					var source cache.ListerWatcher = &funcSource{watch: silentWatch, list: func(o metav1.ListOptions) (apiruntime.Object, error) {
 						l, err := list(o)
 						if err != nil {
 							return nil, err
@@ -672,7 +672,7 @@ func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 						return l, nil
 					}}
 					if byItem {
-						source = &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, _ int, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+						source = &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(_ context.Context, _ int, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 							l, err := list(o)
 							if err != nil {
 								return metav1.ListMeta{}, err
@@ -685,7 +685,7 @@ func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 							return l.ListMeta, nil
 						}}
 					}
-					h := &heard{}
+					h := &errorRecorder{}
 					store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 					stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)}))
 					if name == "forbidden" {
@@ -719,7 +719,7 @@ func TestB15AWatchThatShowsARollbackIsAnsweredByOneAcceptedList(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, source.Rollback(2))
 		sleep(time.Minute)
-		assert.Equal(t, []cache.Cause{causeRegression}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{causeRegression}, r.errors.causes())
 		assert.Equal(t, 2, source.ListCalls())
 		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
 		assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2"}, r.versions())
@@ -727,14 +727,14 @@ func TestB15AWatchThatShowsARollbackIsAnsweredByOneAcceptedList(t *testing.T) {
 	})
 }
 
-// broken stands for an object that the source could not decode.
-type broken struct{ *thing }
+// undecodedPod stands for an object that the source could not decode.
+type undecodedPod struct{ *object }
 
 var errUnreadableItem = errors.New("damaged")
 
-func (broken) DecodeError() error { return errUnreadableItem }
+func (undecodedPod) DecodeError() error { return errUnreadableItem }
 
-func (b broken) DeepCopyObject() apiruntime.Object { return b }
+func (b undecodedPod) DeepCopyObject() apiruntime.Object { return b }
 
 // B15, G2: what an event of a stream that broke has said of the newest version counts for
 // the next state, whatever the event was: an older one is reported and not accepted, and
@@ -746,42 +746,42 @@ func TestB15AStreamThatBrokeIsNotFollowedByAnOlderState(t *testing.T) {
 	other.SetName("2")
 	other.SetResourceVersion("9")
 	for name, events := range map[string][]watch.Event{
-		"deleted":                      {addedEvent(at("a/1", "5")), deletedEvent(at("a/1", "9"))},
-		"deleted, not decoded":         {addedEvent(at("a/1", "5")), deletedEvent(broken{at("a/1", "9")})},
-		"deleted, of another type":     {addedEvent(at("a/1", "5")), deletedEvent(at("a/1", "6")), deletedEvent(other)},
-		"not decoded":                  {addedEvent(at("a/1", "5")), deletedEvent(at("a/1", "6")), modifiedEvent(broken{at("a/2", "9")})},
-		"of an unknown event":          {addedEvent(at("a/1", "5")), deletedEvent(at("a/1", "6")), {Type: "GONE", Object: at("a/2", "9")}},
-		"bookmark":                     {addedEvent(at("a/1", "5")), deletedEvent(at("a/1", "6")), bookmark("9")},
-		"the lowest version came last": {addedEvent(at("a/1", "5")), deletedEvent(at("a/1", "9")), addedEvent(at("a/3", "4"))},
+		"deleted":                      {added(podWithKey("a/1", "5")), deleted(podWithKey("a/1", "9"))},
+		"deleted, not decoded":         {added(podWithKey("a/1", "5")), deleted(undecodedPod{podWithKey("a/1", "9")})},
+		"deleted, of another type":     {added(podWithKey("a/1", "5")), deleted(podWithKey("a/1", "6")), deleted(other)},
+		"not decoded":                  {added(podWithKey("a/1", "5")), deleted(podWithKey("a/1", "6")), modified(undecodedPod{podWithKey("a/2", "9")})},
+		"of an unknown event":          {added(podWithKey("a/1", "5")), deleted(podWithKey("a/1", "6")), {Type: "GONE", Object: podWithKey("a/2", "9")}},
+		"bookmark":                     {added(podWithKey("a/1", "5")), deleted(podWithKey("a/1", "6")), bookmark("9")},
+		"the lowest version came last": {added(podWithKey("a/1", "5")), deleted(podWithKey("a/1", "9")), added(podWithKey("a/3", "4"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			streamedForEachMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
-				source := &script{
+			forEachStreamedMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
+				source := &streamScript{
 					streams: [][]watch.Event{
 						append(events, cut),
-						{addedEvent(at("a/1", "5")), addedEvent(at("a/2", "6")), deletedEvent(at("a/2", "7"))},
+						{added(podWithKey("a/1", "5")), added(podWithKey("a/2", "6")), deleted(podWithKey("a/2", "7"))},
 					},
-					list: []apiruntime.Object{at("a/4", "10")}, version: "12",
+					list: []apiruntime.Object{podWithKey("a/4", "10")}, version: "12",
 				}
-				m := start(source, &thing{})
-				settle(pause)
-				require.Equal(t, []string{`stream "0s"`, `stream "9" at 300ms`}[1:], source.asked()[1:])
-				assert.NotContains(t, m.holds(), "a/1@5", "before the stream has said its version")
-				source.send(endOfState("8"))
-				assert.NotContains(t, m.holds(), "a/1@5")
-				failures := m.failures()
+				m := start(source, &object{})
+				sleep(pause)
+				require.Equal(t, []string{`stream "0s"`, `stream "9" at 300ms`}[1:], source.requestTexts()[1:])
+				assert.NotContains(t, m.storedVersions(), "a/1@5", "before the stream has said its version")
+				source.send(initialEventsEndEvent("8"))
+				assert.NotContains(t, m.storedVersions(), "a/1@5")
+				failures := m.reportTexts()
 				assert.Equal(t, "list  from 9 to 8", failures[len(failures)-1])
-				settle(pause)
-				assert.Equal(t, []string{"a/4@10"}, m.holds())
-				assert.Equal(t, `list "" at 600ms`, source.asked()[2])
-				assert.NotContains(t, m.calls(), "add a/2@6")
+				sleep(pause)
+				assert.Equal(t, []string{"a/4@10"}, m.storedVersions())
+				assert.Equal(t, `list "" at 600ms`, source.requestTexts()[2])
+				assert.NotContains(t, m.handlerCalls(), "add a/2@6")
 				n := 0
-				for _, call := range m.calls() {
+				for _, call := range m.handlerCalls() {
 					if call == "add a/1@5" {
 						n++
 					}
 				}
-				assert.LessOrEqual(t, n, 1, "what was deleted came back: %s", m.calls())
+				assert.LessOrEqual(t, n, 1, "what was deleted came back: %s", m.handlerCalls())
 			})
 		})
 	}
@@ -793,57 +793,57 @@ func TestB15AStreamThatBrokeIsNotFollowedByAnOlderState(t *testing.T) {
 // order. Fails if the events of one key are not compared with each other, or with what the
 // store has from before.
 func TestB15InAStreamNoKeyRegresses(t *testing.T) {
-	many := []watch.Event{addedEvent(at("a/1", "9"))}
+	many := []watch.Event{added(podWithKey("a/1", "9"))}
 	for i := range 150 { // more than go into a store together
-		many = append(many, addedEvent(at(fmt.Sprintf("b/%d", i), "1")))
+		many = append(many, added(podWithKey(fmt.Sprintf("b/%d", i), "1")))
 	}
 	for name, row := range map[string]struct {
 		events   []watch.Event
 		earlier  []watch.Event
 		failures []string
 	}{
-		"added, then added":             {events: []watch.Event{addedEvent(at("a/1", "9")), addedEvent(at("a/1", "4"))}},
-		"added, then modified":          {events: []watch.Event{addedEvent(at("a/1", "9")), modifiedEvent(at("a/1", "4"))}},
-		"added, then deleted":           {events: []watch.Event{addedEvent(at("a/1", "9")), deletedEvent(at("a/1", "4"))}},
-		"made anew with an older state": {events: []watch.Event{addedEvent(at("a/1", "9")), addedEvent(thingWithUID(at("a/1", "4"), "another"))}},
+		"added, then added":             {events: []watch.Event{added(podWithKey("a/1", "9")), added(podWithKey("a/1", "4"))}},
+		"added, then modified":          {events: []watch.Event{added(podWithKey("a/1", "9")), modified(podWithKey("a/1", "4"))}},
+		"added, then deleted":           {events: []watch.Event{added(podWithKey("a/1", "9")), deleted(podWithKey("a/1", "4"))}},
+		"made anew with an older state": {events: []watch.Event{added(podWithKey("a/1", "9")), added(withUID(podWithKey("a/1", "4"), "another"))}},
 		"deleted, not decoded": {
-			events:   []watch.Event{addedEvent(at("a/1", "9")), deletedEvent(broken{at("a/1", "4")})},
+			events:   []watch.Event{added(podWithKey("a/1", "9")), deleted(undecodedPod{podWithKey("a/1", "4")})},
 			failures: []string{"decode a/1@4"},
 		},
-		"deleted, then added": {events: []watch.Event{addedEvent(at("a/1", "5")), deletedEvent(at("a/1", "9")), addedEvent(at("a/1", "4"))}},
-		"one of another part": {events: append(slices.Clone(many), modifiedEvent(at("a/1", "4")))},
+		"deleted, then added": {events: []watch.Event{added(podWithKey("a/1", "5")), deleted(podWithKey("a/1", "9")), added(podWithKey("a/1", "4"))}},
+		"one of another part": {events: append(slices.Clone(many), modified(podWithKey("a/1", "4")))},
 		"what was there before": {
-			earlier:  []watch.Event{addedEvent(at("a/1", "9")), endOfState("9"), expired()},
-			events:   []watch.Event{addedEvent(at("a/1", "4"))},
+			earlier:  []watch.Event{added(podWithKey("a/1", "9")), initialEventsEndEvent("9"), expiredEvent()},
+			events:   []watch.Event{added(podWithKey("a/1", "4"))},
 			failures: []string{"expired"},
 		},
 		"what was there before, after it was sent": {
-			earlier:  []watch.Event{addedEvent(at("a/1", "9")), endOfState("9"), expired()},
-			events:   []watch.Event{addedEvent(at("a/1", "9")), modifiedEvent(at("a/1", "4"))},
+			earlier:  []watch.Event{added(podWithKey("a/1", "9")), initialEventsEndEvent("9"), expiredEvent()},
+			events:   []watch.Event{added(podWithKey("a/1", "9")), modified(podWithKey("a/1", "4"))},
 			failures: []string{"expired"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			streamedForEachMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
+			forEachStreamedMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
 				if name == "what was there before" && mirror == "a store of somebody else's" {
 					return // nobody knows what was received of its objects
 				}
-				source := &script{list: []apiruntime.Object{at("a/1", "4")}, version: "8"}
+				source := &streamScript{list: []apiruntime.Object{podWithKey("a/1", "4")}, version: "8"}
 				if row.earlier != nil {
 					source.streams = append(source.streams, row.earlier)
 				}
-				source.streams = append(source.streams, row.events, []watch.Event{addedEvent(at("a/1", "4")), endOfState("8")})
-				m := start(source, &thing{})
+				source.streams = append(source.streams, row.events, []watch.Event{added(podWithKey("a/1", "4")), initialEventsEndEvent("8")})
+				m := start(source, &object{})
 				if row.earlier != nil {
-					settle(pause)
+					sleep(pause)
 				}
-				assert.NotContains(t, m.holds(), "a/1@4")
-				assert.Equal(t, append(row.failures, "event a/1 from 9 to 4"), m.failures())
-				settle(pause)
-				assert.Contains(t, m.holds(), "a/1@4")
-				requests := source.asked()
+				assert.NotContains(t, m.storedVersions(), "a/1@4")
+				assert.Equal(t, append(row.failures, "event a/1 from 9 to 4"), m.reportTexts())
+				sleep(pause)
+				assert.Contains(t, m.storedVersions(), "a/1@4")
+				requests := source.requestTexts()
 				assert.Regexp(t, `^(stream|list) "" at `, requests[len(requests)-1])
-				assert.Len(t, m.failures(), len(row.failures)+1)
+				assert.Len(t, m.reportTexts(), len(row.failures)+1)
 			})
 		})
 	}
@@ -852,17 +852,17 @@ func TestB15InAStreamNoKeyRegresses(t *testing.T) {
 // An event that is older than one of another key, as new as that before it, or of no order, does
 // not go back; nor is the deletion of nothing any news.
 func TestInAStreamOtherKeysAndEqualVersionsAreNoRegressions(t *testing.T) {
-	streamedForEachMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
-		source := &script{streams: [][]watch.Event{{
-			addedEvent(at("a/1", "9")), addedEvent(at("b/1", "4")), addedEvent(at("a/2", "3")), modifiedEvent(at("a/1", "9")),
-			addedEvent(at("a/3", "z")), modifiedEvent(at("a/3", "7")),
-			addedEvent(at("a/4", "8")), deletedEvent(at("a/4", "9")), deletedEvent(at("a/never", "2")), addedEvent(at("a/5", "2")),
-			endOfState("9"),
+	forEachStreamedMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
+		source := &streamScript{streams: [][]watch.Event{{
+			added(podWithKey("a/1", "9")), added(podWithKey("b/1", "4")), added(podWithKey("a/2", "3")), modified(podWithKey("a/1", "9")),
+			added(podWithKey("a/3", "z")), modified(podWithKey("a/3", "7")),
+			added(podWithKey("a/4", "8")), deleted(podWithKey("a/4", "9")), deleted(podWithKey("a/never", "2")), added(podWithKey("a/5", "2")),
+			initialEventsEndEvent("9"),
 		}}}
-		m := start(source, &thing{})
-		assert.Empty(t, m.failures())
-		assert.Equal(t, []string{"a/1@9", "a/2@3", "a/3@7", "a/5@2", "b/1@4"}, m.holds())
-		assert.Len(t, source.asked(), 1)
+		m := start(source, &object{})
+		assert.Empty(t, m.reportTexts())
+		assert.Equal(t, []string{"a/1@9", "a/2@3", "a/3@7", "a/5@2", "b/1@4"}, m.storedVersions())
+		assert.Len(t, source.requestTexts(), 1)
 	})
 }
 
@@ -874,52 +874,52 @@ func TestB15InAStreamABookmarkMustNotGoBack(t *testing.T) {
 		events   []watch.Event
 		failures []string
 	}{
-		"the end, after a bookmark":     {events: []watch.Event{addedEvent(at("a/1", "3")), bookmark("9"), endOfState("8")}},
-		"a bookmark, after a bookmark":  {events: []watch.Event{addedEvent(at("a/1", "3")), bookmark("9"), bookmark("8"), endOfState("10")}},
-		"the end, after a change":       {events: []watch.Event{addedEvent(at("a/1", "3")), modifiedEvent(at("a/1", "9")), endOfState("8")}},
-		"the end, after a deletion":     {events: []watch.Event{addedEvent(at("a/1", "3")), deletedEvent(at("a/1", "9")), endOfState("8")}},
-		"the end, after another's type": {events: []watch.Event{addedEvent(at("a/1", "3")), modifiedEvent(unstructuredAt("Pod", "a/1", "9")), endOfState("8")}, failures: []string{"type a/1@9"}},
+		"the end, after a bookmark":     {events: []watch.Event{added(podWithKey("a/1", "3")), bookmark("9"), initialEventsEndEvent("8")}},
+		"a bookmark, after a bookmark":  {events: []watch.Event{added(podWithKey("a/1", "3")), bookmark("9"), bookmark("8"), initialEventsEndEvent("10")}},
+		"the end, after a change":       {events: []watch.Event{added(podWithKey("a/1", "3")), modified(podWithKey("a/1", "9")), initialEventsEndEvent("8")}},
+		"the end, after a deletion":     {events: []watch.Event{added(podWithKey("a/1", "3")), deleted(podWithKey("a/1", "9")), initialEventsEndEvent("8")}},
+		"the end, after another's type": {events: []watch.Event{added(podWithKey("a/1", "3")), modified(unstructuredAt("Pod", "a/1", "9")), initialEventsEndEvent("8")}, failures: []string{"type a/1@9"}},
 		"one that was not decoded": {
-			events:   []watch.Event{bookmark("9"), {Type: watch.Bookmark, Object: broken{at("", "8")}}, endOfState("10")},
+			events:   []watch.Event{bookmark("9"), {Type: watch.Bookmark, Object: undecodedPod{podWithKey("", "8")}}, initialEventsEndEvent("10")},
 			failures: []string{"decode watch event at version 8@8"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			streamedForEachMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
-				source := &script{streams: [][]watch.Event{row.events, {addedEvent(at("a/1", "3")), endOfState("8")}}}
-				m := start(source, &thing{})
-				assert.Equal(t, append(row.failures, "bookmark  from 9 to 8"), m.failures())
-				settle(pause)
-				assert.Equal(t, []string{"a/1@3"}, m.holds())
-				assert.Equal(t, `stream "" at 300ms`, source.asked()[1])
-				assert.Len(t, m.failures(), len(row.failures)+1)
+			forEachStreamedMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
+				source := &streamScript{streams: [][]watch.Event{row.events, {added(podWithKey("a/1", "3")), initialEventsEndEvent("8")}}}
+				m := start(source, &object{})
+				assert.Equal(t, append(row.failures, "bookmark  from 9 to 8"), m.reportTexts())
+				sleep(pause)
+				assert.Equal(t, []string{"a/1@3"}, m.storedVersions())
+				assert.Equal(t, `stream "" at 300ms`, source.requestTexts()[1])
+				assert.Len(t, m.reportTexts(), len(row.failures)+1)
 			})
 		})
 	}
 	// The first events have no order: a bookmark that is older than one of them is none that
 	// regresses.
-	streamedForEachMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
-		source := &script{streams: [][]watch.Event{{addedEvent(at("a/1", "9")), addedEvent(at("a/2", "3")), endOfState("8")}}}
-		m := start(source, &thing{})
-		assert.Empty(t, m.failures())
-		assert.Equal(t, []string{"a/1@9", "a/2@3"}, m.holds())
+	forEachStreamedMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
+		source := &streamScript{streams: [][]watch.Event{{added(podWithKey("a/1", "9")), added(podWithKey("a/2", "3")), initialEventsEndEvent("8")}}}
+		m := start(source, &object{})
+		assert.Empty(t, m.reportTexts())
+		assert.Equal(t, []string{"a/1@9", "a/2@3"}, m.storedVersions())
 	})
 }
 
 // The deletion of another namespace's object leaves nothing in a view that could be wrong.
 func TestADeletionInAnotherNamespaceLeavesNothingInTheQuarantineOfAView(t *testing.T) {
 	for name, events := range map[string][]watch.Event{
-		"in a watch":  {addedEvent(at("b/1", "5")), endOfState("6"), deletedEvent(at("b/1", "7"))},
-		"in a stream": {addedEvent(at("b/1", "5")), deletedEvent(at("b/1", "7")), endOfState("8")},
+		"in a watch":  {added(podWithKey("b/1", "5")), initialEventsEndEvent("6"), deleted(podWithKey("b/1", "7"))},
+		"in a stream": {added(podWithKey("b/1", "5")), deleted(podWithKey("b/1", "7")), initialEventsEndEvent("8")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &streamedMirrored{t: t, store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
-				r := cache.NewReflectorWithOptions(&script{streams: [][]watch.Event{events}}, &thing{}, cache.InNamespace(m.store, "a"), m.options())
+				m := &streamedMirror{t: t, store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+				r := cache.NewReflectorWithOptions(&streamScript{streams: [][]watch.Event{events}}, &object{}, cache.InNamespace(m.store, "a"), m.options())
 				m.status = r
 				m.run(r.RunWithContext)
-				assert.Empty(t, m.holds())
-				assert.ElementsMatch(t, []string{"key b/1@5", "key b/1@7"}, m.failures())
+				assert.Empty(t, m.storedVersions())
+				assert.ElementsMatch(t, []string{"key b/1@5", "key b/1@7"}, m.reportTexts())
 				assert.Empty(t, m.quarantined())
 			})
 		})

@@ -13,26 +13,26 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// refusesAll is a store of somebody else's that takes nothing but lists while it refuses.
-type refusesAll struct {
-	foreign
+// unavailableStore is a store of somebody else's that takes nothing but lists while it refuses.
+type unavailableStore struct {
+	foreignStore
 	refuses bool
 }
 
-func (r *refusesAll) answer() error {
+func (r *unavailableStore) answer() error {
 	if r.refuses {
 		return errBoom
 	}
 	return nil
 }
 
-func (r *refusesAll) Add(any) error { return r.answer() }
+func (r *unavailableStore) Add(any) error { return r.answer() }
 
-func (r *refusesAll) Update(any) error { return r.answer() }
+func (r *unavailableStore) Update(any) error { return r.answer() }
 
-func (r *refusesAll) Delete(any) error { return r.answer() }
+func (r *unavailableStore) Delete(any) error { return r.answer() }
 
-func (r *refusesAll) Bookmark(string) error { return r.answer() }
+func (r *unavailableStore) Bookmark(string) error { return r.answer() }
 
 // B16, G11: the version of what a store has refused is not claimed, by the reflector or
 // its status; it holds with the list that answers the refusal. Fails if a version is
@@ -46,7 +46,7 @@ func TestB16WhatAStoreRefusesMovesNoVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, h, store := newSource(t, pod("a", "1")), &heard{}, &refusesAll{}
+				source, h, store := newSource(t, pod("a", "1")), &errorRecorder{}, &unavailableStore{}
 				reflector := cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{ErrorHandler: h.handle})
 				stop := runReflector(t, reflector)
 				store.refuses = true

@@ -93,24 +93,24 @@ func TestB17APanicAnywhereLeavesNothingBehind(t *testing.T) {
 	boomOnReport := cache.ReflectorOptions{ErrorHandler: func(context.Context, *cache.Reflector, error) { panic(errBoom) }}
 	streaming := func(o cache.ReflectorOptions) cache.ReflectorOptions { o.Strategy = cache.ListStreaming; return o }
 	nilChan := func() (<-chan watch.Event, bool) { panic(errBoom) }
-	closed := func() *probe { p := newProbe(); close(p.events); return p }
+	closed := func() *recordedWatch { p := newRecordedWatch(); close(p.events); return p }
 	for name, row := range map[string]struct {
-		probe   *probe
+		probe   *recordedWatch
 		options cache.ReflectorOptions
 		typed   bool
 	}{
 		"Watch":                         {nil, cache.ReflectorOptions{}, true},
-		"ResultChan":                    {&probe{onChan: nilChan}, cache.ReflectorOptions{}, true},
-		"ResultChan, then Stop":         {&probe{onChan: nilChan, onStop: func() { panic("Stop") }}, cache.ReflectorOptions{}, true},
-		"ResultChan of a stream":        {&probe{onChan: nilChan}, streaming(cache.ReflectorOptions{}), true},
-		"Stop":                          {func() *probe { p := closed(); p.onStop = func() { panic(errBoom) }; return p }(), cache.ReflectorOptions{ErrorHandler: (&heard{}).handle}, true},
-		"error handler":                 {newProbe(watch.Event{Type: watch.Added}), boomOnReport, false},
-		"error handler during a stream": {newProbe(watch.Event{Type: "UNKNOWN"}), streaming(boomOnReport), false},
+		"ResultChan":                    {&recordedWatch{onResultChan: nilChan}, cache.ReflectorOptions{}, true},
+		"ResultChan, then Stop":         {&recordedWatch{onResultChan: nilChan, onStop: func() { panic("Stop") }}, cache.ReflectorOptions{}, true},
+		"ResultChan of a stream":        {&recordedWatch{onResultChan: nilChan}, streaming(cache.ReflectorOptions{}), true},
+		"Stop":                          {func() *recordedWatch { p := closed(); p.onStop = func() { panic(errBoom) }; return p }(), cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle}, true},
+		"error handler":                 {newRecordedWatch(watch.Event{Type: watch.Added}), boomOnReport, false},
+		"error handler during a stream": {newRecordedWatch(watch.Event{Type: "UNKNOWN"}), streaming(boomOnReport), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var contexts []context.Context
-				source := &scripted{watch: func(ctx context.Context, _ int) (watch.Interface, error) {
+				source := &funcSource{watch: func(ctx context.Context, _ int) (watch.Interface, error) {
 					contexts = append(contexts, ctx)
 					if row.probe == nil {
 						panic(errBoom)
@@ -147,14 +147,14 @@ func TestB17APanicAnywhereLeavesNothingBehind(t *testing.T) {
 func TestB17APanicDuringACallWaitsForTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
-		source := &scripted{watch: func(ctx context.Context, _ int) (watch.Interface, error) {
+		source := &funcSource{watch: func(ctx context.Context, _ int) (watch.Interface, error) {
 			<-ctx.Done()
 			time.Sleep(time.Second)
 			ended = true
 			return nil, ctx.Err()
 		}}
 		r := cache.NewReflectorWithOptions(source, nil, &resyncPanics{Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}, cache.ReflectorOptions{
-			ResyncPeriod: time.Minute, ErrorHandler: (&heard{}).handle})
+			ResyncPeriod: time.Minute, ErrorHandler: (&errorRecorder{}).handle})
 		assert.PanicsWithValue(t, "boom", func() { r.Run(make(chan struct{})) })
 		assert.True(t, ended)
 	})
@@ -192,7 +192,7 @@ func TestB17APanicInAListItemByItemLeavesNothingBehind(t *testing.T) {
 	t.Run("of the store", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ended := false
-			source := &itemScript{list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			source := &itemFuncSource{list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 				err := takeAll(take, metav1.ListMeta{}, 1, 1000)
 				time.Sleep(time.Second)
 				ended = true
@@ -256,17 +256,17 @@ func TestB17APanicInOneNamespaceComesOutOfRunAndEndsTheOthers(t *testing.T) {
 func TestB17AStreamIsStoppedIfTheContextEndsAsItIsCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		p := newProbe(watch.Event{Type: watch.Bookmark, Object: &object{ObjectMeta: metav1.ObjectMeta{
+		p := newRecordedWatch(watch.Event{Type: watch.Bookmark, Object: &object{ObjectMeta: metav1.ObjectMeta{
 			ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 		}}})
-		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return p, nil }}
-		cache.NewReflectorWithOptions(source, nil, cancelsOnReplace{&foreign{}, cancel}, cache.ReflectorOptions{Strategy: cache.ListStreaming}).RunWithContext(ctx)
+		source := &funcSource{watch: func(context.Context, int) (watch.Interface, error) { return p, nil }}
+		cache.NewReflectorWithOptions(source, nil, cancelsOnReplace{&foreignStore{}, cancel}, cache.ReflectorOptions{Strategy: cache.ListStreaming}).RunWithContext(ctx)
 		assert.False(t, p.stopped.IsZero())
 	})
 }
 
 type cancelsOnReplace struct {
-	*foreign
+	*foreignStore
 	cancel context.CancelFunc
 }
 
@@ -291,25 +291,25 @@ func goroutines() int {
 func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const runs = 10_000
-		source := newBulk(3)
-		notified := &tally{}
+		source := newBulkSource(3)
+		notified := &countingHandler{}
 		before := goroutines()
 		// The store has the functions of its indexes, the informer's reflector the error handler.
-		var stores []weak.Pointer[tally]
-		var informers []weak.Pointer[heard]
+		var stores []weak.Pointer[countingHandler]
+		var informers []weak.Pointer[errorRecorder]
 		for i := range runs {
-			indexed, errs := &tally{}, &heard{}
+			indexed, errs := &countingHandler{}, &errorRecorder{}
 			stores, informers = append(stores, weak.Make(indexed)), append(informers, weak.Make(errs))
 			oneLife(t, cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{
 				Indexes: cache.TypedIndexers[*object]{"counted": func(*object) ([]string, error) {
-					indexed.count(counts{adds: 1})
+					indexed.count(callCounts{adds: 1})
 					return nil, nil
 				}},
 				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: errs.handle},
 			}), notified, i)
 		}
 		assert.LessOrEqual(t, goroutines(), before)
-		assert.Positive(t, notified.count(counts{}).adds)
+		assert.Positive(t, notified.count(callCounts{}).adds)
 		runtime.GC()
 		runtime.GC()
 		alive := 0

@@ -49,7 +49,7 @@ func TestB18AStalledHandlerIsBoundedAndItsMemoryReleased(t *testing.T) {
 
 func stalledUnderUpdates(t *testing.T, delivery cache.Delivery, limit int64) {
 	const updates = 500_000
-	source := newBulk(1)
+	source := newBulkSource(1)
 	r := newBulkRig(t, source)
 	var last *object
 	calls, gate := 0, make(chan struct{})
@@ -92,15 +92,15 @@ func TestB18TheMemoryOfALongBacklogIsReleased(t *testing.T) {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const objects, rounds = 5000, 4
-				source := newBulk(objects)
+				source := newBulkSource(objects)
 				r := newBulkRig(t, source)
-				notified := &tally{}
+				notified := &countingHandler{}
 				gate := make(chan struct{}, 1)
 				gate <- struct{}{}
 				r.handle(gated{notified, gate}, cache.HandlerOptions{Delivery: delivery})
 				r.run()
 				synctest.Wait()
-				require.Equal(t, objects, notified.count(counts{}).adds)
+				require.Equal(t, objects, notified.count(callCounts{}).adds)
 				r.sendRounds(source, objects, 1)
 				synctest.Wait()
 				before := heap()
@@ -122,13 +122,13 @@ func TestB18TheMemoryOfALongBacklogIsReleased(t *testing.T) {
 
 // gated is a handler that needs a token of gate for each call, and puts it back.
 type gated struct {
-	*tally
+	*countingHandler
 	gate chan struct{}
 }
 
 func (g gated) OnUpdate(old, obj any) {
 	<-g.gate
-	g.tally.OnUpdate(old, obj)
+	g.countingHandler.OnUpdate(old, obj)
 	g.gate <- struct{}{}
 }
 
@@ -141,9 +141,9 @@ func TestB18AHandlerThatHangsAtTheFirstOfSeveralIsBoundedToo(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		const objects, updates = 5, 50_000
-		source := newBulk(objects)
+		source := newBulkSource(objects)
 		r := newBulkRig(t, source)
-		slow, goOn := stalled(t)
+		slow, goOn := stalledReplica(t)
 		r.handle(slow)
 		r.run()
 		sleep(10 * time.Second)
@@ -159,7 +159,7 @@ func TestB18AHandlerThatHangsAtTheFirstOfSeveralIsBoundedToo(t *testing.T) {
 		assert.Equal(t, 10*time.Second, status.OldestAge)
 		goOn()
 		synctest.Wait()
-		slow.equals(r.inf.Shared().GetStore())
+		slow.assertEqualsStore(r.inf.Shared().GetStore())
 		want := []string{"add a/0@1"}
 		for i := 1; i < objects; i++ {
 			want = append(want, "add a/"+itoa(i)+"@"+itoa(updates+i+1))

@@ -21,12 +21,12 @@ import (
 // it took to get there. Fails if the deadline counts from the request for the stream.
 func TestB19AStreamIsAYoungWatchOnceItHasGivenTheFirstState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, h := newProbe(), &heard{}
-		source := &scripted{watch: func(_ context.Context, n int) (watch.Interface, error) {
+		p, h := newRecordedWatch(), &errorRecorder{}
+		source := &funcSource{watch: func(_ context.Context, n int) (watch.Interface, error) {
 			if n == 1 {
 				return p, nil
 			}
-			return newProbe(), nil
+			return newRecordedWatch(), nil
 		}, list: func(metav1.ListOptions) (apiruntime.Object, error) { // a check of the version
 			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "20"}}, nil
 		}}
@@ -61,15 +61,15 @@ func TestB19AHalfOpenWatchIsEndedAndResumed(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, r.source.Apply(pod("a", "2")))
 		sleep(89 * time.Second)
-		assert.Empty(t, r.heard.all())
+		assert.Empty(t, r.errors.all())
 		assert.Len(t, r.indexer.ListKeys(), 1)
 		sleep(2 * time.Second)
 		assert.Equal(t, 2, r.source.WatchCalls())
-		assert.Equal(t, []cache.Cause{cache.CauseOverdueWatch}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseOverdueWatch}, r.errors.causes())
 		r.source.Resume()
 		sleep(2 * time.Minute)
 		assert.Equal(t, 1, listsOf(r.source))
-		r.equalsSource()
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
@@ -82,7 +82,7 @@ func TestB19AWatchRequestThatIsNeverAnsweredIsEndedAndMadeAgain(t *testing.T) {
 		r.source.HangWatches(1)
 		r.run()
 		sleep(11 * time.Minute)
-		assert.Equal(t, []cache.Cause{cache.CauseOverdueWatch}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseOverdueWatch}, r.errors.causes())
 		var watches []cachetest.Request
 		for _, request := range r.source.Requests() {
 			if request.Verb == cachetest.VerbWatch {
@@ -93,7 +93,7 @@ func TestB19AWatchRequestThatIsNeverAnsweredIsEndedAndMadeAgain(t *testing.T) {
 		assert.InDelta(t, timeout+watchGrace, watches[1].Time.Sub(watches[0].Time), float64(time.Second))
 		require.NoError(t, r.source.Apply(pod("a", "2")))
 		synctest.Wait()
-		r.equalsSource()
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
@@ -148,13 +148,13 @@ func TestB19AFrozenConnectionIsGivenUp(t *testing.T) {
 		h.server.Listener.Freeze()
 		require.NoError(t, h.source.Apply(unstructuredPod("ns-1", "meanwhile", "x")))
 		sleep(88 * time.Second)
-		assert.Empty(t, h.heard.all())
+		assert.Empty(t, h.errors.all())
 		sleep(2 * time.Second)
-		assert.Equal(t, []cache.Cause{cache.CauseOverdueWatch}, h.heard.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseOverdueWatch}, h.errors.causes())
 		h.server.Listener.CutConnections()
 		h.server.Listener.Thaw()
 		sleep(2 * time.Minute)
-		h.equalsSource()
+		h.assertEqualsSource()
 		h.stop()
 	})
 }
@@ -167,15 +167,15 @@ func TestB19AListOnAFrozenConnectionIsGivenUp(t *testing.T) {
 		h.server.Listener.Freeze()
 		h.run()
 		sleep(2*time.Minute - time.Second)
-		assert.Empty(t, h.heard.all())
+		assert.Empty(t, h.errors.all())
 		sleep(2 * time.Second)
-		require.Len(t, h.heard.all(), 1)
-		assert.ErrorIs(t, h.heard.all()[0], kubeapi.ErrStalled)
+		require.Len(t, h.errors.all(), 1)
+		assert.ErrorIs(t, h.errors.all()[0], kubeapi.ErrStalled)
 		h.server.Listener.CutConnections()
 		h.server.Listener.Thaw()
 		sleep(time.Minute)
 		require.True(t, h.ctlr.HasSynced())
-		h.equalsSource()
+		h.assertEqualsSource()
 		h.stop()
 	})
 }

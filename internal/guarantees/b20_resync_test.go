@@ -81,7 +81,7 @@ func TestB20ASlowHandlersResyncsDoNotPileUp(t *testing.T) {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-				notified := newReplica(t)
+				notified := newReplicaHandler(t)
 				second := time.Second
 				r.handle(notified, cache.HandlerOptions{ResyncPeriod: &second, Delivery: delivery})
 				r.run()
@@ -119,7 +119,7 @@ func TestB20NoHandlerIsResyncedBeforeItHasSynced(t *testing.T) {
 			return nil
 		})
 		r := newInformerRig(t, source, func(c *cache.InformerConfig[*object]) { c.ReflectorOptions.PageSize = 1 })
-		notified := newReplica(t)
+		notified := newReplicaHandler(t)
 		second := time.Second
 		r.handle(notified, cache.HandlerOptions{ResyncPeriod: &second})
 		r.run()

@@ -21,8 +21,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// asked are the requests of a source since its log was reset, in short.
-func asked(source *cachetest.Source) []string {
+// requestsSinceReset are the requests of a source since its log was reset, in short.
+func requestsSinceReset(source *cachetest.Source) []string {
 	var short []string
 	for _, request := range source.Requests() {
 		what := string(request.Verb)
@@ -43,7 +43,7 @@ func asked(source *cachetest.Source) []string {
 
 // checksOf counts the checks of its version that a source was asked for.
 func checksOf(source *cachetest.Source) (n int) {
-	for _, what := range asked(source) {
+	for _, what := range requestsSinceReset(source) {
 		if len(what) >= 5 && what[:5] == "check" {
 			n++
 		}
@@ -51,8 +51,8 @@ func checksOf(source *cachetest.Source) (n int) {
 	return n
 }
 
-// written is a source at version 13, of which 4 to 13 are changes of one object.
-func written(t *testing.T) *cachetest.Source {
+// writtenSource is a source at version 13, of which 4 to 13 are changes of one object.
+func writtenSource(t *testing.T) *cachetest.Source {
 	source := sourceOfPods(t, "1", "2", "3")
 	for i := range 10 {
 		require.NoError(t, source.Apply(podLabelled("2", strconv.Itoa(i))))
@@ -81,7 +81,7 @@ func TestB23AServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 		for _, jitter := range []float64{0, 0.5, 0.999} {
 			t.Run(fmt.Sprintf("%s, jitter %v", name, jitter), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					source := written(t)
+					source := writtenSource(t)
 					m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) {
 						fixedJitter(jitter)(o)
 						o.Strategy = strategy
@@ -94,8 +94,8 @@ func TestB23AServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 					if strategy == cache.ListStreaming {
 						want = append(want[:3], `stream ""`)
 					}
-					assert.Equal(t, want, asked(source))
-					m.equals(t, source)
+					assert.Equal(t, want, requestsSinceReset(source))
+					m.assertEqualsSource(t, source)
 					assert.Equal(t, []cache.Cause{cache.CauseConnectionRefused, causeRegression}, m.causes())
 					assert.Equal(t, []cache.VersionRegressionError{{Kind: "list", Current: "13", Received: "3"}}, m.regressions())
 					assert.Equal(t, "3", m.LastSyncResourceVersion())
@@ -104,8 +104,8 @@ func TestB23AServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 					source.ResetRequests()
 					require.NoError(t, source.Apply(podLabelled("4", "")))
 					synctest.Wait()
-					m.equals(t, source)
-					assert.Empty(t, source.Requests(), "by the watch that is open")
+					m.assertEqualsSource(t, source)
+					assert.Empty(t, source.Requests(), "no request: received on the open watch")
 					m.stop()
 				})
 			})
@@ -130,9 +130,9 @@ func TestB23ARestoredServerThatWritesOnIsMirroredOverHTTP(t *testing.T) {
 				change(objects, "")
 				change(lost, "lost")
 				server := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
-					Resources: []cachetest.Resource{{GroupVersionResource: podsResource, Source: source}},
+					Resources: []cachetest.Resource{{GroupVersionResource: podResource, Source: source}},
 				}))
-				api, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: podsResource, HTTPClient: server.Client()})
+				api, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: podResource, HTTPClient: server.Client()})
 				require.NoError(t, err)
 				m := runRecoveryMirror(t, api, func(o *cache.ReflectorOptions) { o.Strategy = strategy })
 				time.Sleep(4 * time.Minute)
@@ -144,7 +144,7 @@ func TestB23ARestoredServerThatWritesOnIsMirroredOverHTTP(t *testing.T) {
 				change(since, "again")
 				server.Listener.RefuseConnections(false)
 				time.Sleep(15 * time.Second)
-				m.equals(t, source)
+				m.assertEqualsSource(t, source)
 				assert.Equal(t, []cache.VersionRegressionError{{Kind: "list", Current: "381", Received: "290"}}, m.regressions())
 				assert.Equal(t, 1, checksOf(source))
 				m.stop()
@@ -160,7 +160,7 @@ func TestB23AWatchThatWasAnsweredLateIsChecked(t *testing.T) {
 	for name, strategy := range withStrategies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := written(t)
+				source := writtenSource(t)
 				m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) { o.Strategy = strategy })
 				time.Sleep(4 * time.Minute)
 				source.ResetRequests()
@@ -178,9 +178,9 @@ func TestB23AWatchThatWasAnsweredLateIsChecked(t *testing.T) {
 				if strategy == cache.ListStreaming {
 					want = append(want[:2], `stream ""`)
 				}
-				assert.Equal(t, want, asked(source))
+				assert.Equal(t, want, requestsSinceReset(source))
 				assert.Equal(t, []cache.Cause{causeRegression}, m.causes())
-				m.equals(t, source)
+				m.assertEqualsSource(t, source)
 				m.stop()
 			})
 		})
@@ -209,17 +209,17 @@ func TestB23ASilentWatchIsCheckedAfterThreeMinutes(t *testing.T) {
 				source.ResetRequests()
 				require.NoError(t, source.Rollback(2))
 				time.Sleep(2*time.Minute + 30*time.Second - time.Nanosecond)
-				assert.Equal(t, []string{`watch "3"`}, asked(source))
+				assert.Equal(t, []string{`watch "3"`}, requestsSinceReset(source))
 				assert.True(t, m.has("3", ""))
 				time.Sleep(time.Second)
 				if !bookmarks {
-					assert.Equal(t, []string{`watch "3"`}, asked(source))
+					assert.Equal(t, []string{`watch "3"`}, requestsSinceReset(source))
 					m.stop()
 					return
 				}
-				assert.Equal(t, []string{`watch "3"`, `check ""`, `list ""`, `watch "2"`}, asked(source))
+				assert.Equal(t, []string{`watch "3"`, `check ""`, `list ""`, `watch "2"`}, requestsSinceReset(source))
 				assert.Equal(t, []cache.Cause{causeRegression}, m.causes())
-				m.equals(t, source)
+				m.assertEqualsSource(t, source)
 				m.stop()
 			})
 		})
@@ -244,11 +244,11 @@ func TestB23TheSilenceAfterTheFirstBookmarkIsChecked(t *testing.T) {
 			}
 			r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc),
 				cache.ReflectorOptions{MinWatchTimeout: time.Hour, MaxWatchTimeout: time.Hour})
-			m := mirrored{run: r.RunWithContext}
+			m := mirrorUnderTest{run: r.RunWithContext}
 			end := m.begin(t)
 			time.Sleep(first)
-			events.Action(watch.Bookmark, rightPod("", "6"))
-			pass(10 * time.Minute)
+			events.Action(watch.Bookmark, validPod("", "6"))
+			sleep(10 * time.Minute)
 			assert.Equal(t, []time.Duration{first + 3*time.Minute}, checked)
 			end()
 		})
@@ -261,7 +261,7 @@ func TestB23TheSilenceOfSeveralWatchesIsChecked(t *testing.T) {
 	for name, strategy := range withStrategies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := written(t)
+				source := writtenSource(t)
 				m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) {
 					o.Strategy = strategy
 					o.MinWatchTimeout, o.MaxWatchTimeout = 2*time.Minute, 2*time.Minute
@@ -270,15 +270,15 @@ func TestB23TheSilenceOfSeveralWatchesIsChecked(t *testing.T) {
 				source.ResetRequests()
 				require.NoError(t, source.Rollback(3))
 				time.Sleep(3*time.Minute - time.Second - time.Nanosecond)
-				assert.Equal(t, []string{`watch "13"`, `watch "13"`}, asked(source))
+				assert.Equal(t, []string{`watch "13"`, `watch "13"`}, requestsSinceReset(source))
 				time.Sleep(time.Second)
 				want := []string{`watch "13"`, `watch "13"`, `check ""`, `list ""`, `watch "3"`}
 				if strategy == cache.ListStreaming {
 					want = append(want[:3], `stream ""`)
 				}
-				assert.Equal(t, want, asked(source))
+				assert.Equal(t, want, requestsSinceReset(source))
 				assert.Equal(t, []cache.VersionRegressionError{{Kind: "list", Current: "13", Received: "3"}}, m.regressions())
-				m.equals(t, source)
+				m.assertEqualsSource(t, source)
 				m.stop()
 			})
 		})
@@ -301,16 +301,16 @@ func TestB23ASilenceThatLastsIsCheckedEachThreeMinutes(t *testing.T) {
 			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 				events := watch.NewFakeWithChanSize(1, false)
 				if watches++; watches == 1 {
-					events.Action(watch.Bookmark, rightPod("", "5"))
+					events.Action(watch.Bookmark, validPod("", "5"))
 				}
 				time.AfterFunc(40*time.Second, events.Stop)
 				return events, nil
 			},
 		}
 		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{})
-		m := mirrored{run: r.RunWithContext}
+		m := mirrorUnderTest{run: r.RunWithContext}
 		end := m.begin(t)
-		pass(10 * time.Minute)
+		sleep(10 * time.Minute)
 		assert.Equal(t, []time.Duration{3 * time.Minute, 6 * time.Minute, 9 * time.Minute}, checked)
 		end()
 	})
@@ -353,7 +353,7 @@ func TestB23AHealthySourceIsNotChecked(t *testing.T) {
 // watch waits for its answer, or if it is made twice.
 func TestB23ACutCostsOneCheckBesideTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := written(t)
+		source := writtenSource(t)
 		m := runRecoveryMirror(t, source, fixedJitter(0))
 		time.Sleep(4 * time.Minute)
 		source.ResetRequests()
@@ -361,7 +361,7 @@ func TestB23ACutCostsOneCheckBesideTheWatch(t *testing.T) {
 		cut := time.Now()
 		source.BreakWatches(cachetest.ErrTooManyRequests(0))
 		time.Sleep(2 * time.Second)
-		require.Equal(t, []string{`watch "13"`, `check ""`}, asked(source))
+		require.Equal(t, []string{`watch "13"`, `check ""`}, requestsSinceReset(source))
 		assert.Equal(t, 200*time.Millisecond, source.Requests()[0].Time.Sub(cut))
 		assert.Equal(t, 1200*time.Millisecond, source.Requests()[1].Time.Sub(cut))
 		require.NoError(t, source.Apply(podLabelled("4", "meanwhile")))
@@ -369,9 +369,9 @@ func TestB23ACutCostsOneCheckBesideTheWatch(t *testing.T) {
 		assert.True(t, m.has("4", "meanwhile"), "while the check hangs")
 		source.ReleaseHanging()
 		time.Sleep(time.Minute)
-		assert.Equal(t, []string{`watch "13"`, `check ""`}, asked(source))
+		assert.Equal(t, []string{`watch "13"`, `check ""`}, requestsSinceReset(source))
 		assert.Equal(t, []cache.Cause{cache.CauseTooManyRequests}, m.causes())
-		m.equals(t, source)
+		m.assertEqualsSource(t, source)
 		m.stop()
 	})
 }
@@ -380,7 +380,7 @@ func TestB23ACutCostsOneCheckBesideTheWatch(t *testing.T) {
 // nobody waits for it.
 func TestB23ACheckThatHangsDelaysNoStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := written(t)
+		source := writtenSource(t)
 		m := runRecoveryMirror(t, source, nil)
 		time.Sleep(4 * time.Minute)
 		source.HangLists(cachetest.Forever)
@@ -413,7 +413,7 @@ func TestB23AFailedCheckIsReportedAndGivenUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := written(t)
+				source := writtenSource(t)
 				m := runRecoveryMirror(t, source, fixedJitter(0))
 				time.Sleep(5*time.Minute - time.Second)
 				source.CloseWatches() // the next one lasts for five minutes
@@ -423,7 +423,7 @@ func TestB23AFailedCheckIsReportedAndGivenUp(t *testing.T) {
 				source.BreakWatches(cachetest.ErrTooManyRequests(0))
 				time.Sleep(4 * time.Minute)
 				requests := source.Requests()
-				require.Len(t, requests, 4, "%v", asked(source))
+				require.Len(t, requests, 4, "%v", requestsSinceReset(source))
 				for i := 2; i < 4; i++ {
 					assert.Equal(t, row.apart, requests[i].Time.Sub(requests[i-1].Time))
 				}
@@ -431,7 +431,7 @@ func TestB23AFailedCheckIsReportedAndGivenUp(t *testing.T) {
 				assert.Zero(t, listsAsked(source))
 				require.NoError(t, source.Apply(podLabelled("4", "")))
 				synctest.Wait()
-				m.equals(t, source)
+				m.assertEqualsSource(t, source)
 				m.stop()
 			})
 		})
@@ -456,7 +456,7 @@ func (w withoutLimit) ListWithContext(ctx context.Context, options metav1.ListOp
 // hour, however often its watches are cut. Fails if each cut pulls the whole list.
 func TestB23ASourceThatIgnoresTheLimitIsNotCheckedAgainForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := written(t)
+		source := writtenSource(t)
 		var checks atomic.Int32
 		m := runRecoveryMirror(t, withoutLimit{source, &checks}, fixedJitter(0))
 		time.Sleep(4 * time.Minute)
@@ -469,7 +469,7 @@ func TestB23ASourceThatIgnoresTheLimitIsNotCheckedAgainForAnHour(t *testing.T) {
 		assert.EqualValues(t, 1, checks.Load())
 		cutFor(30 * time.Minute)
 		assert.EqualValues(t, 2, checks.Load())
-		m.equals(t, source)
+		m.assertEqualsSource(t, source)
 		m.stop()
 	})
 }
@@ -492,7 +492,7 @@ func (d damagedChecks) ListWithContext(ctx context.Context, options metav1.ListO
 // B23: an answer that damage has made longer is none of a source that ignores the limit, which would not be checked for an hour.
 func TestB23ACheckWhoseAnswerIsDamagedIsNotTheLastOfItsHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := written(t)
+		source := writtenSource(t)
 		var checks atomic.Int32
 		m := runRecoveryMirror(t, damagedChecks{withoutLimit{source, &checks}}, fixedJitter(0))
 		for range 2 {
@@ -501,7 +501,7 @@ func TestB23ACheckWhoseAnswerIsDamagedIsNotTheLastOfItsHour(t *testing.T) {
 		}
 		time.Sleep(4 * time.Minute)
 		assert.Greater(t, checks.Load(), int32(1))
-		m.equals(t, source)
+		m.assertEqualsSource(t, source)
 		m.stop()
 	})
 }
@@ -544,7 +544,7 @@ func TestB23ACheckReadsAtMostTwoItems(t *testing.T) {
 		items.mu.Lock()
 		assert.Equal(t, 2, items.read)
 		items.mu.Unlock()
-		m.equals(t, source)
+		m.assertEqualsSource(t, source)
 		assert.Equal(t, []cache.VersionRegressionError{{Kind: "list", Current: "1000", Received: "500"}}, m.regressions())
 		m.stop()
 	})
@@ -559,7 +559,7 @@ func TestB23ChecksAreWithinTheLimitOfRequests(t *testing.T) {
 		for _, jitter := range []float64{0, 0.5, 0.999} {
 			t.Run(fmt.Sprintf("watches live %s, jitter %v", lives, jitter), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					source := written(t)
+					source := writtenSource(t)
 					m := runRecoveryMirror(t, source, fixedJitter(jitter))
 					time.Sleep(4 * time.Minute)
 					source.ResetRequests()
@@ -580,7 +580,7 @@ func TestB23ChecksAreWithinTheLimitOfRequests(t *testing.T) {
 					assert.GreaterOrEqual(t, checksOf(source), 20)
 					restore(t, source, 5)
 					time.Sleep(3 * time.Minute)
-					m.equals(t, source)
+					m.assertEqualsSource(t, source)
 					m.stop()
 				})
 			})
@@ -648,7 +648,7 @@ func TestB23NoObjectCountsAsUnchangedAfterARestore(t *testing.T) {
 // watches are short. Fails if it waits for as long as a watch lasts, or is forgotten.
 func TestB23ACheckThatItsWatchCutsOffIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := written(t)
+		source := writtenSource(t)
 		m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) {
 			fixedJitter(0)(o)
 			o.MinWatchTimeout, o.MaxWatchTimeout = 20*time.Second, 20*time.Second
@@ -660,19 +660,19 @@ func TestB23ACheckThatItsWatchCutsOffIsMadeAgain(t *testing.T) {
 		require.Equal(t, 1, checksOf(source))
 		source.CloseWatches()
 		time.Sleep(20 * time.Second)
-		m.equals(t, source)
+		m.assertEqualsSource(t, source)
 		assert.Equal(t, []cache.Cause{cache.CauseConnectionRefused, causeRegression}, m.causes())
 		m.stop()
 	})
 }
 
-// deafCheck is a source whose first check ignores its context for 45 s.
-type deafCheck struct {
+// checkIgnoringContext is a source whose first check ignores its context for 45 s.
+type checkIgnoringContext struct {
 	*cachetest.Source
 	deaf *sync.Once
 }
 
-func (d deafCheck) ListWithContext(ctx context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
+func (d checkIgnoringContext) ListWithContext(ctx context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
 	if isVersionCheck(options) {
 		d.deaf.Do(func() { time.Sleep(45 * time.Second) })
 	}
@@ -683,8 +683,8 @@ func (d deafCheck) ListWithContext(ctx context.Context, options metav1.ListOptio
 // returned. Fails if it keeps the mirror from watching, or if no check is made after it.
 func TestB23ACheckThatIgnoresItsContextIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := written(t)
-		m := runRecoveryMirror(t, deafCheck{source, new(sync.Once)}, fixedJitter(0))
+		source := writtenSource(t)
+		m := runRecoveryMirror(t, checkIgnoringContext{source, new(sync.Once)}, fixedJitter(0))
 		time.Sleep(4 * time.Minute)
 		source.BreakWatches(cachetest.ErrTooManyRequests(0))
 		time.Sleep(2 * time.Second) // the check is under way
@@ -695,7 +695,7 @@ func TestB23ACheckThatIgnoresItsContextIsMadeAgain(t *testing.T) {
 		time.Sleep(time.Minute)
 		restore(t, source, 3)
 		time.Sleep(2 * time.Minute)
-		m.equals(t, source)
+		m.assertEqualsSource(t, source)
 		m.stop()
 	})
 }
@@ -721,8 +721,8 @@ func (c hookedContext) AfterFunc(f func()) func() bool {
 // does. Fails if its error is reported.
 func TestB23ACheckThatIsCancelledHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := written(t)
-		var reports heard
+		source := writtenSource(t)
+		var reports errorRecorder
 		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
 			ErrorHandler: reports.handle, Random: func() float64 { return 0 },
 		})

@@ -32,10 +32,10 @@ func TestB23AStepBackBetweenTwoRunsResetsVersions(t *testing.T) {
 	for name, strategy := range withStrategies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := written(t)
+				source := writtenSource(t)
 				store := &replacingStore{Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)}
-				heard := &reports{}
-				r := cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Strategy: strategy, ErrorHandler: heard.handle})
+				reported := &errorRecorder{}
+				r := cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Strategy: strategy, ErrorHandler: reported.handle})
 				run := func() {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
@@ -51,13 +51,13 @@ func TestB23AStepBackBetweenTwoRunsResetsVersions(t *testing.T) {
 				} else {
 					source.FailLists(1, cachetest.ErrExpired())
 				}
-				heard.take()
+				reported.take()
 				store.resets = nil
 				run()
 				require.Equal(t, "3", r.LastSyncResourceVersion())
 				assert.Equal(t, true, store.resets[len(store.resets)-1])
 				var causes []cache.Cause
-				for _, err := range heard.take() {
+				for _, err := range reported.take() {
 					causes = append(causes, cache.CauseOf(err))
 				}
 				assert.Equal(t, []cache.Cause{cache.CauseExpired, causeRegression}, causes)

@@ -51,10 +51,10 @@ const recoverWithin = 15 * time.Second
 
 var carps = schema.GroupVersionKind{Group: "testapigroup.apimachinery.k8s.io", Version: "v1", Kind: "Carp"}
 
-// dialect is an encoding as API servers write it and as client-go reads it. Both are
+// encoding is an encoding as API servers write it and as client-go reads it. Both are
 // apimachinery's, so that what client-go notices is decided by its own decoders: of watch
 // frames in rest/watch, of the objects in them by the codec of a typed or dynamic client.
-type dialect struct {
+type encoding struct {
 	encoding   kubeapi.Encoding
 	example    apiruntime.Object
 	framer     apiruntime.Framer
@@ -63,7 +63,7 @@ type dialect struct {
 	writeEvent func(t testing.TB, kind watch.EventType, object *carp.Carp) []byte
 }
 
-func dialects() map[string]dialect {
+func encodings() map[string]encoding {
 	scheme := apiruntime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	metav1.AddToGroupVersion(scheme, carp.SchemeGroupVersion)
@@ -91,7 +91,7 @@ func dialects() map[string]dialect {
 	}
 	writeJSON := framed(jsonFrames{}, inJSON, inJSON)
 	rawProtobuf, rawCBOR := protobuf.NewRawSerializer(scheme, scheme), cbor.NewSerializer(scheme, scheme, cbor.Transcode(false))
-	return map[string]dialect{
+	return map[string]encoding{
 		"JSON, unstructured": {kubeapi.JSON, generic, jsonFrames{}, inJSON, unstructured.UnstructuredJSONScheme, writeJSON},
 		"JSON, typed":        {kubeapi.JSON, typed, jsonFrames{}, inJSON, inJSON, writeJSON},
 		"protobuf": {kubeapi.Protobuf, typed, protobuf.LengthDelimitedFramer, rawProtobuf, inProtobuf,
@@ -131,7 +131,7 @@ func (jsonFrames) NewFrameReader(r io.ReadCloser) io.ReadCloser { return framer.
 
 func (jsonFrames) NewFrameWriter(w io.Writer) io.Writer { return w }
 
-func (d dialect) contentType(watching bool) string {
+func (d encoding) contentType(watching bool) string {
 	switch {
 	case !watching:
 		return "application/json"
@@ -141,15 +141,15 @@ func (d dialect) contentType(watching bool) string {
 	return string(d.encoding) + ";stream=watch"
 }
 
-// verdict is what client-go makes of a stream that was damaged.
-type verdict struct {
+// clientGoResult is what client-go makes of a stream that was damaged.
+type clientGoResult struct {
 	// events are those before the first that it cannot read, objects as JSON.
 	events []string
 	// whole says that it has read the whole stream: it has noticed nothing.
 	whole bool
 }
 
-func (d dialect) read(stream []byte) (v verdict) {
+func (d encoding) read(stream []byte) (v clientGoResult) {
 	frames := streaming.NewDecoder(d.framer.NewFrameReader(io.NopCloser(bytes.NewReader(stream))), d.events)
 	for {
 		var event metav1.WatchEvent
@@ -182,15 +182,15 @@ func textOf(object any) string {
 	return string(raw)
 }
 
-// history are the frames of a stream, and what there is after all of them: texts by name.
-type history struct {
+// frameHistory are the frames of a stream, and what there is after all of them: texts by name.
+type frameHistory struct {
 	frames [][]byte
 	names  []string
 	state  map[string]*carp.Carp
 }
 
-func newHistory(t testing.TB, d dialect) history {
-	h := history{state: map[string]*carp.Carp{}}
+func newFrameHistory(t testing.TB, d encoding) frameHistory {
+	h := frameHistory{state: map[string]*carp.Carp{}}
 	for i := range swept {
 		name := fmt.Sprintf("carp-%02d", i*7%sweptCarps)
 		kind, object := watch.Added, newCarp(name, strconv.Itoa(sweptListed+1+i))
@@ -209,7 +209,7 @@ func newHistory(t testing.TB, d dialect) history {
 	return h
 }
 
-func (h history) truth() map[string]string {
+func (h frameHistory) truth() map[string]string {
 	truth := map[string]string{}
 	for name, object := range h.state {
 		truth[name] = textOf(object)
@@ -235,8 +235,8 @@ func newCarp(name, version string) *carp.Carp {
 // from there with a stream that somebody has damaged. All later answers are as they should
 // be. Streams stay open.
 type damagedAPI struct {
-	dialect dialect
-	history history
+	dialect encoding
+	history frameHistory
 	damaged []byte
 	// apart is the time between two writes; 0 sends all frames in one.
 	apart time.Duration
@@ -299,8 +299,8 @@ func (a *damagedAPI) stream(writer *io.PipeWriter, damaged bool, from int) {
 	}
 }
 
-// afterDamage is what came of a damaged stream.
-type afterDamage struct {
+// mirrorResult is what came of a damaged stream.
+type mirrorResult struct {
 	shown       map[string]string // texts by name
 	firstReport time.Duration     // since the start, 0 if nothing was reported
 	reports     []error
@@ -308,7 +308,7 @@ type afterDamage struct {
 }
 
 // mirror runs a reflector over the stream for some time.
-func (a *damagedAPI) mirror(t *testing.T, during time.Duration) (m afterDamage) {
+func (a *damagedAPI) mirror(t *testing.T, during time.Duration) (m mirrorResult) {
 	synctest.Test(t, func(t *testing.T) {
 		source, err := kubeapi.New(kubeapi.Options{
 			BaseURL: "http://api.test", Resource: carps.GroupVersion().WithResource("carps"),
@@ -354,8 +354,8 @@ func (a *damagedAPI) mirror(t *testing.T, during time.Duration) (m afterDamage) 
 // end, or if what was damaged is quarantined and not asked for again.
 func TestB24ADamagedByteCostsNoEventBehindIt(t *testing.T) {
 	const places, damages = 200, "\"{}[,7\n\x00\xff"
-	for name, d := range dialects() {
-		h := newHistory(t, d)
+	for name, d := range encodings() {
+		h := newFrameHistory(t, d)
 		stream, truth := bytes.Join(h.frames, nil), h.truth()
 		undamaged := d.read(stream)
 		require.True(t, undamaged.whole)
@@ -378,7 +378,7 @@ func TestB24ADamagedByteCostsNoEventBehindIt(t *testing.T) {
 						verdict := d.read(damaged)
 						hit := frameAt(h.frames, at)
 						what := fmt.Sprintf("%q for %q at %d, in frame %d: %q\nreports: %v", instead, stream[at], at, hit, damaged[max(0, at-30):min(at+30, len(damaged))], got.reports)
-						wrong := wrongOf(truth, got.shown)
+						wrong := wrongNames(truth, got.shown)
 						others := slices.DeleteFunc(slices.Clone(wrong), func(name string) bool {
 							return name == h.names[hit] || !slices.Contains(h.names, name) ||
 								len(verdict.events) > hit && strings.Contains(verdict.events[hit], name) // what it is called now
@@ -412,8 +412,8 @@ func TestB24ADamagedByteCostsNoEventBehindIt(t *testing.T) {
 	}
 }
 
-// wrongOf are the names of objects that are not shown as they are.
-func wrongOf(truth, shown map[string]string) (names []string) {
+// wrongNames are the names of objects that are not shown as they are.
+func wrongNames(truth, shown map[string]string) (names []string) {
 	for name, text := range truth {
 		if shown[name] != text {
 			names = append(names, name)

@@ -13,19 +13,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 )
 
 // forEachMirror runs a test for all that a reflector feeds and all ways in which a source
 // gives a whole state.
-func forEachMirror(t *testing.T, test func(t *testing.T, way string, mirror func(*answering, *reports) mirrored)) {
+func forEachMirror(t *testing.T, test func(t *testing.T, way string, mirror func(*stateSource, *errorRecorder) mirrorUnderTest)) {
 	for name, construct := range mirrors {
-		for _, way := range waysToList {
+		for _, way := range listMethods {
 			t.Run(name+", "+way, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					test(t, way, func(source *answering, heard *reports) mirrored {
-						return construct(source.as(way), cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: heard.handle})
+					test(t, way, func(source *stateSource, reported *errorRecorder) mirrorUnderTest {
+						return construct(source.asListerWatcher(way), cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: reported.handle})
 					})
 				})
 			})
@@ -38,10 +39,10 @@ func forEachMirror(t *testing.T, test func(t *testing.T, way string, mirror func
 // answers with the right ones, they are there. Fails if such a list counts as an empty one,
 // or if its objects are reported one by one.
 func TestB25AListOfNothingButWrongTypesIsAFailedList(t *testing.T) {
-	forEachMirror(t, func(t *testing.T, way string, mirror func(*answering, *reports) mirrored) {
-		wrong := manyOf(100, otherPod)
-		source, heard := newAnswering(wrong, wrong, rightPods(100)), &reports{}
-		m := mirror(source, heard)
+	forEachMirror(t, func(t *testing.T, way string, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
+		wrong := manyOf(100, wrongTypePod)
+		source, reported := newStateSource(wrong, wrong, validPods(100)), &errorRecorder{}
+		m := mirror(source, reported)
 		end := m.begin(t)
 		assert.False(t, m.synced())
 		assert.False(t, m.status().Synced)
@@ -57,13 +58,13 @@ func TestB25AListOfNothingButWrongTypesIsAFailedList(t *testing.T) {
 			assert.Equal(t, "*unstructured.Unstructured", unexpected.Actual)
 			require.ErrorAs(t, err, new(*cache.ListTypeError))
 		}
-		for _, err := range checkListTypes(t, heard.take(), 100) {
+		for _, err := range checkListTypes(t, reported.take(), 100) {
 			assert.Equal(t, "a/0", err.Key)
 		}
 		assert.Equal(t, causeWrongType, m.status().LastFailure.Cause)
-		pass(time.Minute)
-		checkListTypes(t, heard.take(), 100)
-		assert.Len(t, source.begun(), 3)
+		sleep(time.Minute)
+		checkListTypes(t, reported.take(), 100)
+		assert.Len(t, source.stateTimes(), 3)
 		assert.True(t, m.synced())
 		assert.Len(t, m.keys(), 100)
 		assert.Equal(t, "120", m.version())
@@ -90,28 +91,28 @@ func checkListTypes(t *testing.T, errs []error, objects int) (all []*cache.ListT
 // B25: after such a relist what was there stays, the version too, until a list of the right
 // objects. Fails if it empties the store.
 func TestB25ARelistOfNothingButWrongTypesKeepsTheContent(t *testing.T) {
-	forEachMirror(t, func(t *testing.T, way string, mirror func(*answering, *reports) mirrored) {
-		source, heard := newAnswering(rightPods(20), manyOf(100, otherPod), rightPods(10)), &reports{}
-		m := mirror(source, heard)
+	forEachMirror(t, func(t *testing.T, way string, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
+		source, reported := newStateSource(validPods(20), manyOf(100, wrongTypePod), validPods(10)), &errorRecorder{}
+		m := mirror(source, reported)
 		end := m.begin(t)
 		require.Len(t, m.keys(), 20)
 		source.expire()
-		pass(0)
-		for len(source.begun()) < 2 {
-			pass(10 * time.Millisecond)
+		sleep(0)
+		for len(source.stateTimes()) < 2 {
+			sleep(10 * time.Millisecond)
 		}
 		assert.Len(t, m.keys(), 20)
 		assert.Equal(t, "100", m.version())
 		assert.True(t, m.synced())
 		assert.Empty(t, m.status().Quarantined)
-		errs := heard.take()
+		errs := reported.take()
 		require.Len(t, errs, 2)
 		assert.Equal(t, cache.CauseExpired, cache.CauseOf(errs[0]))
 		checkListTypes(t, errs[1:], 100)
-		pass(time.Minute)
+		sleep(time.Minute)
 		assert.Len(t, m.keys(), 10)
 		assert.Equal(t, "120", m.version())
-		assert.Empty(t, heard.take())
+		assert.Empty(t, reported.take())
 		end()
 	})
 }
@@ -120,18 +121,18 @@ func TestB25ARelistOfNothingButWrongTypesKeepsTheContent(t *testing.T) {
 // quarantined and reported one by one. Fails if a list is judged by its first page, or by a
 // part of a page.
 func TestB25OneRightObjectOnALaterPageMakesItAList(t *testing.T) {
-	forEachMirror(t, func(t *testing.T, way string, mirror func(*answering, *reports) mirrored) {
-		source, heard := newAnswering(append(manyOf(100, otherPod), rightPod("right", "200"))), &reports{}
-		m := mirror(source, heard)
+	forEachMirror(t, func(t *testing.T, way string, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
+		source, reported := newStateSource(append(manyOf(100, wrongTypePod), validPod("right", "200"))), &errorRecorder{}
+		m := mirror(source, reported)
 		end := m.begin(t)
 		assert.True(t, m.synced())
 		assert.Equal(t, []string{"a/right"}, m.keys())
 		assert.Equal(t, "100", m.version())
 		assert.Len(t, m.status().Quarantined, 100)
-		assert.Len(t, heard.take(), 100)
-		pass(time.Hour)
-		assert.Len(t, source.begun(), 1)
-		assert.Empty(t, heard.take())
+		assert.Len(t, reported.take(), 100)
+		sleep(time.Hour)
+		assert.Len(t, source.stateTimes(), 1)
+		assert.Empty(t, reported.take())
 		end()
 	})
 }
@@ -143,19 +144,19 @@ func TestB25AListThatIsEmptyOrRefusedForOtherCausesIsSynced(t *testing.T) {
 		"nothing":                          nil,
 		"undecoded":                        manyOf(30, damaged),
 		"no metadata, of no type":          {nil, (*metav1.PartialObjectMetadata)(nil)},
-		"another type, and an undecoded":   append(manyOf(30, otherPod), damaged("x", "50")),
-		"another type, and one without id": append(manyOf(30, otherPod), nil),
+		"another type, and an undecoded":   append(manyOf(30, wrongTypePod), damaged("x", "50")),
+		"another type, and one without id": append(manyOf(30, wrongTypePod), nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, way := range []string{wholeList, pagedList} {
 				synctest.Test(t, func(t *testing.T) {
-					source, heard := newAnswering(objects), &reports{}
-					m := mirrors["informer"](source.as(way), cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: heard.handle})
+					source, reported := newStateSource(objects), &errorRecorder{}
+					m := mirrors["informer"](source.asListerWatcher(way), cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: reported.handle})
 					end := m.begin(t)
 					assert.True(t, m.synced())
 					assert.Equal(t, "100", m.version())
 					assert.Len(t, m.status().Quarantined, len(objects))
-					assert.Len(t, heard.take(), len(objects))
+					assert.Len(t, reported.take(), len(objects))
 					end()
 				})
 			}
@@ -163,16 +164,16 @@ func TestB25AListThatIsEmptyOrRefusedForOtherCausesIsSynced(t *testing.T) {
 	}
 	t.Run("index function", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			heard := &reports{}
-			i := cache.NewTypedInformer(cache.ToListerWatcherWithContext(newAnswering(rightPods(30)).as(wholeList)), cache.InformerConfig[*metav1.PartialObjectMetadata]{
+			reported := &errorRecorder{}
+			i := cache.NewTypedInformer(cache.ToListerWatcherWithContext(newStateSource(validPods(30)).asListerWatcher(wholeList)), cache.InformerConfig[*metav1.PartialObjectMetadata]{
 				Indexes:          cache.TypedIndexers[*metav1.PartialObjectMetadata]{"bad": func(*metav1.PartialObjectMetadata) ([]string, error) { return nil, errDamaged }},
-				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: reported.handle},
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); _ = i.Run(ctx) }()
 			require.NoError(t, i.WaitSynced(t.Context()))
-			assert.Len(t, heard.take(), 30)
+			assert.Len(t, reported.take(), 30)
 			cancel()
 			<-done
 		})
@@ -190,18 +191,18 @@ func TestB25KindsAndObjectsWithoutMetadataCountAsOtherTypes(t *testing.T) {
 		object   apiruntime.Object
 		key      string
 	}{
-		"kind":     {example, otherPod("1", "1"), "a/1"},
+		"kind":     {example, wrongTypePod("1", "1"), "a/1"},
 		"metadata": {&metav1.PartialObjectMetadata{}, &metav1.Status{}, "item 1 of the list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, heard := newAnswering([]apiruntime.Object{row.object}), &reports{}
+				source, reported := newStateSource([]apiruntime.Object{row.object}), &errorRecorder{}
 				store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-				r := cache.NewReflectorWithOptions(source.as(wholeList), row.expected, store, cache.ReflectorOptions{ErrorHandler: heard.handle})
-				m := mirrored{run: r.RunWithContext}
+				r := cache.NewReflectorWithOptions(source.asListerWatcher(wholeList), row.expected, store, cache.ReflectorOptions{ErrorHandler: reported.handle})
+				m := mirrorUnderTest{run: r.RunWithContext}
 				end := m.begin(t)
 				assert.False(t, r.Status().Synced)
-				errs := heard.take()
+				errs := reported.take()
 				require.Len(t, errs, 1)
 				var list *cache.ListTypeError
 				require.ErrorAs(t, errs[0], &list)
@@ -215,17 +216,17 @@ func TestB25KindsAndObjectsWithoutMetadataCountAsOtherTypes(t *testing.T) {
 // B25: the version of such a list says nothing of the source: an older list of the right
 // objects is no regression. Fails if it stays as the version below which no state is accepted.
 func TestB25TheVersionOfAListOfWrongTypesIsForgotten(t *testing.T) {
-	for _, way := range waysToList {
+	for _, way := range listMethods {
 		t.Run(way, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, heard := newAnswering(manyOf(5, func(name, _ string) apiruntime.Object { return otherPod(name, "900") }), rightPods(3)), &reports{}
+				source, reported := newStateSource(manyOf(5, func(name, _ string) apiruntime.Object { return wrongTypePod(name, "900") }), validPods(3)), &errorRecorder{}
 				source.version = func(n int) string { return []string{"900", "50"}[min(n, 2)-1] }
-				m := mirrors["informer"](source.as(way), cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: heard.handle})
+				m := mirrors["informer"](source.asListerWatcher(way), cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: reported.handle})
 				end := m.begin(t)
-				pass(time.Minute)
-				assert.Len(t, source.begun(), 2)
+				sleep(time.Minute)
+				assert.Len(t, source.stateTimes(), 2)
 				assert.Equal(t, "50", m.version())
-				assert.Len(t, heard.take(), 1)
+				assert.Len(t, reported.take(), 1)
 				end()
 			})
 		})
@@ -236,13 +237,15 @@ func TestB25TheVersionOfAListOfWrongTypesIsForgotten(t *testing.T) {
 // if one that was deleted fails a stream that has nothing.
 func TestB25AWrongObjectThatAStreamDeletesDoesNotFailIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, heard := newAnswering(nil), &reports{}
-		source.initial = func() []watchEvent { return []watchEvent{added(otherPod("1", "5")), deleted(otherPod("1", "6"))} }
-		m := mirrors["informer"](source.as(streamingList), cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: heard.handle})
+		source, reported := newStateSource(nil), &errorRecorder{}
+		source.initial = func() []watch.Event {
+			return []watch.Event{added(wrongTypePod("1", "5")), deleted(wrongTypePod("1", "6"))}
+		}
+		m := mirrors["informer"](source.asListerWatcher(streamingList), cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: reported.handle})
 		end := m.begin(t)
 		assert.True(t, m.synced())
 		assert.Empty(t, m.keys())
-		errs := heard.take()
+		errs := reported.take()
 		require.Len(t, errs, 1)
 		assert.Equal(t, causeInvalidObject, cache.CauseOf(errs[0]))
 		assert.Empty(t, m.status().Quarantined)

@@ -75,9 +75,9 @@ func TestB26ARecoveredServerIsFollowedWithinSeconds(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					source := sourceOfPods(t, "1", "2")
 					server := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
-						Resources: []cachetest.Resource{{GroupVersionResource: podsResource, Source: source}},
+						Resources: []cachetest.Resource{{GroupVersionResource: podResource, Source: source}},
 					}))
-					api, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: podsResource, HTTPClient: server.Client()})
+					api, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: podResource, HTTPClient: server.Client()})
 					require.NoError(t, err)
 					m := runRecoveryMirror(t, api, seededJitter(seed))
 					time.Sleep(4 * time.Minute)
@@ -91,7 +91,7 @@ func TestB26ARecoveredServerIsFollowedWithinSeconds(t *testing.T) {
 					}
 					took = append(took, time.Since(back))
 					assert.Zero(t, listsAsked(source), "the version is good")
-					m.equals(t, source)
+					m.assertEqualsSource(t, source)
 					m.stop()
 					server.Close()
 				})
@@ -171,7 +171,7 @@ func TestB26ResetConnectionsNeverCauseAList(t *testing.T) {
 				time.Sleep(time.Hour)
 				require.NoError(t, source.Apply(podLabelled("2", "")))
 				synctest.Wait()
-				m.equals(t, source)
+				m.assertEqualsSource(t, source)
 				assert.Len(t, m.causes(), row.n)
 				assert.Zero(t, listsAsked(source))
 				m.stop()
@@ -198,7 +198,7 @@ func TestB26AStreamThatIsAlwaysCutIsAnsweredByAList(t *testing.T) {
 		source.BreakNextWatches(10, 0, errStreamCut)
 		source.CloseWatches()
 		time.Sleep(2 * time.Minute)
-		m.equals(t, source)
+		m.assertEqualsSource(t, source)
 		assert.Equal(t, slices.Repeat([]cache.Cause{cache.CauseConnectionLost}, 10), m.causes())
 		assert.Equal(t, 1, listsAsked(source))
 		m.stop()
@@ -273,7 +273,7 @@ func TestB26AFailedPageIsAskedForAgain(t *testing.T) {
 				})
 				m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) { o.PageSize = 1 })
 				time.Sleep(time.Minute + time.Second)
-				m.equals(t, source)
+				m.assertEqualsSource(t, source)
 				assert.Equal(t, 1, listsAsked(source), "one list, of which every page is asked for again")
 				asked := tokens()
 				assert.Len(t, asked, 1+4*4)
@@ -318,7 +318,7 @@ func TestB26APageIsNotAskedForWithoutABound(t *testing.T) {
 				assert.Equal(t, row.limit, requests[row.tries+1].Options.Limit)
 				source.Heal()
 				time.Sleep(time.Minute)
-				m.equals(t, source)
+				m.assertEqualsSource(t, source)
 				m.stop()
 			})
 		})

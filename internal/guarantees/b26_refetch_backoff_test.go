@@ -18,20 +18,20 @@ import (
 // first retry after one comes within 0.2 s all the same. Fails if it advances the backoff.
 func TestB26AListForAnUndecodedItemDoesNotAdvanceTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newAnswering([]apiruntime.Object{rightPod("sound", "1"), damaged("damaged", "5")})
+		source := newStateSource([]apiruntime.Object{validPod("sound", "1"), damaged("damaged", "5")})
 		var watched []time.Time
 		lw := &cache.ListWatch{ListWithContextFunc: source.list, WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			watched = append(watched, time.Now())
 			return source.watch(ctx, options)
 		}}
 		r := cache.NewReflectorWithOptions(lw, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
-			Strategy: cache.ListUnpaged, ErrorHandler: (&reports{}).handle, Random: func() float64 { return 0 },
+			Strategy: cache.ListUnpaged, ErrorHandler: (&errorRecorder{}).handle, Random: func() float64 { return 0 },
 		})
-		m := mirrored{run: r.RunWithContext}
+		m := mirrorUnderTest{run: r.RunWithContext}
 		end := m.begin(t)
 		failed := time.Now()
 		source.events <- watch.Event{Type: watch.Error, Object: &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonTooManyRequests, Code: 429}}
-		pass(200 * time.Millisecond)
+		sleep(200 * time.Millisecond)
 		if assert.Greater(t, len(watched), 1) {
 			assert.Equal(t, 200*time.Millisecond, watched[1].Sub(failed))
 		}

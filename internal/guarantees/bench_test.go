@@ -152,10 +152,10 @@ func TestWhatWaitsForSeveralHandlersIsKeptOnceInFewWords(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")
 	}
-	synctest.Test(t, whatWaits)
+	synctest.Test(t, benchmarkBacklogMemory)
 }
 
-func whatWaits(t *testing.T) {
+func benchmarkBacklogMemory(t *testing.T) {
 	const objects, pending = 20_000, 30_000
 	s := newBurstSource(objects)
 	events := make([]watch.Event, pending)

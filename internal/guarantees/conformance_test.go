@@ -26,7 +26,7 @@ func TestStoresKeepThePromisesOfAStore(t *testing.T) {
 			return cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(same))
 		},
 		"NewThreadSafeStore": func() cachetest.ReflectorStore {
-			return keyedByCaller{cache.NewThreadSafeStore(cache.Indexers{}, nil)}
+			return keyedStore{cache.NewThreadSafeStore(cache.Indexers{}, nil)}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,12 +38,12 @@ func TestStoresKeepThePromisesOfAStore(t *testing.T) {
 	}
 }
 
-// keyedByCaller makes the keys for a ThreadSafeStore, as its users do.
-type keyedByCaller struct{ cache.ThreadSafeStore }
+// keyedStore makes the keys for a ThreadSafeStore, as its users do.
+type keyedStore struct{ cache.ThreadSafeStore }
 
-func (k keyedByCaller) Add(obj any) error { return k.Update(obj) }
+func (k keyedStore) Add(obj any) error { return k.Update(obj) }
 
-func (k keyedByCaller) Update(obj any) error {
+func (k keyedStore) Update(obj any) error {
 	key, err := cache.MetaNamespaceKeyFunc(obj)
 	if err == nil {
 		k.ThreadSafeStore.Update(key, obj)
@@ -51,7 +51,7 @@ func (k keyedByCaller) Update(obj any) error {
 	return err
 }
 
-func (k keyedByCaller) Delete(obj any) error {
+func (k keyedStore) Delete(obj any) error {
 	key, err := cache.MetaNamespaceKeyFunc(obj)
 	if err == nil {
 		k.ThreadSafeStore.Delete(key)
@@ -59,7 +59,7 @@ func (k keyedByCaller) Delete(obj any) error {
 	return err
 }
 
-func (k keyedByCaller) Replace(list []any, version string) error {
+func (k keyedStore) Replace(list []any, version string) error {
 	items := make(map[string]any, len(list))
 	for _, obj := range list {
 		key, err := cache.MetaNamespaceKeyFunc(obj)
@@ -72,7 +72,7 @@ func (k keyedByCaller) Replace(list []any, version string) error {
 	return nil
 }
 
-func (k keyedByCaller) Get(obj any) (any, bool, error) {
+func (k keyedStore) Get(obj any) (any, bool, error) {
 	key, err := cache.MetaNamespaceKeyFunc(obj)
 	if err != nil {
 		return nil, false, err
@@ -80,7 +80,7 @@ func (k keyedByCaller) Get(obj any) (any, bool, error) {
 	return k.GetByKey(key)
 }
 
-func (k keyedByCaller) GetByKey(key string) (any, bool, error) {
+func (k keyedStore) GetByKey(key string) (any, bool, error) {
 	obj, exists := k.ThreadSafeStore.Get(key)
 	return obj, exists, nil
 }
@@ -95,15 +95,15 @@ func TestTheWholeLineOverHTTPConvergesToTheSource(t *testing.T) {
 				h.run()
 				sleep(time.Second)
 				require.True(t, h.ctlr.HasSynced())
-				h.equalsSource()
+				h.assertEqualsSource()
 				for i := range 100 {
 					require.NoError(t, h.source.Apply(unstructuredPod("ns-1", itoa(i*7+1), "second")))
 				}
 				_, err := h.source.Delete("ns-0", "0")
 				require.NoError(t, err)
 				sleep(time.Second)
-				h.equalsSource()
-				assert.Empty(t, h.heard.all())
+				h.assertEqualsSource()
+				assert.Empty(t, h.errors.all())
 				streamed := strategy == cache.ListAutomatic || strategy == cache.ListStreaming
 				assert.Equal(t, streamed, h.source.ListCalls() == 0)
 				inNamespace, err := h.indexer.ByIndex(cache.NamespaceIndex, "ns-3")
@@ -160,10 +160,10 @@ func TestARefusedLoginIsReportedAsSuch(t *testing.T) {
 		r := newRig(t, newSource(t), func(c *cache.Config) { c.ListerWatcher = api })
 		r.run()
 		sleep(10 * time.Minute)
-		for _, cause := range r.heard.causes() {
+		for _, cause := range r.errors.causes() {
 			assert.Equal(t, cache.CauseUnauthorized, cause)
 		}
-		assert.InDelta(t, 25, len(r.heard.all()), 12)
+		assert.InDelta(t, 25, len(r.errors.all()), 12)
 		assert.False(t, r.ctlr.HasSynced())
 		r.stop()
 		server.Close()

@@ -35,7 +35,7 @@ func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {
 				_, err := source.Delete("a", "2")
 				require.NoError(t, err)
 				synctest.Wait()
-				r.equalsSource()
+				r.assertEqualsSource()
 				assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
 				assert.Equal(t, source.ResourceVersion(), r.indexer.LastStoreSyncResourceVersion(), "known objects are delivered")
 				source.Advance(5)
@@ -44,7 +44,7 @@ func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {
 				require.NoError(t, err)
 				source.BreakWatches(cachetest.ErrExpired())
 				sleep(time.Minute)
-				r.equalsSource()
+				r.assertEqualsSource()
 				assert.Equal(t, source.ResourceVersion(), r.status().AppliedVersion)
 				r.stop()
 			})
@@ -55,7 +55,7 @@ func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {
 // Where the process survives a panic of the handler or of Process, it is reported
 // and the pipeline continues; client-go's controller would have ended unnoticed.
 func TestAPanicOfTheConsumerIsReportedWhereTheProcessSurvives(t *testing.T) {
-	surviving(t)
+	survivePanics(t)
 	boom := func(obj any) {
 		if isBad(obj) {
 			panic("boom")
@@ -86,10 +86,10 @@ func TestAPanicOfTheConsumerIsReportedWhereTheProcessSurvives(t *testing.T) {
 				r.run()
 				synctest.Wait()
 				assert.True(t, r.ctlr.HasSynced())
-				assert.Equal(t, []cache.Cause{causeHandlerError}, r.heard.causes())
+				assert.Equal(t, []cache.Cause{causeHandlerError}, r.errors.causes())
 				require.NoError(t, source.Apply(pod("a", "3")))
 				synctest.Wait()
-				r.equalsSource()
+				r.assertEqualsSource()
 				r.stop()
 			})
 		})
@@ -110,7 +110,7 @@ func TestAControllerRunsAQueueThatIsNotOurs(t *testing.T) {
 		_, err := source.Delete("a", "1")
 		require.NoError(t, err)
 		synctest.Wait()
-		r.equalsSource()
+		r.assertEqualsSource()
 		assert.Equal(t, "4", r.ctlr.LastSyncResourceVersion())
 		r.stop()
 	})
@@ -191,7 +191,7 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 	}
 	t.Run("set on the field later: reported, and treated as unset", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			source, h := newSource(t, pod("a", "1")), &heard{}
+			source, h := newSource(t, pod("a", "1")), &errorRecorder{}
 			reflector := cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{ErrorHandler: h.handle})
 			reflector.WatchListPageSize = -5
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

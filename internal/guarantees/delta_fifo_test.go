@@ -20,7 +20,7 @@ import (
 // received. A nil object stands for one that cannot be read.
 type knownMap map[string]*object
 
-func knowing(objects ...*object) knownMap {
+func newKnownMap(objects ...*object) knownMap {
 	m := knownMap{}
 	for _, o := range objects {
 		m[nameOf(o)] = o
@@ -44,13 +44,13 @@ func TestADeletionOfAnAbsentObjectIsIgnored(t *testing.T) {
 		want  []string
 	}{
 		"without known objects": {nil, nil},
-		"with":                  {knowing(podAt("a", "1", "1")), []string{"Deleted a/1@2"}},
+		"with":                  {newKnownMap(podAt("a", "1", "1")), []string{"Deleted a/1@2"}},
 		"that cannot be read":   {knownMap{"a/2": nil}, []string{"Deleted a/2@3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: tc.known})
 			must(t, f.Delete(podAt("a", "1", "2")), f.Delete(podAt("a", "2", "3")))
-			assert.Equal(t, tc.want, drained(t, f))
+			assert.Equal(t, tc.want, drainTexts(t, f))
 			assert.True(t, f.HasSynced(), "that something came is enough")
 		})
 	}
@@ -64,31 +64,31 @@ func TestResyncRepeatsKnownObjectsThatAreNotQueued(t *testing.T) {
 		// B21, kubernetes#124337: resynced objects have been transformed.
 		Transformer: func(obj any) (any, error) { return labelled(obj.(*object), " transformed"), nil },
 	})
-	assertUnread(t, "a/bad", f.Resync())
+	assertUnreadable(t, "a/bad", f.Resync())
 	assert.False(t, f.HasSynced(), "a resync is no list")
-	drained(t, f)
+	drainTexts(t, f)
 	must(t, f.Update(podAt("a", "3", "5")), f.Update(podAt("a", "2", "4")))
 	_, err := f.Pop(func(any, bool) error { return f.Resync() })
-	assertUnread(t, "a/bad", err)
-	assert.Equal(t, []string{"Updated a/2@4 transformed", "Sync a/1@1"}, drained(t, f))
+	assertUnreadable(t, "a/bad", err)
+	assert.Equal(t, []string{"Updated a/2@4 transformed", "Sync a/1@1"}, drainTexts(t, f))
 
 	f = cache.NewDeltaFIFO(cache.MetaNamespaceKeyFunc, nil)
 	must(t, f.Add(podAt("a", "1", "1")), f.Resync())
-	assert.Equal(t, []string{"Added a/1@1"}, drained(t, f))
+	assert.Equal(t, []string{"Added a/1@1"}, drainTexts(t, f))
 }
 
-// listsMore lists a key that it does not have, as a store does that is changed
+// staleKeysMap lists a key that it does not have, as a store does that is changed
 // between two calls.
-type listsMore struct{ knownMap }
+type staleKeysMap struct{ knownMap }
 
-func (l listsMore) ListKeys() []string { return append(l.knownMap.ListKeys(), "a/deleted") }
+func (l staleKeysMap) ListKeys() []string { return append(l.knownMap.ListKeys(), "a/deleted") }
 
 func TestAKnownKeyWithNothingUnderItIsNotResynced(t *testing.T) {
-	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: listsMore{knowing(podAt("a", "1", "1"))}})
+	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: staleKeysMap{newKnownMap(podAt("a", "1", "1"))}})
 	must(t, f.Resync())
-	assert.Equal(t, []string{"Sync a/1@1"}, drained(t, f))
+	assert.Equal(t, []string{"Sync a/1@1"}, drainTexts(t, f))
 	must(t, f.Replace(nil, "2"))
-	assert.Equal(t, []string{"Deleted tombstone a/1 @1", "Deleted tombstone a/deleted nothing"}, drained(t, f))
+	assert.Equal(t, []string{"Deleted tombstone a/1 @1", "Deleted tombstone a/deleted nothing"}, drainTexts(t, f))
 }
 
 // A slow consumer delays nobody who puts something in, and nobody else
@@ -102,7 +102,7 @@ func TestASlowConsumerBlocksOtherConsumersOnly(t *testing.T) {
 		slow := func(obj any, _ bool) error {
 			order = append(order, "begin")
 			time.Sleep(time.Minute)
-			order = append(order, said(*obj.(cache.Deltas).Newest()))
+			order = append(order, deltaText(*obj.(cache.Deltas).Newest()))
 			return nil
 		}
 		done := make(chan struct{})
@@ -129,9 +129,9 @@ func TestAPanicOfProcessPassesThroughAndLeavesTheQueueUsable(t *testing.T) {
 	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{})
 	must(t, f.Add(podAt("a", "1", "1")), f.Add(podAt("a", "2", "2")))
 	assert.PanicsWithValue(t, errBoom, func() { _, _ = f.Pop(func(any, bool) error { panic(errBoom) }) })
-	assert.Equal(t, []string{"Added a/2@2"}, drained(t, f))
+	assert.Equal(t, []string{"Added a/2@2"}, drainTexts(t, f))
 	must(t, f.Delete(podAt("a", "1", "3")))
-	assert.Empty(t, drained(t, f), "it is not being processed any more")
+	assert.Empty(t, drainTexts(t, f), "it is not being processed any more")
 }
 
 func TestPopNeedsAFunction(t *testing.T) {
@@ -140,7 +140,7 @@ func TestPopNeedsAFunction(t *testing.T) {
 	_, err := f.Pop(nil)
 	assert.Error(t, err)
 	assert.Error(t, f.PopBatch(nil, nil))
-	assert.Equal(t, []string{"Added a/1@1"}, drained(t, f), "nothing was accepted")
+	assert.Equal(t, []string{"Added a/1@1"}, drainTexts(t, f), "nothing was accepted")
 }
 
 func TestAQueueIsNamed(t *testing.T) {
@@ -176,9 +176,9 @@ func TestTwoDeletionsMergeIntoTheFinalState(t *testing.T) {
 		"two tombstones, the second one":   {tombstone, later, []string{"Deleted tombstone a/1 @2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: knowing(podAt("a", "1", "1"))})
+			f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: newKnownMap(podAt("a", "1", "1"))})
 			must(t, f.Delete(tc.first), f.Delete(tc.second))
-			assert.Equal(t, tc.want, drained(t, f))
+			assert.Equal(t, tc.want, drainTexts(t, f))
 		})
 	}
 }
@@ -187,14 +187,14 @@ func TestAListIsReplacedOrSyncByOption(t *testing.T) {
 	for replaced, want := range map[bool]string{true: "Replaced a/1@1", false: "Sync a/1@1"} {
 		f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{EmitDeltaTypeReplaced: replaced})
 		must(t, f.Replace(items("1", "1"), "1"))
-		assert.Equal(t, []string{want}, drained(t, f))
+		assert.Equal(t, []string{want}, drainTexts(t, f))
 	}
 }
 
 func TestWithoutARecordOfVersionsEveryListedObjectIsQueued(t *testing.T) {
-	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: knowing(podAt("a", "1", "1"))})
+	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: newKnownMap(podAt("a", "1", "1"))})
 	must(t, f.Replace(items("1", "1"), "1"))
-	assert.Equal(t, []string{"Sync a/1@1"}, drained(t, f))
+	assert.Equal(t, []string{"Sync a/1@1"}, drainTexts(t, f))
 }
 
 func TestAFinishedReplacementOfAQueueAcceptsNothing(t *testing.T) {
@@ -207,16 +207,16 @@ func TestAFinishedReplacementOfAQueueAcceptsNothing(t *testing.T) {
 		assert.Error(t, r.Commit(t.Context(), "2"))
 		r.Abort()
 	}
-	assert.Empty(t, drained(t, f))
+	assert.Empty(t, drainTexts(t, f))
 }
 
 func TestOfAKeyThatIsListedTwiceTheLastStateIsQueued(t *testing.T) {
 	f, _ := newListedQueue(t)
 	r := f.BeginReplace(cache.ReplaceOptions{})
-	part(t, r, cache.ReplacementPart{Items: items("1", "1", "2", "2", "1", "3")})
-	part(t, r, cache.ReplacementPart{Items: items("1", "3")})
+	addPart(t, r, cache.ReplacementPart{Items: items("1", "1", "2", "2", "1", "3")})
+	addPart(t, r, cache.ReplacementPart{Items: items("1", "3")})
 	must(t, r.Commit(t.Context(), "3"))
-	assert.Equal(t, []string{"Replaced a/1@3", "Replaced a/2@2"}, drained(t, f))
+	assert.Equal(t, []string{"Replaced a/1@3", "Replaced a/2@2"}, drainTexts(t, f))
 }
 
 // countingQueue is a program's own queue: a DeltaFIFO with methods before its.

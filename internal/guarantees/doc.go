@@ -1,12 +1,11 @@
-// Package guarantees has the tests of what this project promises: the guarantees G1 to
-// G14 of the root package's documentation, and the faults B1 to B26 of docs/faults.md
-// that it must not have.
+// Package guarantees tests the promises of this library: the guarantees G1 to G14 of the
+// root package's documentation, and the absence of the faults B1 to B26 of docs/faults.md.
 //
-// They use the exported API alone, so that they hold for whatever is behind it, and
-// virtual time, so that they count exactly. Each promise has the files that begin with
-// its number: g06_*_test.go has TestG6 and the tests that follow. The files without a
-// number have the tests of single documented behaviors, by subject, and the rigs that all
-// tests share: misbehaving sources, mirrors in all their forms, and recording handlers.
+// The tests use only the exported API, so they survive changes of structure, and virtual
+// time, so durations and request counts are exact. The tests of a promise are in the files
+// that begin with its number: g06_*_test.go has TestG6*. Files without a number have tests
+// of other documented behavior, by subject, and the shared rigs: misbehaving sources,
+// mirrors of every kind, and recording handlers.
 //
-// Tests that need unexported names stand beside the code in the root package.
+// Tests that need unexported names are next to the code in the root package.
 package guarantees

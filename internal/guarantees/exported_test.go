@@ -15,23 +15,23 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Numbers that the documentation names, and that a test has to stay below or reach.
+// Limits that the documentation states.
 const (
-	// maxRetryAfter is the longest Retry-After that is honoured.
+	// maxRetryAfter is the longest Retry-After that is honored.
 	maxRetryAfter = 5 * time.Minute
 	// watchGrace is how long a watch may stay open after its timeout.
 	watchGrace = 30 * time.Second
-	// streamProbe is after how long a source that could not stream is asked again.
+	// streamProbe is the time after which a streaming list is tried again.
 	streamProbe = 10 * time.Minute
-	// watchesBeforeList is how many watches in a row may fail before a list.
+	// watchesBeforeList is the number of consecutive failed watches before a list.
 	watchesBeforeList = 10
-	// partSize is how many objects of a list are written at a time.
+	// partSize is the number of listed objects that are written together.
 	partSize = 100
-	// emptyPages is how many pages in a row may be empty.
+	// emptyPages is the maximum number of consecutive empty pages.
 	emptyPages = 1000
 )
 
-// nameOf is an object's namespace and name as a key, "" if it has neither.
+// nameOf returns an object's key, namespace/name, or "" if it has no metadata.
 func nameOf(obj any) string {
 	name, err := cache.ObjectToName(obj)
 	if err != nil {
@@ -40,7 +40,7 @@ func nameOf(obj any) string {
 	return name.String()
 }
 
-// receivedOf is an object's UID and version, both empty if it has no metadata.
+// receivedOf returns an object's UID and version, both empty if it has no metadata.
 func receivedOf(obj any) cache.ObjectVersion {
 	about, err := meta.Accessor(obj)
 	if err != nil {
@@ -59,13 +59,13 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// versionBefore says whether a is the lower one of two well-formed versions.
+// versionBefore says whether both versions are well-formed and a is the lower one.
 func versionBefore(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// newerOf is the newer of two versions, a if they are in no order.
+// newerOf returns the newer of two versions, a if they are not comparable.
 func newerOf(a, b string) string {
 	if a == "" || versionBefore(a, b) {
 		return b
@@ -73,7 +73,7 @@ func newerOf(a, b string) string {
 	return a
 }
 
-// doneError is why a checker that is done was waited for in vain, nil if it was not.
+// doneError returns the error of a checker that is done because it failed, or nil.
 func doneError(checker cache.DoneChecker) error {
 	if failed, ok := checker.(interface{ Err() error }); ok {
 		return failed.Err()
@@ -81,7 +81,7 @@ func doneError(checker cache.DoneChecker) error {
 	return nil
 }
 
-// asObjectError finds the ObjectError in err, if there is one.
+// asObjectError returns the ObjectError that err wraps.
 func asObjectError(err error) (*cache.ObjectError, bool) {
 	var object *cache.ObjectError
 	ok := errors.As(err, &object)
@@ -93,7 +93,7 @@ func eachItem(list apiruntime.Object, take func(apiruntime.Object) error) error 
 	return meta.EachListItemWithAlloc(list, take)
 }
 
-// listMetadata is the version of a list and the token of the page after it.
+// listMetadata returns the version of a list and its continue token.
 func listMetadata(list apiruntime.Object) (version, token string, err error) {
 	about, err := meta.ListAccessor(list)
 	if err != nil {
@@ -102,7 +102,7 @@ func listMetadata(list apiruntime.Object) (version, token string, err error) {
 	return about.GetResourceVersion(), about.GetContinue(), nil
 }
 
-// viewStore is all that a view of one namespace can do, fullStore all that a store can.
+// viewStore has the methods of a view of one namespace, fullStore those of a store.
 type viewStore interface {
 	cache.Store
 	cache.Replacer
@@ -117,22 +117,22 @@ type fullStore interface {
 	Snapshot() cache.Reader[any]
 }
 
-// newTagStore is a store with an index of the tags that tagged gives to an object.
+// newTagStore returns a store with an index of the tags that tagged sets.
 func newTagStore(opts ...cache.StoreOption) fullStore {
 	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{tagIndex: byTag}, opts...).(fullStore)
 }
 
-// viewsOf are a store and its views of two namespaces.
+// viewsOf returns a store and its views of two namespaces.
 func viewsOf(opts ...cache.StoreOption) (whole fullStore, a, b viewStore) {
 	whole = newTagStore(opts...)
 	return whole, cache.InNamespace(whole, "a").(viewStore), cache.InNamespace(whole, "b").(viewStore)
 }
 
-func beginIn(t *testing.T, v viewStore) replacing {
-	return replacing{t, v.BeginReplace(cache.ReplaceOptions{})}
+func beginReplace(t *testing.T, v viewStore) testReplacement {
+	return testReplacement{t, v.BeginReplace(cache.ReplaceOptions{})}
 }
 
-// newListedQueue is a queue in front of a store that has these objects.
+// newListedQueue returns a queue whose KnownObjects is a store with these objects.
 func newListedQueue(t *testing.T, objects ...*object) (*cache.DeltaFIFO, fullStore) {
 	store := newTagStore()
 	for _, o := range objects {
@@ -141,15 +141,15 @@ func newListedQueue(t *testing.T, objects ...*object) (*cache.DeltaFIFO, fullSto
 	return cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: store, EmitDeltaTypeReplaced: true}), store
 }
 
-// send puts a change of an object into a queue.
-func send(t *testing.T, f *cache.DeltaFIFO, kind cache.DeltaType, name, version string) {
+// enqueue adds a change of an object to a queue.
+func enqueue(t *testing.T, f *cache.DeltaFIFO, kind cache.DeltaType, name, version string) {
 	t.Helper()
 	ways := map[cache.DeltaType]func(any) error{cache.Added: f.Add, cache.Updated: f.Update, cache.Deleted: f.Delete}
 	require.NoError(t, ways[kind](podAt("a", name, version)))
 }
 
-// drained closes a queue and pops what it has, in words.
-func drained(t *testing.T, f *cache.DeltaFIFO) (words []string) {
+// drainTexts closes a queue, pops everything, and returns the deltas of each key as a text.
+func drainTexts(t *testing.T, f *cache.DeltaFIFO) (words []string) {
 	t.Helper()
 	f.Close()
 	for {
@@ -160,14 +160,14 @@ func drained(t *testing.T, f *cache.DeltaFIFO) (words []string) {
 		require.NoError(t, err)
 		var changes []string
 		for _, d := range got.(cache.Deltas) {
-			changes = append(changes, said(d))
+			changes = append(changes, deltaText(d))
 		}
 		words = append(words, strings.Join(changes, ", "))
 	}
 }
 
-// said is a change in words.
-func said(d cache.Delta) string {
+// deltaText describes a delta.
+func deltaText(d cache.Delta) string {
 	switch obj := d.Object.(type) {
 	case cache.BookmarkInfo:
 		return fmt.Sprintf("%s @%s", d.Type, obj.ResourceVersion)
@@ -183,7 +183,7 @@ func said(d cache.Delta) string {
 	return fmt.Sprintf("%s %v", d.Type, d.Object)
 }
 
-// splitObjectErrors takes an error apart into those of single objects and the rest.
+// splitObjectErrors separates the errors of single objects from the rest.
 func splitObjectErrors(err error) (objects []*cache.ObjectError, other error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var others []error

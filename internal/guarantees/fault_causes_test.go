@@ -27,7 +27,7 @@ type servedPods struct {
 	source   *cachetest.Source
 	server   *cachetest.Server
 	informer *cache.Informer[*unstructured.Unstructured]
-	heard    *heard
+	heard    *errorRecorder
 
 	mu sync.Mutex
 	// answer, if not nil, answers one request instead of the source.
@@ -50,7 +50,7 @@ func (s *servedPods) takeAnswer() http.HandlerFunc {
 
 // servePods makes a source of three pods, and an informer over HTTP that does not run yet. change may be nil.
 func servePods(t *testing.T, change func(*cache.InformerConfig[*unstructured.Unstructured])) *servedPods {
-	s := &servedPods{T: t, heard: &heard{}, source: cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind})}
+	s := &servedPods{T: t, heard: &errorRecorder{}, source: cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind})}
 	for i := range 3 {
 		s.apply(itoa(i+1), "good")
 	}
@@ -124,8 +124,8 @@ func refuseBad(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// fault is something that fails once.
-type fault struct {
+// singleFault is something that fails once.
+type singleFault struct {
 	cause cache.Cause
 	// quarantines says that it is about the object a/2.
 	quarantines bool
@@ -137,10 +137,10 @@ type fault struct {
 	repairs func(*servedPods)
 }
 
-func faults() map[string]fault {
+func singleFaults() map[string]singleFault {
 	makeBad := func(s *servedPods) { s.apply("2", "bad") }
 	makeGood := func(s *servedPods) { s.apply("2", "good") }
-	return map[string]fault{
+	return map[string]singleFault{
 		"refused": {
 			cause:   cache.CauseConnectionRefused,
 			before:  func(s *servedPods) { s.server.Listener.RefuseConnections(true) },
@@ -214,7 +214,7 @@ func faults() map[string]fault {
 // it once; then the informer recovers. Fails if one is only logged, counted twice or classified as another.
 func TestEachFaultHasACauseOfItsOwnInTheStatus(t *testing.T) {
 	seen := map[cache.Cause]string{}
-	for name, f := range faults() {
+	for name, f := range singleFaults() {
 		require.Empty(t, seen[f.cause], "%s has the cause of another fault", name)
 		seen[f.cause] = name
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestEachFaultHasACauseOfItsOwnInTheStatus(t *testing.T) {
 					f.repairs(s)
 				}
 				sleep(5 * time.Minute)
-				assert.Equal(t, errs, s.heard.all(), "heard once")
+				assert.Equal(t, errs, s.heard.all(), "reported once")
 				assert.NoError(t, s.informer.Verify(t.Context()))
 				assert.Equal(t, cache.PhaseWatching, s.informer.Status().Phase)
 				assert.Empty(t, s.informer.Status().Quarantined)

@@ -18,13 +18,13 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// pastStates are the resource versions that each key has had, "" while there was no object.
-type pastStates map[string][]string
+// versionHistory are the resource versions that each key has had, "" while there was no object.
+type versionHistory map[string][]string
 
-func (p pastStates) note(key, version string) { p[key] = append(p[key], version) }
+func (p versionHistory) note(key, version string) { p[key] = append(p[key], version) }
 
 // requireSince fails if a key of the informer is in a state before the last of so many.
-func (p pastStates) requireSince(t *testing.T, informer *cache.Informer[*object], counts map[string]int, seed uint64) {
+func (p versionHistory) requireSince(t *testing.T, informer *cache.Informer[*object], counts map[string]int, seed uint64) {
 	t.Helper()
 	for key, versions := range p {
 		version := ""
@@ -36,7 +36,7 @@ func (p pastStates) requireSince(t *testing.T, informer *cache.Informer[*object]
 	}
 }
 
-func (p pastStates) counts() map[string]int {
+func (p versionHistory) counts() map[string]int {
 	counts := map[string]int{}
 	for key, versions := range p {
 		counts[key] = len(versions)
@@ -44,17 +44,17 @@ func (p pastStates) counts() map[string]int {
 	return counts
 }
 
-// freshWorld is a source that changes and fails at random, and an informer of it.
-type freshWorld struct {
+// freshSimulation is a source that changes and fails at random, and an informer of it.
+type freshSimulation struct {
 	t        *testing.T
 	random   *rand.Rand
 	source   *cachetest.Source
 	informer *cache.Informer[*object]
-	states   pastStates
+	states   versionHistory
 	server   *cachetest.Server // nil if the informer reads the source itself
 }
 
-func (w *freshWorld) write() {
+func (w *freshSimulation) write() {
 	name := fmt.Sprint(w.random.IntN(6))
 	key := "a/" + name
 	if w.random.IntN(3) > 0 {
@@ -65,7 +65,7 @@ func (w *freshWorld) write() {
 	}
 }
 
-func (w *freshWorld) step() {
+func (w *freshSimulation) step() {
 	kinds := 12
 	if w.server != nil {
 		kinds = 15
@@ -101,7 +101,7 @@ func (w *freshWorld) step() {
 }
 
 // heal ends all faults.
-func (w *freshWorld) heal() {
+func (w *freshSimulation) heal() {
 	w.source.Heal()
 	w.source.DelayEvents(0)
 	w.source.DelayLists(0)
@@ -113,8 +113,8 @@ func (w *freshWorld) heal() {
 // ways are how an informer of a random world reads its source.
 var ways = map[string]bool{"directly": false, "over HTTP": true}
 
-func newFreshWorld(t *testing.T, seed uint64, overHTTP bool) *freshWorld {
-	w := &freshWorld{t: t, random: rand.New(rand.NewPCG(seed, 1)), source: newSource(t), states: pastStates{}}
+func newFreshSimulation(t *testing.T, seed uint64, overHTTP bool) *freshSimulation {
+	w := &freshSimulation{t: t, random: rand.New(rand.NewPCG(seed, 1)), source: newSource(t), states: versionHistory{}}
 	for i := range 6 {
 		w.states.note(fmt.Sprint("a/", i), "")
 	}
@@ -146,15 +146,15 @@ func seeds(many int) int {
 
 func TestWhatFreshReturnedNeverMissedACommitMadeBeforeIt(t *testing.T) {
 	for way, overHTTP := range ways {
-		t.Run(way, func(t *testing.T) { whatFreshReturnedMissesNothing(t, overHTTP) })
+		t.Run(way, func(t *testing.T) { freshMissesNoCommit(t, overHTTP) })
 	}
 }
 
-func whatFreshReturnedMissesNothing(t *testing.T, overHTTP bool) {
+func freshMissesNoCommit(t *testing.T, overHTTP bool) {
 	returned := 0
 	for seed := range uint64(seeds(300)) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newFreshWorld(t, seed, overHTTP)
+			w := newFreshSimulation(t, seed, overHTTP)
 			for range 25 {
 				for range w.random.IntN(4) {
 					w.step()
@@ -179,14 +179,14 @@ func whatFreshReturnedMissesNothing(t *testing.T, overHTTP bool) {
 
 func TestVerifyFindsEachPlantedDifferenceAndNoOther(t *testing.T) {
 	for way, overHTTP := range ways {
-		t.Run(way, func(t *testing.T) { verifyFindsWhatIsPlanted(t, overHTTP) })
+		t.Run(way, func(t *testing.T) { verifyFindsPlantedDifferences(t, overHTTP) })
 	}
 }
 
-func verifyFindsWhatIsPlanted(t *testing.T, overHTTP bool) {
+func verifyFindsPlantedDifferences(t *testing.T, overHTTP bool) {
 	for seed := range uint64(seeds(300)) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newFreshWorld(t, seed, overHTTP)
+			w := newFreshSimulation(t, seed, overHTTP)
 			store := w.informer.Shared().GetStore()
 			for range 10 {
 				for range w.random.IntN(5) {

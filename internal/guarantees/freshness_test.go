@@ -695,7 +695,7 @@ func TestADifferenceThatACallOfVerifyFindsIsReportedOnce(t *testing.T) {
 	for _, repaired := range []bool{true, false} {
 		t.Run(fmt.Sprint("repaired ", repaired), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, errs := newSource(t, pod("a", "1"), pod("a", "2")), &heard{}
+				source, errs := newSource(t, pod("a", "1"), pod("a", "2")), &errorRecorder{}
 				informer := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
 					Strategy: cache.ListPaged, ErrorHandler: errs.handle,
 				}})
@@ -868,18 +868,18 @@ func TestStatusSaysWhatShowedTheStoreToBeCurrent(t *testing.T) {
 
 func TestABookmarkBelowTheLastVersionProvesNoCurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newAnswering([]runtime.Object{rightPod("1", "1")})
-		informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source.as(wholeList)), cache.InformerConfig[*object]{
-			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&reports{}).handle},
+		source := newStateSource([]runtime.Object{validPod("1", "1")})
+		informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source.asListerWatcher(wholeList)), cache.InformerConfig[*object]{
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle},
 		})
-		m := mirrored{run: func(ctx context.Context) { _ = informer.Run(ctx) }}
+		m := mirrorUnderTest{run: func(ctx context.Context) { _ = informer.Run(ctx) }}
 		end := m.begin(t)
-		source.send(modified(rightPod("1", "106")))
+		source.sendEvents(modified(validPod("1", "106")))
 		synctest.Wait()
 		before := informer.Status()
 		require.Equal(t, "event", before.CurrentBy)
 		sleep(time.Second)
-		source.send(bookmark("103"))
+		source.sendEvents(bookmark("103"))
 		synctest.Wait()
 		require.NotNil(t, informer.Status().LastFailure)
 		require.Equal(t, before.LastCurrent, informer.Status().LastCurrent)

@@ -39,7 +39,7 @@ func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
 			{"10", "more", "10", nil}, {err: apierrors.NewForbidden(pods, "", errBoom)}, {"8", "", "8", nil}, {"12", "", "11", nil},
 		}
 		var asked []string
-		source := &scripted{
+		source := &funcSource{
 			list: func(o metav1.ListOptions) (apiruntime.Object, error) {
 				asked = append(asked, o.ResourceVersion)
 				answer := answers[len(asked)-1]
@@ -48,9 +48,9 @@ func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
 					Items:    []metav1.PartialObjectMetadata{at(answer.object)},
 				}, answer.err
 			},
-			watch: func(context.Context, int) (watch.Interface, error) { return newProbe(), nil },
+			watch: func(context.Context, int) (watch.Interface, error) { return newRecordedWatch(), nil },
 		}
-		h, notified := &heard{}, &recorder{}
+		h, notified := &errorRecorder{}, &recorder{}
 		controller := cache.New(&cache.Config{
 			ListerWatcher: source, Store: cache.NewStore(cache.MetaNamespaceKeyFunc), Handler: notified,
 			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: h.handle},
@@ -68,9 +68,9 @@ func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
 	})
 }
 
-// sawtooth checks what one observer sees of each key: states that the source had,
+// regressionObserver checks what one observer sees of each key: states that the source had,
 // each newer than the one before.
-type sawtooth struct {
+type regressionObserver struct {
 	t    *testing.T
 	mu   sync.Mutex
 	had  map[string]bool // key@version that the source had
@@ -78,7 +78,7 @@ type sawtooth struct {
 }
 
 // write changes the source and notes what it has then, before anybody can see it.
-func (s *sawtooth) write(source *cachetest.Source, obj *object) {
+func (s *regressionObserver) write(source *cachetest.Source, obj *object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	require.NoError(s.t, source.Apply(obj))
@@ -87,7 +87,7 @@ func (s *sawtooth) write(source *cachetest.Source, obj *object) {
 	s.had[nameOf(stored)+"@"+receivedOf(stored).ResourceVersion] = true
 }
 
-func (s *sawtooth) saw(obj any) {
+func (s *regressionObserver) observe(obj any) {
 	key, version := nameOf(obj), receivedOf(obj).ResourceVersion
 	number, err := strconv.Atoi(version)
 	require.NoError(s.t, err)
@@ -104,21 +104,21 @@ func (s *sawtooth) saw(obj any) {
 func TestG2NoKeyRegresses(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { noKeyRegresses(t, rand.New(rand.NewPCG(seed, 7))) })
+			synctest.Test(t, func(t *testing.T) { checkNoKeyRegresses(t, rand.New(rand.NewPCG(seed, 7))) })
 		})
 	}
 }
 
-func noKeyRegresses(t *testing.T, random *rand.Rand) {
+func checkNoKeyRegresses(t *testing.T, random *rand.Rand) {
 	source := newSource(t)
-	handler := &sawtooth{t: t, had: map[string]bool{}, last: map[string]int{}}
-	reader := &sawtooth{t: t, had: handler.had, last: map[string]int{}}
+	handler := &regressionObserver{t: t, had: map[string]bool{}, last: map[string]int{}}
+	reader := &regressionObserver{t: t, had: handler.had, last: map[string]int{}}
 	r := newRig(t, source, func(c *cache.Config) {
 		c.ReflectorOptions.PageSize = 5
 		c.ReflectorOptions.Strategy = cache.ListStrategy(random.IntN(4))
 		c.Handler = cache.ResourceEventHandlerDetailedFuncs{
-			AddFunc:    func(obj any, _ bool) { handler.saw(obj) },
-			UpdateFunc: func(_, obj any) { handler.saw(obj) },
+			AddFunc:    func(obj any, _ bool) { handler.observe(obj) },
+			UpdateFunc: func(_, obj any) { handler.observe(obj) },
 		}
 	})
 	r.run()
@@ -129,17 +129,17 @@ func noKeyRegresses(t *testing.T, random *rand.Rand) {
 		} else {
 			handler.write(source, labelled(pod("a", name), itoa(i)))
 		}
-		disturb(source, random)
+		injectFault(source, random)
 		if random.IntN(3) == 0 {
 			sleep(time.Duration(random.IntN(4000)) * time.Millisecond)
 		}
 		for _, obj := range r.indexer.List() {
-			reader.saw(obj)
+			reader.observe(obj)
 		}
 	}
 	source.Heal()
 	sleep(3 * time.Minute)
-	r.equalsSource()
+	r.assertEqualsSource()
 	namespaced, err := r.indexer.ByIndex(cache.NamespaceIndex, "a")
 	require.NoError(t, err)
 	assert.Len(t, namespaced, len(source.Objects()))
@@ -150,7 +150,7 @@ func noKeyRegresses(t *testing.T, random *rand.Rand) {
 // the consumer of from one.
 var fixedMirrors = map[string]func(*testing.T, *fixedSource) *fixedMirror{
 	"a store": func(t *testing.T, source *fixedSource) *fixedMirror {
-		h, indexer := &heard{}, cache.NewIndexer(cache.MetaNamespaceKeyFunc, failingIndex)
+		h, indexer := &errorRecorder{}, cache.NewIndexer(cache.MetaNamespaceKeyFunc, failingIndex)
 		r := cache.NewReflectorWithOptions(source, &object{}, indexer, fixedOptions(h))
 		return &fixedMirror{h, r.Status, func() map[string]string { return contents(indexer) }, runReflector(t, r)}
 	},
@@ -181,7 +181,7 @@ var failingIndex = cache.Indexers{"fails": func(obj any) ([]string, error) { ret
 func runFixed(r *rig) *fixedMirror {
 	r.run()
 	synctest.Wait()
-	return &fixedMirror{r.heard, r.status, r.versions, r.stop}
+	return &fixedMirror{r.errors, r.status, r.versions, r.stop}
 }
 
 // G2, G11, B15: an event that is older than the shown state of its object is a regression
@@ -200,12 +200,12 @@ func TestG2AnEventOlderThanTheShownStateIsRefusedWhileAnotherStateIsQuarantined(
 					require.Equal(t, map[string]string{"a/1": quarantined}, m.quarantine())
 					source.send(podAt("a", "1", "7"))
 					assert.Equal(t, []cache.VersionRegressionError{{Kind: "event", Key: "a/1", Current: newest, Received: "7"}}, m.regressions())
-					assert.Equal(t, map[string]string{"a/1": "10"}, m.shown())
+					assert.Equal(t, map[string]string{"a/1": "10"}, m.versions())
 					assert.Equal(t, map[string]string{"a/1": quarantined}, m.quarantine())
 					assert.Equal(t, newest, m.status().AppliedVersion)
 					sleep(time.Minute)
-					assert.Equal(t, []string{"0", ""}, source.asked)
-					assert.Equal(t, map[string]string{"a/1": "12"}, m.shown())
+					assert.Equal(t, []string{"0", ""}, source.requestedVersions)
+					assert.Equal(t, map[string]string{"a/1": "12"}, m.versions())
 					assert.Empty(t, m.quarantine())
 					m.stop()
 				})
@@ -226,27 +226,27 @@ func TestG2AnEventBetweenAQuarantinedRestoredStateAndTheShownOneIsApplied(t *tes
 				m := mirrorOf(t, source)
 				source.open.events <- errorEvent(cachetest.ErrExpired())
 				sleep(time.Minute)
-				require.Equal(t, []string{"0", "10", ""}, source.asked)
+				require.Equal(t, []string{"0", "10", ""}, source.requestedVersions)
 				reported := []cache.VersionRegressionError{{Kind: "list", Current: "10", Received: "5"}}
 				require.Equal(t, reported, m.regressions())
 				require.Equal(t, map[string]string{"a/1": "5"}, m.quarantine())
-				require.Equal(t, map[string]string{"a/1": "10"}, m.shown())
+				require.Equal(t, map[string]string{"a/1": "10"}, m.versions())
 				source.send(podAt("a", "1", "7"))
-				assert.Equal(t, map[string]string{"a/1": "7"}, m.shown())
+				assert.Equal(t, map[string]string{"a/1": "7"}, m.versions())
 				assert.Empty(t, m.quarantine())
 				assert.Equal(t, reported, m.regressions())
 				assert.Equal(t, "7", m.status().AppliedVersion)
 				sleep(time.Minute)
-				assert.Len(t, source.asked, 3, "nothing is listed because of it")
+				assert.Len(t, source.requestedVersions, 3, "nothing is listed because of it")
 				m.stop()
 			})
 		})
 	}
 }
 
-// oneAtATime is a handler that fails the test if two call it at once, if the store
+// exclusiveHandler is a handler that fails the test if two call it at once, if the store
 // changes while it runs, or if a key regresses.
-type oneAtATime struct {
+type exclusiveHandler struct {
 	*testing.T
 	store  cache.Store
 	random *rand.Rand
@@ -256,7 +256,7 @@ type oneAtATime struct {
 	newest  map[string]string
 }
 
-func (h *oneAtATime) hear(key, version string) {
+func (h *exclusiveHandler) handle(key, version string) {
 	assert.EqualValues(h, 1, h.running.Add(1), "calls at once")
 	defer h.running.Add(-1)
 	time.Sleep(time.Duration(h.random.IntN(1000)) * time.Millisecond)
@@ -267,18 +267,20 @@ func (h *oneAtATime) hear(key, version string) {
 	}
 }
 
-func (h *oneAtATime) OnAdd(obj any, _ bool) { h.hear(nameOf(obj), receivedOf(obj).ResourceVersion) }
-
-func (h *oneAtATime) OnUpdate(_, newObj any) {
-	h.hear(nameOf(newObj), receivedOf(newObj).ResourceVersion)
+func (h *exclusiveHandler) OnAdd(obj any, _ bool) {
+	h.handle(nameOf(obj), receivedOf(obj).ResourceVersion)
 }
 
-func (h *oneAtATime) OnDelete(obj any) {
+func (h *exclusiveHandler) OnUpdate(_, newObj any) {
+	h.handle(nameOf(newObj), receivedOf(newObj).ResourceVersion)
+}
+
+func (h *exclusiveHandler) OnDelete(obj any) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		h.hear(tombstone.Key, "")
+		h.handle(tombstone.Key, "")
 		return
 	}
-	h.hear(nameOf(obj), receivedOf(obj).ResourceVersion)
+	h.handle(nameOf(obj), receivedOf(obj).ResourceVersion)
 }
 
 // G2: one handler for all namespaces is called by one at a time, in each key's
@@ -287,7 +289,7 @@ func TestG2TheHandlerOfSeveralNamespacesIsCalledByOneAtATime(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
-			h := &oneAtATime{T: t, random: rand.New(rand.NewPCG(seed, 1)), newest: map[string]string{}}
+			h := &exclusiveHandler{T: t, random: rand.New(rand.NewPCG(seed, 1)), newest: map[string]string{}}
 			r := newNamespaceRig(t, false, func(c *cache.Config) {
 				h.store = c.Store
 				c.Handler = h
@@ -312,7 +314,7 @@ func TestG2TheHandlerOfSeveralNamespacesIsCalledByOneAtATime(t *testing.T) {
 				source.BreakWatches(cachetest.ErrExpired())
 			}
 			sleep(10 * time.Minute)
-			r.equalsSources("a", "b", "c")
+			r.assertEqualsSources("a", "b", "c")
 			assert.Greater(t, h.calls, 100)
 			r.stop()
 		})

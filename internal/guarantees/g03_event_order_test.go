@@ -22,24 +22,24 @@ import (
 	"github.com/watchmirror/cache/mutation"
 )
 
-// past is a source's history: what was delivered of each version to a handler that kept up, and what
+// sourceHistory is a source's history: what was delivered of each version to a handler that kept up, and what
 // the source had after it.
-type past struct {
+type sourceHistory struct {
 	source *cachetest.Source
 	log    []string
 	// held are the versions of all keys after each change, and before the first.
 	held []map[string]int
 }
 
-// newPast begins with an empty source at version 1: no list is of version 0.
-func newPast(t *testing.T) *past {
+// newSourceHistory begins with an empty source at version 1: no list is of version 0.
+func newSourceHistory(t *testing.T) *sourceHistory {
 	source := newSource(t)
 	source.Advance(1)
-	return &past{source: source, held: []map[string]int{{}}}
+	return &sourceHistory{source: source, held: []map[string]int{{}}}
 }
 
 // write changes something at random.
-func (p *past) write(t testing.TB, random *rand.Rand, keys int) {
+func (p *sourceHistory) write(t testing.TB, random *rand.Rand, keys int) {
 	name := itoa(random.IntN(keys))
 	key := "a/" + name
 	now := map[string]int{}
@@ -66,9 +66,9 @@ func (p *past) write(t testing.TB, random *rand.Rand, keys int) {
 	p.held = append(p.held, now)
 }
 
-// continues fails the test unless notified is what the source had after some version, and
+// assertContinuation fails the test unless notified is what the source had after some version, and
 // then everything that happened after that version, in the source's order.
-func (p *past) continues(t testing.TB, notified []string, initial int) {
+func (p *sourceHistory) assertContinuation(t testing.TB, notified []string, initial int) {
 	notified = slices.DeleteFunc(notified, func(line string) bool { return line[0] == 'r' }) // resyncs
 	later := len(notified) - initial
 	require.LessOrEqual(t, later, len(p.log), "something was delivered twice")
@@ -92,9 +92,9 @@ func TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder(t *testing.T) {
 			t.Run(fmt.Sprint(delivery, " seed ", seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					random := rand.New(rand.NewPCG(seed, 3))
-					p := newPast(t)
+					p := newSourceHistory(t)
 					r := newInformerRig(t, p.source, nil)
-					notified, slow := newReplica(t), newReplica(t)
+					notified, slow := newReplicaHandler(t), newReplicaHandler(t)
 					slow.before = func(string) { time.Sleep(5 * time.Millisecond) }
 					r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 					r.handle(slow, cache.HandlerOptions{Delivery: delivery})
@@ -107,9 +107,9 @@ func TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder(t *testing.T) {
 						}
 					}
 					sleep(10 * time.Second)
-					p.continues(t, notified.take(), 0)
-					p.continues(t, slow.take(), 0)
-					slow.equals(r.inf.Shared().GetStore())
+					p.assertContinuation(t, notified.take(), 0)
+					p.assertContinuation(t, slow.take(), 0)
+					slow.assertEqualsStore(r.inf.Shared().GetStore())
 					r.stop()
 				})
 			})
@@ -124,19 +124,19 @@ func TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder(t *testing.T) {
 func TestG3ForEachKeyAHandlerReceivesAddThenUpdatesThenDelete(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { addUpdatesDelete(t, rand.New(rand.NewPCG(seed, 4))) })
+			synctest.Test(t, func(t *testing.T) { checkEventOrder(t, rand.New(rand.NewPCG(seed, 4))) })
 		})
 	}
 }
 
-func addUpdatesDelete(t *testing.T, random *rand.Rand) {
+func checkEventOrder(t *testing.T, random *rand.Rand) {
 	r := newInformerRig(t, newSource(t), func(c *cache.InformerConfig[*object]) {
 		c.ReflectorOptions.PageSize = 5
 		c.ReflectorOptions.Strategy = cache.ListStrategy(random.IntN(4))
 	})
-	replicas := []*replica{}
+	replicas := []*replicaHandler{}
 	add := func() {
-		notified, pause := newReplica(t), time.Duration(random.IntN(3))*40*time.Millisecond
+		notified, pause := newReplicaHandler(t), time.Duration(random.IntN(3))*40*time.Millisecond
 		notified.before = func(string) { time.Sleep(pause) }
 		period := time.Duration(random.IntN(3)) * 7 * time.Second
 		r.handle(notified, cache.HandlerOptions{Delivery: cache.Delivery(len(replicas) % 3), ResyncPeriod: &period})
@@ -156,7 +156,7 @@ func addUpdatesDelete(t *testing.T, random *rand.Rand) {
 		default:
 			must(t, r.source.Apply(labelled(pod("a", name), itoa(i))))
 		}
-		disturb(r.source, random)
+		injectFault(r.source, random)
 		if random.IntN(20) == 0 {
 			sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
 		}
@@ -170,7 +170,7 @@ func addUpdatesDelete(t *testing.T, random *rand.Rand) {
 	sleep(10 * time.Minute)
 	require.Equal(t, len(r.source.Objects()), r.inf.Len())
 	for _, notified := range replicas {
-		notified.equals(r.inf.Shared().GetStore())
+		notified.assertEqualsStore(r.inf.Shared().GetStore())
 	}
 	r.stop()
 }
@@ -181,7 +181,7 @@ func TestG3MergedChangesKeepTheOrderOfTheirOldestParts(t *testing.T) {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"), pod("a", "4")), nil)
-				notified := newReplica(t)
+				notified := newReplicaHandler(t)
 				gate := make(chan struct{})
 				r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 				r.run()
@@ -213,7 +213,7 @@ func TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered(t *testing.T)
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-				notified := newReplica(t)
+				notified := newReplicaHandler(t)
 				gate := make(chan struct{})
 				r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 				r.run()
@@ -256,17 +256,17 @@ func TestG3ALateHandlerContinuesExactlyWhereItsSnapshotEnds(t *testing.T) {
 }
 
 func joinWhileWriting(t *testing.T, random *rand.Rand) {
-	p := newPast(t)
+	p := newSourceHistory(t)
 	r := newInformerRig(t, p.source, nil)
 	r.run()
 	for range 300 {
 		p.write(t, random, 200)
 	}
 	var joining sync.WaitGroup
-	replicas := make([]*replica, 30)
+	replicas := make([]*replicaHandler, 30)
 	second := time.Second
 	for i := range replicas {
-		replicas[i] = newReplica(t)
+		replicas[i] = newReplicaHandler(t)
 		joining.Go(func() {
 			// At the instant of a write; another goroutine than the writer's.
 			time.Sleep(time.Duration(1+i/3) * 10 * time.Millisecond)
@@ -292,7 +292,7 @@ func joinWhileWriting(t *testing.T, random *rand.Rand) {
 	}
 	synctest.Wait()
 	for _, notified := range replicas {
-		notified.equals(r.inf.Shared().GetStore())
+		notified.assertEqualsStore(r.inf.Shared().GetStore())
 		resyncs := 0
 		for _, line := range notified.log {
 			if line[0] == 'r' {
@@ -300,38 +300,38 @@ func joinWhileWriting(t *testing.T, random *rand.Rand) {
 			}
 		}
 		assert.Greater(t, resyncs, 50)
-		p.continues(t, notified.take(), notified.initial)
+		p.assertContinuation(t, notified.take(), notified.initial)
 	}
 	r.stop()
 }
 
-// noticed is an object that says when it is copied: an informer that watches for changed
+// copyHookObject is an object that says when it is copied: an informer that watches for changed
 // objects does so right before it writes them.
-type noticed struct {
+type copyHookObject struct {
 	object
 	copied func()
 }
 
-func (n *noticed) MarshalJSON() ([]byte, error) {
+func (n *copyHookObject) MarshalJSON() ([]byte, error) {
 	if n.copied != nil {
 		n.copied()
 	}
 	return json.Marshal(n.object)
 }
 
-// newNoticing is an informer that calls writes for each state that it is about to write.
-func newNoticing(source *cachetest.Source, writes func()) *cache.Informer[*noticed] {
-	return cache.NewTypedInformer(source, cache.InformerConfig[*noticed]{
-		Convert: func(obj any) (*noticed, error) {
-			return &noticed{object: *obj.(*object), copied: writes}, nil
+// newCopyHookInformer is an informer that calls writes for each state that it is about to write.
+func newCopyHookInformer(source *cachetest.Source, writes func()) *cache.Informer[*copyHookObject] {
+	return cache.NewTypedInformer(source, cache.InformerConfig[*copyHookObject]{
+		Convert: func(obj any) (*copyHookObject, error) {
+			return &copyHookObject{object: *obj.(*object), copied: writes}, nil
 		},
 		ObjectType:       &object{},
 		DetectMutations:  mutation.Options{Period: 100 * time.Hour}.New,
-		ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&heard{}).handle},
+		ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle},
 	})
 }
 
-func runNoticing(t *testing.T, inf *cache.Informer[*noticed]) (stop func()) {
+func runCopyHookInformer(t *testing.T, inf *cache.Informer[*copyHookObject]) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- inf.Run(ctx) }()
@@ -345,17 +345,17 @@ func TestG3AHandlerThatJoinsDuringAWriteIsNotifiedOfItOnce(t *testing.T) {
 		t.Run(event, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := newSource(t, pod("a", "1"))
-				late := newReplica(t)
+				late := newReplicaHandler(t)
 				joins := false
-				var inf *cache.Informer[*noticed]
-				inf = newNoticing(source, func() {
+				var inf *cache.Informer[*copyHookObject]
+				inf = newCopyHookInformer(source, func() {
 					if joins {
 						joins = false
 						_, err := inf.Shared().AddEventHandler(late)
 						assert.NoError(t, err)
 					}
 				})
-				stop := runNoticing(t, inf)
+				stop := runCopyHookInformer(t, inf)
 				joins = true
 				if event == "add" {
 					must(t, source.Apply(pod("a", "2")))
@@ -369,7 +369,7 @@ func TestG3AHandlerThatJoinsDuringAWriteIsNotifiedOfItOnce(t *testing.T) {
 				must(t, source.Apply(pod("a", "3")))
 				synctest.Wait()
 				assert.Equal(t, []string{"add a/3@3"}, late.take())
-				late.equals(inf.Shared().GetStore())
+				late.assertEqualsStore(inf.Shared().GetStore())
 				stop()
 				source.Close()
 			})
@@ -382,15 +382,15 @@ func TestG3AResyncDuringAWriteComesBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
 		var slow atomic.Bool
-		inf := newNoticing(source, func() {
+		inf := newCopyHookInformer(source, func() {
 			if slow.Load() {
 				time.Sleep(30 * time.Second)
 			}
 		})
-		notified, period := newReplica(t), time.Minute
+		notified, period := newReplicaHandler(t), time.Minute
 		_, err := inf.Shared().AddEventHandlerWithOptions(notified, cache.HandlerOptions{ResyncPeriod: &period})
 		must(t, err)
-		stop := runNoticing(t, inf)
+		stop := runCopyHookInformer(t, inf)
 		sleep(50 * time.Second)
 		notified.take()
 		slow.Store(true)
@@ -400,7 +400,7 @@ func TestG3AResyncDuringAWriteComesBeforeIt(t *testing.T) {
 		slow.Store(false)
 		sleep(15 * time.Second)
 		assert.Equal(t, []string{"update a/1@3"}, notified.take())
-		notified.equals(inf.Shared().GetStore())
+		notified.assertEqualsStore(inf.Shared().GetStore())
 		stop()
 		source.Close()
 	})
@@ -410,24 +410,24 @@ func TestG3AResyncDuringAWriteComesBeforeIt(t *testing.T) {
 // called for the end of the one and the beginning of the other, or knows of the other alone.
 // Fails if the two are one Update.
 func TestG3InAStreamAnObjectThatWasMadeAnewIsAnotherOne(t *testing.T) {
-	first, second := addedEvent(at("a/1", "5")), addedEvent(thingWithUID(at("a/1", "7"), "another"))
+	first, second := added(podWithKey("a/1", "5")), added(withUID(podWithKey("a/1", "7"), "another"))
 	for name, row := range map[string]struct {
 		streams [][]watch.Event
 		calls   []string
 	}{
-		"first list":                  {[][]watch.Event{{first, second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
-		"first list, modified":        {[][]watch.Event{{first, modifiedEvent(second.Object), endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
-		"first list, with a deletion": {[][]watch.Event{{first, deletedEvent(at("a/1", "6")), second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@6", "add a/1@7"}},
-		"later list":                  {[][]watch.Event{{first, endOfState("5"), expired()}, {second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
-		"later list, both":            {[][]watch.Event{{first, endOfState("5"), expired()}, {first, second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
-		"later list, with a deletion": {[][]watch.Event{{first, endOfState("5"), expired()}, {first, deletedEvent(at("a/1", "6")), second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@6", "add a/1@7"}},
+		"first list":                  {[][]watch.Event{{first, second, initialEventsEndEvent("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
+		"first list, modified":        {[][]watch.Event{{first, modified(second.Object), initialEventsEndEvent("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
+		"first list, with a deletion": {[][]watch.Event{{first, deleted(podWithKey("a/1", "6")), second, initialEventsEndEvent("8")}}, []string{"add a/1@5", "delete a/1@6", "add a/1@7"}},
+		"later list":                  {[][]watch.Event{{first, initialEventsEndEvent("5"), expiredEvent()}, {second, initialEventsEndEvent("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
+		"later list, both":            {[][]watch.Event{{first, initialEventsEndEvent("5"), expiredEvent()}, {first, second, initialEventsEndEvent("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
+		"later list, with a deletion": {[][]watch.Event{{first, initialEventsEndEvent("5"), expiredEvent()}, {first, deleted(podWithKey("a/1", "6")), second, initialEventsEndEvent("8")}}, []string{"add a/1@5", "delete a/1@6", "add a/1@7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			streamedForEachMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
-				m := start(&script{streams: row.streams}, &thing{})
-				settle(pause)
-				assert.Equal(t, []string{"a/1@7"}, m.holds())
-				if calls := m.calls(); mirror == "an informer" || mirror == "a controller" {
+			forEachStreamedMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
+				m := start(&streamScript{streams: row.streams}, &object{})
+				sleep(pause)
+				assert.Equal(t, []string{"a/1@7"}, m.storedVersions())
+				if calls := m.handlerCalls(); mirror == "an informer" || mirror == "a controller" {
 					assert.Equal(t, row.calls, calls)
 				}
 			})

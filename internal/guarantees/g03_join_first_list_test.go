@@ -26,7 +26,7 @@ func TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt(t *testing.T)
 				for i := range objects {
 					pods = append(pods, pod("a", itoa(i)))
 				}
-				source, late, calls := newSource(t, pods...), newReplica(t), 0
+				source, late, calls := newSource(t, pods...), newReplicaHandler(t), 0
 				var inf cache.SharedIndexInformer
 				inf = cache.NewSharedIndexInformer(source, &object{}, 0, cache.Indexers{"joins": func(any) ([]string, error) {
 					if calls++; calls == at {
@@ -40,7 +40,7 @@ func TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt(t *testing.T)
 				done := make(chan struct{})
 				go func() { defer close(done); inf.RunWithContext(ctx) }()
 				sleep(time.Second)
-				late.equals(inf.GetStore())
+				late.assertEqualsStore(inf.GetStore())
 				assert.Equal(t, objects, late.callCount())
 				cancel()
 				<-done

@@ -14,8 +14,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// part gives a replacement a part that is accepted whole.
-func part(t *testing.T, r cache.Replacement, p cache.ReplacementPart) {
+// addPart gives a replacement a part that is accepted whole.
+func addPart(t *testing.T, r cache.Replacement, p cache.ReplacementPart) {
 	t.Helper()
 	rejected, err := r.Add(t.Context(), p)
 	require.NoError(t, err)
@@ -30,8 +30,8 @@ func TestG5SyncedIsWhenTheFirstListHasBeenProcessed(t *testing.T) {
 		// pops is after how many Pops it is synced.
 		pops int
 	}{
-		"an event first":         {func(t *testing.T, f *cache.DeltaFIFO) { send(t, f, cache.Added, "1", "1") }, 0},
-		"a deletion of nothing":  {func(t *testing.T, f *cache.DeltaFIFO) { send(t, f, cache.Deleted, "1", "1") }, 0},
+		"an event first":         {func(t *testing.T, f *cache.DeltaFIFO) { enqueue(t, f, cache.Added, "1", "1") }, 0},
+		"a deletion of nothing":  {func(t *testing.T, f *cache.DeltaFIFO) { enqueue(t, f, cache.Deleted, "1", "1") }, 0},
 		"an empty list":          {func(t *testing.T, f *cache.DeltaFIFO) { must(t, f.Replace(nil, "1")) }, 1},
 		"two objects, deletions": {func(t *testing.T, f *cache.DeltaFIFO) { must(t, f.Replace(items("1", "1", "2", "2"), "2")) }, 3},
 		"events after it": {func(t *testing.T, f *cache.DeltaFIFO) {
@@ -42,8 +42,8 @@ func TestG5SyncedIsWhenTheFirstListHasBeenProcessed(t *testing.T) {
 		}, 2},
 		"in parts": {func(t *testing.T, f *cache.DeltaFIFO) {
 			r := f.BeginReplace(cache.ReplaceOptions{})
-			part(t, r, cache.ReplacementPart{Items: items("1", "1")})
-			part(t, r, cache.ReplacementPart{Items: items("2", "1")})
+			addPart(t, r, cache.ReplacementPart{Items: items("1", "1")})
+			addPart(t, r, cache.ReplacementPart{Items: items("2", "1")})
 			must(t, r.Commit(t.Context(), "1"))
 		}, 3},
 	} {
@@ -77,10 +77,10 @@ func TestG5SyncedIsWhenTheFirstListHasBeenProcessed(t *testing.T) {
 func TestG5AnEventDoesNotEndAFirstListThatHasBegun(t *testing.T) {
 	f, _ := newListedQueue(t)
 	r := f.BeginReplace(cache.ReplaceOptions{})
-	part(t, r, cache.ReplacementPart{Items: items("1", "1")})
+	addPart(t, r, cache.ReplacementPart{Items: items("1", "1")})
 	must(t, f.Add(podAt("a", "2", "2")))
 	r.Abort()
-	assert.Equal(t, []string{"Added a/2@2"}, drained(t, f))
+	assert.Equal(t, []string{"Added a/2@2"}, drainTexts(t, f))
 	assert.False(t, f.HasSynced())
 	must(t, f.Replace(nil, "3"))
 	assert.True(t, f.HasSynced())
@@ -94,7 +94,7 @@ func TestG5AHandlerHasSyncedOnceItHasHandledTheInitialList(t *testing.T) {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-				notified := newReplica(t)
+				notified := newReplicaHandler(t)
 				gate := make(chan struct{})
 				notified.before = func(string) { <-gate }
 				handle := r.handle(notified, cache.HandlerOptions{Delivery: delivery})
@@ -132,11 +132,11 @@ func TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList(t *testing.T) {
 			return nil
 		})
 		r := newInformerRig(t, source, func(c *cache.InformerConfig[*object]) { c.ReflectorOptions.PageSize = 5 })
-		first := newReplica(t)
+		first := newReplicaHandler(t)
 		handle := r.handle(first)
 		r.run()
 		sleep(time.Second)
-		late := newReplica(t)
+		late := newReplicaHandler(t)
 		lateHandle := r.handle(late)
 		synctest.Wait()
 		assert.Equal(t, 10, first.callCount())
@@ -154,7 +154,7 @@ func TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList(t *testing.T) {
 func TestG5UndeliveredObjectsDoNotKeepAHandlerFromSyncing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-		notified, goOn := stalled(t)
+		notified, goOn := stalledReplica(t)
 		handle := r.handle(notified, cache.HandlerOptions{Delivery: cache.Coalesced})
 		r.run()
 		synctest.Wait()
@@ -216,7 +216,7 @@ func TestG5AListItemByItemIsWholeInOrderAndOfTheSamePages(t *testing.T) {
 					var asked [2][]metav1.ListOptions
 					var notified [2][]string
 					for way, lister := range []func(*cachetest.Source) cache.ListerWatcher{
-						func(s *cachetest.Source) cache.ListerWatcher { return &itemSource{Source: s, late: late} },
+						func(s *cachetest.Source) cache.ListerWatcher { return &itemSource{Source: s, metadataLate: late} },
 						func(s *cachetest.Source) cache.ListerWatcher { return s },
 					} {
 						source := filledSource(t, 1234)
@@ -228,15 +228,15 @@ func TestG5AListItemByItemIsWholeInOrderAndOfTheSamePages(t *testing.T) {
 						synctest.Wait()
 						assert.True(t, r.ctlr.HasSynced())
 						assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
-						r.equalsSource()
+						r.assertEqualsSource()
 						notified[way] = r.handler.take()
 						source.BreakWatches(cachetest.ErrExpired())
 						require.NoError(t, source.Apply(labelled(pod("a", "7"), "x"), pod("b", "new")))
 						_, err := source.DeleteSilently("a", "8")
 						require.NoError(t, err)
 						sleep(time.Minute)
-						r.equalsSource()
-						assert.Equal(t, []cache.Cause{cache.CauseExpired}, r.heard.causes())
+						r.assertEqualsSource()
+						assert.Equal(t, []cache.Cause{cache.CauseExpired}, r.errors.causes())
 						for _, request := range source.Requests() {
 							if request.Verb == cachetest.VerbList {
 								request.Options.Continue = fmt.Sprint(request.Options.Continue != "")
@@ -274,19 +274,19 @@ func TestG5NoNamespaceWaitsForAHandlerThatIsBusyWithAnother(t *testing.T) {
 				case <-time.After(time.Hour):
 				}
 				waited = time.Since(began)
-				assert.Equal(t, "7", r.in("empty").AppliedVersion)
+				assert.Equal(t, "7", r.statusOf("empty").AppliedVersion)
 				time.Sleep(time.Minute) // until it is watched
 				empty.Advance(1)
 				empty.SendBookmarks()
 				time.Sleep(time.Minute)
-				assert.Equal(t, "8", r.in("empty").AppliedVersion)
+				assert.Equal(t, "8", r.statusOf("empty").AppliedVersion)
 				assert.Len(t, r.versions(), 6)
 			}}
 		})
 		r.run()
 		sleep(3 * time.Hour)
 		assert.Zero(t, waited)
-		r.equalsSources("a", "b", "c")
+		r.assertEqualsSources("a", "b", "c")
 		assert.True(t, r.ctlr.HasSynced())
 		empty.Close()
 		r.stop()
@@ -327,7 +327,7 @@ func TestG5AHandlerThatJoinsSeveralNamespacesIsNotifiedOfThoseThatAreListed(t *t
 		r.sources["b"].FailLists(cachetest.Forever, forbidden())
 		r.run()
 		sleep(time.Minute)
-		late := newReplica(t)
+		late := newReplicaHandler(t)
 		handle, err := r.ctlr.(cache.SharedIndexInformer).AddEventHandler(late)
 		require.NoError(t, err)
 		synctest.Wait()
@@ -339,7 +339,7 @@ func TestG5AHandlerThatJoinsSeveralNamespacesIsNotifiedOfThoseThatAreListed(t *t
 		assert.ElementsMatch(t, []string{"add c/3@3", "add b/1@1", "add b/2@2"}, late.take())
 		assert.Equal(t, 6, late.initial, "all but the event")
 		assert.True(t, handle.HasSynced())
-		late.equals(r.indexer)
+		late.assertEqualsStore(r.indexer)
 		r.stop()
 	})
 }

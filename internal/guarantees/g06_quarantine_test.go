@@ -49,7 +49,7 @@ func TestG6WhatAConsumerRefusedIsForgottenWithTheObject(t *testing.T) {
 					}
 					sleep(time.Minute)
 					assert.Empty(t, r.status().Quarantined)
-					r.equalsSource()
+					r.assertEqualsSource()
 					r.stop()
 				})
 			})
@@ -101,9 +101,9 @@ func TestG6AProcessThatFailsIsReportedByKey(t *testing.T) {
 				})
 				r.run()
 				synctest.Wait()
-				require.Len(t, r.heard.all(), 1)
+				require.Len(t, r.errors.all(), 1)
 				var failed *cache.ProcessError
-				require.ErrorAs(t, r.heard.all()[0], &failed)
+				require.ErrorAs(t, r.errors.all()[0], &failed)
 				assert.Equal(t, []string{"a/1"}, failed.Keys)
 				assert.ErrorIs(t, failed, errBoom)
 				assert.Equal(t, causeHandlerError, r.status().LastFailure.Cause)
@@ -127,7 +127,7 @@ func TestG6AnObjectIsQuarantinedOnlyUntilALaterEventOfTheSameBatch(t *testing.T)
 	synctest.Test(t, func(t *testing.T) {
 		source := newFixedSource(podAt("a", "1", "10"))
 		source.watch = func(context.Context, int) (watch.Interface, error) {
-			return newProbe(
+			return newRecordedWatch(
 				watch.Event{Type: watch.Modified, Object: bad(podAt("a", "1", "11"))},
 				watch.Event{Type: watch.Modified, Object: podAt("a", "1", "12")},
 			), nil
@@ -140,9 +140,9 @@ func TestG6AnObjectIsQuarantinedOnlyUntilALaterEventOfTheSameBatch(t *testing.T)
 				return cache.MetaNamespaceKeyFunc(obj)
 			}
 		})
-		assert.Equal(t, map[string]string{"a/1": "12"}, m.shown())
+		assert.Equal(t, map[string]string{"a/1": "12"}, m.versions())
 		assert.Empty(t, m.quarantine())
-		assert.Len(t, m.held.all(), 1)
+		assert.Len(t, m.errors.all(), 1)
 		m.stop()
 	})
 }
@@ -166,44 +166,44 @@ func TestG6ObjectsOfAnotherNamespaceAreQuarantined(t *testing.T) {
 				r.run()
 				synctest.Wait()
 				assert.True(t, r.ctlr.HasSynced())
-				r.equalsSource()
-				require.Len(t, r.heard.all(), 1)
-				require.ErrorContains(t, r.heard.all()[0], "object of another namespace")
+				r.assertEqualsSource()
+				require.Len(t, r.errors.all(), 1)
+				require.ErrorContains(t, r.errors.all()[0], "object of another namespace")
 				var refused *cache.ObjectError
-				require.ErrorAs(t, r.heard.all()[0], &refused)
+				require.ErrorAs(t, r.errors.all()[0], &refused)
 				assert.Equal(t, "key", refused.Stage)
 				assert.Equal(t, "a/1", refused.Key)
-				assert.Equal(t, []string{"a/1"}, keysHeldIn(r.in("b")))
-				assert.Empty(t, r.in("a").Quarantined)
-				assert.Equal(t, []string{"a/1"}, keysHeldIn(r.status()))
+				assert.Equal(t, []string{"a/1"}, quarantinedKeys(r.statusOf("b")))
+				assert.Empty(t, r.statusOf("a").Quarantined)
+				assert.Equal(t, []string{"a/1"}, quarantinedKeys(r.status()))
 				r.handler.take()
 
 				require.NoError(t, source.Apply(labelled(pod("a", "1"), "x"), labelled(pod("b", "1"), "x")))
 				synctest.Wait()
-				r.equalsSource()
+				r.assertEqualsSource()
 				assert.ElementsMatch(t, []string{"update a/1@3", "update b/1@4"}, r.handler.take())
-				assert.Len(t, r.heard.all(), 2)
+				assert.Len(t, r.errors.all(), 2)
 
 				source.BreakWatches(cachetest.ErrExpired())
 				sleep(time.Minute)
-				r.equalsSource()
+				r.assertEqualsSource()
 				assert.Empty(t, r.handler.take())
-				assert.Equal(t, 2, r.heard.count(causeInvalidObject), "once a version")
+				assert.Equal(t, 2, r.errors.count(causeInvalidObject), "once a version")
 
 				_, err := source.Delete("a", "1")
 				require.NoError(t, err)
 				synctest.Wait()
-				r.equalsSource()
+				r.assertEqualsSource()
 				assert.Equal(t, []string{"delete a/1"}, r.handler.take())
-				assert.Empty(t, r.in("b").Quarantined, "it is removed")
+				assert.Empty(t, r.statusOf("b").Quarantined, "it is removed")
 				r.stop()
 			})
 		})
 	}
 }
 
-// keysHeldIn are the quarantined keys of a status.
-func keysHeldIn(s cache.Status) []string {
+// quarantinedKeys are the quarantined keys of a status.
+func quarantinedKeys(s cache.Status) []string {
 	var keys []string
 	for _, held := range s.Quarantined {
 		keys = append(keys, held.Key)
@@ -226,14 +226,14 @@ func TestG6ABadObjectIsQuarantinedInItsNamespace(t *testing.T) {
 		r.run()
 		synctest.Wait()
 		assert.True(t, r.ctlr.HasSynced())
-		r.equalsSources("a", "c")
-		assert.Equal(t, []string{"b/2"}, keysHeldIn(r.in("b")))
-		assert.Empty(t, r.in("a").Quarantined)
-		assert.Equal(t, []string{"b/2"}, keysHeldIn(r.status()))
-		assert.Equal(t, []cache.Cause{causeTransform}, r.heard.causes())
+		r.assertEqualsSources("a", "c")
+		assert.Equal(t, []string{"b/2"}, quarantinedKeys(r.statusOf("b")))
+		assert.Empty(t, r.statusOf("a").Quarantined)
+		assert.Equal(t, []string{"b/2"}, quarantinedKeys(r.status()))
+		assert.Equal(t, []cache.Cause{causeTransform}, r.errors.causes())
 		r.apply(labelled(pod("b", "2"), "good"))
 		synctest.Wait()
-		r.equalsSources("a", "b", "c")
+		r.assertEqualsSources("a", "b", "c")
 		assert.Empty(t, r.status().Quarantined)
 		r.stop()
 	})
@@ -286,16 +286,16 @@ func TestG6WhatWasRefusedAtAResyncIsReleasedByTheNext(t *testing.T) {
 				r := build(t, source, refused.refuse)
 				r.run()
 				sleep(30 * time.Second)
-				require.Empty(t, heldVersions(r.status()))
+				require.Empty(t, quarantinedVersions(r.status()))
 				refused.are("1")
 				sleep(time.Minute)
 				refused.are()
-				require.Equal(t, map[string]string{"a/1": "1"}, heldVersions(r.status()))
-				require.Len(t, r.heard.all(), 1)
+				require.Equal(t, map[string]string{"a/1": "1"}, quarantinedVersions(r.status()))
+				require.Len(t, r.errors.all(), 1)
 				sleep(time.Minute)
-				assert.Empty(t, heldVersions(r.status()))
-				assert.Len(t, r.heard.all(), 1)
-				r.equalsSource()
+				assert.Empty(t, quarantinedVersions(r.status()))
+				assert.Len(t, r.errors.all(), 1)
+				r.assertEqualsSource()
 				r.stop()
 			})
 		})
@@ -315,19 +315,19 @@ func TestG6AResyncReleasesNoStateThatItDoesNotRepeat(t *testing.T) {
 				sleep(30 * time.Second)
 				refused.are("1", "3")
 				sleep(time.Minute)
-				require.Equal(t, map[string]string{"a/1": "1"}, heldVersions(r.status()))
+				require.Equal(t, map[string]string{"a/1": "1"}, quarantinedVersions(r.status()))
 				require.NoError(t, source.Apply(labelled(pod("a", "1"), "x")))
 				for range 2 {
 					sleep(5 * time.Minute)
-					assert.Equal(t, map[string]string{"a/1": "3"}, heldVersions(r.status()))
+					assert.Equal(t, map[string]string{"a/1": "3"}, quarantinedVersions(r.status()))
 					assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2"}, r.versions())
 					refused.are("3")
 				}
 				refused.are()
 				require.NoError(t, source.Apply(labelled(pod("a", "1"), "y")))
 				synctest.Wait()
-				assert.Empty(t, heldVersions(r.status()))
-				r.equalsSource()
+				assert.Empty(t, quarantinedVersions(r.status()))
+				r.assertEqualsSource()
 				r.stop()
 			})
 		})
@@ -353,15 +353,15 @@ func TestG6InAStreamALaterStateReleasesOneWithoutAKey(t *testing.T) {
 			{Type: watch.Modified, Object: labelled(podAt("a", "spoilt", "4"), "keyless")},
 			{Type: watch.Added, Object: labelled(podAt("a", "broken", "5"), "keyless")},
 			{Type: watch.Modified, Object: podAt("a", "broken", "6")},
-			{Type: watch.Modified, Object: undecoded(podAt("a", "broken", "7"))},
+			{Type: watch.Modified, Object: newUndecoded(podAt("a", "broken", "7"))},
 			{Type: watch.Added, Object: labelled(podAt("a", "removed", "8"), "keyless")},
 			{Type: watch.Deleted, Object: podAt("a", "removed", "9")},
 			{Type: watch.Added, Object: labelled(podAt("a", "perhaps removed", "10"), "keyless")},
 			{Type: watch.Deleted, Object: labelled(podAt("a", "perhaps removed", "11"), "keyless")},
 			{Type: watch.Bookmark, Object: initialEventsEnd("12")},
 		}
-		indexer, h := cache.NewIndexer(keyless, nil), &heard{}
-		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
+		indexer, h := cache.NewIndexer(keyless, nil), &errorRecorder{}
+		source := &funcSource{watch: func(context.Context, int) (watch.Interface, error) { return newRecordedWatch(events...), nil }}
 		r := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle})
 		stop := runReflector(t, r)
 		assert.ElementsMatch(t, []string{"a/recovered", "a/spoilt", "a/broken"}, indexer.ListKeys())
@@ -439,7 +439,7 @@ func TestG6ADeletionThatCannotBeDecodedIsApplied(t *testing.T) {
 				require.NoError(t, source.Apply(bad(pod("a", "1"))))
 				synctest.Wait()
 				require.Len(t, r.status().Quarantined, 2)
-				require.Len(t, r.heard.all(), 2)
+				require.Len(t, r.errors.all(), 2)
 				_, err := source.Delete("a", "1")
 				require.NoError(t, err)
 				_, err = source.Delete("a", "never")
@@ -451,9 +451,9 @@ func TestG6ADeletionThatCannotBeDecodedIsApplied(t *testing.T) {
 				assert.Equal(t, "1", receivedOf(notified.states[0]).ResourceVersion, "the last known state")
 				assert.Empty(t, r.status().Quarantined)
 				assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
-				require.Len(t, r.heard.all(), 4)
+				require.Len(t, r.errors.all(), 4)
 				var object *cache.ObjectError
-				require.ErrorAs(t, r.heard.all()[2], &object)
+				require.ErrorAs(t, r.errors.all()[2], &object)
 				assert.Equal(t, "a/1", object.Key)
 				assert.Equal(t, "decode", object.Stage)
 				assert.ErrorIs(t, object, errBoom)
@@ -471,27 +471,27 @@ func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T)
 	for name, streamed := range map[string]bool{"in a watch": false, "in a stream": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, lists := &heard{}, new(atomic.Int64)
-				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+				h, lists := &errorRecorder{}, new(atomic.Int64)
+				source := &funcSource{list: func(metav1.ListOptions) (apiruntime.Object, error) {
 					list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}}
 					if lists.Add(1) == 1 && !streamed {
 						list.ResourceVersion, list.Items = "5", []apiruntime.Object{podAt("a", "1", "5")}
 					}
 					return list, nil
 				}}
-				expire := newProbe()
+				expire := newRecordedWatch()
 				source.watch = func(context.Context, int) (watch.Interface, error) {
-					if streamed && source.calls > 1 { // so that it is listed
+					if streamed && source.watchCalls > 1 { // so that it is listed
 						return nil, apierrors.NewBadRequest("no streams")
 					}
-					if source.calls > 1 {
-						return newProbe(), nil
+					if source.watchCalls > 1 {
+						return newRecordedWatch(), nil
 					}
 					expire.events = make(chan watch.Event, 9)
 					if streamed {
 						expire.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "5")}
 					}
-					expire.events <- watch.Event{Type: watch.Deleted, Object: undecoded(podAt("", "", "6"))}
+					expire.events <- watch.Event{Type: watch.Deleted, Object: newUndecoded(podAt("", "", "6"))}
 					if streamed {
 						expire.events <- watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("7")}
 					}
@@ -531,13 +531,13 @@ func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T)
 func TestAnUndecodedDeletionWithoutAKeyIsForgottenWithTheNextState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		typed := func(obj any) (string, error) { return nameOf(obj.(*object)), nil }
-		events := newProbe()
+		events := newRecordedWatch()
 		events.events = make(chan watch.Event, 9)
-		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return events, nil }}
-		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(typed), cache.ReflectorOptions{ErrorHandler: (&heard{}).handle})
+		source := &funcSource{watch: func(context.Context, int) (watch.Interface, error) { return events, nil }}
+		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(typed), cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle})
 		stop := runReflector(t, r)
 		events.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "6")}
-		events.events <- watch.Event{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "7"))}
+		events.events <- watch.Event{Type: watch.Deleted, Object: newUndecoded(podAt("a", "1", "7"))}
 		synctest.Wait()
 		assert.Len(t, r.Status().Quarantined, 1)
 		events.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "8")}
@@ -556,20 +556,20 @@ func TestAnEventOfAnUnknownTypeIsReportedWhateverItsObject(t *testing.T) {
 		version string
 	}{
 		"decoded":             {podAt("a", "1", "9"), false, "9"},
-		"undecoded":           {undecoded(podAt("a", "1", "9")), true, "9"},
-		"undecoded, nameless": {undecoded(podAt("", "", "9")), true, "9"},
+		"undecoded":           {newUndecoded(podAt("a", "1", "9")), true, "9"},
+		"undecoded, nameless": {newUndecoded(podAt("", "", "9")), true, "9"},
 		"nothing":             {nil, false, "5"},
 	} {
 		for _, strategy := range []cache.ListStrategy{cache.ListUnpaged, cache.ListStreaming} {
 			t.Run(fmt.Sprintf("%s, strategy %d", name, strategy), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					h, version := &heard{}, row.version
+					h, version := &errorRecorder{}, row.version
 					events := []watch.Event{{Type: "UPSERTED", Object: row.obj}}
 					if strategy == cache.ListStreaming {
 						version = "10"
 						events = append(events, watch.Event{Type: watch.Bookmark, Object: initialEventsEnd(version)})
 					}
-					source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
+					source := &funcSource{watch: func(context.Context, int) (watch.Interface, error) { return newRecordedWatch(events...), nil }}
 					r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: strategy, ErrorHandler: h.handle})
 					stop := runReflector(t, r)
 					require.Len(t, h.all(), 1)
@@ -594,8 +594,8 @@ func TestAnErrorEventThatCannotBeDecodedIsReportedWithItsCause(t *testing.T) {
 		for _, strategy := range []cache.ListStrategy{cache.ListUnpaged, cache.ListStreaming} {
 			t.Run(fmt.Sprintf("%s, strategy %d", name, strategy), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					h, lists := &heard{}, 0
-					source := &scripted{list: func(o metav1.ListOptions) (apiruntime.Object, error) {
+					h, lists := &errorRecorder{}, 0
+					source := &funcSource{list: func(o metav1.ListOptions) (apiruntime.Object, error) {
 						if isVersionCheck(o) {
 							return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}, nil
 						}
@@ -603,11 +603,11 @@ func TestAnErrorEventThatCannotBeDecodedIsReportedWithItsCause(t *testing.T) {
 						return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
 					}, watch: func(_ context.Context, n int) (watch.Interface, error) {
 						if n > 1 {
-							return newProbe(watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("9")}), nil
+							return newRecordedWatch(watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("9")}), nil
 						}
-						bad := undecoded(podAt("", "", ""))
-						bad.why = func() error { return cause }
-						return newProbe(watch.Event{Type: watch.Error, Object: bad}), nil
+						bad := newUndecoded(podAt("", "", ""))
+						bad.decodeError = func() error { return cause }
+						return newRecordedWatch(watch.Event{Type: watch.Error, Object: bad}), nil
 					}}
 					r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: strategy, ErrorHandler: h.handle})
 					stop := runReflector(t, r)
@@ -641,9 +641,9 @@ func TestAForeignStoreIsGivenATombstoneForAnUndecodedDeletion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, lists := &heard{}, 0
-				store := &deletes{Store: cache.NewStore(row.keyFunc), refuses: row.refuses}
-				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+				h, lists := &errorRecorder{}, 0
+				store := &deletionRecorder{Store: cache.NewStore(row.keyFunc), refuses: row.refuses}
+				source := &funcSource{list: func(metav1.ListOptions) (apiruntime.Object, error) {
 					list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(5 + lists)}}
 					if lists++; lists == 1 {
 						list.Items = []apiruntime.Object{last}
@@ -651,11 +651,11 @@ func TestAForeignStoreIsGivenATombstoneForAnUndecodedDeletion(t *testing.T) {
 					return list, nil
 				}, watch: func(_ context.Context, n int) (watch.Interface, error) {
 					if n > 1 {
-						return newProbe(), nil
+						return newRecordedWatch(), nil
 					}
-					return newProbe(watch.Event{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "6"))}), nil
+					return newRecordedWatch(watch.Event{Type: watch.Deleted, Object: newUndecoded(podAt("a", "1", "6"))}), nil
 				}}
-				stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, foreignOnly{store}, cache.ReflectorOptions{ErrorHandler: h.handle}))
+				stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, minimalStore{store}, cache.ReflectorOptions{ErrorHandler: h.handle}))
 				sleep(time.Minute)
 				assert.Empty(t, store.ListKeys())
 				assert.Equal(t, row.lists, lists)
@@ -668,14 +668,14 @@ func TestAForeignStoreIsGivenATombstoneForAnUndecodedDeletion(t *testing.T) {
 	}
 }
 
-// deletes notes what it is to delete.
-type deletes struct {
+// deletionRecorder notes what it is to delete.
+type deletionRecorder struct {
 	cache.Store
 	refuses bool
 	asked   []any
 }
 
-func (d *deletes) Delete(obj any) error {
+func (d *deletionRecorder) Delete(obj any) error {
 	d.asked = append(d.asked, obj)
 	if d.refuses {
 		return errBoom
@@ -683,12 +683,9 @@ func (d *deletes) Delete(obj any) error {
 	return d.Store.Delete(obj)
 }
 
-// foreignOnly hides what our stores have beside a ReflectorStore.
-type foreignOnly struct{ cache.ReflectorStore }
-
 // typedStore is a store that asserts the type of what it is to delete.
 type typedStore struct {
-	foreign
+	foreignStore
 	deleted []*object
 }
 
@@ -718,24 +715,24 @@ func TestAForeignStoreThatAssertsTypesSurvivesAnUndecodedDeletion(t *testing.T) 
 		causes []cache.Cause
 	}{
 		"cannot be asked": {plain, plain, []cache.Cause{causeInvalidObject, causeStoreError}},
-		"holds it":        given(last, nil, causeInvalidObject),
-		"holds nothing":   given(nil, nil, causeInvalidObject, causeStoreError),
-		"holds a nil":     given((*object)(nil), nil, causeInvalidObject, causeStoreError),
-		"holds another":   given(podAt("a", "2", "5"), nil, causeInvalidObject, causeStoreError),
-		"holds a queue's": given(cache.Deltas{{Type: cache.Added, Object: last}}, nil, causeInvalidObject, causeStoreError),
-		"fails":           given(last, errBoom, causeInvalidObject, causeStoreError),
+		"holds it":        resultRow(last, nil, causeInvalidObject),
+		"holds nothing":   resultRow(nil, nil, causeInvalidObject, causeStoreError),
+		"holds a nil":     resultRow((*object)(nil), nil, causeInvalidObject, causeStoreError),
+		"holds another":   resultRow(podAt("a", "2", "5"), nil, causeInvalidObject, causeStoreError),
+		"holds a queue's": resultRow(cache.Deltas{{Type: cache.Added, Object: last}}, nil, causeInvalidObject, causeStoreError),
+		"fails":           resultRow(last, errBoom, causeInvalidObject, causeStoreError),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, lists := &heard{}, 0
-				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+				h, lists := &errorRecorder{}, 0
+				source := &funcSource{list: func(metav1.ListOptions) (apiruntime.Object, error) {
 					lists++
 					return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(4 + lists)}}, nil
 				}, watch: func(_ context.Context, n int) (watch.Interface, error) {
 					if n > 1 {
-						return newProbe(), nil
+						return newRecordedWatch(), nil
 					}
-					return newProbe(watch.Event{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "6"))}), nil
+					return newRecordedWatch(watch.Event{Type: watch.Deleted, Object: newUndecoded(podAt("a", "1", "6"))}), nil
 				}}
 				stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, row.store, cache.ReflectorOptions{ErrorHandler: h.handle}))
 				sleep(time.Minute)
@@ -753,7 +750,7 @@ func TestAForeignStoreThatAssertsTypesSurvivesAnUndecodedDeletion(t *testing.T) 
 	}
 }
 
-func given(holds any, err error, causes ...cache.Cause) (row struct {
+func resultRow(holds any, err error, causes ...cache.Cause) (row struct {
 	store  cache.ReflectorStore
 	typed  *typedStore
 	causes []cache.Cause
@@ -788,9 +785,9 @@ func TestAnUndecodedObjectWithoutANameKeepsNothing(t *testing.T) {
 		for _, kind := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
 			t.Run(fmt.Sprintf("%s, %s", name, kind), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					h := &heard{}
-					source := &scripted{watch: func(context.Context, int) (watch.Interface, error) {
-						return newProbe(watch.Event{Type: kind, Object: undecoded(nameless)}), nil
+					h := &errorRecorder{}
+					source := &funcSource{watch: func(context.Context, int) (watch.Interface, error) {
+						return newRecordedWatch(watch.Event{Type: kind, Object: newUndecoded(nameless)}), nil
 					}}
 					r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle})
 					stop := runReflector(t, r)
@@ -804,9 +801,9 @@ func TestAnUndecodedObjectWithoutANameKeepsNothing(t *testing.T) {
 		}
 		t.Run(name+", relist", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &heard{}
-				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
-					return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []apiruntime.Object{podAt("a", "2", "8"), undecoded(nameless)}}, nil
+				h := &errorRecorder{}
+				source := &funcSource{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+					return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []apiruntime.Object{podAt("a", "2", "8"), newUndecoded(nameless)}}, nil
 				}, watch: silentWatch}
 				indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 				require.NoError(t, indexer.Replace([]any{podAt("a", "1", "5")}, "5"))
@@ -842,7 +839,7 @@ func TestAKeyFunctionThatCopesWithMetadataKeepsUndecodedObjects(t *testing.T) {
 				require.NoError(t, source.Apply(bad(pod("a", "1"))))
 				source.BreakWatches(cachetest.ErrExpired())
 				sleep(time.Minute)
-				assert.Equal(t, 1, r.heard.count(causeInvalidObject))
+				assert.Equal(t, 1, r.errors.count(causeInvalidObject))
 				assert.ElementsMatch(t, row.want, r.indexer.ListKeys())
 				r.stop()
 			})
@@ -863,12 +860,12 @@ func TestABookmarkThatCannotBeDecodedMovesTheVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &heard{}
-				source := &scripted{watch: func(_ context.Context, n int) (watch.Interface, error) {
+				h := &errorRecorder{}
+				source := &funcSource{watch: func(_ context.Context, n int) (watch.Interface, error) {
 					if n > 1 {
-						return newProbe(), nil
+						return newRecordedWatch(), nil
 					}
-					return newProbe(watch.Event{Type: watch.Bookmark, Object: undecoded(podAt("", "", row.version))}), nil
+					return newRecordedWatch(watch.Event{Type: watch.Bookmark, Object: newUndecoded(podAt("", "", row.version))}), nil
 				}}
 				r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle})
 				stop := runReflector(t, r)
@@ -885,15 +882,15 @@ func TestABookmarkThatCannotBeDecodedMovesTheVersion(t *testing.T) {
 // metadata say; the stream is given up for being quiet.
 func TestAnUndecodedBookmarkDoesNotEndAStreamingList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, end := &heard{}, undecoded(podAt("", "", "9"))
+		h, end := &errorRecorder{}, newUndecoded(podAt("", "", "9"))
 		end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-		source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+		source := &funcSource{list: func(metav1.ListOptions) (apiruntime.Object, error) {
 			return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}, nil
 		}, watch: func(_ context.Context, n int) (watch.Interface, error) {
 			if n > 1 {
-				return newProbe(), nil
+				return newRecordedWatch(), nil
 			}
-			return newProbe(watch.Event{Type: watch.Bookmark, Object: end}), nil
+			return newRecordedWatch(watch.Event{Type: watch.Bookmark, Object: end}), nil
 		}}
 		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle})
 		stop := runReflector(t, r)
@@ -914,7 +911,7 @@ func TestG6InAStreamingListTheLastWordOfAnObjectCounts(t *testing.T) {
 		return watch.Event{Type: watch.Modified, Object: podAt("a", name, version)}
 	}
 	unread := func(kind watch.EventType, name, version string) watch.Event {
-		return watch.Event{Type: kind, Object: undecoded(podAt("a", name, version))}
+		return watch.Event{Type: kind, Object: newUndecoded(podAt("a", name, version))}
 	}
 	events := []watch.Event{
 		unread(watch.Added, "recovered", "1"), good("recovered", "2"),
@@ -926,16 +923,16 @@ func TestG6InAStreamingListTheLastWordOfAnObjectCounts(t *testing.T) {
 	}
 	for name, store := range map[string]func(cache.Indexer) cache.ReflectorStore{
 		"ours":    func(i cache.Indexer) cache.ReflectorStore { return i },
-		"foreign": func(i cache.Indexer) cache.ReflectorStore { return foreignOnly{i} },
+		"foreign": func(i cache.Indexer) cache.ReflectorStore { return minimalStore{i} },
 	} {
 		for _, relist := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, relist %v", name, relist), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					indexer, h := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), &heard{}
+					indexer, h := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), &errorRecorder{}
 					if relist {
 						require.NoError(t, indexer.Replace([]any{podAt("a", "removed", "1"), podAt("a", "never", "1"), podAt("a", "spoilt", "1")}, "1"))
 					}
-					source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
+					source := &funcSource{watch: func(context.Context, int) (watch.Interface, error) { return newRecordedWatch(events...), nil }}
 					r := cache.NewReflectorWithOptions(source, &object{}, store(indexer), cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle})
 					stop := runReflector(t, r)
 					assert.ElementsMatch(t, []string{"a/recovered", "a/spoilt"}, indexer.ListKeys())
@@ -957,16 +954,16 @@ func TestG6InAStreamingListTheLastWordOfAnObjectCounts(t *testing.T) {
 // added.
 func TestAnUndecodedChangeEndsTheSyntheticEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{
+		source := &funcSource{
 			list: func(metav1.ListOptions) (apiruntime.Object, error) { return &metav1.PartialObjectMetadataList{}, nil },
 			watch: func(context.Context, int) (watch.Interface, error) {
-				return newProbe(
-					watch.Event{Type: watch.Added, Object: undecoded(podAt("a", "1", "9"))},
-					watch.Event{Type: watch.Modified, Object: undecoded(podAt("a", "1", "4"))},
+				return newRecordedWatch(
+					watch.Event{Type: watch.Added, Object: newUndecoded(podAt("a", "1", "9"))},
+					watch.Event{Type: watch.Modified, Object: newUndecoded(podAt("a", "1", "4"))},
 				), nil
 			},
 		}
-		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: (&heard{}).handle})
+		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle})
 		stop := runReflector(t, r)
 		assert.Equal(t, "4", r.LastSyncResourceVersion())
 		stop()
@@ -978,24 +975,24 @@ func TestAnUndecodedChangeEndsTheSyntheticEvents(t *testing.T) {
 // if its deletion is not applied.
 func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
-		source := func() *scripted {
+		source := func() *funcSource {
 			lists := 0
-			return &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+			return &funcSource{list: func(metav1.ListOptions) (apiruntime.Object, error) {
 				list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(5 + lists)}}
 				if lists++; lists == 1 {
 					list.Items = []apiruntime.Object{podAt("a", "1", "5"), podAt("a", "2", "5")}
 				} else {
-					list.Items = []apiruntime.Object{undecoded(podAt("", "1", "6"))}
+					list.Items = []apiruntime.Object{newUndecoded(podAt("", "1", "6"))}
 				}
 				return list, nil
 			}, watch: func(_ context.Context, n int) (watch.Interface, error) {
 				switch {
 				case n == 1:
-					return newProbe(errorEvent(cachetest.ErrExpired())), nil
+					return newRecordedWatch(errorEvent(cachetest.ErrExpired())), nil
 				case deleted:
-					return newProbe(watch.Event{Type: watch.Deleted, Object: undecoded(podAt("", "1", "7"))}), nil
+					return newRecordedWatch(watch.Event{Type: watch.Deleted, Object: newUndecoded(podAt("", "1", "7"))}), nil
 				}
-				return newProbe(), nil
+				return newRecordedWatch(), nil
 			}}
 		}
 		want := []string{"a/1"}
@@ -1004,7 +1001,7 @@ func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("a view, deleted %v", deleted), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, store := &heard{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
+				h, store := &errorRecorder{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
 				r := cache.NewReflectorWithOptions(source(), nil, cache.InNamespace(store, "a"), cache.ReflectorOptions{ErrorHandler: h.handle})
 				stop := runReflector(t, r)
 				sleep(time.Minute)
@@ -1015,7 +1012,7 @@ func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("Config.Namespaces, deleted %v", deleted), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, store := &heard{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
+				h, store := &errorRecorder{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
 				c := cache.New(&cache.Config{Namespaces: map[string]cache.Source{"a": cache.ToListerWatcherWithContext(source())}, Store: store, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle}})
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
@@ -1041,9 +1038,9 @@ func TestG6AStateThatWasRefusedAndRevertedIsNoLongerQuarantined(t *testing.T) {
 					source := newSource(t, pod("a", "1"), pod("a", "2"))
 					r := build(t, source, list)
 					r.run()
-					sleep(healthy)
-					undo(t, source, r.status)
-					r.equalsSource()
+					sleep(healthyTime)
+					revertBadObject(t, source, r.status)
+					r.assertEqualsSource()
 					r.stop()
 				})
 			})
@@ -1051,10 +1048,10 @@ func TestG6AStateThatWasRefusedAndRevertedIsNoLongerQuarantined(t *testing.T) {
 	}
 }
 
-// undo makes an object bad and then takes the source back to before that, with a look at
+// revertBadObject makes an object bad and then takes the source back to before that, with a look at
 // the status in between and after. The other object, good and changed in the same time, is
 // there to see that a list has been accepted.
-func undo(t *testing.T, source *cachetest.Source, status func() cache.Status) {
+func revertBadObject(t *testing.T, source *cachetest.Source, status func() cache.Status) {
 	t.Helper()
 	version := source.Version()
 	require.NoError(t, source.Apply(bad(pod("a", "1")), labelled(pod("a", "2"), "later")))
@@ -1076,7 +1073,7 @@ func undo(t *testing.T, source *cachetest.Source, status func() cache.Status) {
 // stays in the status, however the state before comes back. Fails if an unchanged object
 // is not news to a store that quarantines a later state of it.
 func TestG6AStateThatTheSourceHasRevertedIsNoLongerQuarantined(t *testing.T) {
-	for stage, install := range failures {
+	for stage, install := range objectFailures {
 		for name, list := range map[string]func(*cache.Config){
 			"a list": func(*cache.Config) {}, "a list item by item": listByItem, "a streaming list": stream,
 		} {
@@ -1088,9 +1085,9 @@ func TestG6AStateThatTheSourceHasRevertedIsNoLongerQuarantined(t *testing.T) {
 						list(c)
 					})
 					r.run()
-					sleep(healthy)
-					undo(t, source, r.status)
-					r.equalsSource()
+					sleep(healthyTime)
+					revertBadObject(t, source, r.status)
+					r.assertEqualsSource()
 					r.stop()
 				})
 			})
@@ -1109,8 +1106,8 @@ func TestG6AnInformerQuarantinesNothingThatWasReverted(t *testing.T) {
 					c.Indexes = cache.TypedIndexers[*object]{"fails": func(obj *object) ([]string, error) { return nil, failIfBad(obj) }}
 				})
 				r.run()
-				sleep(healthy)
-				undo(t, source, r.inf.Status)
+				sleep(healthyTime)
+				revertBadObject(t, source, r.inf.Status)
 				r.stop()
 			})
 		})
@@ -1124,10 +1121,10 @@ func TestG6AReflectorsStoreQuarantinesNothingThatWasReverted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := newSource(t, pod("a", "1"), pod("a", "2"))
 				indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"fails": func(obj any) ([]string, error) { return nil, failIfBad(obj) }})
-				reflector := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{Strategy: strategy, ErrorHandler: (&heard{}).handle})
+				reflector := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{Strategy: strategy, ErrorHandler: (&errorRecorder{}).handle})
 				stop := runReflector(t, reflector)
-				sleep(healthy)
-				undo(t, source, reflector.Status)
+				sleep(healthyTime)
+				revertBadObject(t, source, reflector.Status)
 				stop()
 				source.Close()
 			})
@@ -1141,32 +1138,30 @@ func TestG6ANamespaceQuarantinesNothingThatWasReverted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachNamespaceRig(t, func(t *testing.T, informer bool) {
 				r := newNamespaceRig(t, informer, func(c *cache.Config) {
-					tuned(strategy, 0)(c)
+					deterministic(strategy, 0)(c)
 					require.NoError(t, c.Store.(cache.Indexer).AddIndexers(cache.Indexers{"fails": func(obj any) ([]string, error) { return nil, failIfBad(obj) }}))
 				})
 				r.run()
-				sleep(healthy)
+				sleep(healthyTime)
 				r.apply(bad(pod("b", "1")))
-				undo(t, r.sources["a"], func() cache.Status { return r.in("a") })
-				assert.Len(t, r.in("b").Quarantined, 1)
-				r.equalsSources("a", "c")
+				revertBadObject(t, r.sources["a"], func() cache.Status { return r.statusOf("a") })
+				assert.Len(t, r.statusOf("b").Quarantined, 1)
+				r.assertEqualsSources("a", "c")
 				r.stop()
 			})
 		})
 	}
 }
 
-func modified(obj apiruntime.Object) watchEvent { return watchEvent{Type: watch.Modified, Object: obj} }
-
 // forEachWayOfDamage runs a test for all that a reflector feeds and all ways in which a source
 // gives a whole state.
-func forEachWayOfDamage(t *testing.T, test func(t *testing.T, mirror func(*answering, *reports) mirrored)) {
+func forEachWayOfDamage(t *testing.T, test func(t *testing.T, mirror func(*stateSource, *errorRecorder) mirrorUnderTest)) {
 	for name, construct := range mirrors {
-		for _, way := range waysToList {
+		for _, way := range listMethods {
 			t.Run(name+", "+way, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					test(t, func(source *answering, heard *reports) mirrored {
-						return construct(source.as(way), damageOptions(way, heard))
+					test(t, func(source *stateSource, reported *errorRecorder) mirrorUnderTest {
+						return construct(source.asListerWatcher(way), damageOptions(way, reported))
 					})
 				})
 			})
@@ -1174,18 +1169,18 @@ func forEachWayOfDamage(t *testing.T, test func(t *testing.T, mirror func(*answe
 	}
 }
 
-func damageOptions(way string, heard *reports) cache.ReflectorOptions {
+func damageOptions(way string, reported *errorRecorder) cache.ReflectorOptions {
 	return cache.ReflectorOptions{
-		Strategy: strategyFor(way), ErrorHandler: heard.handle,
+		Strategy: strategyFor(way), ErrorHandler: reported.handle,
 	}
 }
 
 // checkBegun checks when whole states were asked for, counted from the first.
-func checkBegun(t *testing.T, source *answering, want ...time.Duration) {
+func checkBegun(t *testing.T, source *stateSource, want ...time.Duration) {
 	t.Helper()
 	var have []time.Duration
-	for _, at := range source.begun() {
-		have = append(have, at.Sub(source.begun()[0]))
+	for _, at := range source.stateTimes() {
+		have = append(have, at.Sub(source.stateTimes()[0]))
 	}
 	assert.Equal(t, append([]time.Duration{0}, want...), have)
 }
@@ -1195,30 +1190,30 @@ func checkBegun(t *testing.T, source *answering, want ...time.Duration) {
 // quarantined. Meanwhile the mirror has synced, and events are applied. Fails if it stays away
 // until it is next written, or if anything waits for it.
 func TestG6ADamagedItemOfAListIsListedOnceMore(t *testing.T) {
-	forEachWayOfDamage(t, func(t *testing.T, mirror func(*answering, *reports) mirrored) {
-		source, heard := newAnswering(
-			[]apiruntime.Object{rightPod("sound", "1"), damaged("damaged", "5")},
-			[]apiruntime.Object{rightPod("sound", "1"), rightPod("damaged", "5"), rightPod("new", "103")},
-		), &reports{}
-		m := mirror(source, heard)
+	forEachWayOfDamage(t, func(t *testing.T, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
+		source, reported := newStateSource(
+			[]apiruntime.Object{validPod("sound", "1"), damaged("damaged", "5")},
+			[]apiruntime.Object{validPod("sound", "1"), validPod("damaged", "5"), validPod("new", "103")},
+		), &errorRecorder{}
+		m := mirror(source, reported)
 		end := m.begin(t)
 		assert.True(t, m.synced())
 		assert.Equal(t, []string{"a/sound"}, m.keys())
 		assert.Len(t, m.status().Quarantined, 1)
-		pass(time.Second)
-		source.send(added(rightPod("new", "103")))
+		sleep(time.Second)
+		source.sendEvents(added(validPod("new", "103")))
 		synctest.Wait()
 		assert.ElementsMatch(t, []string{"a/sound", "a/new"}, m.keys())
-		pass(time.Second - 1)
+		sleep(time.Second - 1)
 		checkBegun(t, source)
-		pass(1)
+		sleep(1)
 		checkBegun(t, source, 2*time.Second)
 		assert.ElementsMatch(t, []string{"a/sound", "a/new", "a/damaged"}, m.keys())
 		assert.Equal(t, "110", m.version())
 		assert.Empty(t, m.status().Quarantined)
-		pass(time.Hour)
+		sleep(time.Hour)
 		checkBegun(t, source, 2*time.Second)
-		assert.Len(t, heard.take(), 1)
+		assert.Len(t, reported.take(), 1)
 		end()
 	})
 }
@@ -1226,17 +1221,17 @@ func TestG6ADamagedItemOfAListIsListedOnceMore(t *testing.T) {
 // One that is damaged in the second list too, at the same version, stays quarantined: there is
 // no third list, and one report. Fails if it is listed again and again.
 func TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined(t *testing.T) {
-	forEachWayOfDamage(t, func(t *testing.T, mirror func(*answering, *reports) mirrored) {
-		source, heard := newAnswering([]apiruntime.Object{rightPod("sound", "1"), damaged("damaged", "5")}), &reports{}
-		m := mirror(source, heard)
+	forEachWayOfDamage(t, func(t *testing.T, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
+		source, reported := newStateSource([]apiruntime.Object{validPod("sound", "1"), damaged("damaged", "5")}), &errorRecorder{}
+		m := mirror(source, reported)
 		end := m.begin(t)
-		pass(time.Hour)
+		sleep(time.Hour)
 		checkBegun(t, source, 2*time.Second)
 		assert.Len(t, m.status().Quarantined, 1)
-		assert.Len(t, heard.take(), 1)
+		assert.Len(t, reported.take(), 1)
 		source.expire() // a list for another reason brings it a third time
-		pass(time.Hour)
-		assert.Len(t, source.begun(), 3)
+		sleep(time.Hour)
+		assert.Len(t, source.stateTimes(), 3)
 		end()
 	})
 }
@@ -1244,16 +1239,16 @@ func TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined(t *testing.T) {
 // At each version an item is listed once more, and lists of that kind are a minute apart. Fails
 // if an item that is written again and again, and never decoded, is listed at each pause.
 func TestG6ItemsThatAreNeverDecodedAreListedOnceAMinuteAndVersion(t *testing.T) {
-	forEachWayOfDamage(t, func(t *testing.T, mirror func(*answering, *reports) mirrored) {
-		source, heard := newAnswering(), &reports{}
+	forEachWayOfDamage(t, func(t *testing.T, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
+		source, reported := newStateSource(), &errorRecorder{}
 		source.objects = func(n int) []apiruntime.Object {
 			return []apiruntime.Object{damaged("damaged", strconv.Itoa(min(n, 4)))}
 		}
-		m := mirror(source, heard)
+		m := mirror(source, reported)
 		end := m.begin(t)
-		pass(time.Hour)
+		sleep(time.Hour)
 		checkBegun(t, source, 2*time.Second, 62*time.Second, 122*time.Second, 182*time.Second)
-		assert.Len(t, heard.take(), 4)
+		assert.Len(t, reported.take(), 4)
 		end()
 	})
 }
@@ -1262,13 +1257,13 @@ func TestG6ItemsThatAreNeverDecodedAreListedOnceAMinuteAndVersion(t *testing.T) 
 // places, which move, have them listed again.
 func TestG6DamagedItemsWithoutANameAreListedOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, heard := newAnswering(), &reports{}
+		source, reported := newStateSource(), &errorRecorder{}
 		source.objects = func(n int) []apiruntime.Object {
-			return append(rightPods(n), &damagedPod{metav1.PartialObjectMetadata{}})
+			return append(validPods(n), &damagedPod{metav1.PartialObjectMetadata{}})
 		}
-		m := mirrors["informer"](source.as(wholeList), damageOptions(wholeList, heard))
+		m := mirrors["informer"](source.asListerWatcher(wholeList), damageOptions(wholeList, reported))
 		end := m.begin(t)
-		pass(time.Hour)
+		sleep(time.Hour)
 		checkBegun(t, source, 2*time.Second)
 		end()
 	})
@@ -1280,27 +1275,27 @@ func TestG6DamagedItemsWithoutANameAreListedOnceMore(t *testing.T) {
 func TestNothingIsListedOnceMoreForSoundOrOtherwiseRefusedItems(t *testing.T) {
 	for name, row := range map[string]struct {
 		objects []apiruntime.Object
-		events  []watchEvent
+		events  []watch.Event
 	}{
-		"a later state":     {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{modified(rightPod("1", "101"))}},
-		"its end":           {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{deleted(rightPod("1", "101"))}},
-		"both":              {[]apiruntime.Object{damaged("1", "5"), refused("2", "2")}, []watchEvent{modified(rightPod("1", "101"))}},
-		"an event":          {rightPods(1), []watchEvent{added(damaged("1", "101"))}},
-		"another type":      {append(rightPods(1), otherPod("2", "2")), nil},
-		"an index function": {append(rightPods(1), refused("2", "2")), nil},
+		"a later state":     {[]apiruntime.Object{damaged("1", "5")}, []watch.Event{modified(validPod("1", "101"))}},
+		"its end":           {[]apiruntime.Object{damaged("1", "5")}, []watch.Event{deleted(validPod("1", "101"))}},
+		"both":              {[]apiruntime.Object{damaged("1", "5"), refused("2", "2")}, []watch.Event{modified(validPod("1", "101"))}},
+		"an event":          {validPods(1), []watch.Event{added(damaged("1", "101"))}},
+		"another type":      {append(validPods(1), wrongTypePod("2", "2")), nil},
+		"an index function": {append(validPods(1), refused("2", "2")), nil},
 	} {
 		for _, way := range []string{wholeList, streamingList} {
 			t.Run(name+", "+way, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					source, heard := newAnswering(row.objects), &reports{}
-					i := cache.NewSharedIndexInformerWithOptions(source.as(way), &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
-						Indexers: cache.Indexers{"i": refusingIndex}, ReflectorOptions: damageOptions(way, heard),
+					source, reported := newStateSource(row.objects), &errorRecorder{}
+					i := cache.NewSharedIndexInformerWithOptions(source.asListerWatcher(way), &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
+						Indexers: cache.Indexers{"i": refusingIndex}, ReflectorOptions: damageOptions(way, reported),
 					})
-					m := mirrored{run: i.RunWithContext}
+					m := mirrorUnderTest{run: i.RunWithContext}
 					end := m.begin(t)
 					require.True(t, i.HasSynced())
-					source.send(row.events...)
-					pass(time.Hour)
+					source.sendEvents(row.events...)
+					sleep(time.Hour)
 					checkBegun(t, source)
 					end()
 				})
@@ -1312,14 +1307,14 @@ func TestNothingIsListedOnceMoreForSoundOrOtherwiseRefusedItems(t *testing.T) {
 // A list that is made anyway before the pause is over is that second list.
 func TestAListThatComesFirstIsTheSecondOneOfADamagedItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, heard := newAnswering([]apiruntime.Object{damaged("1", "5")}), &reports{}
-		options := damageOptions(wholeList, heard)
-		m := mirrors["informer"](source.as(wholeList), options)
+		source, reported := newStateSource([]apiruntime.Object{damaged("1", "5")}), &errorRecorder{}
+		options := damageOptions(wholeList, reported)
+		m := mirrors["informer"](source.asListerWatcher(wholeList), options)
 		end := m.begin(t)
-		pass(time.Second / 2)
+		sleep(time.Second / 2)
 		source.expire()
-		pass(time.Hour)
-		assert.Len(t, source.begun(), 2)
+		sleep(time.Hour)
+		assert.Len(t, source.stateTimes(), 2)
 		end()
 	})
 }
@@ -1327,15 +1322,15 @@ func TestAListThatComesFirstIsTheSecondOneOfADamagedItem(t *testing.T) {
 // ListAndWatch is one round: it ends, without an error, where such a list would be next.
 func TestARoundEndsWhereADamagedItemIsToBeListedOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, heard := newAnswering([]apiruntime.Object{damaged("1", "5")}), &reports{}
-		r := cache.NewReflectorWithOptions(source.as(wholeList), nil, cache.NewStore(cache.MetaNamespaceKeyFunc), damageOptions(wholeList, heard))
+		source, reported := newStateSource([]apiruntime.Object{damaged("1", "5")}), &errorRecorder{}
+		r := cache.NewReflectorWithOptions(source.asListerWatcher(wholeList), nil, cache.NewStore(cache.MetaNamespaceKeyFunc), damageOptions(wholeList, reported))
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		require.NoError(t, r.ListAndWatchWithContext(ctx))
 		assert.Equal(t, 2*time.Second, time.Since(began))
 		require.NoError(t, r.ListAndWatchWithContext(ctx))
-		assert.Len(t, source.begun(), 2)
+		assert.Len(t, source.stateTimes(), 2)
 	})
 }
 
@@ -1348,7 +1343,7 @@ func refuses(obj any) bool {
 }
 
 func refused(name, version string) *metav1.PartialObjectMetadata {
-	pod := rightPod(name, version)
+	pod := validPod(name, version)
 	pod.Labels = map[string]string{"refuse": "yes"}
 	return pod
 }
@@ -1424,19 +1419,19 @@ func TestG6AStoresGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 			require.ErrorIs(t, store.Add(refused("1", "5")), cache.ErrQuarantined)
 			checkQuarantined(t, store, refused("1", "5"), "a/1", errRefused)
 			checkAbsent(t, store, "a/2")
-			require.NoError(t, store.Add(rightPod("1", "6")))
+			require.NoError(t, store.Add(validPod("1", "6")))
 			checkVersion(t, store, "a/1", "6")
 			require.Error(t, store.Update(refused("1", "7")))
 			checkVersion(t, store, "a/1", "6")
-			require.NoError(t, store.Delete(rightPod("1", "7")))
+			require.NoError(t, store.Delete(validPod("1", "7")))
 			checkAbsent(t, store, "a/1")
 
 			require.Error(t, store.Add(refused("1", "8")))
-			require.NoError(t, store.Delete(rightPod("1", "9")))
+			require.NoError(t, store.Delete(validPod("1", "9")))
 			checkAbsent(t, store, "a/1")
-			require.Error(t, store.Replace([]any{refused("1", "10"), rightPod("2", "3")}, "10"))
+			require.Error(t, store.Replace([]any{refused("1", "10"), validPod("2", "3")}, "10"))
 			checkQuarantined(t, store, refused("1", "10"), "a/1", errRefused)
-			require.NoError(t, store.Replace([]any{rightPod("2", "3")}, "11"))
+			require.NoError(t, store.Replace([]any{validPod("2", "3")}, "11"))
 			checkAbsent(t, store, "a/1")
 		})
 	}
@@ -1446,66 +1441,66 @@ func TestG6AStoresGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 // refused: by the source's decoder, for its type, by a transform or by an index function, of a
 // list and of an event. Fails if only those are known that the store has refused itself.
 func TestG6AMirrorsGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
-	for name, mirror := range map[string]func(cache.ListerWatcher, *reports) (run func(context.Context), store cache.Store){
-		"informer": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+	for name, mirror := range map[string]func(cache.ListerWatcher, *errorRecorder) (run func(context.Context), store cache.Store){
+		"informer": func(source cache.ListerWatcher, reported *errorRecorder) (func(context.Context), cache.Store) {
 			i := cache.NewSharedIndexInformerWithOptions(source, &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
-				Indexers: cache.Indexers{"i": refusingIndex}, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+				Indexers: cache.Indexers{"i": refusingIndex}, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: reported.handle},
 			})
 			return i.RunWithContext, i.GetIndexer()
 		},
-		"informer with a transform": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+		"informer with a transform": func(source cache.ListerWatcher, reported *errorRecorder) (func(context.Context), cache.Store) {
 			i := cache.NewSharedIndexInformerWithOptions(source, &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
-				Transform: refusingTransform, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+				Transform: refusingTransform, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: reported.handle},
 			})
 			return i.RunWithContext, i.GetStore()
 		},
-		"controller": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+		"controller": func(source cache.ListerWatcher, reported *errorRecorder) (func(context.Context), cache.Store) {
 			store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 			c := cache.New(&cache.Config{
 				ListerWatcher: source, ObjectType: &metav1.PartialObjectMetadata{}, Store: store, Transform: refusingTransform,
-				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: reported.handle},
 			})
 			return c.RunWithContext, store
 		},
-		"controller of a namespace": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+		"controller of a namespace": func(source cache.ListerWatcher, reported *errorRecorder) (func(context.Context), cache.Store) {
 			store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 			c := cache.New(&cache.Config{
 				Namespaces: map[string]cache.Source{"a": cache.ToListerWatcherWithContext(source)}, ObjectType: &metav1.PartialObjectMetadata{}, Store: store, Transform: refusingTransform,
-				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: reported.handle},
 			})
 			return c.RunWithContext, store
 		},
-		"reflector": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+		"reflector": func(source cache.ListerWatcher, reported *errorRecorder) (func(context.Context), cache.Store) {
 			store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
-			r := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, store, cache.ReflectorOptions{ErrorHandler: heard.handle})
+			r := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, store, cache.ReflectorOptions{ErrorHandler: reported.handle})
 			return r.RunWithContext, store
 		},
-		"reflector of a view": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+		"reflector of a view": func(source cache.ListerWatcher, reported *errorRecorder) (func(context.Context), cache.Store) {
 			store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
-			r := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, cache.InNamespace(store, "a"), cache.ReflectorOptions{ErrorHandler: heard.handle})
+			r := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, cache.InNamespace(store, "a"), cache.ReflectorOptions{ErrorHandler: reported.handle})
 			return r.RunWithContext, store
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, heard := newAnswering(
-					[]apiruntime.Object{rightPod("good", "1"), damaged("damaged", "2"), otherPod("other", "3"), refused("refused", "4")},
-					[]apiruntime.Object{rightPod("good", "1"), damaged("damaged", "2")},
-				), &reports{}
-				run, store := mirror(source.as(wholeList), heard)
-				m := mirrored{run: run}
+				source, reported := newStateSource(
+					[]apiruntime.Object{validPod("good", "1"), damaged("damaged", "2"), wrongTypePod("other", "3"), refused("refused", "4")},
+					[]apiruntime.Object{validPod("good", "1"), damaged("damaged", "2")},
+				), &errorRecorder{}
+				run, store := mirror(source.asListerWatcher(wholeList), reported)
+				m := mirrorUnderTest{run: run}
 				end := m.begin(t)
 				checkVersion(t, store, "a/good", "1")
 				checkQuarantined(t, store, damaged("damaged", "2"), "a/damaged", errDamaged)
-				checkQuarantined(t, store, otherPod("other", "3"), "a/other", nil)
+				checkQuarantined(t, store, wrongTypePod("other", "3"), "a/other", nil)
 				checkQuarantined(t, store, refused("refused", "4"), "a/refused", errRefused)
 
-				source.send(added(damaged("damaged 2", "101")), added(refused("refused 2", "102")), modified(refused("good", "103")))
+				source.sendEvents(added(damaged("damaged 2", "101")), added(refused("refused 2", "102")), modified(refused("good", "103")))
 				synctest.Wait()
 				checkQuarantined(t, store, damaged("damaged 2", "101"), "a/damaged 2", errDamaged)
 				checkQuarantined(t, store, refused("refused 2", "102"), "a/refused 2", errRefused)
 				checkVersion(t, store, "a/good", "1")
-				source.send(modified(rightPod("damaged 2", "104")), modified(rightPod("refused 2", "105")), deleted(refused("refused", "106")), deleted(rightPod("good", "107")))
+				source.sendEvents(modified(validPod("damaged 2", "104")), modified(validPod("refused 2", "105")), deleted(refused("refused", "106")), deleted(validPod("good", "107")))
 				synctest.Wait()
 				checkVersion(t, store, "a/damaged 2", "104")
 				checkVersion(t, store, "a/refused 2", "105")
@@ -1515,7 +1510,7 @@ func TestG6AMirrorsGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 
 				source.version = func(int) string { return "200" }
 				source.expire()
-				pass(10 * time.Second)
+				sleep(10 * time.Second)
 				checkVersion(t, store, "a/good", "1")
 				checkAbsent(t, store, "a/other")
 				checkAbsent(t, store, "a/damaged 2")
@@ -1530,10 +1525,10 @@ func TestG6AMirrorsGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 // not find deletes nothing. Fails if a lister makes a NotFound of it.
 func TestG6AListersGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, heard := newAnswering([]apiruntime.Object{rightPod("good", "1"), damaged("damaged", "2")}), &reports{}
+		source, reported := newStateSource([]apiruntime.Object{validPod("good", "1"), damaged("damaged", "2")}), &errorRecorder{}
 		pods := schema.GroupResource{Resource: "pods"}
-		i := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source.as(wholeList)), cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle}})
-		m := mirrored{run: func(ctx context.Context) { _ = i.Run(ctx) }}
+		i := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source.asListerWatcher(wholeList)), cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: reported.handle}})
+		m := mirrorUnderTest{run: func(ctx context.Context) { _ = i.Run(ctx) }}
 		end := m.begin(t)
 		generic := cache.NewGenericLister(i.Shared().GetIndexer(), pods)
 		for name, get := range map[string]func(name string) error{
@@ -1572,8 +1567,8 @@ func TestWhatAnEndedMirrorHeldIsForgottenByTheListOfTheNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
-				for n, objects := range [][]apiruntime.Object{{damaged("1", "1"), refused("2", "2")}, {rightPod("3", "3")}} {
-					m := mirrored{run: mirror(store, newAnswering(objects).as(wholeList), cache.ReflectorOptions{ErrorHandler: (&reports{}).handle})}
+				for n, objects := range [][]apiruntime.Object{{damaged("1", "1"), refused("2", "2")}, {validPod("3", "3")}} {
+					m := mirrorUnderTest{run: mirror(store, newStateSource(objects).asListerWatcher(wholeList), cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle})}
 					end := m.begin(t)
 					if n == 0 {
 						checkQuarantined(t, store, damaged("1", "1"), "a/1", errDamaged)
@@ -1595,7 +1590,7 @@ func TestAQuarantinedKeyIsAbsentFromAQueue(t *testing.T) {
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
 	require.Error(t, store.Add(refused("1", "1")))
 	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: store, EmitDeltaTypeReplaced: true})
-	require.NoError(t, queue.Replace([]any{rightPod("2", "2")}, "2"))
+	require.NoError(t, queue.Replace([]any{validPod("2", "2")}, "2"))
 	require.NoError(t, queue.Resync())
 	popped, err := queue.Pop(func(any, bool) error { return nil })
 	require.NoError(t, err)
@@ -1686,8 +1681,8 @@ func (r *keyedRig) send(kind watch.EventType, object *unstructured.Unstructured)
 	synctest.Wait()
 }
 
-// holds requires that exactly these keys are quarantined.
-func (r *keyedRig) holds(keys ...string) {
+// assertQuarantined requires that exactly these keys are quarantined.
+func (r *keyedRig) assertQuarantined(keys ...string) {
 	r.Helper()
 	held := []string{}
 	for _, one := range r.reflector.Status().Quarantined {
@@ -1711,39 +1706,39 @@ func TestG6WhatAWrappedStoreRefusesIsHeldAndReleasedUnderItsKey(t *testing.T) {
 	}{
 		"a good state": {things, func(r *keyedRig) {
 			r.send(watch.Modified, keyed("1", "k1", "11", true))
-			r.holds("k1")
+			r.assertQuarantined("k1")
 			r.send(watch.Modified, keyed("1", "k1", "12", false))
-			r.holds()
+			r.assertQuarantined()
 		}},
 		"a deletion": {things, func(r *keyedRig) {
 			r.send(watch.Modified, keyed("1", "k1", "11", true))
 			r.send(watch.Deleted, keyed("1", "k1", "12", true))
-			r.holds()
+			r.assertQuarantined()
 		}},
 		"another object, named as the key": {things, func(r *keyedRig) {
 			r.send(watch.Added, keyed("1", "a/2", "11", true))
 			r.send(watch.Added, keyed("2", "k2", "12", false))
-			r.holds("a/2")
+			r.assertQuarantined("a/2")
 			r.send(watch.Deleted, keyed("2", "k2", "13", false))
-			r.holds("a/2")
+			r.assertQuarantined("a/2")
 			r.send(watch.Modified, keyed("1", "a/2", "14", false))
-			r.holds()
+			r.assertQuarantined()
 		}},
 		"another object, which is held as well": {things, func(r *keyedRig) {
 			r.send(watch.Added, keyed("1", "a/2", "11", true))
 			r.send(watch.Added, keyed("2", "a/1", "12", true))
-			r.holds("a/1", "a/2")
+			r.assertQuarantined("a/1", "a/2")
 			r.send(watch.Modified, keyed("2", "a/1", "13", false))
-			r.holds("a/2")
+			r.assertQuarantined("a/2")
 		}},
 		"another kind": {nil, func(r *keyedRig) {
 			r.send(watch.Added, keyed("1", "thing-1", "11", true))
 			r.send(watch.Added, ofKind("Other", keyed("1", "other-1", "12", true)))
-			r.holds("thing-1", "other-1")
+			r.assertQuarantined("thing-1", "other-1")
 			r.send(watch.Modified, ofKind("Other", keyed("1", "other-1", "13", false)))
-			r.holds("thing-1")
+			r.assertQuarantined("thing-1")
 			r.send(watch.Modified, keyed("1", "thing-1", "14", false))
-			r.holds()
+			r.assertQuarantined()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -1763,14 +1758,14 @@ func TestG6WhatAWrappedStoreRefusesOfAListIsReleasedByALaterState(t *testing.T) 
 			synctest.Test(t, func(t *testing.T) {
 				all := []*unstructured.Unstructured{keyed("1", "a/2", "3", true), keyed("2", "k2", "4", true), keyed("3", "k3", "5", true)}
 				r := newKeyedRig(t, store, nil, cache.ListUnpaged, all, all[:2])
-				r.holds("a/2", "k2", "k3")
+				r.assertQuarantined("a/2", "k2", "k3")
 				r.send(watch.Modified, keyed("2", "k2", "11", false))
-				r.holds("a/2", "k3")
+				r.assertQuarantined("a/2", "k3")
 				r.send(watch.Error, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Status", "code": int64(410), "reason": "Expired"}})
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				require.Equal(t, "20", r.reflector.LastSyncResourceVersion())
-				r.holds("a/2", "k2")
+				r.assertQuarantined("a/2", "k2")
 				r.stop()
 			})
 		})
@@ -1785,20 +1780,20 @@ func TestG6AStreamsLaterStateReleasesWhatAWrappedStoreRefused(t *testing.T) {
 		for n := range 120 { // more than a part, so that the first one is refused before the bookmark
 			r.send(watch.Added, keyed(fmt.Sprint(100+n), fmt.Sprint(n), "4", false))
 		}
-		r.holds("a/2")
+		r.assertQuarantined("a/2")
 		r.send(watch.Added, keyed("1", "a/2", "5", false))
 		end := keyed("", "", "10", false)
 		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 		r.send(watch.Bookmark, end)
 		require.Equal(t, "10", r.reflector.LastSyncResourceVersion())
-		r.holds()
+		r.assertQuarantined()
 		r.stop()
 	})
 }
 
 // kindless is an object of which nobody knows the kind.
 type kindless struct {
-	thing
+	object
 	panics bool
 }
 
@@ -1813,7 +1808,7 @@ func (k *kindless) DeepCopyObject() apiruntime.Object { return k }
 
 func unstructuredAt(kind, key, version string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
-	meta := at(key, version)
+	meta := podWithKey(key, version)
 	o.SetNamespace(meta.Namespace)
 	o.SetName(meta.Name)
 	o.SetUID(meta.UID)
@@ -1828,33 +1823,33 @@ func TestG6InAStreamADeletionOfAnotherTypeDeletesNothing(t *testing.T) {
 	for name, row := range map[string]struct {
 		example, good, other apiruntime.Object
 	}{
-		"another Go type":            {&thing{}, at("a/1", "5"), unstructuredAt("Pod", "a/1", "9")},
+		"another Go type":            {&object{}, podWithKey("a/1", "5"), unstructuredAt("Pod", "a/1", "9")},
 		"another kind":               {unstructuredAt("Pod", "", ""), unstructuredAt("Pod", "a/1", "5"), unstructuredAt("ConfigMap", "a/1", "9")},
-		"its kind panics, and typed": {&thing{}, at("a/1", "5"), &kindless{*at("a/1", "9"), true}},
+		"its kind panics, and typed": {&object{}, podWithKey("a/1", "5"), &kindless{*podWithKey("a/1", "9"), true}},
 	} {
 		for phase, streams := range map[string][][]watch.Event{
-			"in a watch":      {{addedEvent(row.good), endOfState("6"), deletedEvent(row.other)}},
-			"first list":      {{addedEvent(row.good), deletedEvent(row.other), endOfState("9")}},
-			"later list":      {{addedEvent(row.good), endOfState("6"), expired()}, {addedEvent(row.good), deletedEvent(row.other), endOfState("9")}},
-			"before the good": {{deletedEvent(row.other), endOfState("9"), addedEvent(row.good)}},
+			"in a watch":      {{added(row.good), initialEventsEndEvent("6"), deleted(row.other)}},
+			"first list":      {{added(row.good), deleted(row.other), initialEventsEndEvent("9")}},
+			"later list":      {{added(row.good), initialEventsEndEvent("6"), expiredEvent()}, {added(row.good), deleted(row.other), initialEventsEndEvent("9")}},
+			"before the good": {{deleted(row.other), initialEventsEndEvent("9"), added(row.good)}},
 		} {
 			t.Run(name+", "+phase, func(t *testing.T) {
-				streamedForEachMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
-					source := &script{streams: streams}
+				forEachStreamedMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
+					source := &streamScript{streams: streams}
 					m := start(source, row.example)
-					settle(pause)
-					assert.Equal(t, []string{"a/1@5"}, m.holds())
+					sleep(pause)
+					assert.Equal(t, []string{"a/1@5"}, m.storedVersions())
 					want := []string{"type a/1@9"}
 					if len(streams) == 2 {
 						want = []string{"expired", "type a/1@9"}
 					}
-					assert.Equal(t, want, m.failures())
+					assert.Equal(t, want, m.reportTexts())
 					if phase == "before the good" {
 						assert.Empty(t, m.quarantined(), "a later state of it was accepted")
 					} else {
 						assert.Equal(t, []string{"a/1"}, m.quarantined())
 					}
-					assert.Subset(t, []string{"add a/1@5"}, m.calls())
+					assert.Subset(t, []string{"add a/1@5"}, m.handlerCalls())
 				})
 			})
 		}
@@ -1866,16 +1861,16 @@ func TestG6InAStreamADeletionOfAnotherTypeDeletesNothing(t *testing.T) {
 func TestG6InAStreamAnObjectOfAnotherTypeThatIsDeletedIsReportedOnce(t *testing.T) {
 	other := unstructuredAt("Pod", "a/1", "3")
 	for name, between := range map[string][]watch.Event{
-		"at once":        {addedEvent(at("a/2", "5"))},
-		"after its part": {addedEvent(at("a/2", "5")), modifiedEvent(at("a/2", "6"))},
+		"at once":        {added(podWithKey("a/2", "5"))},
+		"after its part": {added(podWithKey("a/2", "5")), modified(podWithKey("a/2", "6"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			streamedForEachMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
-				events := append([]watch.Event{addedEvent(other)}, between...)
-				events = append(events, deletedEvent(unstructuredAt("Pod", "a/1", "7")), endOfState("9"))
-				m := start(&script{streams: [][]watch.Event{events}}, &thing{})
-				settle(pause)
-				assert.Equal(t, []string{"type a/1@3"}, m.failures())
+			forEachStreamedMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
+				events := append([]watch.Event{added(other)}, between...)
+				events = append(events, deleted(unstructuredAt("Pod", "a/1", "7")), initialEventsEndEvent("9"))
+				m := start(&streamScript{streams: [][]watch.Event{events}}, &object{})
+				sleep(pause)
+				assert.Equal(t, []string{"type a/1@3"}, m.reportTexts())
 				assert.Empty(t, m.quarantined())
 			})
 		})
@@ -1886,26 +1881,26 @@ func TestG6InAStreamAnObjectOfAnotherTypeThatIsDeletedIsReportedOnce(t *testing.
 // its previous state stays, also where the stream brings no other. Without a name it is only
 // reported.
 func TestG6InAStreamAnUnknownEventQuarantinesItsObject(t *testing.T) {
-	unknown := watch.Event{Type: "RENAMED", Object: at("a/1", "7")}
+	unknown := watch.Event{Type: "RENAMED", Object: podWithKey("a/1", "7")}
 	for name, streams := range map[string][][]watch.Event{
-		"in a watch":           {{addedEvent(at("a/1", "5")), endOfState("6"), unknown}},
-		"first list":           {{addedEvent(at("a/1", "5")), unknown, endOfState("8")}},
-		"later list":           {{addedEvent(at("a/1", "5")), endOfState("6"), expired()}, {addedEvent(at("a/1", "5")), unknown, endOfState("8")}},
-		"later list, it alone": {{addedEvent(at("a/1", "5")), endOfState("6"), expired()}, {unknown, endOfState("8")}},
+		"in a watch":           {{added(podWithKey("a/1", "5")), initialEventsEndEvent("6"), unknown}},
+		"first list":           {{added(podWithKey("a/1", "5")), unknown, initialEventsEndEvent("8")}},
+		"later list":           {{added(podWithKey("a/1", "5")), initialEventsEndEvent("6"), expiredEvent()}, {added(podWithKey("a/1", "5")), unknown, initialEventsEndEvent("8")}},
+		"later list, it alone": {{added(podWithKey("a/1", "5")), initialEventsEndEvent("6"), expiredEvent()}, {unknown, initialEventsEndEvent("8")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			streamedForEachMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
-				source := &script{streams: streams}
-				m := start(source, &thing{})
-				settle(pause)
+			forEachStreamedMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
+				source := &streamScript{streams: streams}
+				m := start(source, &object{})
+				sleep(pause)
 				if name != "later list, it alone" || mirror != "a store of somebody else's" { // which is given the rest
-					assert.Equal(t, []string{"a/1@5"}, m.holds())
+					assert.Equal(t, []string{"a/1@5"}, m.storedVersions())
 				}
-				assert.Contains(t, m.failures(), "type a/1@7")
+				assert.Contains(t, m.reportTexts(), "type a/1@7")
 				assert.Equal(t, []string{"a/1"}, m.quarantined())
-				source.send(modifiedEvent(at("a/1", "9")))
+				source.send(modified(podWithKey("a/1", "9")))
 				assert.Empty(t, m.quarantined())
-				source.send(watch.Event{Type: "RENAMED", Object: at("", "10")})
+				source.send(watch.Event{Type: "RENAMED", Object: podWithKey("", "10")})
 				assert.Empty(t, m.quarantined())
 			})
 		})
@@ -1920,12 +1915,12 @@ func TestG6AForeignStoreSurvivesAStreamedObjectWithoutAKind(t *testing.T) {
 			for kind, event := range map[string]watch.EventType{"added": watch.Added, "modified": watch.Modified, "deleted": watch.Deleted} {
 				t.Run(fmt.Sprintf("%s, %s, typed %v", name, kind, example != nil), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						good, m := apiruntime.Object(at("a/2", "4")), &streamedMirrored{t: t}
-						events := []watch.Event{{Type: event, Object: &kindless{*at("a/1", "5"), panics}}, endOfState("6")}
+						good, m := apiruntime.Object(podWithKey("a/2", "4")), &streamedMirror{t: t}
+						events := []watch.Event{{Type: event, Object: &kindless{*podWithKey("a/1", "5"), panics}}, initialEventsEndEvent("6")}
 						if example == nil {
-							events = append([]watch.Event{addedEvent(good)}, events...)
+							events = append([]watch.Event{added(good)}, events...)
 						}
-						streamedMirrors["a store of somebody else's"](m, &script{streams: [][]watch.Event{events}}, example)
+						streamedMirrors["a store of somebody else's"](m, &streamScript{streams: [][]watch.Event{events}}, example)
 						want := []string{}
 						if event != watch.Deleted {
 							want = append(want, "a/1@5")
@@ -1933,8 +1928,8 @@ func TestG6AForeignStoreSurvivesAStreamedObjectWithoutAKind(t *testing.T) {
 						if example == nil {
 							want = append(want, "a/2@4")
 						}
-						assert.ElementsMatch(t, want, m.holds())
-						assert.Empty(t, m.failures())
+						assert.ElementsMatch(t, want, m.storedVersions())
+						assert.Empty(t, m.reportTexts())
 						assert.True(t, m.status.Status().Synced)
 					})
 				})

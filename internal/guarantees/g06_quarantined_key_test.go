@@ -31,13 +31,13 @@ func labelKey(obj any) (string, error) {
 }
 
 func damagedKeyed(name, version, key string) apiruntime.Object {
-	pod := damagedPod{*rightPod(name, version)}
+	pod := damagedPod{*validPod(name, version)}
 	pod.Labels = map[string]string{"key": key}
 	return &pod
 }
 
-func rightKeyed(name, version, key string) apiruntime.Object {
-	pod := rightPod(name, version)
+func validKeyed(name, version, key string) apiruntime.Object {
+	pod := validPod(name, version)
 	pod.Labels = map[string]string{"key": key}
 	return pod
 }
@@ -62,18 +62,18 @@ func TestG6GetFindsAQuarantinedObjectByTheStoresKeyFunction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := newAnswering([]apiruntime.Object{damagedKeyed("1", "1", "k1"), rightKeyed("2", "2", "k2")})
-				run, store := mirror(source.as(wholeList), cache.ReflectorOptions{ErrorHandler: (&reports{}).handle})
-				m := mirrored{run: run}
+				source := newStateSource([]apiruntime.Object{damagedKeyed("1", "1", "k1"), validKeyed("2", "2", "k2")})
+				run, store := mirror(source.asListerWatcher(wholeList), cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle})
+				m := mirrorUnderTest{run: run}
 				end := m.begin(t)
 				checkQuarantined(t, store, damagedKeyed("1", "1", "k1"), "k1", errDamaged)
 				checkAbsent(t, store, "a/1")
-				source.send(modified(damagedKeyed("1", "101", "k3")), modified(damagedKeyed("4", "102", "k4")))
+				source.sendEvents(modified(damagedKeyed("1", "101", "k3")), modified(damagedKeyed("4", "102", "k4")))
 				synctest.Wait()
 				checkQuarantined(t, store, damagedKeyed("1", "101", "k3"), "k3", errDamaged)
 				checkQuarantined(t, store, damagedKeyed("4", "102", "k4"), "k4", errDamaged)
 				checkAbsent(t, store, "k1")
-				source.send(modified(rightKeyed("1", "103", "k5")))
+				source.sendEvents(modified(validKeyed("1", "103", "k5")))
 				synctest.Wait()
 				checkVersion(t, store, "k5", "103")
 				checkAbsent(t, store, "k3")
@@ -88,21 +88,21 @@ func TestG6GetFindsAQuarantinedObjectByTheStoresKeyFunction(t *testing.T) {
 // name, until a list shows that it is absent. Fails if the version moves past the deletion and nothing says so.
 func TestG6ADeletionWithoutAKeyIsQuarantinedUntilTheNextList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newAnswering([]apiruntime.Object{rightKeyed("1", "1", "k1")}, []apiruntime.Object{})
-		heard := &reports{}
-		informer := cache.NewSharedIndexInformerWithOptions(source.as(wholeList), &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
-			KeyFunction: labelKey, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+		source := newStateSource([]apiruntime.Object{validKeyed("1", "1", "k1")}, []apiruntime.Object{})
+		reported := &errorRecorder{}
+		informer := cache.NewSharedIndexInformerWithOptions(source.asListerWatcher(wholeList), &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
+			KeyFunction: labelKey, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: reported.handle},
 		})
-		m := mirrored{run: informer.RunWithContext}
+		m := mirrorUnderTest{run: informer.RunWithContext}
 		end := m.begin(t)
-		source.send(deleted(rightPod("1", "101")))
+		source.sendEvents(deleted(validPod("1", "101")))
 		synctest.Wait()
 		checkVersion(t, informer.GetStore(), "k1", "1")
 		status := informer.(cache.StatusReporter).Status()
 		require.Len(t, status.Quarantined, 1)
 		assert.Equal(t, "a/1", status.Quarantined[0].Key)
-		require.Len(t, heard.all, 1)
-		require.ErrorIs(t, heard.all[0], errNoLabel)
+		require.Len(t, reported.all(), 1)
+		require.ErrorIs(t, reported.all()[0], errNoLabel)
 		source.expire()
 		sleep(time.Minute)
 		assert.Empty(t, informer.GetStore().ListKeys())
@@ -127,10 +127,10 @@ func TestG6GetKnowsOfTheOtherKindOfAQuarantinedName(t *testing.T) {
 		return pod
 	}
 	synctest.Test(t, func(t *testing.T) {
-		source := newAnswering([]apiruntime.Object{ofKind(refused("1", "1"), "Pod"), ofKind(refused("1", "2"), "Node")})
+		source := newStateSource([]apiruntime.Object{ofKind(refused("1", "1"), "Pod"), ofKind(refused("1", "2"), "Node")})
 		store := cache.NewStore(kindKey)
-		r := cache.NewReflectorWithOptions(source.as(wholeList), nil, store, cache.ReflectorOptions{ErrorHandler: (&reports{}).handle})
-		m := mirrored{run: r.RunWithContext}
+		r := cache.NewReflectorWithOptions(source.asListerWatcher(wholeList), nil, store, cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle})
+		m := mirrorUnderTest{run: r.RunWithContext}
 		end := m.begin(t)
 		for _, still := range []bool{true, false} {
 			_, exists, err := store.GetByKey("a/1")
@@ -138,12 +138,12 @@ func TestG6GetKnowsOfTheOtherKindOfAQuarantinedName(t *testing.T) {
 			require.ErrorIs(t, err, cache.ErrQuarantined)
 			require.ErrorIs(t, err, errRefused)
 			if still {
-				source.send(modified(ofKind(rightPod("1", "101"), "Pod")))
+				source.sendEvents(modified(ofKind(validPod("1", "101"), "Pod")))
 				synctest.Wait()
 				checkVersion(t, store, "Pod 1", "101")
 			}
 		}
-		source.send(modified(ofKind(rightPod("1", "102"), "Node")))
+		source.sendEvents(modified(ofKind(validPod("1", "102"), "Node")))
 		synctest.Wait()
 		checkAbsent(t, store, "a/1")
 		end()

@@ -40,18 +40,18 @@ func (s *replacedStore) Replace(list []any, version string) error {
 // content of a foreign store with each object once, in the newest state. Fails if the store gets
 // every item, or the last state where that is older.
 func TestAForeignStoreGetsTheNewestStateOfAnObjectThatIsListedTwice(t *testing.T) {
-	objects := slices.Concat(rightPods(10), rightPods(10), []apiruntime.Object{rightPod("3", "50"), rightPod("4", "51"), rightPod("3", "4")})
+	objects := slices.Concat(validPods(10), validPods(10), []apiruntime.Object{validPod("3", "50"), validPod("4", "51"), validPod("3", "4")})
 	for _, way := range []string{wholeList, pagedList, itemByItem} {
 		t.Run(way, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, heard := newAnswering(objects), &reports{}
+				source, reported := newStateSource(objects), &errorRecorder{}
 				store := &replacedStore{}
-				r := cache.NewReflectorWithOptions(source.as(way), &metav1.PartialObjectMetadata{}, store,
-					cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: heard.handle})
-				m := mirrored{run: r.RunWithContext}
+				r := cache.NewReflectorWithOptions(source.asListerWatcher(way), &metav1.PartialObjectMetadata{}, store,
+					cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: reported.handle})
+				m := mirrorUnderTest{run: r.RunWithContext}
 				end := m.begin(t)
 				assert.Equal(t, [][]string{{"0@1", "1@2", "2@3", "3@50", "4@51", "5@6", "6@7", "7@8", "8@9", "9@10"}}, store.lists)
-				assert.Empty(t, heard.all)
+				assert.Empty(t, reported.all())
 				end()
 			})
 		})
@@ -61,7 +61,7 @@ func TestAForeignStoreGetsTheNewestStateOfAnObjectThatIsListedTwice(t *testing.T
 // breakingPage lists item by item in a page of ten and one of the rest, which breaks once after
 // some items.
 type breakingPage struct {
-	answeringByItem
+	stateItemSource
 	items  []apiruntime.Object
 	after  int
 	broken bool
@@ -89,17 +89,17 @@ func (b *breakingPage) ListItems(_ context.Context, options metav1.ListOptions,
 // reportedOf are the keys of the objects that are reported of a list whose second page breaks
 // once after some items.
 func reportedOf(t *testing.T, items []apiruntime.Object, after int) (keys []string) {
-	heard := &reports{}
-	source := &breakingPage{answeringByItem: answeringByItem{newAnswering(nil)}, items: items, after: after}
+	reported := &errorRecorder{}
+	source := &breakingPage{stateItemSource: stateItemSource{newStateSource(nil)}, items: items, after: after}
 	r := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, cache.NewStore(cache.MetaNamespaceKeyFunc),
-		cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: heard.handle})
-	m := mirrored{run: r.RunWithContext}
+		cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: reported.handle})
+	m := mirrorUnderTest{run: r.RunWithContext}
 	end := m.begin(t)
-	pass(10 * time.Second)
+	sleep(10 * time.Second)
 	assert.True(t, source.broken)
 	assert.Equal(t, "100", r.LastSyncResourceVersion())
 	end()
-	for _, err := range heard.all {
+	for _, err := range reported.all() {
 		var object *cache.ObjectError
 		if errors.As(err, &object) {
 			keys = append(keys, object.Key)
@@ -117,9 +117,9 @@ func TestAnObjectOfAnotherTypeIsReportedOnceForAPageThatComesTwice(t *testing.T)
 		var want []string
 		for i := range 250 {
 			name := fmt.Sprintf("other %03d", i)
-			items, want = append(items, otherPod(name, "")), append(want, "a/"+name)
+			items, want = append(items, wrongTypePod(name, "")), append(want, "a/"+name)
 		}
-		assert.Equal(t, want, reportedOf(t, append(items, rightPod("good", "1")), 205))
+		assert.Equal(t, want, reportedOf(t, append(items, validPod("good", "1")), 205))
 	})
 }
 
@@ -127,8 +127,8 @@ func TestAnObjectOfAnotherTypeIsReportedOnceForAPageThatComesTwice(t *testing.T)
 // is asked for again. Fails if it counts from what came before the page broke.
 func TestThePlaceOfANamelessItemIsRightAfterAPageThatComesTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		items := rightPods(250)
-		nameless := rightPod("", "13")
+		items := validPods(250)
+		nameless := validPod("", "13")
 		nameless.Namespace = ""
 		items[12] = nameless
 		const place = "one of items 11 to 110 of the list (1)"

@@ -39,7 +39,7 @@ func TestG7ARelistDeletesWhatItLacksWhereverItIs(t *testing.T) {
 			assert.Equal(t, []string{
 				"Added a/queued@3, Updated a/queued@4, Deleted tombstone a/queued @4", "Added a/deleted@5, Deleted a/deleted@6",
 				"Replaced a/stays@9", "Deleted tombstone a/flying @2", "Deleted tombstone a/known @1",
-			}, drained(t, f))
+			}, drainTexts(t, f))
 		})
 	}
 }
@@ -82,16 +82,16 @@ func TestG7ObjectsMissingFromARelistAreRemovedEvenIfOnlyQueued(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		assert.Empty(t, r.indexer.ListKeys())
-		r.equalsSource()
+		r.assertEqualsSource()
 		events := recorder.take()
 		for _, key := range []string{"a/old", "a/blocks", "a/queued"} {
-			assert.Equal(t, 1, count(events, "tombstone "+key), "%s in %q", key, events)
+			assert.Equal(t, 1, countEvents(events, "tombstone "+key), "%s in %q", key, events)
 		}
 		r.stop()
 	})
 }
 
-func count(events []string, event string) int {
+func countEvents(events []string, event string) int {
 	n := 0
 	for _, e := range events {
 		if e == event {
@@ -108,15 +108,15 @@ func TestG7AListItemByItemThatIsCutIsAnAbortedList(t *testing.T) {
 	for _, relist := range []bool{false, true} {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprintf("relist %v, late %v", relist, late), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { listIsCut(t, relist, late) })
+				synctest.Test(t, func(t *testing.T) { checkCutList(t, relist, late) })
 			})
 		}
 	}
 }
 
-func listIsCut(t *testing.T, relist, late bool) {
-	source := &itemSource{Source: filledSource(t, 300), late: late}
-	r := newRig(t, source.Source, byItem(source))
+func checkCutList(t *testing.T, relist, late bool) {
+	source := &itemSource{Source: filledSource(t, 300), metadataLate: late}
+	r := newRig(t, source.Source, withItemSource(source))
 	if relist {
 		r.run()
 		synctest.Wait()
@@ -137,7 +137,7 @@ func listIsCut(t *testing.T, relist, late bool) {
 		r.run()
 		synctest.Wait()
 	}
-	require.Equal(t, 1, r.heard.count(cache.CauseOther))
+	require.Equal(t, 1, r.errors.count(cache.CauseOther))
 	assert.ErrorIs(t, r.status().LastFailure.Err, errBoom)
 	assert.Equal(t, relist, r.ctlr.HasSynced())
 	newest := ""
@@ -154,7 +154,7 @@ func listIsCut(t *testing.T, relist, late bool) {
 	_, err := source.DeleteSilently("a", "8")
 	require.NoError(t, err)
 	sleep(time.Minute)
-	r.equalsSource()
+	r.assertEqualsSource()
 	assert.True(t, r.ctlr.HasSynced())
 	var asked []string
 	for _, request := range source.Requests() {
@@ -183,7 +183,7 @@ func TestG7ARelistDeletesOnlyObjectsOfItsNamespace(t *testing.T) {
 		r := newNamespaceRig(t, informer, nil)
 		r.run()
 		synctest.Wait()
-		r.equalsSources("a", "b", "c")
+		r.assertEqualsSources("a", "b", "c")
 		r.handler.take()
 		for _, namespace := range []string{"a", "b"} {
 			_, err := r.sources[namespace].DeleteSilently(namespace, "1")
@@ -192,7 +192,7 @@ func TestG7ARelistDeletesOnlyObjectsOfItsNamespace(t *testing.T) {
 		}
 		r.sources["a"].BreakWatches(cachetest.ErrExpired())
 		sleep(time.Minute)
-		r.equalsSources("a", "c")
+		r.assertEqualsSources("a", "c")
 		assert.Contains(t, r.versions(), "b/1", "nobody could know")
 		assert.Equal(t, []string{"tombstone a/1"}, r.handler.take())
 		assert.Equal(t, 1, r.sources["a"].ListCalls())
@@ -201,7 +201,7 @@ func TestG7ARelistDeletesOnlyObjectsOfItsNamespace(t *testing.T) {
 
 		r.sources["b"].BreakWatches(cachetest.ErrExpired())
 		sleep(time.Minute)
-		r.equalsSources("a", "b", "c")
+		r.assertEqualsSources("a", "b", "c")
 		r.stop()
 	})
 }
@@ -226,10 +226,10 @@ func TestTheLastObjectOfANamespaceIsRemovedAlone(t *testing.T) {
 					r.sources["b"].BreakWatches(cachetest.ErrExpired())
 				}
 				sleep(time.Minute)
-				r.equalsSources("a", "b", "c")
+				r.assertEqualsSources("a", "b", "c")
 				assert.Len(t, r.versions(), 4)
 				assert.Empty(t, cache.InNamespace(r.indexer, "b").ListKeys())
-				assert.Equal(t, "4", r.in("b").AppliedVersion, "empty is a state like any other")
+				assert.Equal(t, "4", r.statusOf("b").AppliedVersion, "empty is a state like any other")
 				r.stop()
 			})
 		})
@@ -242,27 +242,27 @@ func TestG7AReplacementOnAViewConcernsItsNamespace(t *testing.T) {
 	whole, a, b := viewsOf()
 	require.NoError(t, whole.Add(podAt("a", "stale", "1")))
 	require.NoError(t, whole.Add(podAt("ab", "1", "1")))
-	first := beginIn(t, a)
-	first.items(podAt("a", "1", "1"))
+	first := beginReplace(t, a)
+	first.add(podAt("a", "1", "1"))
 	first.commit("5")
 	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1"}, contents(whole))
 
-	r := beginIn(t, b)
-	r.items(tagged(podAt("b", "1", "2"), "x"), podAt("b", "2", "2"))
+	r := beginReplace(t, b)
+	r.add(tagged(podAt("b", "1", "2"), "x"), podAt("b", "2", "2"))
 	assert.Len(t, b.List(), 2, "visible")
 	assert.Empty(t, b.LastStoreSyncResourceVersion())
 	assert.Equal(t, "5", a.LastStoreSyncResourceVersion())
 	r.Abort()
 	assert.Len(t, b.List(), 2, "until the next commit")
-	r = beginIn(t, b)
-	r.items(tagged(podAt("b", "1", "2"), "x"))
+	r = beginReplace(t, b)
+	r.add(tagged(podAt("b", "1", "2"), "x"))
 	r.commit("7")
 	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/1": "2"}, contents(whole))
 
-	r = beginIn(t, a)
-	other := beginIn(t, b)
-	r.items(podAt("a", "3", "8"))
-	other.items(podAt("b", "4", "9"))
+	r = beginReplace(t, a)
+	other := beginReplace(t, b)
+	r.add(podAt("a", "3", "8"))
+	other.add(podAt("b", "4", "9"))
 	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/1": "2"}, contents(whole), "staged")
 	other.commit("9")
 	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/4": "9"}, contents(whole))
@@ -278,21 +278,21 @@ func TestG7AReplacementOnAViewConcernsItsNamespace(t *testing.T) {
 
 var bg = context.Background()
 
-// replacing is a replacement under test.
-type replacing struct {
+// testReplacement is a replacement under test.
+type testReplacement struct {
 	*testing.T
 	cache.Replacement
 }
 
-// items passes on objects of which none is rejected.
-func (r replacing) items(items ...any) {
+// add passes on objects of which none is rejected.
+func (r testReplacement) add(items ...any) {
 	r.Helper()
 	rejected, err := r.Add(bg, cache.ReplacementPart{Items: items})
 	require.NoError(r, err)
 	require.Empty(r, rejected)
 }
 
-func (r replacing) commit(version string) {
+func (r testReplacement) commit(version string) {
 	r.Helper()
 	require.NoError(r, r.Commit(bg, version))
 }

@@ -14,8 +14,8 @@ func TestG7WritesOfOthersDuringAListDoNotCountAsListed(t *testing.T) {
 	t.Run("another object takes the place of a listed one", func(t *testing.T) {
 		s := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		must(t, s.Replace(items("1", "1", "2", "1"), "1"))
-		list := replacing{t, s.(cache.Replacer).BeginReplace(cache.ReplaceOptions{})}
-		list.items(items("1", "1", "2", "1")...)
+		list := testReplacement{t, s.(cache.Replacer).BeginReplace(cache.ReplaceOptions{})}
+		list.add(items("1", "1", "2", "1")...)
 		must(t, s.Delete(podAt("a", "1", "1")), s.Add(podAt("a", "3", "2")))
 		list.commit("3")
 		assert.Equal(t, map[string]string{"a/2": "1"}, contents(s))
@@ -28,8 +28,8 @@ func TestG7WritesOfOthersDuringAListDoNotCountAsListed(t *testing.T) {
 			objects = append(objects, podAt("a", itoa(i), "1"))
 		}
 		must(t, s.Replace(objects, "1"))
-		list := replacing{t, s.(cache.Replacer).BeginReplace(cache.ReplaceOptions{})}
-		list.items(objects[all-listed:]...)
+		list := testReplacement{t, s.(cache.Replacer).BeginReplace(cache.ReplaceOptions{})}
+		list.add(objects[all-listed:]...)
 		for _, obj := range objects[:all-2*listed] {
 			must(t, s.Delete(obj))
 		}

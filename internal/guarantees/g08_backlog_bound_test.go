@@ -21,7 +21,7 @@ func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const objects = 2000
 				r := newInformerRig(t, filledSource(t, objects), nil)
-				notified := newReplica(t)
+				notified := newReplicaHandler(t)
 				r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 				r.run()
 				synctest.Wait()
@@ -39,7 +39,7 @@ func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 				assert.LessOrEqual(t, status.Backlog, objects+1)
 				close(gate)
 				synctest.Wait()
-				notified.equals(r.inf.Shared().GetStore())
+				notified.assertEqualsStore(r.inf.Shared().GetStore())
 				for key, calls := range notified.calls {
 					assert.LessOrEqual(t, calls, 2, key)
 				}
@@ -81,7 +81,7 @@ func churn(t *testing.T, source *cachetest.Source, objects int) {
 func TestG8AnUnboundedHandlerReceivesEverythingAfterItHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		notified, goOn := stalled(t)
+		notified, goOn := stalledReplica(t)
 		r.handle(notified, cache.HandlerOptions{Delivery: cache.OrderedUnbounded})
 		r.run()
 		synctest.Wait()
@@ -101,10 +101,10 @@ func TestG8AnUnboundedHandlerReceivesEverythingAfterItHung(t *testing.T) {
 func TestAHandlerThatHangsDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		notified := newReplica(t)
+		notified := newReplicaHandler(t)
 		var letGo []func()
 		for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
-			hangs, goOn := stalled(t)
+			hangs, goOn := stalledReplica(t)
 			r.handle(hangs, cache.HandlerOptions{Delivery: delivery})
 			letGo = append(letGo, goOn)
 		}
@@ -115,7 +115,7 @@ func TestAHandlerThatHangsDelaysNoOther(t *testing.T) {
 			must(t, r.source.Apply(labelled(pod("a", "1"), itoa(i))))
 		}
 		synctest.Wait()
-		notified.equals(r.inf.Shared().GetStore())
+		notified.assertEqualsStore(r.inf.Shared().GetStore())
 		assert.Equal(t, "3001", r.inf.ResourceVersion())
 		assert.Zero(t, time.Since(began))
 		for _, goOn := range letGo {

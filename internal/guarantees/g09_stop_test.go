@@ -61,12 +61,12 @@ func TestG9RunReturnsAtOnceInEveryPhase(t *testing.T) {
 				if script.after > 0 {
 					sleep(script.after)
 				}
-				before := len(r.heard.all())
+				before := len(r.errors.all())
 				stopped := time.Now()
 				r.cancel()
 				<-r.done
 				assert.Zero(t, time.Since(stopped), "virtual time between the context's end and Run's return")
-				assert.Len(t, r.heard.all(), before, "nothing is reported when the context ends")
+				assert.Len(t, r.errors.all(), before, "nothing is reported when the context ends")
 				assert.Equal(t, cache.PhaseStopped, r.status().Phase)
 				r.source.Close()
 			})
@@ -89,11 +89,11 @@ func TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed(t *testing.T) {
 				sleep(time.Second)
 				r.cancel()
 				sleep(29 * time.Second)
-				assert.Empty(t, r.heard.all())
+				assert.Empty(t, r.errors.all())
 				sleep(2 * time.Second)
 				var slow *cache.SlowSourceError
-				require.Len(t, r.heard.all(), 1)
-				require.ErrorAs(t, r.heard.all()[0], &slow)
+				require.Len(t, r.errors.all(), 1)
+				require.ErrorAs(t, r.errors.all()[0], &slow)
 				assert.Equal(t, op, slow.Op)
 				select {
 				case <-r.done:
@@ -127,8 +127,8 @@ func TestG9AnInformersRunReturnsAtOnceInEveryPhase(t *testing.T) {
 				if script.fault != nil {
 					script.fault(r.source)
 				}
-				handle := r.handle(newReplica(t))
-				removed := r.handle(newReplica(t))
+				handle := r.handle(newReplicaHandler(t))
+				removed := r.handle(newReplicaHandler(t))
 				r.run()
 				if script.after > 0 {
 					sleep(script.after)
@@ -160,9 +160,9 @@ func TestG9RunWaitsForTheHandlersRunningCallsAndDropsTheRest(t *testing.T) {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
-				var replicas []*replica
+				var replicas []*replicaHandler
 				for _, takes := range []time.Duration{3 * time.Second, 10 * time.Second} {
-					notified := newReplica(t)
+					notified := newReplicaHandler(t)
 					notified.before = func(string) { time.Sleep(takes) }
 					r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 					replicas = append(replicas, notified)
@@ -195,7 +195,7 @@ func TestG9TheSecondCallOfARecreationIsDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, withUID(pod("a", "1"), "first")), nil)
-				notified := newReplica(t)
+				notified := newReplicaHandler(t)
 				handle := r.handle(notified)
 				r.run()
 				synctest.Wait()
@@ -222,7 +222,7 @@ func TestG9TheSecondCallOfARecreationIsDropped(t *testing.T) {
 func TestAnInformerRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		notified := newReplica(t)
+		notified := newReplicaHandler(t)
 		r.handle(notified)
 		r.run()
 		synctest.Wait()
@@ -251,7 +251,7 @@ func TestAnInformerRunsOnce(t *testing.T) {
 func TestAnInformerWhoseContextHasEndedAsksTheSourceForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		handle := r.handle(newReplica(t))
+		handle := r.handle(newReplicaHandler(t))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		must(t, r.inf.Run(ctx))
@@ -276,7 +276,7 @@ func TestHandlersComeAndGoWhileAnInformerStops(t *testing.T) {
 			for n := range 20 {
 				all.Go(func() {
 					time.Sleep(time.Duration(n%4) * time.Millisecond)
-					handle, err := r.inf.Shared().AddEventHandler(newReplica(t))
+					handle, err := r.inf.Shared().AddEventHandler(newReplicaHandler(t))
 					if err != nil {
 						assert.ErrorIs(t, err, cache.ErrInformerStopped)
 						assert.Nil(t, handle)
@@ -324,7 +324,7 @@ func TestG9AListItemByItemEndsWithItsContext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, h := &itemSource{Source: filledSource(t, 1000), each: row.source}, &heard{}
+				source, h := &itemSource{Source: filledSource(t, 1000), each: row.source}, &errorRecorder{}
 				store := &partStore{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), onPart: row.store}
 				if row.store == nil {
 					store.onPart = func(context.Context, cache.ReplacementPart) error { return nil }
@@ -345,7 +345,7 @@ func TestG9AListItemByItemEndsWithItsContext(t *testing.T) {
 func TestG9AListItemByItemEndsWhileTheConsumerWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, release := &itemSource{Source: filledSource(t, 1000)}, make(chan struct{})
-		r := newRig(t, source.Source, byItem(source))
+		r := newRig(t, source.Source, withItemSource(source))
 		require.NoError(t, r.indexer.AddIndexers(cache.Indexers{"slow": func(any) ([]string, error) {
 			<-release
 			return nil, nil
@@ -357,7 +357,7 @@ func TestG9AListItemByItemEndsWhileTheConsumerWrites(t *testing.T) {
 		close(release)
 		<-r.done
 		assert.Equal(t, cache.PhaseStopped, r.status().Phase)
-		assert.Empty(t, r.heard.all())
+		assert.Empty(t, r.errors.all())
 		source.Close()
 	})
 }
@@ -365,12 +365,12 @@ func TestG9AListItemByItemEndsWhileTheConsumerWrites(t *testing.T) {
 // G9: a source that does not listen is waited for, and named after 30 s.
 func TestG9AnItemListerThatIgnoresItsContextIsWaitedForAndNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, h := &itemScript{list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+		source, h := &itemFuncSource{list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 			assert.NoError(t, takeAll(take, metav1.ListMeta{}, 1, 50))
 			time.Sleep(time.Minute)
 			assert.ErrorIs(t, take(metav1.ListMeta{}, podAt("a", "51", "51")), context.Canceled, "at once")
 			return metav1.ListMeta{}, nil
-		}}, &heard{}
+		}}, &errorRecorder{}
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle}))
 		began := time.Now()
 		stop()
@@ -393,8 +393,8 @@ func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
 			}
 			return nil
 		}}
-		h := &heard{}
-		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(ctx context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+		h := &errorRecorder{}
+		source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(ctx context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 			err := takeAll(take, metav1.ListMeta{ResourceVersion: "1000"}, 1, 1000)
 			if n == 1 {
 				assert.ErrorIs(t, err, context.Canceled)
@@ -412,7 +412,7 @@ func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
 		assert.Equal(t, time.Second, ended.Sub(began))
 		assert.Equal(t, []cache.Cause{causeStoreError}, h.causes())
 		assert.NotContains(t, h.all()[0].Error(), "server's fault")
-		assert.Equal(t, 2, source.lists())
+		assert.Equal(t, 2, source.listCalls())
 		assert.Len(t, store.ListKeys(), 1000)
 		stop()
 	})
@@ -428,13 +428,13 @@ func TestG9RunOfSeveralNamespacesReturnsAtOnce(t *testing.T) {
 		r.sources["b"].FailLists(cachetest.Forever, errBoom)
 		r.run()
 		sleep(5 * time.Minute)
-		heard := len(r.heard.all())
+		reported := len(r.errors.all())
 		stopped := time.Now()
 		r.stop()
 		assert.Zero(t, time.Since(stopped))
-		assert.Len(t, r.heard.all(), heard, "nothing is reported when the context ends")
+		assert.Len(t, r.errors.all(), reported, "nothing is reported when the context ends")
 		assert.Equal(t, cache.PhaseStopped, r.status().Phase)
-		r.equalsSources("c")
+		r.assertEqualsSources("c")
 	})
 }
 
@@ -502,9 +502,9 @@ func (s *slowFunction) index() cache.Indexers {
 
 func (s *slowFunction) transform(obj any) (any, error) { s.call(); return obj, nil }
 
-// stopped is what a test of the end of a run has of a mirror: how to end it, which waits,
+// stoppableMirror is what a test of the end of a run has of a mirror: how to end it, which waits,
 // and what its handler was notified or, where there is none, its store.
-type stopped struct {
+type stoppableMirror struct {
 	stop     func()
 	notified *recorder
 	store    cache.Store
@@ -512,55 +512,55 @@ type stopped struct {
 
 // stoppedMirrors call slow for each object: where a list's part is accepted, where a batch is
 // applied, or where a queue is filled.
-var stoppedMirrors = map[string]func(*testing.T, *cachetest.Source, *slowFunction) stopped{
-	"a reflector's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+var stoppedMirrors = map[string]func(*testing.T, *cachetest.Source, *slowFunction) stoppableMirror{
+	"a reflector's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stoppableMirror {
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, slow.index())
 		return startReflector(t, source, indexer)
 	},
-	"a reflector's transform": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+	"a reflector's transform": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stoppableMirror {
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil, cache.WithTransformer(slow.transform))
 		return startReflector(t, source, indexer)
 	},
-	"a controller's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+	"a controller's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stoppableMirror {
 		r := newRig(t, source, func(c *cache.Config) { c.Store = cache.NewIndexer(cache.MetaNamespaceKeyFunc, slow.index()) })
 		r.run()
-		return stopped{stop: func() { r.cancel(); <-r.done }, notified: r.handler}
+		return stoppableMirror{stop: func() { r.cancel(); <-r.done }, notified: r.handler}
 	},
-	"a controller's transform": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+	"a controller's transform": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stoppableMirror {
 		r := newRig(t, source, func(c *cache.Config) { c.Transform = slow.transform })
 		r.run()
-		return stopped{stop: func() { r.cancel(); <-r.done }, notified: r.handler}
+		return stoppableMirror{stop: func() { r.cancel(); <-r.done }, notified: r.handler}
 	},
-	"an informer's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+	"an informer's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stoppableMirror {
 		return startInformer(t, source, func(c *cache.InformerConfig[*object]) {
 			c.Indexes = cache.TypedIndexers[*object]{"slow": func(*object) ([]string, error) { slow.call(); return nil, nil }}
 		})
 	},
-	"an informer's transform": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+	"an informer's transform": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stoppableMirror {
 		return startInformer(t, source, func(c *cache.InformerConfig[*object]) {
 			c.Transform = func(obj *object) (*object, error) { slow.call(); return obj, nil }
 		})
 	},
 }
 
-func startReflector(t *testing.T, source *cachetest.Source, store cache.Store) stopped {
+func startReflector(t *testing.T, source *cachetest.Source, store cache.Store) stoppableMirror {
 	r := cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListUnpaged})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); r.RunWithContext(ctx) }()
-	return stopped{stop: func() { cancel(); <-done }, store: store}
+	return stoppableMirror{stop: func() { cancel(); <-done }, store: store}
 }
 
-func startInformer(t *testing.T, source *cachetest.Source, change func(*cache.InformerConfig[*object])) stopped {
+func startInformer(t *testing.T, source *cachetest.Source, change func(*cache.InformerConfig[*object])) stoppableMirror {
 	r := newInformerRig(t, source, change)
 	notified := &recorder{}
 	r.handle(notified)
 	r.run()
-	return stopped{stop: func() { r.cancel(); <-r.done }, notified: notified}
+	return stoppableMirror{stop: func() { r.cancel(); <-r.done }, notified: notified}
 }
 
-// hundred are a hundred objects, in the state that is given.
-func hundred(state string) (objects []*object) {
+// hundredObjects are a hundred objects, in the state that is given.
+func hundredObjects(state string) (objects []*object) {
 	for i := range 100 {
 		objects = append(objects, labelled(pod("a", itoa(i)), state))
 	}
@@ -582,7 +582,7 @@ func TestG9NoFunctionIsCalledForTheRestOfAListAfterTheContextEnded(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source, slow := newSource(t), &slowFunction{on: true}
-				applyAll(t, source, hundred("x"))
+				applyAll(t, source, hundredObjects("x"))
 				m := start(t, source, slow)
 				sleep(3500 * time.Millisecond)
 				before := time.Now()

@@ -227,10 +227,10 @@ func whileWriting(t *testing.T, writes int, write, look func() error) {
 	readers.Wait()
 }
 
-// oneMoment is nil if a snapshot of two objects, of which b is always written after a, shows no
+// checkPointInTime is nil if a snapshot of two objects, of which b is always written after a, shows no
 // later write without an earlier one, and its version is that of its newest object. At most
 // apart is the newer one ahead.
-func oneMoment(s cache.Reader[any], apart int) error {
+func checkPointInTime(s cache.Reader[any], apart int) error {
 	serials := map[string]int{}
 	for key, obj := range s.All() {
 		serials[key], _ = strconv.Atoi(receivedOf(obj).ResourceVersion)
@@ -261,7 +261,7 @@ func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 		whileWriting(t, 2000, func() error {
 			version++
 			return s.Replace([]any{state("a", version), state("b", version)}, itoa(version))
-		}, func() error { return oneMoment(s.Snapshot(), 0) })
+		}, func() error { return checkPointInTime(s.Snapshot(), 0) })
 	})
 	t.Run("events", func(t *testing.T) {
 		s, version := newTagStore(), 2
@@ -287,7 +287,7 @@ func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 			name := map[int]string{0: "b", 1: "a"}[version%2]
 			events <- watch.Event{Type: watch.Modified, Object: state(name, version)}
 			return nil
-		}, func() error { return oneMoment(s.Snapshot(), 1) })
+		}, func() error { return checkPointInTime(s.Snapshot(), 1) })
 		cancel()
 		running.Wait()
 	})

@@ -22,12 +22,12 @@ import (
 func TestG11TheAppliedVersionNeverRunsAheadOfTheContent(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reflector fills the store itself: %v", direct), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { appliedVersionNeverAhead(t, direct) })
+			synctest.Test(t, func(t *testing.T) { checkAppliedVersion(t, direct) })
 		})
 	}
 }
 
-func appliedVersionNeverAhead(t *testing.T, direct bool) {
+func checkAppliedVersion(t *testing.T, direct bool) {
 	source := newSource(t)
 	// written maps a version to what the source held then.
 	var mu sync.Mutex
@@ -70,7 +70,7 @@ func appliedVersionNeverAhead(t *testing.T, direct bool) {
 	})
 	if direct {
 		r.ctlr = nil
-		reflector := cache.NewReflectorWithOptions(source, &object{}, r.indexer, cache.ReflectorOptions{Name: "direct", ErrorHandler: r.heard.handle})
+		reflector := cache.NewReflectorWithOptions(source, &object{}, r.indexer, cache.ReflectorOptions{Name: "direct", ErrorHandler: r.errors.handle})
 		r.ctlr = reflectorAsController{reflector, r.indexer}
 	}
 	r.run()
@@ -101,7 +101,7 @@ func appliedVersionNeverAhead(t *testing.T, direct bool) {
 		check()
 	}
 	sleep(3 * time.Minute)
-	r.equalsSource()
+	r.assertEqualsSource()
 	assert.Equal(t, source.ResourceVersion(), r.indexer.LastStoreSyncResourceVersion())
 	r.stop()
 }
@@ -131,21 +131,21 @@ func TestG11TheStoresVersionIsTheLowestOfItsNamespaces(t *testing.T) {
 		r.sources["c"].HangLists(1)
 		r.run()
 		synctest.Wait()
-		assert.Equal(t, "2", r.in("a").AppliedVersion)
-		assert.Equal(t, "42", r.in("b").AppliedVersion)
-		assert.Empty(t, r.in("c").AppliedVersion)
+		assert.Equal(t, "2", r.statusOf("a").AppliedVersion)
+		assert.Equal(t, "42", r.statusOf("b").AppliedVersion)
+		assert.Empty(t, r.statusOf("c").AppliedVersion)
 		assert.Empty(t, r.ctlr.LastSyncResourceVersion())
 		assert.Empty(t, r.status().ReceivedVersion)
 		r.sources["c"].ReleaseHanging()
 		synctest.Wait()
-		assert.Equal(t, "9", r.in("c").AppliedVersion)
+		assert.Equal(t, "9", r.statusOf("c").AppliedVersion)
 		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
 		assert.Equal(t, "2", r.status().ReceivedVersion)
 
 		r.sources["a"].Advance(100)
 		r.sources["a"].SendBookmarks()
 		synctest.Wait()
-		assert.Equal(t, "102", r.in("a").AppliedVersion)
+		assert.Equal(t, "102", r.statusOf("a").AppliedVersion)
 		assert.Equal(t, "9", r.ctlr.LastSyncResourceVersion())
 		assert.Equal(t, "9", r.indexer.LastStoreSyncResourceVersion())
 		assert.Equal(t, "9", r.status().AppliedVersion)
@@ -197,8 +197,8 @@ func TestG11AnEvenOlderStateIsNotAcceptedUnasked(t *testing.T) {
 		r.source.ResetRequests()
 		r.source.BreakWatches(cachetest.ErrExpired())
 		sleep(500 * time.Millisecond)
-		assert.Equal(t, []string{`list "6"`}, calls(r.source))
-		assert.Equal(t, []cache.Cause{cache.CauseVersionTooLarge, causeRegression, cache.CauseExpired, causeRegression}, r.heard.causes())
+		assert.Equal(t, []string{`list "6"`}, requestTexts(r.source))
+		assert.Equal(t, []cache.Cause{cache.CauseVersionTooLarge, causeRegression, cache.CauseExpired, causeRegression}, r.errors.causes())
 		assert.Equal(t, before, r.versions())
 		assert.Equal(t, "6", r.ctlr.LastSyncResourceVersion())
 		r.stop()

@@ -18,13 +18,13 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// halfReadable is an indexer that lists everything, and cannot return one object.
-type halfReadable struct {
+// unreadableObjectIndexer is an indexer that lists everything, and cannot return one object.
+type unreadableObjectIndexer struct {
 	cache.Indexer
 	unreadable string
 }
 
-func (h halfReadable) GetByKey(key string) (any, bool, error) {
+func (h unreadableObjectIndexer) GetByKey(key string) (any, bool, error) {
 	if key == h.unreadable {
 		return nil, false, errBoom
 	}
@@ -40,14 +40,14 @@ func TestG12AKnownObjectThatCannotBeReadIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := processRig(t, newSource(t, pod("a", "1"), pod("a", "2")), func(c *cache.Config, _ *cache.DeltaFIFO, indexer cache.Indexer) {
-					c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: halfReadable{indexer, "a/1"}, EmitDeltaTypeReplaced: true})
+					c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: unreadableObjectIndexer{indexer, "a/1"}, EmitDeltaTypeReplaced: true})
 					if resyncs > 0 {
 						c.FullResyncPeriod = time.Minute
 					}
 				})
 				r.run()
 				synctest.Wait()
-				require.Empty(t, r.heard.all())
+				require.Empty(t, r.errors.all())
 				lists, failures := 1, resyncs
 				if resyncs == 0 {
 					_, err := r.source.DeleteSilently("a", "1")
@@ -56,30 +56,30 @@ func TestG12AKnownObjectThatCannotBeReadIsReported(t *testing.T) {
 					lists, failures = 2, 1
 				}
 				sleep(3*time.Minute + time.Second)
-				var heard []error
-				for _, err := range r.heard.all() {
+				var reported []error
+				for _, err := range r.errors.all() {
 					if cache.CauseOf(err) != cache.CauseExpired {
-						heard = append(heard, err)
+						reported = append(reported, err)
 					}
 				}
-				require.Len(t, heard, failures)
-				for _, err := range heard {
-					assertUnread(t, "a/1", err)
+				require.Len(t, reported, failures)
+				for _, err := range reported {
+					assertUnreadable(t, "a/1", err)
 				}
-				assert.Equal(t, heard[failures-1], r.status().LastFailure.Err)
+				assert.Equal(t, reported[failures-1], r.status().LastFailure.Err)
 				assert.Empty(t, r.status().Quarantined)
 				assert.Equal(t, lists, r.source.ListCalls())
 				assert.Equal(t, 1, r.source.ActiveWatches())
-				r.equalsSource()
+				r.assertEqualsSource()
 				r.stop()
 			})
 		})
 	}
 }
 
-// assertUnread checks that an error says of one object that KnownObjects could not return
+// assertUnreadable checks that an error says of one object that KnownObjects could not return
 // it, and nothing else.
-func assertUnread(t *testing.T, key string, err error) {
+func assertUnreadable(t *testing.T, key string, err error) {
 	t.Helper()
 	objects, other := splitObjectErrors(err)
 	require.NoError(t, other)
@@ -133,14 +133,14 @@ func TestG12EveryFailureIsReportedOnceWithItsCause(t *testing.T) {
 						if cause == cache.CauseInternal && !p.onRequest {
 							cause = causeStream
 						}
-						require.Equal(t, []cache.Cause{cause}, r.heard.causes())
+						require.Equal(t, []cache.Cause{cause}, r.errors.causes())
 						status := r.status()
 						require.NotNil(t, status.LastFailure)
 						assert.Equal(t, cause, status.LastFailure.Cause)
-						assert.Equal(t, r.heard.all()[0], status.LastFailure.Err)
+						assert.Equal(t, r.errors.all()[0], status.LastFailure.Err)
 						assert.Zero(t, status.ConsecutiveFailures, "it has recovered")
 						assert.Equal(t, cache.PhaseWatching, status.Phase)
-						r.equalsSource()
+						r.assertEqualsSource()
 						r.stop()
 					})
 				})
@@ -153,7 +153,7 @@ func TestG12EveryFailureIsReportedOnceWithItsCause(t *testing.T) {
 // reflector looked. Fails if what was read behind the event that ends a watch is dropped.
 func TestG12AnErrorBehindTheEventThatEndsAWatchIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var heard heard
+		var reported errorRecorder
 		watches := 0
 		source := &cache.ListWatch{
 			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -169,9 +169,9 @@ func TestG12AnErrorBehindTheEventThatEndsAWatchIsReported(t *testing.T) {
 			},
 		}
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, cache.NewStore(cache.MetaNamespaceKeyFunc),
-			cache.ReflectorOptions{ErrorHandler: heard.handle, Strategy: cache.ListPaged}))
+			cache.ReflectorOptions{ErrorHandler: reported.handle, Strategy: cache.ListPaged}))
 		sleep(time.Minute)
-		assert.ElementsMatch(t, []cache.Cause{"regression", causeStream}, heard.causes())
+		assert.ElementsMatch(t, []cache.Cause{"regression", causeStream}, reported.causes())
 		stop()
 	})
 }
@@ -180,7 +180,7 @@ func TestG12AnErrorBehindTheEventThatEndsAWatchIsReported(t *testing.T) {
 // only reported afterwards: the context may end before.
 func TestG12TheFailureOfACheckIsReportedDuringThePauseAfterItsWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var heard heard
+		var reported errorRecorder
 		answer, cut := make(chan struct{}), make(chan struct{})
 		watches := 0
 		source := &cache.ListWatch{
@@ -204,18 +204,18 @@ func TestG12TheFailureOfACheckIsReportedDuringThePauseAfterItsWatch(t *testing.T
 			},
 		}
 		r := cache.NewReflectorWithOptions(source, &object{}, cache.NewStore(cache.MetaNamespaceKeyFunc),
-			cache.ReflectorOptions{ErrorHandler: heard.handle, Strategy: cache.ListPaged, Backoff: steady(time.Minute)})
+			cache.ReflectorOptions{ErrorHandler: reported.handle, Strategy: cache.ListPaged, Backoff: steady(time.Minute)})
 		stop := runReflector(t, r)
 		sleep(time.Minute + 10*time.Second) // the second watch is open, and the check beside it waits
 		close(cut)
 		synctest.Wait()
 		require.Equal(t, cache.PhasePaused, r.Status().Phase)
-		require.Len(t, heard.all(), 2)
+		require.Len(t, reported.all(), 2)
 		close(answer)
 		synctest.Wait()
 		require.Equal(t, cache.PhasePaused, r.Status().Phase)
-		require.Len(t, heard.all(), 3)
-		assert.ErrorIs(t, heard.all()[2], errBoom)
+		require.Len(t, reported.all(), 3)
+		assert.ErrorIs(t, reported.all()[2], errBoom)
 		stop()
 	})
 }

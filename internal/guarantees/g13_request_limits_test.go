@@ -36,7 +36,7 @@ func TestG13AnExpiredWatchBetweenShortOnesKeepsTheLowerLimits(t *testing.T) {
 					}
 					return nil
 				})
-				r := newRig(t, source, tuned(cache.ListPaged, jitter))
+				r := newRig(t, source, deterministic(cache.ListPaged, jitter))
 				r.run()
 				for i := range 40 * 60 {
 					assert.NoError(t, source.Apply(labelled(pod("a", "1"), itoa(i))))
@@ -176,7 +176,7 @@ func TestG13AnExpiredTokenCountsAndIsReported(t *testing.T) {
 		first, later := requestRate(source)
 		assert.LessOrEqual(t, first, 20)
 		assert.LessOrEqual(t, later, 3)
-		assert.InDelta(t, 2*source.WatchCalls(), r.heard.count(cache.CauseExpired), 1, "the token's answer and the watch's")
+		assert.InDelta(t, 2*source.WatchCalls(), r.errors.count(cache.CauseExpired), 1, "the token's answer and the watch's")
 		r.stop()
 	})
 }
@@ -222,9 +222,9 @@ func TestG13AWatchThatIsExpiredForEverIsPausedForEachTime(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, jitter %v", name, jitter), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					source := newSource(t, pod("a", "1"))
-					r := newRig(t, source, tuned(row.strategy, jitter))
+					r := newRig(t, source, deterministic(row.strategy, jitter))
 					r.run()
-					sleep(healthy)
+					sleep(healthyTime)
 					source.ResetRequests()
 					row.expire(source)
 					failed := time.Now()
@@ -252,9 +252,9 @@ func TestG13AWatchThatIsExpiredForEverIsPausedForEachTime(t *testing.T) {
 func TestG13AListThatNeedsNoPauseKeepsTheLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
-		r := newRig(t, source, tuned(cache.ListPaged, 0))
+		r := newRig(t, source, deterministic(cache.ListPaged, 0))
 		r.run()
-		sleep(healthy)
+		sleep(healthyTime)
 		source.ResetRequests()
 		expired, refused := cachetest.ErrExpired(), cachetest.ErrConnectionRefused()
 		// Seven times a list and a watch, then six watches: twenty, the last of them
@@ -273,7 +273,7 @@ func TestG13AListThatNeedsNoPauseKeepsTheLimits(t *testing.T) {
 		first, later := rateSince(source, failed)
 		assert.LessOrEqual(t, first, 20)
 		assert.LessOrEqual(t, later, 3)
-		r.equalsSource()
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
@@ -295,9 +295,9 @@ func TestAWatchThatHasLivedIsFollowedByAPauseWhenItExpires(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, after an outage of %s", name, what, before), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						source := newSource(t, pod("a", "1"))
-						r := newRig(t, source, tuned(strategy, jitter))
+						r := newRig(t, source, deterministic(strategy, jitter))
 						r.run()
-						sleep(healthy)
+						sleep(healthyTime)
 						if before > 0 {
 							r.outage(before, func() {})
 						}
@@ -308,7 +308,7 @@ func TestAWatchThatHasLivedIsFollowedByAPauseWhenItExpires(t *testing.T) {
 						sleep(150*time.Millisecond - 1)
 						assert.NotContains(t, r.versions(), "a/2", "200 ms less a quarter")
 						sleep(1)
-						r.equalsSource()
+						r.assertEqualsSource()
 						r.stop()
 					})
 				})
@@ -323,27 +323,27 @@ func TestAWatchThatHasLivedIsFollowedByAPauseWhenItExpires(t *testing.T) {
 func TestG13ListsOfDamagedItemsKeepTheLimits(t *testing.T) {
 	t.Run("soon", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			source, heard := newAnswering([]apiruntime.Object{damaged("1", "5")}), &reports{}
-			m := mirrors["informer"](source.as(wholeList), cache.ReflectorOptions{ErrorHandler: heard.handle})
+			source, reported := newStateSource([]apiruntime.Object{damaged("1", "5")}), &errorRecorder{}
+			m := mirrors["informer"](source.asListerWatcher(wholeList), cache.ReflectorOptions{ErrorHandler: reported.handle})
 			end := m.begin(t)
-			pass(time.Hour)
-			begun := source.begun()
+			sleep(time.Hour)
+			begun := source.stateTimes()
 			require.Len(t, begun, 2)
 			assert.Positive(t, begun[1].Sub(begun[0]))
 			assert.Less(t, begun[1].Sub(begun[0]), 3*time.Second)
 			end()
 		})
 	})
-	for _, way := range waysToList {
+	for _, way := range listMethods {
 		t.Run(way, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, heard := newAnswering(), &reports{}
+				source, reported := newStateSource(), &errorRecorder{}
 				var requests []time.Time
 				note := func() { requests = append(requests, time.Now()) }
 				source.objects = func(n int) []apiruntime.Object {
 					return []apiruntime.Object{damaged("1", strconv.Itoa(n)), damaged("2", "1")}
 				}
-				list := source.as(way).(cache.ListerWatcherWithContext)
+				list := source.asListerWatcher(way).(cache.ListerWatcherWithContext)
 				counted := &cache.ListWatch{
 					ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
 						if options.Continue == "" {
@@ -362,9 +362,9 @@ func TestG13ListsOfDamagedItemsKeepTheLimits(t *testing.T) {
 				if way == itemByItem {
 					t.Skip("is counted as a whole list")
 				}
-				m := mirrors["informer"](counted, cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: heard.handle})
+				m := mirrors["informer"](counted, cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: reported.handle})
 				end := m.begin(t)
-				pass(time.Hour)
+				sleep(time.Hour)
 				end()
 				first := 0
 				for i, at := range requests {
@@ -381,7 +381,7 @@ func TestG13ListsOfDamagedItemsKeepTheLimits(t *testing.T) {
 					assert.LessOrEqual(t, within, 3)
 				}
 				assert.LessOrEqual(t, first, 20)
-				assert.Greater(t, len(source.begun()), 20)
+				assert.Greater(t, len(source.stateTimes()), 20)
 			})
 		})
 	}

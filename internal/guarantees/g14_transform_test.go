@@ -48,7 +48,7 @@ func TestG14ATransformThatSaysNilDeletesWhatWasThere(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"tombstone a/1"}, r.handler.take())
 		assert.Empty(t, r.indexer.ListKeys())
-		assert.Empty(t, r.heard.all())
+		assert.Empty(t, r.errors.all())
 		require.NoError(t, source.Apply(labelled(pod("a", "1"), "back")))
 		synctest.Wait()
 		assert.Equal(t, []string{"add a/1@3"}, r.handler.take())

@@ -24,9 +24,9 @@ import (
 func TestTheStatusCountsPendingChangesDuringEachCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 11
-		source := newBulk(objects)
+		source := newBulkSource(objects)
 		r := newBulkRig(t, source)
-		notified := newReplica(t)
+		notified := newReplicaHandler(t)
 		step := make(chan struct{})
 		notified.before = func(string) { <-step }
 		r.handle(notified)
@@ -54,9 +54,9 @@ func TestAHandlerThatIsRemovedDuringACallIsNotCalledAgain(t *testing.T) {
 		t.Skip("the race detector's own memory would be measured")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		source := newBulk(3)
+		source := newBulkSource(3)
 		r := newBulkRig(t, source)
-		slow, goOn := stalled(t)
+		slow, goOn := stalledReplica(t)
 		handle := r.handle(slow)
 		r.handle(cache.ResourceEventHandlerFuncs{}) // for whom the log continues
 		r.run()
@@ -118,10 +118,10 @@ func TestAHandlerHasThePlaceThatAddsItAsItsName(t *testing.T) {
 	require.Regexp(t, `\.go:\d+$`, informer.Status().Handlers[0].Name)
 }
 
-// impatient is a server that cuts a list 60 s after it was asked for, as API servers
+// timeLimitedServer is a server that cuts a list 60 s after it was asked for, as API servers
 // do.
-func impatient(namespace string, objects int, late bool) *itemScript {
-	source := &itemScript{scripted: scripted{watch: silentWatch}}
+func timeLimitedServer(namespace string, objects int, late bool) *itemFuncSource {
+	source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}}
 	source.list = func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 		about, began := metav1.ListMeta{ResourceVersion: itoa(objects)}, time.Now()
 		said := about
@@ -188,12 +188,12 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, late %v", name, late), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					source, consumer, h := impatient("a", objects, late), &slowConsumer{}, &heard{}
+					source, consumer, h := timeLimitedServer("a", objects, late), &slowConsumer{}, &errorRecorder{}
 					config := cache.Config{ListerWatcher: source, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle, Strategy: cache.ListUnpaged, MinWatchTimeout: time.Hour}}
 					configure(&config, consumer)
 					began, stop := time.Now(), runController(t, &config)
 					assert.Equal(t, objects*100*time.Millisecond, time.Since(began))
-					assert.Equal(t, 1, source.lists())
+					assert.Equal(t, 1, source.listCalls())
 					assert.Empty(t, h.all())
 					assert.True(t, slices.Equal(want, consumer.notified["a"]))
 					stop()
@@ -207,22 +207,22 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
 func TestAFirstListIsReadToItsEndWhileAHandlerIsNotifiedOfOtherNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const namespaces, objects = 8, 1000
-		consumer, h := &slowConsumer{}, &heard{}
+		consumer, h := &slowConsumer{}, &errorRecorder{}
 		config := cache.Config{
 			Store: cache.NewStore(cache.MetaNamespaceKeyFunc), Handler: cache.ResourceEventHandlerFuncs{AddFunc: consumer.add},
 			Namespaces:       map[string]cache.Source{},
 			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle, Strategy: cache.ListUnpaged, MinWatchTimeout: time.Hour},
 		}
-		scripts := map[string]*itemScript{}
+		scripts := map[string]*itemFuncSource{}
 		for i := range namespaces {
-			scripts[itoa(i)] = impatient(itoa(i), objects, false)
+			scripts[itoa(i)] = timeLimitedServer(itoa(i), objects, false)
 			config.Namespaces[itoa(i)] = cache.ToListerWatcherWithContext(scripts[itoa(i)])
 		}
 		began, stop := time.Now(), runController(t, &config)
 		assert.Equal(t, namespaces*objects*100*time.Millisecond, time.Since(began))
 		assert.Empty(t, h.all())
 		for namespace, source := range scripts {
-			assert.Equal(t, 1, source.lists())
+			assert.Equal(t, 1, source.listCalls())
 			assert.Len(t, consumer.notified[namespace], objects)
 		}
 		stop()

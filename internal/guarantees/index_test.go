@@ -92,9 +92,9 @@ func TestIndexersCanBeAddedToAFilledStore(t *testing.T) {
 	assert.Equal(t, []string{"y"}, s.ListIndexFuncValues(tagIndex))
 }
 
-// slowIndex is an index function that waits, in the call for a/1 only, until it
+// blockingIndex is an index function that waits, in the call for a/1 only, until it
 // is let go.
-func slowIndex(letGo <-chan struct{}) cache.IndexFunc {
+func blockingIndex(letGo <-chan struct{}) cache.IndexFunc {
 	var once atomic.Bool
 	return func(obj any) ([]string, error) {
 		if obj.(*object).Name == "1" && once.CompareAndSwap(false, true) {
@@ -111,7 +111,7 @@ func TestOfTwoBuildsOfOneNameOneFails(t *testing.T) {
 		letGo := make(chan struct{})
 		var err error
 		var builder sync.WaitGroup
-		builder.Go(func() { err = s.AddIndexers(cache.Indexers{"same": slowIndex(letGo)}) })
+		builder.Go(func() { err = s.AddIndexers(cache.Indexers{"same": blockingIndex(letGo)}) })
 		synctest.Wait()
 		require.NoError(t, s.AddIndexers(cache.Indexers{"same": byTag}))
 		close(letGo)

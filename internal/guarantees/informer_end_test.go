@@ -27,11 +27,11 @@ import (
 // What hangs is what takes 30 s: where nothing does, a panic comes out of Run at once, and
 // everything else has ended.
 func TestAPanicBesideNothingThatHangsComesOutOfRunAtOnce(t *testing.T) {
-	crashing(t)
+	reallyCrash(t)
 	type waiter interface{ Run(context.Context) error }
 	ways := map[string]func(t *testing.T, source cache.ListerWatcher) (run waiter, inf *cache.Informer[*object]){
 		"an informer's": func(_ *testing.T, source cache.ListerWatcher) (waiter, *cache.Informer[*object]) {
-			inf := dyingInformer(source)
+			inf := panickingInformer(source)
 			return inf, inf
 		},
 		"a set's": func(t *testing.T, source cache.ListerWatcher) (waiter, *cache.Informer[*object]) {
@@ -52,7 +52,7 @@ func TestAPanicBesideNothingThatHangsComesOutOfRunAtOnce(t *testing.T) {
 					if what == "handler" {
 						addPanicking(t, inf)
 					}
-					idle := newReplica(t)
+					idle := newReplicaHandler(t)
 					_, err := inf.Shared().AddEventHandler(idle)
 					must(t, err)
 					began := time.Now()
@@ -125,7 +125,7 @@ func TestAHandlerThatIsRefusedBecauseTheRunEndsIsNotInTheStatus(t *testing.T) {
 		c.mu.Lock()
 		c.end = func() { r.cancel(); <-r.done }
 		c.mu.Unlock()
-		notified := newReplica(t)
+		notified := newReplicaHandler(t)
 		handle, err := r.inf.Shared().AddEventHandler(notified)
 		assert.ErrorIs(t, err, cache.ErrInformerStopped)
 		assert.Nil(t, handle)
@@ -142,10 +142,10 @@ func deliberatePanic(any) { panic(errBoom) }
 // Run as a *PanicError with the stack of the handler, after the calls of the other
 // handlers have returned. Fails if it is lost, or another goroutine dies of it.
 func TestAPanicOfAHandlerComesOutOfRunWithItsStack(t *testing.T) {
-	got := crashing(t)
+	got := reallyCrash(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-		other := newReplica(t)
+		other := newReplicaHandler(t)
 		begun := make(chan struct{}, 2)
 		other.before = func(string) {
 			begun <- struct{}{}
@@ -175,7 +175,7 @@ func TestAPanicOfAHandlerComesOutOfRunWithItsStack(t *testing.T) {
 
 // The same for one that panics when the run is over already, while Run waits for it.
 func TestAPanicOfAHandlerThatRunWaitsForComesOutOfIt(t *testing.T) {
-	crashing(t)
+	reallyCrash(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
 		r.handle(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { time.Sleep(time.Minute); deliberatePanic(obj) }})
@@ -195,13 +195,13 @@ const deathVariable = "CACHE_TEST_DEATH"
 // something hangs that Run waits for. Each is started in a bubble of a process of its own.
 var deaths = map[string]func(*testing.T){
 	"a handler beside one that hangs": func(t *testing.T) {
-		inf := dyingInformer(newSource(t, pod("a", "1")))
+		inf := panickingInformer(newSource(t, pod("a", "1")))
 		addPanicking(t, inf)
 		addHanging(t, inf)
 		go func() { _ = inf.Run(t.Context()) }()
 	},
 	"a handler beside one that hangs and was removed": func(t *testing.T) {
-		inf := dyingInformer(newSource(t, pod("a", "1")))
+		inf := panickingInformer(newSource(t, pod("a", "1")))
 		addPanicking(t, inf)
 		handle := addHanging(t, inf)
 		go func() { _ = inf.Run(t.Context()) }()
@@ -211,7 +211,7 @@ var deaths = map[string]func(*testing.T){
 	"a handler whose source ignores its context": func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		source.HangWatchesIgnoringContext(1)
-		inf := dyingInformer(source)
+		inf := panickingInformer(source)
 		addPanicking(t, inf)
 		go func() { _ = inf.Run(t.Context()) }()
 	},
@@ -254,7 +254,7 @@ var deaths = map[string]func(*testing.T){
 		}).RunWithContext(t.Context())
 	},
 	"a source beside a handler that hangs": func(t *testing.T) {
-		inf := dyingInformer(panickingSource(t))
+		inf := panickingInformer(panickingSource(t))
 		addHanging(t, inf)
 		go func() { _ = inf.Run(t.Context()) }()
 	},
@@ -306,7 +306,7 @@ var deaths = map[string]func(*testing.T){
 // case is a child that is a bubble. Fails if one lives, dies earlier or of something else.
 func TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs(t *testing.T) {
 	if way := os.Getenv(deathVariable); way != "" {
-		die(t, deaths[way])
+		runUntilPanic(t, deaths[way])
 	}
 	program, err := os.Executable()
 	must(t, err)
@@ -328,8 +328,8 @@ func TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs(t *testing.T) {
 	}
 }
 
-// die starts what panics 10 s later, in virtual time, and says what it lives to see.
-func die(t *testing.T, start func(*testing.T)) {
+// runUntilPanic starts what panics 10 s later, in virtual time, and says what it lives to see.
+func runUntilPanic(t *testing.T, start func(*testing.T)) {
 	utilruntime.ReallyCrash, utilruntime.PanicHandlers = true, nil // the output is the process's own
 	synctest.Test(t, func(t *testing.T) {
 		start(t)
@@ -341,9 +341,9 @@ func die(t *testing.T, start func(*testing.T)) {
 	})
 }
 
-func dyingInformer(source cache.ListerWatcher) *cache.Informer[*object] {
+func panickingInformer(source cache.ListerWatcher) *cache.Informer[*object] {
 	return cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
-		Strategy: cache.ListPaged, ErrorHandler: (&heard{}).handle,
+		Strategy: cache.ListPaged, ErrorHandler: (&errorRecorder{}).handle,
 	}})
 }
 
@@ -387,9 +387,9 @@ func failingFor(name string) cache.TypedIndexFunc[*object] {
 func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 100_000
-		source := newBulk(objects)
+		source := newBulkSource(objects)
 		r := newBulkRig(t, source)
-		first := newReplica(t)
+		first := newReplicaHandler(t)
 		first.onlyCounts = true
 		r.handle(first)
 		r.run()
@@ -397,7 +397,7 @@ func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 		require.Equal(t, objects, first.callCount())
 
 		began := time.Now()
-		late, goOn := stalled(t)
+		late, goOn := stalledReplica(t)
 		late.onlyCounts = true
 		handle := r.handle(late)
 		synctest.Wait()
@@ -413,7 +413,7 @@ func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 		assert.True(t, handle.HasSynced())
 		assert.Equal(t, objects, late.initial)
 		assert.Equal(t, objects+1, late.callCount())
-		late.equals(r.inf.Shared().GetStore())
+		late.assertEqualsStore(r.inf.Shared().GetStore())
 		assert.Zero(t, time.Since(began))
 		r.cancel()
 		<-r.done
@@ -460,7 +460,7 @@ func notRaced(t *testing.T) {
 // handler may panic or end it as well. Fails if the caller that shuts the handler down waits for a
 // goroutine that is no more.
 func TestAnErrorHandlerThatHangsBlocksNoWaitForAHandlerThatExited(t *testing.T) {
-	crashing(t)
+	reallyCrash(t)
 	for name, leave := range map[string]func(){"Goexit": runtime.Goexit, "panic": func() { panic(errBoom) }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -495,7 +495,7 @@ func TestAHandlerThatEndsItsGoroutineIsReportedAndDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
 		handle := r.handle(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { runtime.Goexit() }}, cache.HandlerOptions{Name: "leaver"})
-		other := newReplica(t)
+		other := newReplicaHandler(t)
 		r.handle(other)
 		r.run()
 		sleep(time.Second)
@@ -558,16 +558,16 @@ func TestNoHandlerIsCalledAfterTheContextHasEnded(t *testing.T) {
 		for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
 			t.Run(fmt.Sprint(name, ", ", delivery), func(t *testing.T) {
 				for range 100 {
-					synctest.Test(t, func(t *testing.T) { endsInsideACall(t, delivery, objects) })
+					synctest.Test(t, func(t *testing.T) { contextEndsDuringCall(t, delivery, objects) })
 				}
 			})
 		}
 	}
 }
 
-func endsInsideACall(t *testing.T, delivery cache.Delivery, objects []apiruntime.Object) {
+func contextEndsDuringCall(t *testing.T, delivery cache.Delivery, objects []apiruntime.Object) {
 	r := newInformerRig(t, newSource(t, pod("a", "first")), nil)
-	notified := newReplica(t)
+	notified := newReplicaHandler(t)
 	period, ends, ended := 10*time.Second, false, false
 	notified.before = func(string) {
 		if assert.False(t, ended, "called after the context had ended"); ends {

@@ -87,7 +87,7 @@ func TestWhyASetHasNotSyncedIsSaidOfEachInformer(t *testing.T) {
 		hangs.HangLists(1)
 		for name, source := range map[string]cache.Source{"broken": broken, "hangs": hangs, "fine": newSource(t)} {
 			require.NoError(t, set.Add(cache.NewTypedInformer(source, cache.InformerConfig[*object]{Name: name, ReflectorOptions: cache.ReflectorOptions{
-				Strategy: cache.ListUnpaged, ErrorHandler: (&heard{}).handle,
+				Strategy: cache.ListUnpaged, ErrorHandler: (&errorRecorder{}).handle,
 			}})))
 		}
 		end := runSet(t, &set)
@@ -180,7 +180,7 @@ func TestAHandlerIsShutDownWhileItsInformerIsStopped(t *testing.T) {
 }
 
 // quietSource is never asked for anything.
-var quietSource = cache.ToListerWatcherWithContext(&scripted{})
+var quietSource = cache.ToListerWatcherWithContext(&funcSource{})
 
 // A run ends by itself where the error handler ends its goroutine.
 func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
@@ -236,7 +236,7 @@ func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *tes
 
 // changedInformer is an informer of the set, with the config changed.
 func changedInformer(t *testing.T, set *cache.InformerSet, source cache.Source, change func(*cache.InformerConfig[*object])) *cache.Informer[*object] {
-	config := cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: (&heard{}).handle}}
+	config := cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: (&errorRecorder{}).handle}}
 	change(&config)
 	informer := cache.NewTypedInformer(source, config)
 	require.NoError(t, set.Add(informer))

@@ -25,7 +25,7 @@ import (
 func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-		notified := newReplica(t)
+		notified := newReplicaHandler(t)
 		handle := r.handle(notified)
 		assert.False(t, r.inf.HasSynced())
 		assert.Empty(t, r.inf.ResourceVersion())
@@ -41,7 +41,7 @@ func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"update a/1@3", "add a/3@4", "delete a/2"}, notified.take())
 		assert.Equal(t, 2, notified.initial, "what comes by watch is not of the initial list")
-		notified.equals(r.inf.Shared().GetStore())
+		notified.assertEqualsStore(r.inf.Shared().GetStore())
 		assert.Equal(t, "5", r.inf.ResourceVersion())
 		r.stop()
 		assert.True(t, r.inf.Shared().IsStopped())
@@ -53,10 +53,10 @@ func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
 // the second. Fails if one handler's are another's, or the one that is being delivered is
 // counted as waiting.
 func TestTheStatusSaysHowEachHandlerStands(t *testing.T) {
-	surviving(t)
+	survivePanics(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
-		slow, goOn := stalled(t)
+		slow, goOn := stalledReplica(t)
 		r.handle(slow, cache.HandlerOptions{Name: "slow", Delivery: cache.OrderedUnbounded})
 		r.handle(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("boom") }}, cache.HandlerOptions{Name: "panics", Delivery: cache.Coalesced})
 		r.run()
@@ -79,7 +79,7 @@ func TestTheStatusSaysHowEachHandlerStands(t *testing.T) {
 func TestTheStatusSaysThatAHandlerWasLeftBehindAndHasCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		slow, goOn := stalled(t)
+		slow, goOn := stalledReplica(t)
 		r.handle(slow)
 		r.run()
 		synctest.Wait()
@@ -110,16 +110,16 @@ func TestARecreatedObjectIsDeliveredAsADeletionAndAnAddition(t *testing.T) {
 		for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
 			for _, late := range []bool{false, true} {
 				t.Run(fmt.Sprint(delivery, ", merged ", merge, ", late ", late), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { createdAnew(t, merge, delivery, late) })
+					synctest.Test(t, func(t *testing.T) { recreatedObject(t, merge, delivery, late) })
 				})
 			}
 		}
 	}
 }
 
-func createdAnew(t *testing.T, merge bool, delivery cache.Delivery, late bool) {
+func recreatedObject(t *testing.T, merge bool, delivery cache.Delivery, late bool) {
 	r := newInformerRig(t, newSource(t, withUID(pod("a", "1"), "first")), func(c *cache.InformerConfig[*object]) { c.RecreateAsUpdate = merge })
-	notified := newReplica(t)
+	notified := newReplicaHandler(t)
 	r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 	r.run()
 	synctest.Wait()
@@ -145,7 +145,7 @@ func createdAnew(t *testing.T, merge bool, delivery cache.Delivery, late bool) {
 	}
 	assert.Equal(t, want, notified.take())
 	assert.Equal(t, 1, notified.initial, "what is created anew is not of the initial list")
-	notified.equals(r.inf.Shared().GetStore())
+	notified.assertEqualsStore(r.inf.Shared().GetStore())
 	r.stop()
 }
 
@@ -164,7 +164,7 @@ func (b badInput) check(t *testing.T, phase string) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("b", "2")), func(c *cache.InformerConfig[*object]) {
 			c.Indexes = cache.TypedIndexers[*object]{"name": func(o *object) ([]string, error) { return []string{o.Name}, nil }}
 		})
-		notified := newReplica(t)
+		notified := newReplicaHandler(t)
 		r.handle(notified)
 		if phase != "before" {
 			r.run()
@@ -194,13 +194,13 @@ func (b badInput) check(t *testing.T, phase string) {
 		}
 		assert.Len(t, r.inf.Status().Handlers, 1, "no handler has come of it")
 		assert.Len(t, r.inf.Shared().GetIndexer().GetIndexers(), 2, "and no index")
-		notified.equals(r.inf.Shared().GetStore())
+		notified.assertEqualsStore(r.inf.Shared().GetStore())
 	})
 }
 
 func adding(options cache.HandlerOptions) func(*informerRig) error {
 	return func(r *informerRig) error {
-		handle, err := r.inf.Shared().AddEventHandlerWithOptions(&tally{}, options)
+		handle, err := r.inf.Shared().AddEventHandlerWithOptions(&countingHandler{}, options)
 		assert.Nil(r, handle)
 		return err
 	}
@@ -269,9 +269,9 @@ func TestAnIndexThatFailsForAStoredObjectIsNotAdded(t *testing.T) {
 // reported: an interface without an error cannot refuse it.
 func TestADefaultResyncPeriodBelowTheMinimumIsReportedAndASecondIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		notified, heard := newReplica(t), &heard{}
+		notified, reported := newReplicaHandler(t), &errorRecorder{}
 		inf := cache.NewSharedIndexInformerWithOptions(newSource(t, pod("a", "1")), &object{}, cache.SharedIndexInformerOptions{
-			ResyncPeriod: time.Millisecond, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+			ResyncPeriod: time.Millisecond, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: reported.handle},
 		})
 		_, err := inf.AddEventHandler(notified)
 		must(t, err)
@@ -279,9 +279,9 @@ func TestADefaultResyncPeriodBelowTheMinimumIsReportedAndASecondIsUsed(t *testin
 		go func() { defer close(done); inf.Run(stop) }()
 		sleep(3500 * time.Millisecond)
 		assert.Equal(t, []string{"add a/1@1", "resync a/1@1", "resync a/1@1", "resync a/1@1"}, notified.take())
-		require.Len(t, heard.all(), 1)
+		require.Len(t, reported.all(), 1)
 		for _, word := range []string{"resync period", "1ms", "1s", "0 for no resync"} {
-			assert.ErrorContains(t, heard.all()[0], word)
+			assert.ErrorContains(t, reported.all()[0], word)
 		}
 		close(stop)
 		<-done
@@ -291,7 +291,7 @@ func TestADefaultResyncPeriodBelowTheMinimumIsReportedAndASecondIsUsed(t *testin
 // Mistakes in the program are reported at construction, by a panic that names the field.
 func TestAContradictoryInformerIsNotConstructed(t *testing.T) {
 	var none *object
-	source := &scripted{}
+	source := &funcSource{}
 	cases := map[string]func(){
 		"the source is nil":        func() { cache.NewSharedInformer(nil, none, 0) },
 		"ResyncPeriod is negative": func() { cache.NewSharedIndexInformer(source, &object{}, -1, nil) },
@@ -389,7 +389,7 @@ func TestTheAgeOfWhatWaitsIsNeverNegative(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &readClock{Clock: clock.RealClock{}}
 		r := newInformerRig(t, newSource(t), func(config *cache.InformerConfig[*object]) { config.ReflectorOptions.Clock = c })
-		notified, goOn := stalled(t)
+		notified, goOn := stalledReplica(t)
 		r.handle(notified)
 		r.run()
 		synctest.Wait()
@@ -462,20 +462,20 @@ func TestAHandlerThatIsRefusedIsLoggedWithTheNearestLogger(t *testing.T) {
 	assert.Empty(t, others.all())
 }
 
-// plain is an informer of NewInformerWithOptions under test.
-type plain struct {
+// plainInformer is an informer of NewInformerWithOptions under test.
+type plainInformer struct {
 	*testing.T
 	source *cachetest.Source
 	store  cache.Store
 	ctlr   cache.Controller
-	heard  *heard
+	heard  *errorRecorder
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-func newPlain(t *testing.T, source *cachetest.Source, options cache.InformerOptions) *plain {
+func newPlainInformer(t *testing.T, source *cachetest.Source, options cache.InformerOptions) *plainInformer {
 	t.Helper()
-	p := &plain{T: t, source: source, heard: &heard{}}
+	p := &plainInformer{T: t, source: source, heard: &errorRecorder{}}
 	options.ListerWatcher, options.ObjectType = source, &object{}
 	options.ReflectorOptions.ErrorHandler = p.heard.handle
 	options.ReflectorOptions.Strategy = cache.ListPaged
@@ -483,7 +483,7 @@ func newPlain(t *testing.T, source *cachetest.Source, options cache.InformerOpti
 	return p
 }
 
-func (p *plain) run() {
+func (p *plainInformer) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel, p.done = cancel, make(chan struct{})
 	go func() {
@@ -493,23 +493,23 @@ func (p *plain) run() {
 	synctest.Wait()
 }
 
-func (p *plain) stop() {
+func (p *plainInformer) stop() {
 	p.cancel()
 	<-p.done
 	p.source.Close()
 }
 
-func (p *plain) status() cache.Status {
+func (p *plainInformer) status() cache.Status {
 	return p.ctlr.(cache.StatusReporter).Status()
 }
 
-// gate is a handler that does not return before it is opened.
-type gate struct {
+// gatedHandler is a handler that does not return before it is opened.
+type gatedHandler struct {
 	recorder
 	open chan struct{}
 }
 
-func (g *gate) OnAdd(obj any, initial bool) {
+func (g *gatedHandler) OnAdd(obj any, initial bool) {
 	<-g.open
 	g.recorder.OnAdd(obj, initial)
 }
@@ -517,7 +517,7 @@ func (g *gate) OnAdd(obj any, initial bool) {
 func TestAPlainInformerFillsAStoreAndNotifiesItsHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notified := &recorder{}
-		p := newPlain(t, newSource(t, pod("ns", "a"), pod("ns", "b")), cache.InformerOptions{Handler: notified})
+		p := newPlainInformer(t, newSource(t, pod("ns", "a"), pod("ns", "b")), cache.InformerOptions{Handler: notified})
 		require.False(t, p.ctlr.HasSynced())
 		p.run()
 		defer p.stop()
@@ -542,8 +542,8 @@ func TestAPlainInformerFillsAStoreAndNotifiesItsHandler(t *testing.T) {
 // the handler is called by the caller that fills the store.
 func TestAPlainInformerHasSyncedOnceItsHandlerHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := &gate{open: make(chan struct{})}
-		p := newPlain(t, newSource(t, pod("ns", "a")), cache.InformerOptions{Handler: slow})
+		slow := &gatedHandler{open: make(chan struct{})}
+		p := newPlainInformer(t, newSource(t, pod("ns", "a")), cache.InformerOptions{Handler: slow})
 		p.run()
 		defer p.stop()
 
@@ -560,7 +560,7 @@ func TestAPlainInformerHasSyncedOnceItsHandlerHas(t *testing.T) {
 
 func TestAPlainInformerWithoutAHandlerFillsAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlain(t, newSource(t, pod("ns", "a")), cache.InformerOptions{ResyncPeriod: time.Second})
+		p := newPlainInformer(t, newSource(t, pod("ns", "a")), cache.InformerOptions{ResyncPeriod: time.Second})
 		p.run()
 		defer p.stop()
 		require.Len(t, p.store.List(), 1)
@@ -573,7 +573,7 @@ func TestAPlainInformerWithoutAHandlerFillsAStore(t *testing.T) {
 func TestAPlainInformerResyncsMoreOftenThanEverySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notified := &recorder{}
-		p := newPlain(t, newSource(t, pod("ns", "a")), cache.InformerOptions{Handler: notified, ResyncPeriod: 100 * time.Millisecond})
+		p := newPlainInformer(t, newSource(t, pod("ns", "a")), cache.InformerOptions{Handler: notified, ResyncPeriod: 100 * time.Millisecond})
 		p.run()
 		defer p.stop()
 		notified.take()
@@ -586,7 +586,7 @@ func TestAPlainInformerResyncsMoreOftenThanEverySecond(t *testing.T) {
 func TestTheFieldsOfAPlainInformerReachItsParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notified := &recorder{}
-		p := newPlain(t, newSource(t, pod("ns", "a"), pod("other", "b")), cache.InformerOptions{
+		p := newPlainInformer(t, newSource(t, pod("ns", "a"), pod("other", "b")), cache.InformerOptions{
 			Handler:         notified,
 			Indexers:        cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
 			MinWatchTimeout: 20 * time.Minute,
@@ -629,7 +629,7 @@ func TestAPlainInformerThatIsStoppedBeforeItSyncedSaysSo(t *testing.T) {
 		for _, handler := range []cache.ResourceEventHandler{nil, &recorder{}} {
 			source := newSource(t, pod("ns", "a"))
 			source.HangLists(1)
-			p := newPlain(t, source, cache.InformerOptions{Handler: handler})
+			p := newPlainInformer(t, source, cache.InformerOptions{Handler: handler})
 			p.run()
 			p.stop()
 			require.False(t, p.ctlr.HasSynced())
@@ -640,7 +640,7 @@ func TestAPlainInformerThatIsStoppedBeforeItSyncedSaysSo(t *testing.T) {
 
 func TestASecondRunOfAPlainInformerIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlain(t, newSource(t), cache.InformerOptions{})
+		p := newPlainInformer(t, newSource(t), cache.InformerOptions{})
 		p.run()
 		p.ctlr.RunWithContext(t.Context())
 		p.stop()
@@ -706,7 +706,7 @@ func TestWrongInformerOptionsPanicAndNameTheField(t *testing.T) {
 // Mistakes that are the same before the run and while it runs.
 func TestBadInputIsAnsweredByAnErrorThatNamesTheRightInput(t *testing.T) {
 	tooShort, negative := 999*time.Millisecond, -time.Second
-	var none *replica
+	var none *replicaHandler
 	mistakes := map[string]badInput{
 		"nil handler": {
 			make:  func(r *informerRig) error { _, err := r.inf.Shared().AddEventHandler(nil); return err },
@@ -725,7 +725,7 @@ func TestBadInputIsAnsweredByAnErrorThatNamesTheRightInput(t *testing.T) {
 		},
 		"resync below the minimum, the short form": {
 			make: func(r *informerRig) error {
-				_, err := r.inf.Shared().AddEventHandlerWithResyncPeriod(&tally{}, tooShort)
+				_, err := r.inf.Shared().AddEventHandlerWithResyncPeriod(&countingHandler{}, tooShort)
 				return err
 			},
 			words: []string{"ResyncPeriod", "999ms", "1s"},
@@ -735,14 +735,14 @@ func TestBadInputIsAnsweredByAnErrorThatNamesTheRightInput(t *testing.T) {
 		"foreign registration": {
 			make: func(r *informerRig) error {
 				other := newInformerRig(r.T, r.source, nil)
-				return r.inf.RemoveHandler(other.handle(&tally{}))
+				return r.inf.RemoveHandler(other.handle(&countingHandler{}))
 			},
 			cause: cache.ErrForeignRegistration, words: []string{"AddEventHandler"},
 		},
 		"shutting down a foreign registration": {
 			make: func(r *informerRig) error {
 				other := newInformerRig(r.T, r.source, nil)
-				return r.inf.ShutDownHandler(other.handle(&tally{}))
+				return r.inf.ShutDownHandler(other.handle(&countingHandler{}))
 			},
 			cause: cache.ErrForeignRegistration, words: []string{"AddEventHandler"},
 		},
@@ -791,7 +791,7 @@ func TestAnIndexThatFailsForAnArrivingObjectQuarantinesIt(t *testing.T) {
 						return []string{o.Labels["v"]}, nil
 					}}
 				})
-				notified := newReplica(t)
+				notified := newReplicaHandler(t)
 				handle := r.handle(notified)
 				r.run()
 				synctest.Wait()
@@ -851,7 +851,7 @@ func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
 							time.Sleep(time.Hour)
 						}
 					})
-					notified := newReplica(t)
+					notified := newReplicaHandler(t)
 					r.handle(notified)
 					r.run()
 					synctest.Wait()
@@ -873,7 +873,7 @@ func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
 // finds another in the context.
 func TestTheErrorHandlerFindsTheInformersLoggerInItsContext(t *testing.T) {
 	notRaced(t)
-	surviving(t)
+	survivePanics(t)
 	synctest.Test(t, func(t *testing.T) {
 		own := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))
 		handlers := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))

@@ -19,18 +19,18 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// bulk is a source of many objects that are made without an API server's care for each,
+// bulkSource is a source of many objects that are made without an API server's care for each,
 // and of events that a test sends.
-type bulk struct {
-	scripted
+type bulkSource struct {
+	funcSource
 	items   []object
 	lists   int
 	version int
 	events  chan watch.Event
 }
 
-func newBulk(objects int) *bulk {
-	s := &bulk{items: make([]object, objects), version: objects, events: make(chan watch.Event)}
+func newBulkSource(objects int) *bulkSource {
+	s := &bulkSource{items: make([]object, objects), version: objects, events: make(chan watch.Event)}
 	for i := range s.items {
 		s.items[i] = *podAt("a", itoa(i), itoa(i+1))
 	}
@@ -44,40 +44,40 @@ func newBulk(objects int) *bulk {
 			ListMeta: metav1.ListMeta{ResourceVersion: itoa(s.version)}, Items: slices.Clone(s.items),
 		}, nil
 	}
-	s.watch = func(context.Context, int) (watch.Interface, error) { return &probe{events: s.events}, nil }
+	s.watch = func(context.Context, int) (watch.Interface, error) { return &recordedWatch{events: s.events}, nil }
 	return s
 }
 
 // change gives an object the next version, for the next list.
-func (s *bulk) change(i int) {
+func (s *bulkSource) change(i int) {
 	s.version++
 	s.items[i].ResourceVersion = itoa(s.version)
 }
 
 // newBulkRig is a rig without a cachetest source.
 func newBulkRig(t *testing.T, source cache.ListerWatcher) *informerRig {
-	r := &informerRig{T: t, heard: &heard{}}
+	r := &informerRig{T: t, heard: &errorRecorder{}}
 	r.inf = cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: r.heard.handle}})
 	return r
 }
 
-// counts are how often a handler was called.
-type counts struct{ adds, updates, deletes int }
+// callCounts are how often a handler was called.
+type callCounts struct{ adds, updates, deletes int }
 
-// tally is a handler that counts.
-type tally struct {
+// countingHandler is a handler that counts.
+type countingHandler struct {
 	mu    sync.Mutex
-	calls counts
+	calls callCounts
 }
 
-func (c *tally) OnAdd(any, bool) { c.count(counts{adds: 1}) }
+func (c *countingHandler) OnAdd(any, bool) { c.count(callCounts{adds: 1}) }
 
-func (c *tally) OnUpdate(any, any) { c.count(counts{updates: 1}) }
+func (c *countingHandler) OnUpdate(any, any) { c.count(callCounts{updates: 1}) }
 
-func (c *tally) OnDelete(any) { c.count(counts{deletes: 1}) }
+func (c *countingHandler) OnDelete(any) { c.count(callCounts{deletes: 1}) }
 
 // count adds to the counts and returns them.
-func (c *tally) count(more counts) counts {
+func (c *countingHandler) count(more callCounts) callCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls.adds += more.adds
@@ -94,7 +94,7 @@ func kibiObject(name string, version int) *object {
 }
 
 // sendRounds sends an update of every object, so many times.
-func (r *informerRig) sendRounds(source *bulk, objects, rounds int) {
+func (r *informerRig) sendRounds(source *bulkSource, objects, rounds int) {
 	for range rounds {
 		for i := range objects {
 			source.version++
@@ -108,7 +108,7 @@ type informerRig struct {
 	*testing.T
 	source *cachetest.Source
 	inf    *cache.Informer[*object]
-	heard  *heard
+	heard  *errorRecorder
 	cancel context.CancelFunc
 	done   chan struct{}
 	// err is what Run returned, panicked what came out of it instead.
@@ -119,7 +119,7 @@ type informerRig struct {
 // newInformerRig makes an informer of source; change may alter the config first.
 func newInformerRig(t *testing.T, source *cachetest.Source, change func(*cache.InformerConfig[*object])) *informerRig {
 	t.Helper()
-	r := &informerRig{T: t, source: source, heard: &heard{}}
+	r := &informerRig{T: t, source: source, heard: &errorRecorder{}}
 	config := cache.InformerConfig[*object]{
 		Name: "test", ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: r.heard.handle},
 	}
@@ -179,10 +179,10 @@ func (r *informerRig) relist() {
 	require.Greater(r, r.source.ListCalls(), before)
 }
 
-// replica is a handler that keeps what it receives, and has the test fail if it receives
+// replicaHandler is a handler that keeps what it receives, and has the test fail if it receives
 // what cannot be: an Add of a known object, an Update of something else than what it was
 // delivered last, a Delete of an unknown one.
-type replica struct {
+type replicaHandler struct {
 	t testing.TB
 	// before, if it is set, is called first in each call.
 	before func(key string)
@@ -196,12 +196,12 @@ type replica struct {
 	initial int
 }
 
-func newReplica(t testing.TB) *replica {
-	return &replica{t: t, view: map[string]any{}, calls: map[string]int{}}
+func newReplicaHandler(t testing.TB) *replicaHandler {
+	return &replicaHandler{t: t, view: map[string]any{}, calls: map[string]int{}}
 }
 
 // begin returns what was delivered last of a key.
-func (r *replica) begin(key string) (was any, known bool, end func()) {
+func (r *replicaHandler) begin(key string) (was any, known bool, end func()) {
 	if r.before != nil {
 		r.before(key)
 	}
@@ -211,13 +211,13 @@ func (r *replica) begin(key string) (was any, known bool, end func()) {
 	return was, known, r.mu.Unlock
 }
 
-func (r *replica) noteLocked(words ...any) {
+func (r *replicaHandler) noteLocked(words ...any) {
 	if !r.onlyCounts {
 		r.log = append(r.log, fmt.Sprint(words...))
 	}
 }
 
-func (r *replica) OnAdd(obj any, initial bool) {
+func (r *replicaHandler) OnAdd(obj any, initial bool) {
 	key := nameOf(obj)
 	_, known, end := r.begin(key)
 	defer end()
@@ -229,7 +229,7 @@ func (r *replica) OnAdd(obj any, initial bool) {
 	r.noteLocked("add ", key, "@", versionOf(obj))
 }
 
-func (r *replica) OnUpdate(old, obj any) {
+func (r *replicaHandler) OnUpdate(old, obj any) {
 	key := nameOf(obj)
 	was, known, end := r.begin(key)
 	defer end()
@@ -244,7 +244,7 @@ func (r *replica) OnUpdate(old, obj any) {
 	r.noteLocked("update ", key, "@", versionOf(obj))
 }
 
-func (r *replica) OnDelete(obj any) {
+func (r *replicaHandler) OnDelete(obj any) {
 	what, key := "delete ", ""
 	if tombstone, lost := obj.(cache.DeletedFinalStateUnknown); lost {
 		what, key = "tombstone ", tombstone.Key
@@ -259,7 +259,7 @@ func (r *replica) OnDelete(obj any) {
 }
 
 // take returns what was delivered since the last call.
-func (r *replica) take() []string {
+func (r *replicaHandler) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	log := r.log
@@ -268,7 +268,7 @@ func (r *replica) take() []string {
 }
 
 // callCount is how often it was called.
-func (r *replica) callCount() int {
+func (r *replicaHandler) callCount() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
@@ -278,8 +278,8 @@ func (r *replica) callCount() int {
 	return n
 }
 
-// equals fails the test unless it has the very objects of the store.
-func (r *replica) equals(store cache.Store) {
+// assertEqualsStore fails the test unless it has the very objects of the store.
+func (r *replicaHandler) assertEqualsStore(store cache.Store) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	require.Len(r.t, r.view, len(store.ListKeys()))
@@ -288,9 +288,9 @@ func (r *replica) equals(store cache.Store) {
 	}
 }
 
-// stalled is a replica that hangs in each call until it may go on.
-func stalled(t testing.TB) (r *replica, goOn func()) {
-	r = newReplica(t)
+// stalledReplica is a replica that hangs in each call until it may go on.
+func stalledReplica(t testing.TB) (r *replicaHandler, goOn func()) {
+	r = newReplicaHandler(t)
 	gate := make(chan struct{})
 	r.before = func(string) { <-gate }
 	return r, sync.OnceFunc(func() { close(gate) })

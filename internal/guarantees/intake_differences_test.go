@@ -15,11 +15,11 @@ const (
 	intakeFinal intakeDifference = "the final state of an object that was only quarantined is transformed"
 )
 
-// today says whether the model is to follow a difference.
-func (m *intakeModel) today(d intakeDifference) bool { return m.way.today[d] }
+// hasDifference says whether the model is to follow a difference.
+func (m *intakeModel) hasDifference(d intakeDifference) bool { return m.way.openDifferences[d] }
 
 // consumes says whether a consumer of the user's takes the changes out of a queue.
-func (w *intakeWay) consumes() bool { return w.process || w.calls != nil && w.handler }
+func (w *intakeWay) consumes() bool { return w.process || w.direct != nil && w.handler }
 
 func (w *intakeWay) refusal() string {
 	if w.process {

@@ -31,22 +31,22 @@ type intakeModel struct {
 	transforms     int
 }
 
-// intakeWant is what a look is to find. truth is set where a list follows an event that went
+// intakeExpectation is what a look is to find. truth is set where a list follows an event that went
 // back in time, before the look.
-type intakeWant struct {
-	intakeLook
-	truth *intakeStep
+type intakeExpectation struct {
+	intakeObservation
+	relist *intakeStep
 }
 
 // intakeExpect says what the looks at a script are to find.
-func intakeExpect(way *intakeWay, script []intakeStep, transform bool) (want []intakeWant) {
+func intakeExpect(way *intakeWay, script []intakeStep, transform bool) (want []intakeExpectation) {
 	m := &intakeModel{way: way, transform: transform}
 	for _, step := range script {
-		truth := m.take(step)
-		want = append(want, intakeWant{intakeLook: m.look()})
-		if truth != nil {
-			m.list(*truth, true)
-			want = append(want, intakeWant{intakeLook: m.look(), truth: truth})
+		relist := m.apply(step)
+		want = append(want, intakeExpectation{intakeObservation: m.observation()})
+		if relist != nil {
+			m.applyList(*relist, true)
+			want = append(want, intakeExpectation{intakeObservation: m.observation(), relist: relist})
 			if way.burst {
 				break // what the watch has sent besides is lost with it
 			}
@@ -62,15 +62,15 @@ func intakeExpect(way *intakeWay, script []intakeStep, transform bool) (want []i
 		all.calls = intakeJoin(all.calls, one.calls)
 		all.transforms += one.transforms
 	}
-	return []intakeWant{all}
+	return []intakeExpectation{all}
 }
 
 func intakeJoin(a, b string) string {
 	return strings.Join(slices.DeleteFunc([]string{a, b}, func(s string) bool { return s == "" }), ", ")
 }
 
-// take does what a step does. It returns the list that answers it if it went back in time.
-func (m *intakeModel) take(s intakeStep) (truth *intakeStep) {
+// apply does what a step does. It returns the list that answers it if it went back in time.
+func (m *intakeModel) apply(s intakeStep) (relist *intakeStep) {
 	switch s.kind {
 	case "resync":
 		if m.stored != nil && m.way.resyncs {
@@ -78,28 +78,28 @@ func (m *intakeModel) take(s intakeStep) (truth *intakeStep) {
 		}
 		return nil
 	case "list", "list without":
-		m.list(s, false)
+		m.applyList(s, false)
 		return nil
 	case "bookmark":
-		if intakeOlder(s.state.version, m.applied) && m.way.calls == nil {
+		if intakeOlder(s.state.version, m.applied) && m.way.direct == nil {
 			m.report("regression of bookmark  from %s to %s", m.applied, s.state.version)
-			return intakeTruth(s)
+			return intakeListAfter(s)
 		}
 	default:
-		undecodable := s.state.does == intakeUndecodable
+		undecodable := s.state.behavior == intakeUndecodable
 		if undecodable && s.kind == "deleted" {
 			m.report("decode %s@%s", intakeKey, s.state.version)
 		}
 		if (!undecodable || s.kind == "deleted") && m.regresses(s.state) {
-			return intakeTruth(s)
+			return intakeListAfter(s)
 		}
 		if s.kind == "deleted" {
 			m.delete(s.state)
 		} else {
-			m.put(s.state, false)
+			m.applyState(s.state, false)
 		}
 	}
-	if m.way.calls != nil {
+	if m.way.direct != nil {
 		if s.kind == "bookmark" {
 			m.applied = s.state.version
 		}
@@ -115,13 +115,13 @@ func (m *intakeModel) take(s intakeStep) (truth *intakeStep) {
 // is the quarantined one if one is, and reports that.
 func (m *intakeModel) regresses(s intakeState) bool {
 	have := ""
-	if m.way.foreign || m.way.calls != nil {
+	if m.way.foreign || m.way.direct != nil {
 		return false // nobody knows what it has; a direct call of a store is right
 	}
 	if m.stored != nil {
 		have = m.stored.version
 	}
-	if m.bad != nil && m.bad.version != "" && !(m.today(intakeUnknown) && m.stage == "decode") {
+	if m.bad != nil && m.bad.version != "" && !(m.hasDifference(intakeUnknown) && m.stage == "decode") {
 		have = m.bad.version
 	}
 	if !intakeOlder(s.version, have) {
@@ -131,49 +131,49 @@ func (m *intakeModel) regresses(s intakeState) bool {
 	return true
 }
 
-// list takes a whole state. Only a streamed one is held to what the object was last received
+// applyList takes a whole state. Only a streamed one is held to what the object was last received
 // with; the list after a regression is accepted whatever its version.
-func (m *intakeModel) list(s intakeStep, any bool) {
+func (m *intakeModel) applyList(s intakeStep, any bool) {
 	listed := s.kind == "list"
-	if listed && m.way.strategy == cache.ListStreaming && m.synced && !any && s.state.does != intakeUndecodable {
+	if listed && m.way.strategy == cache.ListStreaming && m.synced && !any && s.state.behavior != intakeUndecodable {
 		any = m.regresses(s.state) // the same state comes again, and is accepted
 	}
-	last := m.bad == nil || m.way.foreign || m.today(intakeUnchanged) && (m.stage == "decode" || m.stage == "transform" && m.way.handler && !m.way.isInformer)
+	last := m.bad == nil || m.way.foreign || m.hasDifference(intakeUnchanged) && (m.stage == "decode" || m.stage == "transform" && m.way.handler && !m.way.isInformer)
 	unchanged := m.stored != nil && last && s.state.version != "" && s.state.uid != "" &&
 		m.stored.version == s.state.version && m.stored.uid == s.state.uid
 	switch {
 	case !listed:
 		m.remove("tombstone n%d")
 		m.bad = nil
-	case s.state.does == intakeUndecodable:
+	case s.state.behavior == intakeUndecodable:
 		if m.way.foreign { // it gets the others
 			m.remove("")
 		}
-		m.put(s.state, !m.synced)
+		m.applyState(s.state, !m.synced)
 		m.quarantine(s.state, "decode") // it is listed once more
 	case !unchanged || any:
-		m.put(s.state, !m.synced)
+		m.applyState(s.state, !m.synced)
 	default:
 		m.bad = nil
 	}
 	m.applied, m.synced = s.listed, true
 }
 
-// put takes a state that the source has.
-func (m *intakeModel) put(s intakeState, initial bool) {
-	transforms := m.transform && s.does != intakeUndecodable
+// applyState takes a state that the source has.
+func (m *intakeModel) applyState(s intakeState, initial bool) {
+	transforms := m.transform && s.behavior != intakeUndecodable
 	if transforms {
 		m.transforms++
 	}
 	switch {
-	case s.does == intakeUndecodable:
+	case s.behavior == intakeUndecodable:
 		m.quarantine(s, "decode")
-	case transforms && (s.does == intakeFail || s.does == intakePanic):
+	case transforms && (s.behavior == intakeFail || s.behavior == intakePanic):
 		m.quarantine(s, "transform")
-	case transforms && s.does == intakeUnwanted:
+	case transforms && s.behavior == intakeUnwanted:
 		m.remove("tombstone n%d")
 		m.bad = nil
-	case s.does == intakeIndexFail || s.does == intakeIndexPanic || s.does == intakeStripFail:
+	case s.behavior == intakeIndexFail || s.behavior == intakeIndexPanic || s.behavior == intakeStripFail:
 		m.quarantine(s, m.way.refusal())
 	default:
 		m.store(s, initial)
@@ -185,7 +185,7 @@ func (m *intakeModel) quarantine(s intakeState, stage string) {
 	switch {
 	case stage == "process":
 		m.report("process %s", intakeKey) // each time: what Process does is its own affair
-	case m.way.calls != nil:
+	case m.way.direct != nil:
 		m.report("%s %s@%s", stage, intakeKey, s.version) // it is returned to the caller
 	case m.bad == nil || m.bad.version != s.version || s.version == "" || m.stage != stage:
 		m.report("%s %s@%s", stage, intakeKey, s.version)
@@ -216,11 +216,11 @@ func (m *intakeModel) store(s intakeState, initial bool) {
 func (m *intakeModel) delete(s intakeState) {
 	final := fmt.Sprintf("n%d", s.number)
 	switch {
-	case s.does == intakeUndecodable:
+	case s.behavior == intakeUndecodable:
 		final = "tombstone n%d"
-	case m.transform && m.way.handler && (m.stored != nil || m.today(intakeFinal) && m.bad != nil && m.stage == m.way.refusal()):
+	case m.transform && m.way.handler && (m.stored != nil || m.hasDifference(intakeFinal) && m.bad != nil && m.stage == m.way.refusal()):
 		m.transforms++
-		switch s.does {
+		switch s.behavior {
 		case intakeFail, intakePanic:
 			m.report("transform %s@%s", intakeKey, s.version)
 			final = "tombstone n%d"
@@ -250,28 +250,28 @@ func (m *intakeModel) call(format string, args ...any) {
 	}
 }
 
-// look is what a look at the mirror is to find.
-func (m *intakeModel) look() (look intakeLook) {
+// observation is what a look at the mirror is to find.
+func (m *intakeModel) observation() (observation intakeObservation) {
 	switch {
 	case m.stored != nil:
 		color := "plain"
-		if m.transform && m.stored.does == intakeChange {
+		if m.transform && m.stored.behavior == intakeChange {
 			color = "changed"
 		}
-		look.stored = fmt.Sprintf("n%d %s [%s]", m.stored.number, color, color)
+		observation.stored = fmt.Sprintf("n%d %s [%s]", m.stored.number, color, color)
 	case m.bad != nil && !m.way.consumes() && !m.way.foreign:
-		look.stored = "quarantined"
+		observation.stored = "quarantined"
 	}
-	if m.bad != nil && m.way.calls == nil {
-		look.quarantined = m.quarantined()
-		if m.today(intakeManyTables) {
-			look.others = m.others
+	if m.bad != nil && m.way.direct == nil {
+		observation.quarantined = m.quarantined()
+		if m.hasDifference(intakeManyTables) {
+			observation.others = m.others
 		}
 	}
-	look.applied = m.applied
-	look.reports, look.calls, look.transforms = strings.Join(m.reports, ", "), strings.Join(m.calls, ", "), m.transforms
+	observation.applied = m.applied
+	observation.reports, observation.calls, observation.transforms = strings.Join(m.reports, ", "), strings.Join(m.calls, ", "), m.transforms
 	m.reports, m.calls, m.transforms = nil, nil, 0
-	return look
+	return observation
 }
 
 func (m *intakeModel) quarantined() string {

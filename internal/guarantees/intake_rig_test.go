@@ -37,14 +37,14 @@ const (
 	intakeKey         = "ns/x"           // the object of which the table speaks
 	intakeAnchor      = "anchor"         // another one, which never changes
 	intakeResync      = 2 * time.Hour    // where there is a resync
-	intakePatience    = 90 * time.Second // longer than a pause after a first failure
+	intakePause    = 90 * time.Second // longer than a pause after a first failure
 )
 
 var errIntake = errors.New("made to fail")
 
 // intakeState is one state of the object. number tells states apart whatever they say.
 type intakeState struct {
-	version, uid, does string
+	version, uid, behavior string
 	number             int
 }
 
@@ -54,10 +54,10 @@ func (s intakeState) object() runtime.Object {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "x", ResourceVersion: s.version, UID: types.UID(s.uid),
 			Labels:      map[string]string{"color": "plain"},
-			Annotations: map[string]string{"does": s.does, "number": strconv.Itoa(s.number)},
+			Annotations: map[string]string{"does": s.behavior, "number": strconv.Itoa(s.number)},
 		},
 	}
-	if s.does == intakeUndecodable {
+	if s.behavior == intakeUndecodable {
 		return &intakeUndecoded{*o}
 	}
 	return o
@@ -100,7 +100,7 @@ func (s intakeStep) String() string {
 	case "list without":
 		return fmt.Sprintf("list without@%q", s.listed)
 	}
-	return fmt.Sprintf("%s n%d %s@%q/%s", s.kind, s.state.number, s.state.uid, s.state.version, s.state.does)
+	return fmt.Sprintf("%s n%d %s@%q/%s", s.kind, s.state.number, s.state.uid, s.state.version, s.state.behavior)
 }
 
 // intakeSource is a source that does what the script says.
@@ -210,8 +210,8 @@ func (s intakeStep) event() watch.Event {
 	return watch.Event{Type: watch.Deleted, Object: s.state.object()}
 }
 
-// intakeSeen is everything noticed about the object from one look to the next.
-type intakeSeen struct {
+// intakeRecorder is everything noticed about the object from one look to the next.
+type intakeRecorder struct {
 	mu         sync.Mutex
 	calls      []string
 	reports    []string
@@ -230,7 +230,7 @@ func intakeNumber(obj any) (number string, is bool) {
 	return "n" + o.GetAnnotations()["number"], o.GetName() != intakeAnchor
 }
 
-func (s *intakeSeen) call(about any, format string, args ...any) {
+func (s *intakeRecorder) call(about any, format string, args ...any) {
 	if _, is := intakeNumber(about); !is {
 		return
 	}
@@ -244,17 +244,17 @@ func (s *intakeSeen) call(about any, format string, args ...any) {
 	s.calls = append(s.calls, fmt.Sprintf(format, args...))
 }
 
-func (s *intakeSeen) OnAdd(obj any, initial bool) {
+func (s *intakeRecorder) OnAdd(obj any, initial bool) {
 	if initial {
 		s.call(obj, "first %s", obj)
 		return
 	}
 	s.call(obj, "add %s", obj)
 }
-func (s *intakeSeen) OnUpdate(was, is any) { s.call(is, "update %s %s", was, is) }
-func (s *intakeSeen) OnDelete(obj any)     { s.call(obj, "delete %s", obj) }
+func (s *intakeRecorder) OnUpdate(was, is any) { s.call(is, "update %s %s", was, is) }
+func (s *intakeRecorder) OnDelete(obj any)     { s.call(obj, "delete %s", obj) }
 
-func (s *intakeSeen) report(_ context.Context, _ *cache.Reflector, err error) {
+func (s *intakeRecorder) report(_ context.Context, _ *cache.Reflector, err error) {
 	var object *cache.ObjectError
 	var regression *cache.VersionRegressionError
 	var process *cache.ProcessError
@@ -276,7 +276,7 @@ func (s *intakeSeen) report(_ context.Context, _ *cache.Reflector, err error) {
 	s.reports = append(s.reports, text)
 }
 
-func (s *intakeSeen) transform(obj any) (any, error) {
+func (s *intakeRecorder) transform(obj any) (any, error) {
 	o, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return nil, fmt.Errorf("transform was given a %T", obj)
@@ -326,7 +326,7 @@ type intakeMirror struct {
 // intakeWay is a way in: the mirror, and how the source answers it.
 type intakeWay struct {
 	name string
-	make func(*intakeSource, *intakeSeen, intakeSetup) intakeMirror
+	make func(*intakeSource, *intakeRecorder, intakeSetup) intakeMirror
 	// strategy is how its states are got, pageSize for pages.
 	strategy cache.ListStrategy
 	pageSize int64
@@ -338,17 +338,17 @@ type intakeWay struct {
 	// process is true if a Process applies the changes: what the store refuses it fails with.
 	process bool
 	// calls, if not nil, is a store or a queue that the script's user calls himself.
-	calls func(*intakeSeen, intakeSetup) *intakeCalled
+	direct func(*intakeRecorder, intakeSetup) *intakeDirect
 	// batches is true if Process gets batches.
 	batches bool
 	// foreign is true if the store is not the package's: five methods, of which nothing is known.
 	foreign, isInformer bool
 	// resyncs is true if a resync repeats what the store has.
 	resyncs bool
-	// today are the differences that the way still has, hits how many scripts have shown each;
+	// openDifferences are the differences that the way still has, hits how many scripts have shown each;
 	// ways of one root share them.
-	today map[intakeDifference]bool
-	hits  map[intakeDifference]int
+	openDifferences map[intakeDifference]bool
+	differenceCounts  map[intakeDifference]int
 }
 
 // intakeSetup is what a case needs.
@@ -358,29 +358,29 @@ type intakeSetup struct {
 	way       *intakeWay
 }
 
-func (s intakeSetup) options(seen *intakeSeen) cache.ReflectorOptions {
+func (s intakeSetup) options(recorder *intakeRecorder) cache.ReflectorOptions {
 	return cache.ReflectorOptions{
-		Logger: &klog.Logger{}, Name: "r", ErrorHandler: seen.report, Strategy: s.way.strategy, PageSize: s.way.pageSize,
+		Logger: &klog.Logger{}, Name: "r", ErrorHandler: recorder.report, Strategy: s.way.strategy, PageSize: s.way.pageSize,
 		MinWatchTimeout: 100 * time.Hour, MaxWatchTimeout: 100 * time.Hour,
 		Random: func() float64 { return 0 },
 	}
 }
 
-func (s intakeSetup) transformer(seen *intakeSeen) cache.TransformFunc {
+func (s intakeSetup) transformer(recorder *intakeRecorder) cache.TransformFunc {
 	if s.transform {
-		return seen.transform
+		return recorder.transform
 	}
 	return nil
 }
 
 var intakeIndexers = cache.Indexers{"color": intakeIndex}
 
-func intakeInformer(source *intakeSource, seen *intakeSeen, setup intakeSetup) intakeMirror {
+func intakeInformer(source *intakeSource, recorder *intakeRecorder, setup intakeSetup) intakeMirror {
 	informer := cache.NewSharedIndexInformerWithOptions(source, nil, cache.SharedIndexInformerOptions{
-		Indexers: intakeIndexers, Transform: setup.transformer(seen), ResyncPeriod: setup.resync,
-		ReflectorOptions: setup.options(seen),
+		Indexers: intakeIndexers, Transform: setup.transformer(recorder), ResyncPeriod: setup.resync,
+		ReflectorOptions: setup.options(recorder),
 	})
-	if _, err := informer.AddEventHandler(seen); err != nil {
+	if _, err := informer.AddEventHandler(recorder); err != nil {
 		panic(err)
 	}
 	return intakeMirror{
@@ -397,34 +397,34 @@ func intakeController(config cache.Config, store cache.Indexer) intakeMirror {
 	}
 }
 
-func intakeStoreAndHandler(source *intakeSource, seen *intakeSeen, setup intakeSetup) intakeMirror {
+func intakeStoreAndHandler(source *intakeSource, recorder *intakeRecorder, setup intakeSetup) intakeMirror {
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, intakeIndexers)
 	return intakeController(cache.Config{
-		ListerWatcher: source, Store: store, Handler: seen, Transform: setup.transformer(seen),
-		FullResyncPeriod: setup.resync, ReflectorOptions: setup.options(seen),
+		ListerWatcher: source, Store: store, Handler: recorder, Transform: setup.transformer(recorder),
+		FullResyncPeriod: setup.resync, ReflectorOptions: setup.options(recorder),
 	}, store)
 }
 
-func intakeNamespaces(source *intakeSource, seen *intakeSeen, setup intakeSetup) intakeMirror {
+func intakeNamespaces(source *intakeSource, recorder *intakeRecorder, setup intakeSetup) intakeMirror {
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, intakeIndexers)
 	return intakeController(cache.Config{
-		Namespaces: map[string]cache.Source{"ns": source}, Store: store, Handler: seen,
-		Transform: setup.transformer(seen), FullResyncPeriod: setup.resync, ReflectorOptions: setup.options(seen),
+		Namespaces: map[string]cache.Source{"ns": source}, Store: store, Handler: recorder,
+		Transform: setup.transformer(recorder), FullResyncPeriod: setup.resync, ReflectorOptions: setup.options(recorder),
 	}, store)
 }
 
 // intakeProcess is a program that applies deltas itself, as with client-go.
-func intakeProcess(batches bool) func(*intakeSource, *intakeSeen, intakeSetup) intakeMirror {
-	return func(source *intakeSource, seen *intakeSeen, setup intakeSetup) intakeMirror {
+func intakeProcess(batches bool) func(*intakeSource, *intakeRecorder, intakeSetup) intakeMirror {
+	return func(source *intakeSource, recorder *intakeRecorder, setup intakeSetup) intakeMirror {
 		store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, intakeIndexers)
 		config := cache.Config{
-			ListerWatcher: source, FullResyncPeriod: setup.resync, ReflectorOptions: setup.options(seen),
+			ListerWatcher: source, FullResyncPeriod: setup.resync, ReflectorOptions: setup.options(recorder),
 			Queue: cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
-				Logger: &klog.Logger{}, KnownObjects: store, EmitDeltaTypeReplaced: true, Transformer: setup.transformer(seen),
+				Logger: &klog.Logger{}, KnownObjects: store, EmitDeltaTypeReplaced: true, Transformer: setup.transformer(recorder),
 			}),
 			Process: func(obj any, initial bool) error {
 				for _, delta := range obj.(cache.Deltas) {
-					if err := intakeApply(store, seen, delta, initial); err != nil {
+					if err := intakeApply(store, recorder, delta, initial); err != nil {
 						return err
 					}
 				}
@@ -436,7 +436,7 @@ func intakeProcess(batches bool) func(*intakeSource, *intakeSeen, intakeSetup) i
 				var failures []error
 				for _, delta := range deltas {
 					if delta.Type != cache.Bookmark {
-						failures = append(failures, intakeApply(store, seen, delta, initial))
+						failures = append(failures, intakeApply(store, recorder, delta, initial))
 					}
 				}
 				return errors.Join(failures...)
@@ -446,7 +446,7 @@ func intakeProcess(batches bool) func(*intakeSource, *intakeSeen, intakeSetup) i
 	}
 }
 
-func intakeApply(store cache.Indexer, seen *intakeSeen, delta cache.Delta, initial bool) error {
+func intakeApply(store cache.Indexer, recorder *intakeRecorder, delta cache.Delta, initial bool) error {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(delta.Object)
 	if err != nil {
 		return err
@@ -457,7 +457,7 @@ func intakeApply(store cache.Indexer, seen *intakeSeen, delta cache.Delta, initi
 			return err
 		}
 		if existed {
-			seen.OnDelete(delta.Object)
+			recorder.OnDelete(delta.Object)
 		}
 		return nil
 	}
@@ -466,20 +466,20 @@ func intakeApply(store cache.Indexer, seen *intakeSeen, delta cache.Delta, initi
 	}
 	switch {
 	case !existed:
-		seen.OnAdd(delta.Object, initial)
+		recorder.OnAdd(delta.Object, initial)
 	case intakeRecreated(string(old.(metav1.Object).GetUID()), string(delta.Object.(metav1.Object).GetUID())):
-		seen.OnDelete(cache.DeletedFinalStateUnknown{Key: key, Obj: old})
-		seen.OnAdd(delta.Object, initial)
+		recorder.OnDelete(cache.DeletedFinalStateUnknown{Key: key, Obj: old})
+		recorder.OnAdd(delta.Object, initial)
 	default:
-		seen.OnUpdate(old, delta.Object)
+		recorder.OnUpdate(old, delta.Object)
 	}
 	return nil
 }
 
 func intakeRecreated(was, is string) bool { return was != "" && is != "" && was != is }
 
-func intakeReflected(source *intakeSource, seen *intakeSeen, setup intakeSetup, into cache.ReflectorStore, store cache.Indexer) intakeMirror {
-	options := setup.options(seen)
+func intakeReflector(source *intakeSource, recorder *intakeRecorder, setup intakeSetup, into cache.ReflectorStore, store cache.Indexer) intakeMirror {
+	options := setup.options(recorder)
 	options.ResyncPeriod = setup.resync
 	reflector := cache.NewReflectorWithOptions(source, nil, into, options)
 	return intakeMirror{
@@ -488,54 +488,54 @@ func intakeReflected(source *intakeSource, seen *intakeSeen, setup intakeSetup, 
 	}
 }
 
-func intakeIndexer(seen *intakeSeen, setup intakeSetup) cache.Indexer {
+func intakeIndexer(recorder *intakeRecorder, setup intakeSetup) cache.Indexer {
 	var options []cache.StoreOption
 	if setup.transform {
-		options = append(options, cache.WithTransformer(seen.transform))
+		options = append(options, cache.WithTransformer(recorder.transform))
 	}
 	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, intakeIndexers, options...)
 }
 
-func intakeStore(source *intakeSource, seen *intakeSeen, setup intakeSetup) intakeMirror {
-	store := intakeIndexer(seen, setup)
-	return intakeReflected(source, seen, setup, store, store)
+func intakeStore(source *intakeSource, recorder *intakeRecorder, setup intakeSetup) intakeMirror {
+	store := intakeIndexer(recorder, setup)
+	return intakeReflector(source, recorder, setup, store, store)
 }
 
-func intakeView(source *intakeSource, seen *intakeSeen, setup intakeSetup) intakeMirror {
-	store := intakeIndexer(seen, setup)
-	return intakeReflected(source, seen, setup, cache.InNamespace(store, "ns"), store)
+func intakeView(source *intakeSource, recorder *intakeRecorder, setup intakeSetup) intakeMirror {
+	store := intakeIndexer(recorder, setup)
+	return intakeReflector(source, recorder, setup, cache.InNamespace(store, "ns"), store)
 }
 
 // intakeForeign is a store that has no more than it must.
 type intakeForeign struct{ cache.ReflectorStore }
 
-func intakeForeignStore(source *intakeSource, seen *intakeSeen, setup intakeSetup) intakeMirror {
+func intakeForeignStore(source *intakeSource, recorder *intakeRecorder, setup intakeSetup) intakeMirror {
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, intakeIndexers)
-	reflector := cache.NewReflectorWithOptions(source, nil, intakeForeign{store}, setup.options(seen))
+	reflector := cache.NewReflectorWithOptions(source, nil, intakeForeign{store}, setup.options(recorder))
 	return intakeMirror{
 		run: reflector.RunWithContext, store: store, status: reflector.Status, applied: reflector.LastSyncResourceVersion,
 	}
 }
 
-// intakeCalled is a store, or a queue and the store that its consumer fills.
-type intakeCalled struct {
+// intakeDirect is a store, or a queue and the store that its consumer fills.
+type intakeDirect struct {
 	cache.ReflectorStore
 	store cache.Indexer
 	drain func()
 }
 
-func intakeCalledStore(seen *intakeSeen, setup intakeSetup) *intakeCalled {
-	store := intakeIndexer(seen, setup)
-	return &intakeCalled{store, store, func() {}}
+func intakeDirectStore(recorder *intakeRecorder, setup intakeSetup) *intakeDirect {
+	store := intakeIndexer(recorder, setup)
+	return &intakeDirect{store, store, func() {}}
 }
 
-func intakeCalledQueue(seen *intakeSeen, setup intakeSetup) *intakeCalled {
+func intakeDirectQueue(recorder *intakeRecorder, setup intakeSetup) *intakeDirect {
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, intakeIndexers)
 	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
-		Logger: &klog.Logger{}, KnownObjects: store, EmitDeltaTypeReplaced: true, Transformer: setup.transformer(seen),
+		Logger: &klog.Logger{}, KnownObjects: store, EmitDeltaTypeReplaced: true, Transformer: setup.transformer(recorder),
 	})
 	// An object of its own ends a round, so that Pop never waits.
-	return &intakeCalled{queue, store, func() {
+	return &intakeDirect{queue, store, func() {
 		ended := errors.New("ended")
 		if err := queue.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "end"}}); err != nil {
 			panic(err)
@@ -546,7 +546,7 @@ func intakeCalledQueue(seen *intakeSeen, setup intakeSetup) *intakeCalled {
 					if key, _ := queue.KeyOf(delta.Object); key == "end" {
 						return ended
 					}
-					if err := intakeApply(store, seen, delta, initial); err != nil {
+					if err := intakeApply(store, recorder, delta, initial); err != nil {
 						return err
 					}
 				}
@@ -556,83 +556,83 @@ func intakeCalledQueue(seen *intakeSeen, setup intakeSetup) *intakeCalled {
 				return
 			}
 			if err != nil {
-				seen.report(context.Background(), nil, err)
+				recorder.report(context.Background(), nil, err)
 			}
 		}
 	}}
 }
 
-// intakeCall plays a script by calls.
-func intakeCall(way *intakeWay, script []intakeStep, transform bool) (looks []intakeLook) {
-	seen := &intakeSeen{}
-	called := way.calls(seen, intakeSetup{transform: transform, way: way})
+// intakeRunDirect plays a script by calls.
+func intakeRunDirect(way *intakeWay, script []intakeStep, transform bool) (observations []intakeObservation) {
+	recorder := &intakeRecorder{}
+	direct := way.direct(recorder, intakeSetup{transform: transform, way: way})
 	mirror := intakeMirror{
-		store: called.store, status: func() cache.Status { return cache.Status{} }, applied: called.store.LastStoreSyncResourceVersion, consumed: way.consumes(),
+		store: direct.store, status: func() cache.Status { return cache.Status{} }, applied: direct.store.LastStoreSyncResourceVersion, consumed: way.consumes(),
 	}
 	for _, step := range script {
 		var err error
 		switch step.kind {
 		case "added":
-			err = called.Add(step.state.object())
+			err = direct.Add(step.state.object())
 		case "modified":
-			err = called.Update(step.state.object())
+			err = direct.Update(step.state.object())
 		case "deleted":
-			err = called.Delete(step.state.object())
+			err = direct.Delete(step.state.object())
 		case "bookmark":
-			called.store.Bookmark(step.state.version)
+			direct.store.Bookmark(step.state.version)
 		case "list":
-			err = called.Replace([]any{intakeAnchorObject(), step.state.object()}, step.listed)
+			err = direct.Replace([]any{intakeAnchorObject(), step.state.object()}, step.listed)
 		case "list without":
-			err = called.Replace([]any{intakeAnchorObject()}, step.listed)
+			err = direct.Replace([]any{intakeAnchorObject()}, step.listed)
 		}
 		if err != nil {
-			seen.report(context.Background(), nil, err)
+			recorder.report(context.Background(), nil, err)
 		}
-		called.drain()
-		looks = append(looks, mirror.look(seen))
+		direct.drain()
+		observations = append(observations, mirror.observe(recorder))
 	}
-	return looks
+	return observations
 }
 
-// look describes the object's state, and everything noticed about it since the last
+// observe describes the object's state, and everything noticed about it since the last
 // look.
-func (m *intakeMirror) look(seen *intakeSeen) intakeLook {
-	var look intakeLook
+func (m *intakeMirror) observe(recorder *intakeRecorder) intakeObservation {
+	var observation intakeObservation
 	obj, exists, err := m.store.GetByKey(intakeKey)
 	if exists {
 		number, _ := intakeNumber(obj)
-		look.stored = number + " " + obj.(metav1.Object).GetLabels()["color"]
+		observation.stored = number + " " + obj.(metav1.Object).GetLabels()["color"]
 	}
 	switch {
 	case errors.Is(err, cache.ErrQuarantined) && m.consumed:
 		// A store that a Process fills knows of its own refusals only.
 	case errors.Is(err, cache.ErrQuarantined):
-		look.stored += "quarantined"
+		observation.stored += "quarantined"
 	case err != nil:
-		look.stored += err.Error()
+		observation.stored += err.Error()
 	}
 	for _, value := range m.store.ListIndexFuncValues("color") {
 		keys, _ := m.store.IndexKeys("color", value)
 		if slices.Contains(keys, intakeKey) {
-			look.stored += " [" + value + "]"
+			observation.stored += " [" + value + "]"
 		}
 	}
 	if _, there, _ := m.store.GetByKey("ns/" + intakeAnchor); !there {
-		look.stored += " without anchor"
+		observation.stored += " without anchor"
 	}
-	look.applied = m.applied()
+	observation.applied = m.applied()
 	for _, q := range m.status().Quarantined {
-		look.quarantined += fmt.Sprintf("%s %s@%s", q.Stage, q.Key, q.ResourceVersion)
+		observation.quarantined += fmt.Sprintf("%s %s@%s", q.Stage, q.Key, q.ResourceVersion)
 	}
-	seen.mu.Lock()
-	defer seen.mu.Unlock()
-	look.reports, look.calls, look.transforms = strings.Join(seen.reports, ", "), strings.Join(seen.calls, ", "), seen.transforms
-	seen.reports, seen.calls, seen.transforms = nil, nil, 0
-	return look
+	recorder.mu.Lock()
+	defer recorder.mu.Unlock()
+	observation.reports, observation.calls, observation.transforms = strings.Join(recorder.reports, ", "), strings.Join(recorder.calls, ", "), recorder.transforms
+	recorder.reports, recorder.calls, recorder.transforms = nil, nil, 0
+	return observation
 }
 
-// intakeLook is what a look finds.
-type intakeLook struct {
+// intakeObservation is what a look finds.
+type intakeObservation struct {
 	stored, applied, quarantined, reports, calls string
 	transforms                                   int
 	// others are what the quarantine may show instead: see intakeManyTables.
@@ -640,7 +640,7 @@ type intakeLook struct {
 }
 
 // differs names the differences.
-func (l intakeLook) differs(want intakeLook) (what []string) {
+func (l intakeObservation) differs(want intakeObservation) (what []string) {
 	for _, field := range []struct{ name, got, want string }{
 		{"store", l.stored, want.stored}, {"version", l.applied, want.applied},
 		{"quarantine", l.quarantined, want.quarantined}, {"reports", l.reports, want.reports},
@@ -659,14 +659,14 @@ func (l intakeLook) differs(want intakeLook) (what []string) {
 
 // intakeRun plays a script to a way in, in a bubble, and returns what each look found: one for
 // each that the model wants.
-func intakeRun(way *intakeWay, script []intakeStep, transform bool, want []intakeWant) (looks []intakeLook) {
-	seen := &intakeSeen{}
+func intakeRun(way *intakeWay, script []intakeStep, transform bool, want []intakeExpectation) (observations []intakeObservation) {
+	recorder := &intakeRecorder{}
 	source := &intakeSource{streams: way.strategy == cache.ListStreaming, pages: way.pageSize > 0}
 	setup := intakeSetup{transform: transform, way: way}
 	if slices.ContainsFunc(script, func(s intakeStep) bool { return s.kind == "resync" }) {
 		setup.resync = intakeResync
 	}
-	mirror := way.make(source, seen, setup)
+	mirror := way.make(source, recorder, setup)
 	mirror.consumed = way.consumes()
 	source.now = func() string { return cmp.Or(mirror.status().ReceivedVersion, "1") }
 	source.set(script[0])
@@ -680,27 +680,27 @@ func intakeRun(way *intakeWay, script []intakeStep, transform bool, want []intak
 	running.Go(func() { mirror.run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	look := func() {
+	observation := func() {
 		synctest.Wait()
-		looks = append(looks, mirror.look(seen))
+		observations = append(observations, mirror.observe(recorder))
 	}
 	if way.burst {
 		synctest.Wait()
-		if truth := want[len(want)-1].truth; truth != nil {
-			source.set(*truth)
-			time.Sleep(intakePatience)
+		if relist := want[len(want)-1].relist; relist != nil {
+			source.set(*relist)
+			time.Sleep(intakePause)
 		}
-		look()
-		return looks
+		observation()
+		return observations
 	}
-	look()
+	observation()
 	step := 0
 	for _, wanted := range want[1:] {
 		switch {
-		case wanted.truth != nil: // the list after a step that went back in time
-			source.set(*wanted.truth)
-			time.Sleep(intakePatience)
-			look()
+		case wanted.relist != nil: // the list after a step that went back in time
+			source.set(*wanted.relist)
+			time.Sleep(intakePause)
+			observation()
 			continue
 		default:
 			step++
@@ -715,15 +715,15 @@ func intakeRun(way *intakeWay, script []intakeStep, transform bool, want []intak
 			source.send(watch.Event{Type: watch.Error, Object: &metav1.Status{
 				Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "the script's",
 			}})
-			time.Sleep(intakePatience)
+			time.Sleep(intakePause)
 		}
-		look()
+		observation()
 	}
-	return looks
+	return observations
 }
 
-// intakeTruth is the state of a source that has sent an event which went back in time.
-func intakeTruth(step intakeStep) *intakeStep {
+// intakeListAfter is the state of a source that has sent an event which went back in time.
+func intakeListAfter(step intakeStep) *intakeStep {
 	switch step.kind {
 	case "deleted", "bookmark":
 		return &intakeStep{kind: "list without", listed: "15"}

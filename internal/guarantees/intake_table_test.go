@@ -25,10 +25,10 @@ func intakeWays() (all [][]*intakeWay) {
 		{name: "foreign store", make: intakeForeignStore, foreign: true},
 	}
 	calls := [][]*intakeWay{
-		{{name: "calls of a store", calls: intakeCalledStore, today: map[intakeDifference]bool{}, hits: map[intakeDifference]int{}}},
+		{{name: "calls of a store", direct: intakeDirectStore, openDifferences: map[intakeDifference]bool{}, differenceCounts: map[intakeDifference]int{}}},
 		{{
-			name: "calls of a queue", calls: intakeCalledQueue, handler: true,
-			today: map[intakeDifference]bool{intakeFinal: true, intakeUnchanged: true}, hits: map[intakeDifference]int{},
+			name: "calls of a queue", direct: intakeDirectQueue, handler: true,
+			openDifferences: map[intakeDifference]bool{intakeFinal: true, intakeUnchanged: true}, differenceCounts: map[intakeDifference]int{},
 		}},
 	}
 	for _, root := range roots {
@@ -46,7 +46,7 @@ func intakeWays() (all [][]*intakeWay) {
 			if how.burst && (way.foreign || way.handler && !way.isInformer) {
 				continue // consumer and reflector report in no order
 			}
-			way.today, way.hits = today, hits
+			way.openDifferences, way.differenceCounts = today, hits
 			way.strategy, way.pageSize, way.burst = how.strategy, how.pageSize, how.burst
 			ways = append(ways, &way)
 		}
@@ -71,12 +71,12 @@ func (c *intakeCase) hasLists() bool {
 	return false
 }
 
-// intakeBefore are the scripts that make the state before the change.
-func intakeBefore(transform bool) map[string][]intakeStep {
+// intakeInitialScripts are the scripts that make the state before the change.
+func intakeInitialScripts(transform bool) map[string][]intakeStep {
 	present := intakeStep{kind: "list", state: intakeState{"20", "u", intakeOK, 0}, listed: "22"}
 	absent := intakeStep{kind: "list without", listed: "22"}
-	bad := func(kind, version, does string) intakeStep {
-		return intakeStep{kind: kind, state: intakeState{version, "u", does, 1}}
+	bad := func(kind, version, behavior string) intakeStep {
+		return intakeStep{kind: kind, state: intakeState{version, "u", behavior, 1}}
 	}
 	before := map[string][]intakeStep{
 		"absent":                         {absent},
@@ -111,7 +111,7 @@ func intakeCases() (cases []*intakeCase) {
 		if transform {
 			doing = append(doing, intakeChange, intakeStrip, intakeUnwanted, intakeFail, intakePanic, intakeIndexPanic, intakeStripFail)
 		}
-		for name, before := range intakeBefore(transform) {
+		for name, before := range intakeInitialScripts(transform) {
 			for _, change := range intakeChanges(doing) {
 				script := append(append([]intakeStep{}, before...), change)
 				last := intakeStep{kind: "modified", state: intakeState{"500", "u", intakeOK, 3}}
@@ -129,15 +129,15 @@ func intakeChanges(doing []string) (changes []intakeStep) {
 	versions := []string{"10", "20", "25", "30", "40", "", "abc"}
 	for _, version := range versions {
 		changes = append(changes, intakeStep{kind: "bookmark", state: intakeState{version: version}})
-		for _, does := range doing {
+		for _, behavior := range doing {
 			for _, uid := range []string{"u", "other", ""} {
-				if uid != "u" && does != intakeOK && does != intakeIndexFail {
+				if uid != "u" && behavior != intakeOK && behavior != intakeIndexFail {
 					continue
 				}
-				if intakeAsAnother(does) && version != "20" && version != "40" {
+				if intakeSameBehavior(behavior) && version != "20" && version != "40" {
 					continue
 				}
-				state := intakeState{version, uid, does, 2}
+				state := intakeState{version, uid, behavior, 2}
 				for _, kind := range []string{"added", "modified", "deleted"} {
 					changes = append(changes, intakeStep{kind: kind, state: state})
 				}
@@ -148,10 +148,10 @@ func intakeChanges(doing []string) (changes []intakeStep) {
 	return append(changes, intakeStep{kind: "list without", listed: "200"}, intakeStep{kind: "resync"})
 }
 
-// intakeAsAnother says whether what an object does is what another does but for its cause: some
+// intakeSameBehavior says whether what an object does is what another does but for its cause: some
 // versions are enough.
-func intakeAsAnother(does string) bool {
-	return does == intakePanic || does == intakeIndexPanic || does == intakeStripFail || does == intakeStrip
+func intakeSameBehavior(behavior string) bool {
+	return behavior == intakePanic || behavior == intakeIndexPanic || behavior == intakeStripFail || behavior == intakeStrip
 }
 
 // TestEveryWayInAppliesTheRulesOfTheIntake plays each script to each way in, and compares what
@@ -168,8 +168,8 @@ func TestEveryWayInAppliesTheRulesOfTheIntake(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { intakePlayAll(t, way, cases) })
 				})
 			}
-			for difference := range ways[0].today {
-				if ways[0].hits[difference] == 0 && !sampled() {
+			for difference := range ways[0].openDifferences {
+				if ways[0].differenceCounts[difference] == 0 && !sampled() {
 					t.Errorf("a known difference has disappeared, take it out of the list: %s", difference)
 				}
 			}
@@ -188,21 +188,21 @@ func intakePlayAll(t *testing.T, way *intakeWay, cases []*intakeCase) {
 			continue
 		}
 		want := intakeExpect(way, c.script, c.transform)
-		var looks []intakeLook
-		if way.calls != nil {
-			looks = intakeCall(way, c.script, c.transform)
+		var observations []intakeObservation
+		if way.direct != nil {
+			observations = intakeRunDirect(way, c.script, c.transform)
 		} else {
-			looks = intakeRun(way, c.script, c.transform, want)
+			observations = intakeRun(way, c.script, c.transform, want)
 		}
-		if wrong := intakeCompare(looks, want); len(wrong) > 0 {
+		if wrong := intakeCompare(observations, want); len(wrong) > 0 {
 			if failed++; failed <= shown {
 				t.Errorf("%s\n\t%s", c.name, strings.Join(wrong, "\n\t"))
 			}
 			continue
 		}
-		for difference := range way.today {
-			if way.hits[difference] == 0 && way.needs(difference, c, looks) {
-				way.hits[difference]++
+		for difference := range way.openDifferences {
+			if way.differenceCounts[difference] == 0 && way.needs(difference, c, observations) {
+				way.differenceCounts[difference]++
 			}
 		}
 	}
@@ -213,12 +213,12 @@ func intakePlayAll(t *testing.T, way *intakeWay, cases []*intakeCase) {
 }
 
 // needs says whether what was seen is only right with a known difference.
-func (w *intakeWay) needs(difference intakeDifference, c *intakeCase, looks []intakeLook) bool {
+func (w *intakeWay) needs(difference intakeDifference, c *intakeCase, observations []intakeObservation) bool {
 	without := *w
-	without.today = maps.Clone(w.today)
-	delete(without.today, difference)
+	without.openDifferences = maps.Clone(w.openDifferences)
+	delete(without.openDifferences, difference)
 	want := intakeExpect(&without, c.script, c.transform)
-	return len(want) != len(looks) || len(intakeCompare(looks, want)) > 0
+	return len(want) != len(observations) || len(intakeCompare(observations, want)) > 0
 }
 
 func (c *intakeCase) has(kind string) bool {
@@ -230,9 +230,9 @@ func (c *intakeCase) has(kind string) bool {
 	return false
 }
 
-func intakeCompare(looks []intakeLook, want []intakeWant) (wrong []string) {
-	for i, look := range looks {
-		for _, what := range look.differs(want[i].intakeLook) {
+func intakeCompare(observations []intakeObservation, want []intakeExpectation) (wrong []string) {
+	for i, observation := range observations {
+		for _, what := range observation.differs(want[i].intakeObservation) {
 			wrong = append(wrong, fmt.Sprintf("look %d: %s", i, what))
 		}
 	}
@@ -245,19 +245,19 @@ func intakeCompare(looks []intakeLook, want []intakeWant) (wrong []string) {
 func (w *intakeWay) plays(c *intakeCase) bool {
 	lists := c.hasLists()
 	switch {
-	case w.calls != nil || w.strategy == cache.ListUnpaged && !w.burst:
+	case w.direct != nil || w.strategy == cache.ListUnpaged && !w.burst:
 	case w.burst == lists, w.pageSize > 0 && c.has("resync"):
 		return false // the events go the same way as where lists are whole
 	}
 	for _, step := range c.script {
-		switch does := step.state.does; {
-		case w.consumes() && (does == intakeStrip || does == intakeStripFail):
+		switch behavior := step.state.behavior; {
+		case w.consumes() && (behavior == intakeStrip || behavior == intakeStripFail):
 			return false
-		case w.batches && (does == intakeIndexFail || does == intakeIndexPanic):
+		case w.batches && (behavior == intakeIndexFail || behavior == intakeIndexPanic):
 			return false // it fails with all of a batch
-		case w.calls != nil && (does == intakeUndecodable || step.kind == "resync" || w.handler && step.kind == "bookmark"):
+		case w.direct != nil && (behavior == intakeUndecodable || step.kind == "resync" || w.handler && step.kind == "bookmark"):
 			return false
-		case w.foreign && (c.transform || does == intakeIndexFail):
+		case w.foreign && (c.transform || behavior == intakeIndexFail):
 			return false
 		}
 	}

@@ -15,23 +15,23 @@ import (
 
 type takeFunc = func(metav1.ListMeta, apiruntime.Object) error
 
-// itemSource is a source that lists item by item what another lists.
+// itemSource returns the lists of another source item by item.
 type itemSource struct {
 	*cachetest.Source
-	// lists is asked for the lists, if it is not Source.
+	// lists returns the lists; nil is Source.
 	lists cache.ListerWithContext
-	// late is true if it says nothing of a list before its end.
-	late bool
-	// each, if set, is called before each item of a page, from 0 on; an error of it
-	// ends the page.
+	// metadataLate is true if the list's metadata is only returned at its end.
+	metadataLate bool
+	// each, if set, is called before each item; pages and items are counted from 0. An
+	// error ends the page.
 	each func(ctx context.Context, page, item int) error
 
 	mu sync.Mutex
-	// accepted are how many items of each page take has accepted.
+	// accepted are the numbers of accepted items, by page.
 	accepted []int
 }
 
-// listByItem makes the source of a rig list item by item.
+// listByItem makes the source of a Config list item by item.
 func listByItem(c *cache.Config) {
 	switch source := c.ListerWatcher.(type) {
 	case *cachetest.Source:
@@ -68,7 +68,7 @@ func (s *itemSource) ListItems(ctx context.Context, o metav1.ListOptions, take t
 	}
 	about := metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion(), Continue: accessor.GetContinue()}
 	said := about
-	if s.late {
+	if s.metadataLate {
 		said = metav1.ListMeta{}
 	}
 	n := 0
@@ -89,56 +89,56 @@ func (s *itemSource) ListItems(ctx context.Context, o metav1.ListOptions, take t
 	})
 }
 
-// onEach sets each for the pages to come.
+// onEach sets each for later pages.
 func (s *itemSource) onEach(each func(ctx context.Context, page, item int) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.each = each
 }
 
-// pages is how many have been asked for.
+// pages returns the number of requested pages.
 func (s *itemSource) pages() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.accepted)
 }
 
-// acceptedOf is how many items of a page have been accepted.
+// acceptedOf returns the number of accepted items of a page.
 func (s *itemSource) acceptedOf(page int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accepted[page]
 }
 
-// itemScript is a source made of functions, that lists item by item; list gets the
-// number of the call, from 1 on.
-type itemScript struct {
-	scripted
+// itemFuncSource is a source made of functions that lists item by item; list receives the
+// number of the call, from 1.
+type itemFuncSource struct {
+	funcSource
 	list func(ctx context.Context, n int, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error)
 
-	mu    sync.Mutex
-	asked []metav1.ListOptions
+	mu       sync.Mutex
+	requests []metav1.ListOptions
 }
 
-func (s *itemScript) ListItems(ctx context.Context, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+func (s *itemFuncSource) ListItems(ctx context.Context, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 	s.mu.Lock()
-	s.asked = append(s.asked, o)
-	n := len(s.asked)
+	s.requests = append(s.requests, o)
+	n := len(s.requests)
 	s.mu.Unlock()
 	return s.list(ctx, n, o, take)
 }
 
-// lists is how many lists were asked for.
-func (s *itemScript) lists() int {
+// listCalls returns the number of requested lists.
+func (s *itemFuncSource) listCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.asked)
+	return len(s.requests)
 }
 
-// silentWatch is the watch of a script that is about lists.
-func silentWatch(context.Context, int) (watch.Interface, error) { return newProbe(), nil }
+// silentWatch returns a watch that sends nothing.
+func silentWatch(context.Context, int) (watch.Interface, error) { return newRecordedWatch(), nil }
 
-// takeAll gives take items with the versions and names from first to last.
+// takeAll calls take for items whose names and versions are first to last.
 func takeAll(take takeFunc, said metav1.ListMeta, first, last int) error {
 	for i := first; i <= last; i++ {
 		if err := take(said, podAt("a", itoa(i), itoa(i))); err != nil {
@@ -148,7 +148,7 @@ func takeAll(take takeFunc, said metav1.ListMeta, first, last int) error {
 	return nil
 }
 
-// partStore is a store with parts that can be watched, and fail.
+// partStore calls a function before each part of a list, which may refuse the part.
 type partStore struct {
 	cache.Store
 	// onPart is called before each part.
@@ -156,15 +156,15 @@ type partStore struct {
 }
 
 func (s *partStore) BeginReplace(o cache.ReplaceOptions) cache.Replacement {
-	return &partWatch{s.Store.(cache.Replacer).BeginReplace(o), s}
+	return &partReplacement{s.Store.(cache.Replacer).BeginReplace(o), s}
 }
 
-type partWatch struct {
+type partReplacement struct {
 	cache.Replacement
 	store *partStore
 }
 
-func (w *partWatch) Add(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
+func (w *partReplacement) Add(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
 	if err := w.store.onPart(ctx, part); err != nil {
 		return nil, err
 	}

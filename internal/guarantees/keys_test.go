@@ -11,8 +11,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// hollow has the methods of metadata and panics in them.
-type hollow struct{ *metav1.ObjectMeta }
+// panickingMetadata has the methods of metadata and panics in them.
+type panickingMetadata struct{ *metav1.ObjectMeta }
 
 func TestANameAndItsKeyAreInverse(t *testing.T) {
 	for name, key := range map[cache.ObjectName]string{

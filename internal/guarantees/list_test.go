@@ -39,7 +39,7 @@ func TestAnOlderEventOfAnotherKeyIsAppliedAndLeavesTheVersion(t *testing.T) {
 		synctest.Wait()
 		assert.Contains(t, r.versions(), "a/late")
 		assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
-		assert.Empty(t, r.heard.all())
+		assert.Empty(t, r.errors.all())
 		r.stop()
 	})
 }
@@ -118,7 +118,7 @@ func TestListsAskForAnyVersionThenTheLastAndTheNewestAfterExpired(t *testing.T) 
 						ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext, DisableChunking: row.whole,
 					}
 					c.ReflectorOptions = row.options
-					c.ReflectorOptions.ErrorHandler = (&heard{}).handle
+					c.ReflectorOptions.ErrorHandler = (&errorRecorder{}).handle
 				})
 				r.run()
 				synctest.Wait()
@@ -146,11 +146,11 @@ func TestListsAskForAnyVersionThenTheLastAndTheNewestAfterExpired(t *testing.T) 
 func TestAFirstListItemByItemIsVisibleAsItComes(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			source := &itemSource{Source: filledSource(t, 250), late: late, each: func(context.Context, int, int) error {
+			source := &itemSource{Source: filledSource(t, 250), metadataLate: late, each: func(context.Context, int, int) error {
 				time.Sleep(time.Second)
 				return nil
 			}}
-			r := newRig(t, source.Source, byItem(source))
+			r := newRig(t, source.Source, withItemSource(source))
 			r.run()
 			shown := 0
 			for range 240 {
@@ -165,7 +165,7 @@ func TestAFirstListItemByItemIsVisibleAsItComes(t *testing.T) {
 			assert.GreaterOrEqual(t, shown, partSize)
 			sleep(time.Minute)
 			assert.True(t, r.ctlr.HasSynced())
-			r.equalsSource()
+			r.assertEqualsSource()
 			r.stop()
 		})
 	}
@@ -174,8 +174,8 @@ func TestAFirstListItemByItemIsVisibleAsItComes(t *testing.T) {
 // A store without parts gets one Replace; what does not fit is left out of it.
 func TestAForeignStoreGetsAListItemByItemInOneReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &heard{}
-		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+		h := &errorRecorder{}
+		source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 			for _, item := range []apiruntime.Object{podAt("a", "1", "1"), nil, &metav1.Status{}, (*object)(nil), podAt("a", "2", "2")} {
 				if err := take(metav1.ListMeta{}, item); err != nil {
 					return metav1.ListMeta{}, err
@@ -183,7 +183,7 @@ func TestAForeignStoreGetsAListItemByItemInOneReplace(t *testing.T) {
 			}
 			return metav1.ListMeta{ResourceVersion: "9"}, nil
 		}}
-		store := &foreign{}
+		store := &foreignStore{}
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{ErrorHandler: h.handle}))
 		assert.Equal(t, []string{"replace a/1 a/2 @9"}, store.take())
 		assert.Equal(t, []cache.Cause{causeInvalidObject, causeInvalidObject, causeInvalidObject}, h.causes())
@@ -198,7 +198,7 @@ func TestTokensOfListsItemByItemAreThoseOfAnyList(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			source := &itemSource{Source: filledSource(t, 1200)}
 			source.DelayLists(time.Second)
-			r := newRig(t, source.Source, byItem(source))
+			r := newRig(t, source.Source, withItemSource(source))
 			r.run()
 			sleep(1500 * time.Millisecond)
 			source.ExpireContinueTokens()
@@ -206,21 +206,21 @@ func TestTokensOfListsItemByItemAreThoseOfAnyList(t *testing.T) {
 			_, err := source.Delete("a", "0")
 			require.NoError(t, err)
 			sleep(time.Minute)
-			r.equalsSource()
-			assert.Equal(t, []cache.Cause{cache.CauseExpired}, r.heard.causes())
+			r.assertEqualsSource()
+			assert.Equal(t, []cache.Cause{cache.CauseExpired}, r.errors.causes())
 			assert.Equal(t, []int{500, 0, 1200}, source.accepted)
 			r.stop()
 		})
 	})
 	t.Run("nothing said", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(context.Context, int, metav1.ListOptions, takeFunc) (metav1.ListMeta, error) {
+			source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(context.Context, int, metav1.ListOptions, takeFunc) (metav1.ListMeta, error) {
 				return metav1.ListMeta{}, nil
 			}}
 			r := cache.NewReflector(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
 			stop := runReflector(t, r)
 			assert.True(t, r.Status().Synced)
-			assert.Equal(t, 1, source.lists())
+			assert.Equal(t, 1, source.listCalls())
 			stop()
 		})
 	})
@@ -248,10 +248,10 @@ func TestAResyncHappensWhileAListItemByItemComes(t *testing.T) {
 		assert.Equal(t, cache.PhaseListing, r.status().Phase)
 		updates := r.handler.take()
 		assert.Len(t, updates, 20*150)
-		assert.Equal(t, 20, count(updates, "update a/7@8"))
+		assert.Equal(t, 20, countEvents(updates, "update a/7@8"))
 		sleep(10 * time.Minute)
 		assert.Equal(t, cache.PhaseWatching, r.status().Phase)
-		r.equalsSource()
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
@@ -283,8 +283,8 @@ func TestASourceIsNotReadWhileTheStoreWaits(t *testing.T) {
 // either.
 func TestTheVersionThatAListEndsWithCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &heard{}
-		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+		h := &errorRecorder{}
+		source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 			err := take(metav1.ListMeta{ResourceVersion: "10"}, podAt("a", "1", "1"))
 			return metav1.ListMeta{ResourceVersion: []string{"9", "12"}[n-1]}, err
 		}}
@@ -309,11 +309,11 @@ func TestAStreamingListIsOneRequestAndContinuesAsTheWatch(t *testing.T) {
 		r.run()
 		synctest.Wait()
 		assert.True(t, r.ctlr.HasSynced())
-		r.equalsSource()
+		r.assertEqualsSource()
 		assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
 		require.NoError(t, source.Apply(pod("b", "later")))
 		synctest.Wait()
-		r.equalsSource()
+		r.assertEqualsSource()
 		require.Len(t, source.Requests(), 1)
 		options := source.Requests()[0].Options
 		assert.True(t, *options.SendInitialEvents)
@@ -338,9 +338,9 @@ func TestAServerWithoutStreamingListsCostsOneAttempt(t *testing.T) {
 		assert.Equal(t, 1, source.ListCalls(), "which is made at once")
 		assert.True(t, r.ctlr.HasSynced())
 		sleep(10 * time.Second)
-		assert.Equal(t, []cache.Cause{cache.CauseBadRequest}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseBadRequest}, r.errors.causes())
 		assert.Equal(t, 1, source.ListCalls())
-		r.equalsSource()
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
@@ -365,7 +365,7 @@ func TestOddEventsInAStreamingListAreReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &heard{}
+				h := &errorRecorder{}
 				streams := make(chan *watch.FakeWatcher, 9)
 				source := &cache.ListWatch{WatchFunc: func(metav1.ListOptions) (watch.Interface, error) {
 					w := watch.NewFake()
@@ -400,9 +400,9 @@ func TestOddEventsInAStreamingListAreReported(t *testing.T) {
 
 // pagesOf is a source whose pages are made of their number, from 1 on: the token that
 // comes with one, "" at the end, and how many objects it has.
-func pagesOf(page func(n int) (token string, objects int)) *itemScript {
+func pagesOf(page func(n int) (token string, objects int)) *itemFuncSource {
 	last := 0
-	return &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+	return &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 		token, objects := page(n)
 		about := metav1.ListMeta{ResourceVersion: "9", Continue: token}
 		last += objects
@@ -434,16 +434,16 @@ func TestAListWhosePagesNeverEndFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, h := pagesOf(row.page), &heard{}
+				source, h := pagesOf(row.page), &errorRecorder{}
 				r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)})
 				stop := runReflector(t, r)
-				asked := source.lists()
+				asked := source.listCalls()
 				assert.LessOrEqual(t, asked, row.most)
 				assert.Equal(t, []cache.Cause{cache.CauseOther}, h.causes())
 				assert.ErrorContains(t, h.all()[0], "continue token")
 				assert.False(t, r.Status().Synced)
 				sleep(50 * time.Second)
-				assert.Equal(t, asked, source.lists(), "and the next list waits")
+				assert.Equal(t, asked, source.listCalls(), "and the next list waits")
 				stop()
 			})
 		})
@@ -461,11 +461,11 @@ func TestALongListWithEmptyPagesIsAccepted(t *testing.T) {
 				return itoa(n), 1
 			}
 			return itoa(n), 0
-		}), &heard{}
+		}), &errorRecorder{}
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{ErrorHandler: h.handle}))
 		assert.Empty(t, h.all())
-		assert.Equal(t, 5*emptyPages, source.lists())
+		assert.Equal(t, 5*emptyPages, source.listCalls())
 		assert.Len(t, store.ListKeys(), 5)
 		stop()
 	})
@@ -502,8 +502,8 @@ func TestNoItemOfASourceThatBreaksTheRulesOfItemListerIsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &heard{}
-				source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+				h := &errorRecorder{}
+				source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 					if n == 1 {
 						return metav1.ListMeta{ResourceVersion: "900"}, row.list(t, take)
 					}
@@ -520,7 +520,7 @@ func TestNoItemOfASourceThatBreaksTheRulesOfItemListerIsLost(t *testing.T) {
 					assert.ErrorContains(t, err, late)
 				}
 				assert.Len(t, store.ListKeys(), row.keys)
-				assert.Equal(t, row.lists, source.lists())
+				assert.Equal(t, row.lists, source.listCalls())
 				stop()
 			})
 		})
@@ -530,8 +530,8 @@ func TestNoItemOfASourceThatBreaksTheRulesOfItemListerIsLost(t *testing.T) {
 // What take is called with after ListItems has returned is refused, and does no harm.
 func TestItemsAreRefusedAfterListItemsHasReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, late := &heard{}, make(chan error, 1)
-		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+		h, late := &errorRecorder{}, make(chan error, 1)
+		source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 			go func() {
 				time.Sleep(time.Second)
 				late <- take(metav1.ListMeta{}, podAt("a", "late", "1"))
@@ -579,8 +579,8 @@ func TestAListThatIsGivenUpHasNotSteppedBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &heard{}
-				source := &itemScript{scripted: scripted{watch: expiredOnce}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+				h := &errorRecorder{}
+				source := &itemFuncSource{funcSource: funcSource{watch: expiredOnce}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 					now := row.answers[n-1]
 					for _, item := range now.items {
 						must(t, take(now.about, item))
@@ -606,8 +606,8 @@ func TestAListThatIsGivenUpHasNotSteppedBack(t *testing.T) {
 // objects that it has refused.
 func TestNothingOfAListIsReportedAfterTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &heard{}
-		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(ctx context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+		h := &errorRecorder{}
+		source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(ctx context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 			must(t, take(metav1.ListMeta{ResourceVersion: "9"}, podAt("a", "1", "1")))
 			must(t, take(metav1.ListMeta{ResourceVersion: "9"}, nil))
 			<-ctx.Done()
@@ -630,7 +630,7 @@ func TestASourceThatEndsItsGoroutineHasNotAnswered(t *testing.T) {
 	}
 	for name, source := range map[string]func() cache.ListerWatcher{
 		"item by item": func() cache.ListerWatcher {
-			return &itemScript{scripted: scripted{watch: expiredOnce}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			return &itemFuncSource{funcSource: funcSource{watch: expiredOnce}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 				about := metav1.ListMeta{ResourceVersion: itoa(n * 500)}
 				must(t, takeAll(take, about, 1, 50))
 				exits(n)
@@ -639,7 +639,7 @@ func TestASourceThatEndsItsGoroutineHasNotAnswered(t *testing.T) {
 		},
 		"whole": func() cache.ListerWatcher {
 			n := 0
-			return &scripted{watch: expiredOnce, list: func(metav1.ListOptions) (apiruntime.Object, error) {
+			return &funcSource{watch: expiredOnce, list: func(metav1.ListOptions) (apiruntime.Object, error) {
 				n++
 				exits(n)
 				list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(n * 500)}}
@@ -652,7 +652,7 @@ func TestASourceThatEndsItsGoroutineHasNotAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &heard{}
+				h := &errorRecorder{}
 				store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 				stop := runReflector(t, cache.NewReflectorWithOptions(source(), nil, store, cache.ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)}))
 				sleep(90 * time.Second)

@@ -21,8 +21,8 @@ var (
 	allSelectors = map[string]labels.Selector{"nil": nil, "everything": labels.Everything()}
 )
 
-// listable is some pods, in an indexer with or without an index by namespace.
-func listable(t *testing.T, indexers cache.Indexers) cache.Indexer {
+// listerIndexer is some pods, in an indexer with or without an index by namespace.
+func listerIndexer(t *testing.T, indexers cache.Indexers) cache.Indexer {
 	t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
 	for _, o := range []*object{labelled(pod("a", "1"), "red"), labelled(pod("a", "2"), "blue"), labelled(pod("b", "3"), "red"), labelled(pod("", "node"), "red")} {
@@ -36,8 +36,8 @@ var namespaceIndexers = map[string]cache.Indexers{
 	"no index": nil,
 }
 
-// listed runs a list function and returns the names of what it gave, sorted.
-func listed(t *testing.T, list func(cache.AppendFunc) error) []string {
+// listedNames runs a list function and returns the names of what it gave, sorted.
+func listedNames(t *testing.T, list func(cache.AppendFunc) error) []string {
 	t.Helper()
 	names := []string{}
 	require.NoError(t, list(func(obj any) { names = append(names, nameOf(obj)) }))
@@ -47,19 +47,19 @@ func listed(t *testing.T, list func(cache.AppendFunc) error) []string {
 func TestListersSelectByNamespaceAndLabels(t *testing.T) {
 	for name, indexers := range namespaceIndexers {
 		t.Run(name, func(t *testing.T) {
-			indexer := listable(t, indexers)
+			indexer := listerIndexer(t, indexers)
 			for _, everything := range allSelectors {
-				assert.ElementsMatch(t, []string{"a/1", "a/2", "b/3", "node"}, listed(t, func(add cache.AppendFunc) error { return cache.ListAll(indexer, everything, add) }))
-				assert.ElementsMatch(t, []string{"a/1", "a/2"}, listed(t, func(add cache.AppendFunc) error { return cache.ListAllByNamespace(indexer, "a", everything, add) }))
-				assert.Len(t, listed(t, func(add cache.AppendFunc) error {
+				assert.ElementsMatch(t, []string{"a/1", "a/2", "b/3", "node"}, listedNames(t, func(add cache.AppendFunc) error { return cache.ListAll(indexer, everything, add) }))
+				assert.ElementsMatch(t, []string{"a/1", "a/2"}, listedNames(t, func(add cache.AppendFunc) error { return cache.ListAllByNamespace(indexer, "a", everything, add) }))
+				assert.Len(t, listedNames(t, func(add cache.AppendFunc) error {
 					return cache.ListAllByNamespace(indexer, metav1.NamespaceAll, everything, add)
 				}), 4)
 			}
-			assert.ElementsMatch(t, []string{"a/1", "b/3", "node"}, listed(t, func(add cache.AppendFunc) error { return cache.ListAll(indexer, redSelector, add) }))
-			assert.Equal(t, []string{"a/1"}, listed(t, func(add cache.AppendFunc) error { return cache.ListAllByNamespace(indexer, "a", redSelector, add) }))
-			assert.Empty(t, listed(t, func(add cache.AppendFunc) error { return cache.ListAllByNamespace(indexer, "absent", nil, add) }))
+			assert.ElementsMatch(t, []string{"a/1", "b/3", "node"}, listedNames(t, func(add cache.AppendFunc) error { return cache.ListAll(indexer, redSelector, add) }))
+			assert.Equal(t, []string{"a/1"}, listedNames(t, func(add cache.AppendFunc) error { return cache.ListAllByNamespace(indexer, "a", redSelector, add) }))
+			assert.Empty(t, listedNames(t, func(add cache.AppendFunc) error { return cache.ListAllByNamespace(indexer, "absent", nil, add) }))
 			for _, namespace := range []string{"", "a"} {
-				assert.Empty(t, listed(t, func(add cache.AppendFunc) error {
+				assert.Empty(t, listedNames(t, func(add cache.AppendFunc) error {
 					return cache.ListAllByNamespace(indexer, namespace, labels.Nothing(), add)
 				}))
 			}
@@ -67,18 +67,18 @@ func TestListersSelectByNamespaceAndLabels(t *testing.T) {
 	}
 }
 
-// scanned is an indexer that counts its Lists.
-type scanned struct {
+// listCountingIndexer is an indexer that counts its Lists.
+type listCountingIndexer struct {
 	cache.Indexer
 	lists int
 }
 
-func (s *scanned) List() []any { s.lists++; return s.Indexer.List() }
+func (s *listCountingIndexer) List() []any { s.lists++; return s.Indexer.List() }
 
 func TestListingANamespaceUsesItsIndex(t *testing.T) {
 	out := captureKlog(t, 4)
 	for name, want := range map[string]int{"index": 0, "no index": 1} {
-		indexer := &scanned{Indexer: listable(t, namespaceIndexers[name])}
+		indexer := &listCountingIndexer{Indexer: listerIndexer(t, namespaceIndexers[name])}
 		require.NoError(t, cache.ListAllByNamespace(indexer, "a", redSelector, func(any) {}))
 		assert.Equal(t, want, indexer.lists, name)
 	}
@@ -100,14 +100,14 @@ func anyKey(obj any) (string, error) {
 		return o.key, nil
 	case string:
 		return o, nil
-	case hollow:
+	case panickingMetadata:
 		return "hollow", nil
 	}
 	return cache.MetaNamespaceKeyFunc(obj)
 }
 
 func TestAListNamesTheKeyThatItCannotRead(t *testing.T) {
-	for key, obj := range map[string]any{"b/metaless": metaless{"b/metaless"}, "text": "text", "hollow": hollow{}} {
+	for key, obj := range map[string]any{"b/metaless": metaless{"b/metaless"}, "text": "text", "hollow": panickingMetadata{}} {
 		t.Run(key, func(t *testing.T) {
 			indexer := cache.NewIndexer(anyKey, nil)
 			require.NoError(t, indexer.Add(pod("a", "1")))
@@ -127,7 +127,7 @@ func TestAListNamesTheKeyThatItCannotRead(t *testing.T) {
 }
 
 func TestAGenericListerGetsByKey(t *testing.T) {
-	lister := cache.NewGenericLister(listable(t, nil), podResource.GroupResource())
+	lister := cache.NewGenericLister(listerIndexer(t, nil), podResource.GroupResource())
 	for _, c := range []struct {
 		get  func(string) (runtime.Object, error)
 		name string
@@ -158,7 +158,7 @@ func TestAGenericListerGetsByKey(t *testing.T) {
 }
 
 func TestAGenericListerLists(t *testing.T) {
-	lister := cache.NewGenericLister(listable(t, namespaceIndexers["index"]), podResource.GroupResource())
+	lister := cache.NewGenericLister(listerIndexer(t, namespaceIndexers["index"]), podResource.GroupResource())
 	for _, c := range []struct {
 		list func(labels.Selector) ([]runtime.Object, error)
 		by   labels.Selector

@@ -169,7 +169,7 @@ func start(run func(context.Context)) (stop func()) {
 // runMetered runs a reflector named r.
 func runMetered(t *testing.T, source cache.ListerWatcher, options cache.ReflectorOptions) (stop func()) {
 	t.Helper()
-	options.Name, options.ErrorHandler = "r", (&heard{}).handle
+	options.Name, options.ErrorHandler = "r", (&errorRecorder{}).handle
 	return start(cache.NewReflectorWithOptions(source, &object{}, cache.NewStore(cache.MetaNamespaceKeyFunc), options).RunWithContext)
 }
 
@@ -293,7 +293,7 @@ func TestEachRunHasInstrumentsOfItsOwn(t *testing.T) {
 		source, metrics := numberedSource(t, 3), newRecordedMetrics(t)
 		defer source.Close()
 		reflector := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
-			Name: "r", Strategy: cache.ListUnpaged, MetricsProvider: metrics, ErrorHandler: (&heard{}).handle,
+			Name: "r", Strategy: cache.ListUnpaged, MetricsProvider: metrics, ErrorHandler: (&errorRecorder{}).handle,
 		})
 		assert.Zero(t, metrics.made, "none before a run")
 		stop := start(reflector.RunWithContext)

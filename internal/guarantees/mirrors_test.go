@@ -25,8 +25,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// mirrored is something that mirrors a source, and its outside.
-type mirrored struct {
+// mirrorUnderTest is something that mirrors a source, and its outside.
+type mirrorUnderTest struct {
 	run     func(context.Context)
 	status  func() cache.Status
 	keys    func() []string
@@ -36,34 +36,34 @@ type mirrored struct {
 }
 
 // foreign hides what the stores of the package have beside a ReflectorStore.
-type foreignMirror struct{ cache.ReflectorStore }
+type minimalStore struct{ cache.ReflectorStore }
 
 // mirrors are all that a reflector feeds.
-var mirrors = map[string]func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored{
-	"informer": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
+var mirrors = map[string]func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrorUnderTest{
+	"informer": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrorUnderTest {
 		i := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: options})
-		return mirrored{
+		return mirrorUnderTest{
 			func(ctx context.Context) { _ = i.Run(ctx) }, i.Status, i.Shared().GetIndexer().ListKeys,
 			i.ResourceVersion, i.HasSynced, i.WaitSynced,
 		}
 	},
-	"controller": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
+	"controller": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrorUnderTest {
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		c := cache.New(&cache.Config{ListerWatcher: source, ObjectType: &metav1.PartialObjectMetadata{}, Store: store, ReflectorOptions: options})
-		return mirrored{
+		return mirrorUnderTest{
 			c.RunWithContext, c.Status, store.ListKeys,
 			c.LastSyncResourceVersion, c.HasSynced, nil,
 		}
 	},
-	"reflector and store": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
+	"reflector and store": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrorUnderTest {
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		return reflectorInto(source, options, store, store)
 	},
-	"reflector and foreign store": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
+	"reflector and foreign store": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrorUnderTest {
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-		return reflectorInto(source, options, foreignMirror{store}, store)
+		return reflectorInto(source, options, minimalStore{store}, store)
 	},
-	"reflector and queue": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
+	"reflector and queue": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrorUnderTest {
 		store := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc)
 		queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: store})
 		m := reflectorInto(source, options, queue, store)
@@ -74,9 +74,9 @@ var mirrors = map[string]func(source cache.ListerWatcher, options cache.Reflecto
 
 func reflectorInto(source cache.ListerWatcher, options cache.ReflectorOptions, to cache.ReflectorStore,
 	store interface{ ListKeys() []string },
-) mirrored {
+) mirrorUnderTest {
 	r := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, to, options)
-	return mirrored{
+	return mirrorUnderTest{
 		r.RunWithContext, r.Status, store.ListKeys, r.LastSyncResourceVersion,
 		func() bool { return r.LastSyncResourceVersion() != "" }, nil,
 	}
@@ -111,7 +111,7 @@ func poppedWhile(run func(context.Context), queue *cache.DeltaFIFO, store cache.
 }
 
 // begin runs it until end is called.
-func (m *mirrored) begin(t *testing.T) (end func()) {
+func (m *mirrorUnderTest) begin(t *testing.T) (end func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); m.run(ctx) }()
@@ -131,7 +131,7 @@ func podLabelled(name, label string) *metav1.PartialObjectMetadata {
 func sourceOfPods(t *testing.T, names ...string) *cachetest.Source {
 	t.Helper()
 	source := cachetest.NewSource(cachetest.Options{
-		GroupVersionKind: podsResource.GroupVersion().WithKind("Pod"),
+		GroupVersionKind: podResource.GroupVersion().WithKind("Pod"),
 		NewObject:        func() apiruntime.Object { return &metav1.PartialObjectMetadata{} },
 		NewList:          func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
 	})
@@ -197,8 +197,8 @@ func (m *recoveryMirror) has(name, label string) bool {
 	return ok && o.GetLabels()["v"] == label
 }
 
-// equals fails the test unless the store holds what the source does, object by object.
-func (m *recoveryMirror) equals(t *testing.T, source *cachetest.Source) {
+// assertEqualsSource fails the test unless the store holds what the source does, object by object.
+func (m *recoveryMirror) assertEqualsSource(t *testing.T, source *cachetest.Source) {
 	t.Helper()
 	states := func(objects []any) map[string]string {
 		all := map[string]string{}
@@ -299,55 +299,34 @@ func (m *recoveryMirror) regressions() []cache.VersionRegressionError {
 	return all
 }
 
-type thing = metav1.PartialObjectMetadata
-
-// at is a pod with a key and a version. Its UID is its name.
-func at(key, version string) *thing {
+// podWithKey is a pod with a key and a version. Its UID is its name.
+func podWithKey(key, version string) *object {
 	namespace, name, _ := strings.Cut(key, "/")
-	return &thing{
+	return &object{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), ResourceVersion: version},
 	}
 }
 
-func thingWithUID(o *thing, uid types.UID) *thing {
-	o.UID = uid
-	return o
-}
-
-func addedEvent(o apiruntime.Object) watch.Event { return watch.Event{Type: watch.Added, Object: o} }
-
-func modifiedEvent(o apiruntime.Object) watch.Event {
-	return watch.Event{Type: watch.Modified, Object: o}
-}
-
-func deletedEvent(o apiruntime.Object) watch.Event {
-	return watch.Event{Type: watch.Deleted, Object: o}
-}
-
 func bookmark(version string) watch.Event {
-	return watch.Event{Type: watch.Bookmark, Object: &thing{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}}
+	return watch.Event{Type: watch.Bookmark, Object: &object{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}}
 }
 
-// endOfState is the bookmark that ends a streaming list.
-func endOfState(version string) watch.Event {
+// initialEventsEndEvent is the bookmark that ends a streaming list.
+func initialEventsEndEvent(version string) watch.Event {
 	e := bookmark(version)
-	e.Object.(*thing).Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	e.Object.(*object).Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	return e
 }
 
-func failed(err *apierrors.StatusError) watch.Event {
-	return watch.Event{Type: watch.Error, Object: &err.ErrStatus}
-}
-
-func expired() watch.Event { return failed(apierrors.NewResourceExpired("too old")) }
+func expiredEvent() watch.Event { return errorEvent(apierrors.NewResourceExpired("too old")) }
 
 // cut ends a scripted watch by closing it.
 var cut = watch.Event{Type: "cut"}
 
-// script is a source that sends one of its streams for each watch, in order, and then
+// streamScript is a source that sends one of its streams for each watch, in order, and then
 // silent ones. It answers each list with its own.
-type script struct {
+type streamScript struct {
 	streams [][]watch.Event
 	list    []apiruntime.Object
 	version string
@@ -358,7 +337,7 @@ type script struct {
 	open     *watch.FakeWatcher
 }
 
-func (s *script) note(verb string, o metav1.ListOptions) int {
+func (s *streamScript) note(verb string, o metav1.ListOptions) int {
 	if s.began.IsZero() {
 		s.began = time.Now()
 	}
@@ -366,18 +345,18 @@ func (s *script) note(verb string, o metav1.ListOptions) int {
 	return len(s.requests)
 }
 
-func (s *script) List(o metav1.ListOptions) (apiruntime.Object, error) {
+func (s *streamScript) List(o metav1.ListOptions) (apiruntime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note("list", o)
-	list := &things{ListMeta: metav1.ListMeta{ResourceVersion: s.version}}
+	list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: s.version}}
 	for _, item := range s.list {
 		list.Items = append(list.Items, item.DeepCopyObject())
 	}
 	return list, nil
 }
 
-func (s *script) Watch(o metav1.ListOptions) (watch.Interface, error) {
+func (s *streamScript) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	verb := "watch"
@@ -403,7 +382,7 @@ func (s *script) Watch(o metav1.ListOptions) (watch.Interface, error) {
 }
 
 // send sends more events on the watch that is open.
-func (s *script) send(events ...watch.Event) {
+func (s *streamScript) send(events ...watch.Event) {
 	s.mu.Lock()
 	w := s.open
 	s.mu.Unlock()
@@ -413,23 +392,14 @@ func (s *script) send(events ...watch.Event) {
 	synctest.Wait()
 }
 
-func (s *script) asked() []string {
+func (s *streamScript) requestTexts() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// things is a list of anything.
-type things struct {
-	metav1.TypeMeta
-	metav1.ListMeta
-	Items []apiruntime.Object
-}
-
-func (l *things) DeepCopyObject() apiruntime.Object { c := *l; return &c }
-
-// streamedMirrored is something that a source is streamed into.
-type streamedMirrored struct {
+// streamedMirror is something that a source is streamed into.
+type streamedMirror struct {
 	t       *testing.T
 	store   cache.Store
 	status  reporter
@@ -439,14 +409,14 @@ type streamedMirrored struct {
 	stop    func()
 }
 
-func (m *streamedMirrored) report(_ context.Context, _ *cache.Reflector, err error) {
+func (m *streamedMirror) report(_ context.Context, _ *cache.Reflector, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.errs = append(m.errs, err)
 }
 
-// failures are what has been reported, in short.
-func (m *streamedMirrored) failures() []string {
+// reportTexts are what has been reported, in short.
+func (m *streamedMirror) reportTexts() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var short []string
@@ -465,8 +435,8 @@ func (m *streamedMirrored) failures() []string {
 	return short
 }
 
-// holds are the keys of the store, with the versions of their objects.
-func (m *streamedMirrored) holds() []string {
+// storedVersions are the keys of the store, with the versions of their objects.
+func (m *streamedMirror) storedVersions() []string {
 	keys := []string{}
 	for _, obj := range m.store.List() {
 		keys = append(keys, identified(obj))
@@ -475,7 +445,7 @@ func (m *streamedMirrored) holds() []string {
 	return keys
 }
 
-func (m *streamedMirrored) quarantined() []string {
+func (m *streamedMirror) quarantined() []string {
 	keys := []string{}
 	for _, q := range m.status.Status().Quarantined {
 		keys = append(keys, q.Key)
@@ -483,14 +453,14 @@ func (m *streamedMirrored) quarantined() []string {
 	return keys
 }
 
-// calls are what the handler has been called with.
-func (m *streamedMirrored) calls() []string {
+// handlerCalls are what the handler has been called with.
+func (m *streamedMirror) handlerCalls() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.handled)
 }
 
-func (m *streamedMirrored) handle(call string) {
+func (m *streamedMirror) handle(call string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.handled = append(m.handled, call)
@@ -504,13 +474,13 @@ func identified(obj any) string {
 	return cache.MetaObjectToName(o).String() + "@" + o.GetResourceVersion()
 }
 
-func (m *streamedMirrored) OnAdd(obj any, _ bool) { m.handle("add " + identified(obj)) }
+func (m *streamedMirror) OnAdd(obj any, _ bool) { m.handle("add " + identified(obj)) }
 
-func (m *streamedMirrored) OnUpdate(_, obj any) { m.handle("update " + identified(obj)) }
+func (m *streamedMirror) OnUpdate(_, obj any) { m.handle("update " + identified(obj)) }
 
-func (m *streamedMirrored) OnDelete(obj any) { m.handle("delete " + last(obj)) }
+func (m *streamedMirror) OnDelete(obj any) { m.handle("delete " + last(obj)) }
 
-func (m *streamedMirrored) run(f func(ctx context.Context)) {
+func (m *streamedMirror) run(f func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(m.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); f(ctx) }()
@@ -529,7 +499,7 @@ func last(obj any) string {
 const pause = 300 * time.Millisecond
 
 // options are those of a reflector whose pauses are all the same.
-func (m *streamedMirrored) options() cache.ReflectorOptions {
+func (m *streamedMirror) options() cache.ReflectorOptions {
 	return cache.ReflectorOptions{
 		Strategy: cache.ListStreaming, ErrorHandler: m.report,
 		Backoff: &wait.Backoff{Duration: pause, Factor: 1, Steps: 1},
@@ -537,33 +507,33 @@ func (m *streamedMirrored) options() cache.ReflectorOptions {
 }
 
 // streamedMirrors are what a source can be streamed into. Each runs until stop is called.
-var streamedMirrors = map[string]func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object){
-	"an informer": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
+var streamedMirrors = map[string]func(m *streamedMirror, source cache.ListerWatcher, example apiruntime.Object){
+	"an informer": func(m *streamedMirror, source cache.ListerWatcher, example apiruntime.Object) {
 		inf := cache.NewSharedIndexInformerWithOptions(source, example, cache.SharedIndexInformerOptions{ReflectorOptions: m.options()})
 		_, err := inf.AddEventHandler(m)
 		require.NoError(m.t, err)
 		m.store, m.status = inf.GetStore(), inf.(reporter)
 		m.run(inf.RunWithContext)
 	},
-	"a controller": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
+	"a controller": func(m *streamedMirror, source cache.ListerWatcher, example apiruntime.Object) {
 		m.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
 		c := cache.New(&cache.Config{ListerWatcher: source, ObjectType: example, Store: m.store, Handler: m, ReflectorOptions: m.options()})
 		m.status = c
 		m.run(c.RunWithContext)
 	},
-	"a store": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
+	"a store": func(m *streamedMirror, source cache.ListerWatcher, example apiruntime.Object) {
 		m.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
 		r := cache.NewReflectorWithOptions(source, example, m.store, m.options())
 		m.status = r
 		m.run(r.RunWithContext)
 	},
-	"a store of somebody else's": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
+	"a store of somebody else's": func(m *streamedMirror, source cache.ListerWatcher, example apiruntime.Object) {
 		m.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
 		r := cache.NewReflectorWithOptions(source, example, struct{ cache.ReflectorStore }{m.store}, m.options())
 		m.status = r
 		m.run(r.RunWithContext)
 	},
-	"a queue": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
+	"a queue": func(m *streamedMirror, source cache.ListerWatcher, example apiruntime.Object) {
 		m.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
 		queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: m.store, EmitDeltaTypeReplaced: true})
 		r := cache.NewReflectorWithOptions(source, example, queue, m.options())
@@ -583,7 +553,7 @@ var streamedMirrors = map[string]func(m *streamedMirrored, source cache.ListerWa
 	},
 }
 
-func (m *streamedMirrored) pop(obj any, _ bool) error {
+func (m *streamedMirror) pop(obj any, _ bool) error {
 	for _, d := range obj.(cache.Deltas) {
 		if d.Type != cache.Deleted {
 			if err := m.store.Update(d.Object); err != nil {
@@ -602,22 +572,17 @@ func (m *streamedMirrored) pop(obj any, _ bool) error {
 	return nil
 }
 
-// streamedForEachMirror runs a test with each of them, in a bubble.
-func streamedForEachMirror(t *testing.T, test func(t *testing.T, name string, start func(source cache.ListerWatcher, example apiruntime.Object) *streamedMirrored)) {
+// forEachStreamedMirror runs a test with each of them, in a bubble.
+func forEachStreamedMirror(t *testing.T, test func(t *testing.T, name string, start func(source cache.ListerWatcher, example apiruntime.Object) *streamedMirror)) {
 	for name, start := range streamedMirrors {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				test(t, name, func(source cache.ListerWatcher, example apiruntime.Object) *streamedMirrored {
-					m := &streamedMirrored{t: t}
+				test(t, name, func(source cache.ListerWatcher, example apiruntime.Object) *streamedMirror {
+					m := &streamedMirror{t: t}
 					start(m, source, example)
 					return m
 				})
 			})
 		})
 	}
-}
-
-func settle(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
 }

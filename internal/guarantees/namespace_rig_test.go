@@ -12,14 +12,13 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// namespaceRig is a pipeline of several namespaces, each with a source of its own,
-// and so a fault script of its own.
+// namespaceRig is a mirror of several namespaces, each with its own source.
 type namespaceRig struct {
 	*rig
 	sources map[string]*cachetest.Source
 }
 
-// eachNamespaceRig runs a test with pipelines of both kinds, in virtual time.
+// eachNamespaceRig runs a test with a controller and with an informer, in virtual time.
 func eachNamespaceRig(t *testing.T, test func(t *testing.T, informer bool)) {
 	for name, informer := range map[string]bool{"controller": false, "informer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -28,8 +27,8 @@ func eachNamespaceRig(t *testing.T, test func(t *testing.T, informer bool)) {
 	}
 }
 
-// newNamespaceRig makes a controller, or an informer with the same options, of the namespaces a, b and c,
-// each of which has the objects 1 and 2.
+// newNamespaceRig makes a controller, or an informer with the same options, of the namespaces
+// a, b and c, each with the objects 1 and 2.
 func newNamespaceRig(t *testing.T, informer bool, change func(*cache.Config)) *namespaceRig {
 	t.Helper()
 	var config cache.Config
@@ -83,9 +82,9 @@ func (r *namespaceRig) apply(objects ...*object) {
 	}
 }
 
-// equalsSources fails the test unless the indexer holds exactly what the sources of
-// these namespaces do, and in its index.
-func (r *namespaceRig) equalsSources(namespaces ...string) {
+// assertEqualsSources fails the test unless the indexer and its namespace index equal the
+// sources of these namespaces.
+func (r *namespaceRig) assertEqualsSources(namespaces ...string) {
 	r.Helper()
 	held := r.versions()
 	for _, namespace := range namespaces {
@@ -106,8 +105,8 @@ func (r *namespaceRig) equalsSources(namespaces ...string) {
 	}
 }
 
-// in is the status of a namespace.
-func (r *namespaceRig) in(namespace string) cache.Status {
+// statusOf returns the status of a namespace.
+func (r *namespaceRig) statusOf(namespace string) cache.Status {
 	r.Helper()
 	for _, one := range r.status().Namespaces {
 		if one.Namespace == namespace {
@@ -118,7 +117,7 @@ func (r *namespaceRig) in(namespace string) cache.Status {
 	return cache.Status{}
 }
 
-// synced says which namespaces have synced.
+// synced returns the namespaces that have synced.
 func (r *namespaceRig) synced() []string {
 	var synced []string
 	for _, namespace := range []string{"a", "b", "c"} {

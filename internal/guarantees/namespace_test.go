@@ -46,7 +46,7 @@ func TestMistakesInMakingAViewPanic(t *testing.T) {
 		"namespace is empty":        func() { cache.InNamespace(newTagStore(), "") },
 		"contains a slash":          func() { cache.InNamespace(newTagStore(), "a/b") },
 		"view of a namespace":       func() { cache.InNamespace(cache.InNamespace(newTagStore(), "a"), "b") },
-		"of NewStore or NewIndexer": func() { cache.InNamespace(&storeOfAnother{Store: newTagStore()}, "a") },
+		"of NewStore or NewIndexer": func() { cache.InNamespace(&refusingStore{Store: newTagStore()}, "a") },
 		"not one of NewStore":       func() { cache.InNamespace(nil, "a") },
 	} {
 		t.Run(want, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestMistakesWithNamespacesPanicAndNameTheField(t *testing.T) {
 		{"both a Store and a Queue or Process", func(c *cache.Config) { c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{}) }},
 		{"both a Store and a Queue or Process", func(c *cache.Config) { c.Process = func(any, bool) error { return nil } }},
 		{"both a Store and a Queue or Process", func(c *cache.Config) { c.ProcessBatch = func([]cache.Delta, bool) error { return nil } }},
-		{"Config.Store is none of NewStore or NewIndexer", func(c *cache.Config) { c.Store = &storeOfAnother{Store: c.Store} }},
+		{"Config.Store is none of NewStore or NewIndexer", func(c *cache.Config) { c.Store = &refusingStore{Store: c.Store} }},
 		{"Config.Namespaces needs a Config.Store", func(c *cache.Config) { c.Store = nil }},
 		{"Config.Store of NewStore or NewIndexer", func(c *cache.Config) { c.Store = cache.InNamespace(c.Store, "a") }},
 		{"Config.Transform and the Store's", func(c *cache.Config) {
@@ -143,7 +143,7 @@ func TestReflectorsFeedTheViewsOfOneStore(t *testing.T) {
 		}
 		sources["b"].Advance(10)
 		indexer := newTagStore()
-		h := &heard{}
+		h := &errorRecorder{}
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		reflectors := map[string]*cache.Reflector{}
@@ -170,7 +170,7 @@ func TestReflectorsFeedTheViewsOfOneStore(t *testing.T) {
 		sources["a"].BreakWatches(cachetest.ErrExpired())
 		sleep(time.Minute)
 		assert.Equal(t, map[string]string{"a/2": "2", "a/3": "6", "b/1": "1", "b/2": "2"}, contents(indexer))
-		assert.Equal(t, []string{"b/1"}, keysHeldIn(reflectors["a"].Status()))
+		assert.Equal(t, []string{"b/1"}, quarantinedKeys(reflectors["a"].Status()))
 		assert.Empty(t, reflectors["b"].Status().Quarantined)
 		cancel()
 		running.Wait()

@@ -197,7 +197,7 @@ func TestPagingStaysOnAfterAListAtZeroCameInPages(t *testing.T) {
 		assert.Equal(t, metav1.ListOptions{
 			ResourceVersion: "501", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, Limit: 500,
 		}, relist)
-		r.equalsSource()
+		r.assertEqualsSource()
 		r.stop()
 	})
 }
@@ -207,7 +207,7 @@ func TestNothingIsResyncedBeforeTheFirstState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		source.DelayLists(time.Hour)
-		h := &heard{}
+		h := &errorRecorder{}
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, resyncFails{cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)},
 			cache.ReflectorOptions{ResyncPeriod: time.Minute, ErrorHandler: h.handle, Strategy: cache.ListUnpaged}))
 		sleep(59 * time.Minute)
@@ -255,7 +255,7 @@ func TestAReflectorByItselfSaysWhenItIsSynced(t *testing.T) {
 		stop()
 		source.Close()
 
-		withForeign := cache.NewReflectorWithOptions(source, &object{}, &foreign{}, cache.ReflectorOptions{})
+		withForeign := cache.NewReflectorWithOptions(source, &object{}, &foreignStore{}, cache.ReflectorOptions{})
 		assert.Empty(t, withForeign.Status().AppliedVersion)
 	})
 }
@@ -313,7 +313,7 @@ func TestFailuresOfAWatchAreAnsweredByAWatchOrAList(t *testing.T) {
 				sleep(30 * time.Minute)
 				assert.Equal(t, row.lists, listsOf(r.source))
 				assert.Equal(t, 1, r.source.ActiveWatches())
-				r.equalsSource()
+				r.assertEqualsSource()
 				r.stop()
 			})
 		})
@@ -388,7 +388,7 @@ func TestAWatchThatEndsAtItsTimeoutIsResumedAtOnce(t *testing.T) {
 			assert.LessOrEqual(t, *request.Options.TimeoutSeconds, int64(600))
 			assert.True(t, request.Options.AllowWatchBookmarks)
 		}
-		assert.Empty(t, r.heard.all())
+		assert.Empty(t, r.errors.all())
 		assert.Equal(t, 1, r.source.ActiveWatches())
 		r.stop()
 	})
@@ -401,7 +401,7 @@ func (resyncFails) Resync() error { return errBoom }
 func TestAResyncThatFailsIsReportedAndEndsTheRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
-		h := &heard{}
+		h := &errorRecorder{}
 		reflector := cache.NewReflectorWithOptions(source, &object{}, resyncFails{cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)},
 			cache.ReflectorOptions{ResyncPeriod: time.Minute, ErrorHandler: h.handle})
 		require.NoError(t, reflector.ListAndWatchWithContext(t.Context()))
@@ -419,7 +419,7 @@ func TestAResyncThatFailsIsReportedAndEndsTheRound(t *testing.T) {
 func TestAResyncThatFailsMeanwhileEndsNeitherAPauseNorAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
-		h := &heard{}
+		h := &errorRecorder{}
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 		began := time.Now()
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, resyncFails{indexer},
@@ -443,13 +443,13 @@ func TestAResyncThatFailsMeanwhileEndsNeitherAPauseNorAList(t *testing.T) {
 // ListAndWatch is one round: nil when the context or the watch ends it, the error
 // of a list or a watch request otherwise, which is then not reported as well.
 func TestListAndWatchIsOneRound(t *testing.T) {
-	newReflector := func(source cache.ListerWatcher, h *heard) *cache.Reflector {
+	newReflector := func(source cache.ListerWatcher, h *errorRecorder) *cache.Reflector {
 		return cache.NewReflectorWithOptions(source, &object{}, cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil),
 			cache.ReflectorOptions{Name: "round", ErrorHandler: h.handle, Strategy: cache.ListPaged})
 	}
 	t.Run("the context ends it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			source, h := newSource(t, pod("a", "1")), &heard{}
+			source, h := newSource(t, pod("a", "1")), &errorRecorder{}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			reflector := newReflector(source, h)
@@ -461,7 +461,7 @@ func TestListAndWatchIsOneRound(t *testing.T) {
 	})
 	t.Run("a failed watch ends it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			source, h := newSource(t, pod("a", "1")), &heard{}
+			source, h := newSource(t, pod("a", "1")), &errorRecorder{}
 			source.BreakNextWatches(1, 0, cachetest.ErrExpired())
 			assert.NoError(t, newReflector(source, h).ListAndWatchWithContext(t.Context()))
 			assert.Equal(t, []cache.Cause{cache.CauseExpired}, h.causes())
@@ -471,7 +471,7 @@ func TestListAndWatchIsOneRound(t *testing.T) {
 	})
 	t.Run("a failed list is returned", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			source, h := newSource(t), &heard{}
+			source, h := newSource(t), &errorRecorder{}
 			source.FailLists(1, errBoom)
 			reflector := newReflector(source, h)
 			assert.ErrorIs(t, reflector.ListAndWatchWithContext(t.Context()), errBoom)
@@ -482,7 +482,7 @@ func TestListAndWatchIsOneRound(t *testing.T) {
 	})
 	t.Run("a failed watch request is returned", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			source, h := newSource(t), &heard{}
+			source, h := newSource(t), &errorRecorder{}
 			source.FailWatches(1, errBoom)
 			assert.ErrorIs(t, newReflector(source, h).ListAndWatchWithContext(t.Context()), errBoom)
 			assert.Empty(t, h.all())
@@ -530,30 +530,36 @@ func TestAListWatchCallsWhicheverFormOfAFunctionItHas(t *testing.T) {
 	}
 }
 
-// deaf is a source without contexts.
-type deaf struct{ lists, watches int }
+// contextlessSource is a source without contexts.
+type contextlessSource struct{ lists, watches int }
 
-func (d *deaf) List(metav1.ListOptions) (apiruntime.Object, error) { d.lists++; return nil, errBoom }
+func (d *contextlessSource) List(metav1.ListOptions) (apiruntime.Object, error) {
+	d.lists++
+	return nil, errBoom
+}
 
-func (d *deaf) Watch(metav1.ListOptions) (watch.Interface, error) { d.watches++; return nil, errBoom }
+func (d *contextlessSource) Watch(metav1.ListOptions) (watch.Interface, error) {
+	d.watches++
+	return nil, errBoom
+}
 
-// half is one that takes a context for its lists only.
-type half struct{ deaf }
+// listContextSource is one that takes a context for its lists only.
+type listContextSource struct{ contextlessSource }
 
-func (h *half) ListWithContext(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
+func (h *listContextSource) ListWithContext(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
 	return nil, nil
 }
 
 func TestSourcesWithoutContextsAreAdapted(t *testing.T) {
-	d := &deaf{}
+	d := &contextlessSource{}
 	with := cache.ToListerWatcherWithContext(d)
 	_, err := with.ListWithContext(t.Context(), metav1.ListOptions{})
 	assert.ErrorIs(t, err, errBoom)
 	_, err = with.WatchWithContext(t.Context(), metav1.ListOptions{})
 	assert.ErrorIs(t, err, errBoom)
-	assert.Equal(t, deaf{1, 1}, *d)
+	assert.Equal(t, contextlessSource{1, 1}, *d)
 
-	h := &half{}
+	h := &listContextSource{}
 	_, err = cache.ToListerWatcherWithContext(h).ListWithContext(t.Context(), metav1.ListOptions{})
 	assert.NoError(t, err, "the method with a context is preferred where there is one")
 	assert.Zero(t, h.lists)
@@ -585,7 +591,7 @@ func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
 			source.Inject(watch.Event{Type: "GONE", Object: unknown})
 			synctest.Wait()
 			stages := map[string]int{}
-			for _, err := range r.heard.all() {
+			for _, err := range r.errors.all() {
 				var object *cache.ObjectError
 				require.ErrorAs(t, err, &object)
 				require.NotEmpty(t, object.Key)
@@ -604,7 +610,7 @@ func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
 	t.Run("list", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			items := []apiruntime.Object{pod("a", "1"), wrongType, noMeta, nil, (*object)(nil), pod("a", "2")}
-			h := &heard{}
+			h := &errorRecorder{}
 			source := &cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
 				return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "10"}, Items: slices.Clone(items)}, nil
 			}, WatchFuncWithContext: func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
@@ -640,10 +646,10 @@ func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
 		other.SetKind("Node")
 		other.SetName("n")
 		synctest.Test(t, func(t *testing.T) {
-			h, store := &heard{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
-			source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+			h, store := &errorRecorder{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
+			source := &funcSource{list: func(metav1.ListOptions) (apiruntime.Object, error) {
 				return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "10"}, Items: []apiruntime.Object{one, other}}, nil
-			}, watch: func(context.Context, int) (watch.Interface, error) { return newProbe(), nil }}
+			}, watch: func(context.Context, int) (watch.Interface, error) { return newRecordedWatch(), nil }}
 			r := cache.NewReflectorWithOptions(source, example, store, cache.ReflectorOptions{ErrorHandler: h.handle})
 			assert.Equal(t, "/v1, Kind=Pod", r.TypeDescription())
 			runReflector(t, r)()

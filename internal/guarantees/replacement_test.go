@@ -23,22 +23,22 @@ func TestAPartWithAnEndedContextAppliesNothing(t *testing.T) {
 	assert.Empty(t, s.List())
 }
 
-type updater struct{ foreign }
+type updater struct{ foreignStore }
 
 func (u *updater) UpdateResourceVersion(version string) {
 	u.calls = append(u.calls, "version "+version)
 }
 
-type bookmarker struct{ foreign }
+type bookmarker struct{ foreignStore }
 
 func (b *bookmarker) Bookmark(version string) error {
 	b.calls = append(b.calls, "bookmark "+version)
 	return nil
 }
 
-type both struct{ updater }
+type updaterAndBookmarker struct{ updater }
 
-func (b *both) Bookmark(version string) error {
+func (b *updaterAndBookmarker) Bookmark(version string) error {
 	b.calls = append(b.calls, "bookmark "+version)
 	return nil
 }
@@ -55,16 +55,16 @@ func TestAForeignStoreIsNotifiedOfEachAdvanceOnce(t *testing.T) {
 		event    []string // what follows an event
 		bookmark []string
 	}{
-		"neither":  {&foreign{}, nil, nil},
+		"neither":  {&foreignStore{}, nil, nil},
 		"updater":  {&updater{}, []string{"version 5"}, []string{"version 7"}},
 		"bookmark": {&bookmarker{}, nil, []string{"bookmark 7"}},
-		"both":     {&both{}, []string{"version 5"}, []string{"bookmark 7"}},
+		"both":     {&updaterAndBookmarker{}, []string{"version 5"}, []string{"bookmark 7"}},
 	} {
 		for _, strategy := range []cache.ListStrategy{cache.ListPaged, cache.ListStreaming} {
 			t.Run(fmt.Sprintf("%s, strategy %d", name, strategy), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
-					h := &heard{}
+					h := &errorRecorder{}
 					stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, row.store,
 						cache.ReflectorOptions{PageSize: 2, Strategy: strategy, ErrorHandler: h.handle}))
 					assert.Equal(t, []string{"replace a/1 a/2 a/3 @3"}, row.store.take())
@@ -113,7 +113,7 @@ func TestAFinishedReplacementAcceptsNothingMore(t *testing.T) {
 // the objects that it could not take are reported one by one and cause no list.
 func TestAReplaceThatAForeignStoreRefusesIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, h := newSource(t, pod("a", "1")), &heard{}
+		source, h := newSource(t, pod("a", "1")), &errorRecorder{}
 		store := &replaceFails{errs: []error{errBoom, errors.Join(&cache.ObjectError{Key: "a/9", Stage: stageIndex, Err: errBoom}, cache.KeyError{Obj: pod("a", "8"), Err: errBoom})}}
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: h.handle}))
 		sleep(time.Minute)
@@ -125,7 +125,7 @@ func TestAReplaceThatAForeignStoreRefusesIsMadeAgain(t *testing.T) {
 }
 
 type replaceFails struct {
-	foreign
+	foreignStore
 	errs []error
 }
 

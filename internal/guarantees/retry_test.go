@@ -24,7 +24,7 @@ func TestRoundsThatListWithoutAFailureLetTheBackoffStartOver(t *testing.T) {
 	for _, jitter := range jitters {
 		t.Run(fmt.Sprintf("jitter %v", jitter), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, h := newSource(t, pod("a", "1")), &heard{}
+				source, h := newSource(t, pod("a", "1")), &errorRecorder{}
 				r := cache.NewReflectorWithOptions(source, &object{}, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
 					Strategy: cache.ListPaged, ErrorHandler: h.handle, Random: func() float64 { return jitter },
 				})

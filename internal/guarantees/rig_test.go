@@ -23,10 +23,10 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// reporter is whatever has a status.
+// reporter has a status.
 type reporter interface{ Status() cache.Status }
 
-// The causes of errors that have a type of their own.
+// The causes of typed errors.
 const (
 	causeInvalidObject cache.Cause = "invalid-object"
 	causeTransform     cache.Cause = "transform-error"
@@ -44,7 +44,7 @@ const (
 	causeWrongType     cache.Cause = "wrong-type"
 )
 
-// The stages of objects that are refused.
+// The stages at which an object is refused.
 const (
 	stageDecode    = "decode"
 	stageType      = "type"
@@ -55,7 +55,7 @@ const (
 	stageProcess   = "process"
 )
 
-// causeOfStage is the cause of an ObjectError of a stage.
+// causeOfStage returns the cause of an ObjectError of a stage.
 func causeOfStage(stage string) cache.Cause {
 	return cache.CauseOf(&cache.ObjectError{Stage: stage})
 }
@@ -113,29 +113,29 @@ func applyDeltas(store cache.Store, deltas []cache.Delta) error {
 	return nil
 }
 
-// storeOfAnother is a Store that is not ours: an indexer without what only ours
-// have. It can be asked to refuse.
-type storeOfAnother struct {
+// refusingStore is a foreign Store that fails to write the objects for which refuse
+// returns an error.
+type refusingStore struct {
 	cache.Store
 	mu     sync.Mutex
 	refuse func(obj any) error
 }
 
-func (s *storeOfAnother) Update(obj any) error {
+func (s *refusingStore) Update(obj any) error {
 	if err := s.check(obj); err != nil {
 		return err
 	}
 	return s.Store.Update(obj)
 }
 
-func (s *storeOfAnother) Add(obj any) error {
+func (s *refusingStore) Add(obj any) error {
 	if err := s.check(obj); err != nil {
 		return err
 	}
 	return s.Store.Add(obj)
 }
 
-func (s *storeOfAnother) check(obj any) error {
+func (s *refusingStore) check(obj any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refuse == nil {
@@ -144,7 +144,7 @@ func (s *storeOfAnother) check(obj any) error {
 	return s.refuse(obj)
 }
 
-// bad marks an object that a user function is to fail on.
+// bad marks an object for which user functions fail.
 func bad(o *object) *object { return labelled(o, "bad") }
 
 func isBad(obj any) bool {
@@ -152,8 +152,8 @@ func isBad(obj any) bool {
 	return ok && o.Labels["v"] == "bad"
 }
 
-// failures are the ways in which one object can be impossible to take.
-var failures = map[string]func(c *cache.Config, fail func(any) error){
+// objectFailures are the ways in which one object can fail, by stage.
+var objectFailures = map[string]func(c *cache.Config, fail func(any) error){
 	"decode": func(c *cache.Config, fail func(any) error) {
 		c.ListerWatcher = &badDecoder{Source: c.ListerWatcher.(*cachetest.Source), fail: fail}
 	},
@@ -173,17 +173,17 @@ var failures = map[string]func(c *cache.Config, fail func(any) error){
 	},
 }
 
-// objectList is a list whose items are interfaces, which may be nil.
+// objectList is a list of objects of any type, which may be nil.
 type objectList struct {
 	metav1.TypeMeta
 	metav1.ListMeta
 	Items []apiruntime.Object
 }
 
-func (l *objectList) DeepCopyObject() apiruntime.Object { return l }
+func (l *objectList) DeepCopyObject() apiruntime.Object { c := *l; return &c }
 
-// disturb does one of the things that sources do, now and then.
-func disturb(source *cachetest.Source, random *rand.Rand) {
+// injectFault makes the source misbehave with a probability of 1 in 5.
+func injectFault(source *cachetest.Source, random *rand.Rand) {
 	errs := []error{
 		errBoom, cachetest.ErrExpired(), cachetest.ErrInternal(), cachetest.ErrTooManyRequests(1), cachetest.ErrConnectionRefused(),
 	}
@@ -231,27 +231,27 @@ func unstructuredPod(namespace, name, value string) *unstructured.Unstructured {
 	}}
 }
 
-// strategies are the ways to get a whole state, by what a test is called after them.
+// strategies are the list strategies, by the name of the subtest.
 var strategies = map[string]cache.ListStrategy{"in pages": cache.ListPaged, "whole": cache.ListUnpaged, "streamed": cache.ListStreaming}
 
-// jitters are the ends and the middle of what a pause may be stretched by. At the upper
-// one two pauses in a row take two minutes.
+// jitters are the lowest, the middle and the highest jitter of a pause. With the highest
+// one, two consecutive pauses take two minutes.
 var jitters = []float64{0, 0.5, 0.999}
 
-// healthy is how long a mirror is left alone before something happens: longer than a
-// short watch, and shorter than the shortest timeout of a watch, so that one is open.
-const healthy = 4 * time.Minute
+// healthyTime is the time before a fault is injected: longer than a short watch, and shorter
+// than the shortest timeout of a watch, so that a watch is open.
+const healthyTime = 4 * time.Minute
 
-// tuned is what makes a run come out the same again.
-func tuned(strategy cache.ListStrategy, jitter float64) func(*cache.Config) {
+// deterministic fixes the list strategy and the jitter.
+func deterministic(strategy cache.ListStrategy, jitter float64) func(*cache.Config) {
 	return func(c *cache.Config) {
 		c.ReflectorOptions.Strategy = strategy
 		c.ReflectorOptions.Random = func() float64 { return jitter }
 	}
 }
 
-// outage has a source refuse everything for d, and then until it has refused once more.
-// That is when it comes back, the worst of times: the next request is a whole pause away.
+// outage makes the source refuse all requests for d and the first one after that. It then
+// recovers, at the worst time: the next request follows after a whole pause.
 func (r *rig) outage(d time.Duration, comesBack func()) {
 	r.Helper()
 	over := make(chan struct{})
@@ -270,9 +270,9 @@ func (r *rig) outage(d time.Duration, comesBack func()) {
 	<-over
 }
 
-// calls are the requests since the log was reset, in short: list or stream with the
-// version asked for, or watch, and the cause of an answer that was an error.
-func calls(source *cachetest.Source) []string {
+// requestTexts returns the requests since the log was reset: the verb ("stream" for a
+// streaming list), the requested version, and the cause of an error.
+func requestTexts(source *cachetest.Source) []string {
 	var short []string
 	for _, request := range source.Requests() {
 		what := string(request.Verb)
@@ -288,7 +288,7 @@ func calls(source *cachetest.Source) []string {
 	return short
 }
 
-// runReflector runs a reflector in the bubble until the returned function ends it.
+// runReflector runs a reflector in the bubble until stop is called.
 func runReflector(t *testing.T, r *cache.Reflector) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -299,7 +299,7 @@ func runReflector(t *testing.T, r *cache.Reflector) (stop func()) {
 
 var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
-// meta object: the smallest thing with metadata.
+// object is the smallest object with metadata.
 type object = metav1.PartialObjectMetadata
 
 func pod(namespace, name string) *object {
@@ -315,8 +315,8 @@ func labelled(o *object, value string) *object {
 	return o
 }
 
-// newSource is a source that says so when it is asked for a watch from a version that it has
-// not reached; B23's tests are about those that do not.
+// newSource returns a source that refuses a watch from a version that it has not reached.
+// The tests of B23 use sources that do not.
 func newSource(t *testing.T, objects ...apiruntime.Object) *cachetest.Source {
 	t.Helper()
 	source := cachetest.NewSource(cachetest.Options{
@@ -330,25 +330,34 @@ func newSource(t *testing.T, objects ...apiruntime.Object) *cachetest.Source {
 	return source
 }
 
-// heard is an error handler that remembers.
-type heard struct {
+// errorRecorder is an error handler that records the errors.
+type errorRecorder struct {
 	mu   sync.Mutex
 	errs []error
 }
 
-func (h *heard) handle(_ context.Context, _ *cache.Reflector, err error) {
+func (h *errorRecorder) handle(_ context.Context, _ *cache.Reflector, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.errs = append(h.errs, err)
 }
 
-func (h *heard) all() []error {
+func (h *errorRecorder) all() []error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.errs)
 }
 
-func (h *heard) causes() []cache.Cause {
+// take returns the errors since the last call.
+func (h *errorRecorder) take() []error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	errs := h.errs
+	h.errs = nil
+	return errs
+}
+
+func (h *errorRecorder) causes() []cache.Cause {
 	var causes []cache.Cause
 	for _, err := range h.all() {
 		causes = append(causes, cache.CauseOf(err))
@@ -356,7 +365,7 @@ func (h *heard) causes() []cache.Cause {
 	return causes
 }
 
-func (h *heard) count(cause cache.Cause) int {
+func (h *errorRecorder) count(cause cache.Cause) int {
 	n := 0
 	for _, c := range h.causes() {
 		if c == cause {
@@ -366,19 +375,19 @@ func (h *heard) count(cause cache.Cause) int {
 	return n
 }
 
-// rig is a pipeline under test.
+// rig is a mirror under test, with its source, store and handler.
 type rig struct {
 	*testing.T
 	source  *cachetest.Source
 	indexer cache.Indexer
 	ctlr    reportingController
-	heard   *heard
+	errors  *errorRecorder
 	handler *recorder
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
 
-// recorder is a handler that remembers what it received.
+// recorder is a handler that records its calls.
 type recorder struct {
 	mu     sync.Mutex
 	events []string
@@ -418,11 +427,11 @@ func (r *recorder) take() []string {
 	return events
 }
 
-// newRig makes a pipeline of source, queue, indexer and controller; change may
-// alter the Config first.
+// newRig makes a controller that mirrors source into an indexer; change, if not nil,
+// modifies the Config first.
 func newRig(t *testing.T, source *cachetest.Source, change func(*cache.Config)) *rig {
 	t.Helper()
-	r := &rig{T: t, source: source, heard: &heard{}, handler: &recorder{}}
+	r := &rig{T: t, source: source, errors: &errorRecorder{}, handler: &recorder{}}
 	r.indexer = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	config := &cache.Config{
 		ListerWatcher: source,
@@ -432,7 +441,7 @@ func newRig(t *testing.T, source *cachetest.Source, change func(*cache.Config)) 
 		ReflectorOptions: cache.ReflectorOptions{
 			Name:         "test",
 			Strategy:     cache.ListPaged,
-			ErrorHandler: r.heard.handle,
+			ErrorHandler: r.errors.handle,
 		},
 	}
 	if change != nil {
@@ -445,13 +454,13 @@ func newRig(t *testing.T, source *cachetest.Source, change func(*cache.Config)) 
 	return r
 }
 
-// reportingController is a Mirror, or an informer.
+// reportingController is a Mirror or an informer.
 type reportingController interface {
 	cache.Controller
 	cache.StatusReporter
 }
 
-// run starts the pipeline; stop ends it.
+// run starts the controller; stop ends it.
 func (r *rig) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel, r.done = cancel, make(chan struct{})
@@ -461,7 +470,7 @@ func (r *rig) run() {
 	}()
 }
 
-// stop ends the pipeline and the source, and waits.
+// stop ends the controller and the source, and waits.
 func (r *rig) stop() {
 	r.cancel()
 	<-r.done
@@ -472,13 +481,13 @@ func (r *rig) status() cache.Status {
 	return r.ctlr.Status()
 }
 
-// sleep lets virtual time pass and everything settle.
+// sleep waits in virtual time, and then until all goroutines of the bubble are idle.
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// versions returns what the indexer holds: key to version.
+// versions returns the resource versions of the indexer's objects, by key.
 func (r *rig) versions() map[string]string {
 	held := map[string]string{}
 	for _, obj := range r.indexer.List() {
@@ -487,9 +496,9 @@ func (r *rig) versions() map[string]string {
 	return held
 }
 
-// equalsSource fails the test unless the indexer holds exactly what the source
-// does, at a version that does not claim more.
-func (r *rig) equalsSource() {
+// assertEqualsSource fails the test unless the indexer equals the source and its version
+// is not ahead of the source's.
+func (r *rig) assertEqualsSource() {
 	r.Helper()
 	want := map[string]string{}
 	for _, obj := range r.source.Objects() {
@@ -510,13 +519,13 @@ func mapsKeys(m map[string]string) func(func(string) bool) {
 	}
 }
 
-// isVersionCheck says whether a list is no list but a check of the source's version.
+// isVersionCheck says whether a list request only checks the source's version.
 func isVersionCheck(o metav1.ListOptions) bool {
 	return o.Limit == 1 && o.ResourceVersion == "" && o.Continue == ""
 }
 
-// requestRate returns how many requests the source got in the first minute, and
-// in the fullest minute after it; the answered pages of a list count once.
+// requestRate returns the number of requests in the first minute, and in the busiest
+// minute after it. The answered pages of a list count once.
 func requestRate(source *cachetest.Source) (first, later int) {
 	var times []time.Time
 	for _, request := range source.Requests() {
@@ -548,5 +557,3 @@ func requestRate(source *cachetest.Source) (first, later int) {
 var errBoom = errors.New("boom")
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-var podsResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}

@@ -18,20 +18,20 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// fixedMirror is a mirror of a fixedSource, in which bad objects cannot be applied.
+// fixedMirror is a mirror of a fixedSource that refuses bad objects.
 type fixedMirror struct {
-	held   *heard
-	status func() cache.Status
-	shown  func() map[string]string
-	stop   func()
+	errors   *errorRecorder
+	status   func() cache.Status
+	versions func() map[string]string
+	stop     func()
 }
 
-func fixedOptions(h *heard) cache.ReflectorOptions {
+func fixedOptions(h *errorRecorder) cache.ReflectorOptions {
 	return cache.ReflectorOptions{Strategy: cache.ListUnpaged, ErrorHandler: h.handle, Random: func() float64 { return 0 }}
 }
 
 func fixedInformer(t *testing.T, source *fixedSource, change func(*cache.InformerConfig[*object])) *fixedMirror {
-	h := &heard{}
+	h := &errorRecorder{}
 	config := cache.InformerConfig[*object]{Name: "test", ReflectorOptions: fixedOptions(h)}
 	change(&config)
 	inf := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), config)
@@ -45,34 +45,34 @@ func fixedInformer(t *testing.T, source *fixedSource, change func(*cache.Informe
 	}
 }
 
-// regressions are those that were reported.
+// regressions returns the reported version regressions.
 func (m *fixedMirror) regressions() []cache.VersionRegressionError {
-	r := &restoredRig{&rig{heard: m.held}}
+	r := &restoredRig{&rig{errors: m.errors}}
 	return r.regressions()
 }
 
-func (m *fixedMirror) quarantine() map[string]string { return heldVersions(m.status()) }
+func (m *fixedMirror) quarantine() map[string]string { return quarantinedVersions(m.status()) }
 
-// fixedSource answers what it receives to: each list with the next state of one object, the
-// last one again and again, and its watches with the events sent to them.
+// fixedSource has one object. Each list returns its next state, of which the last one
+// repeats; the watches send the events passed to send.
 type fixedSource struct {
-	scripted
-	lists []*object
-	asked []string
-	open  *probe
+	funcSource
+	lists             []*object
+	requestedVersions []string
+	open              *recordedWatch
 }
 
 func newFixedSource(lists ...*object) *fixedSource {
 	f := &fixedSource{lists: lists}
 	f.list = func(options metav1.ListOptions) (apiruntime.Object, error) {
-		answer := f.lists[min(len(f.asked), len(f.lists)-1)]
-		f.asked = append(f.asked, options.ResourceVersion)
+		answer := f.lists[min(len(f.requestedVersions), len(f.lists)-1)]
+		f.requestedVersions = append(f.requestedVersions, options.ResourceVersion)
 		return &metav1.PartialObjectMetadataList{
 			ListMeta: metav1.ListMeta{ResourceVersion: answer.ResourceVersion}, Items: []metav1.PartialObjectMetadata{*answer},
 		}, nil
 	}
 	f.watch = func(context.Context, int) (watch.Interface, error) {
-		f.open = newProbe()
+		f.open = newRecordedWatch()
 		return f.open, nil
 	}
 	return f
@@ -83,45 +83,45 @@ func (f *fixedSource) send(obj *object) {
 	synctest.Wait()
 }
 
-// scripted is a source made of functions; without a list it answers an empty one
-// at version 5.
-type scripted struct {
-	list  func(metav1.ListOptions) (apiruntime.Object, error)
-	watch func(ctx context.Context, n int) (watch.Interface, error)
-	calls int
+// funcSource is a source made of functions. Without a list function it returns an empty
+// list at version 5; watch receives the number of the call, from 1.
+type funcSource struct {
+	list       func(metav1.ListOptions) (apiruntime.Object, error)
+	watch      func(ctx context.Context, n int) (watch.Interface, error)
+	watchCalls int
 }
 
-func (s *scripted) List(o metav1.ListOptions) (apiruntime.Object, error) {
+func (s *funcSource) List(o metav1.ListOptions) (apiruntime.Object, error) {
 	if s.list == nil {
 		return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
 	}
 	return s.list(o)
 }
 
-func (s *scripted) Watch(metav1.ListOptions) (watch.Interface, error) { panic("has a context") }
+func (s *funcSource) Watch(metav1.ListOptions) (watch.Interface, error) { panic("must be called with a context") }
 
-func (s *scripted) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
-	s.calls++
-	return s.watch(ctx, s.calls)
+func (s *funcSource) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+	s.watchCalls++
+	return s.watch(ctx, s.watchCalls)
 }
 
-// probe is a watch that says when it was stopped.
-type probe struct {
-	events  chan watch.Event
-	stopped time.Time
-	onStop  func()
-	onChan  func() (<-chan watch.Event, bool)
+// recordedWatch is a watch that records when it was stopped.
+type recordedWatch struct {
+	events       chan watch.Event
+	stopped      time.Time
+	onStop       func()
+	onResultChan func() (<-chan watch.Event, bool)
 }
 
-func newProbe(events ...watch.Event) *probe {
-	p := &probe{events: make(chan watch.Event, len(events)+1)}
+func newRecordedWatch(events ...watch.Event) *recordedWatch {
+	p := &recordedWatch{events: make(chan watch.Event, len(events)+1)}
 	for _, e := range events {
 		p.events <- e
 	}
 	return p
 }
 
-func (p *probe) Stop() {
+func (p *recordedWatch) Stop() {
 	if p.stopped.IsZero() {
 		p.stopped = time.Now()
 	}
@@ -130,9 +130,9 @@ func (p *probe) Stop() {
 	}
 }
 
-func (p *probe) ResultChan() <-chan watch.Event {
-	if p.onChan != nil {
-		if ch, mine := p.onChan(); mine {
+func (p *recordedWatch) ResultChan() <-chan watch.Event {
+	if p.onResultChan != nil {
+		if ch, mine := p.onResultChan(); mine {
 			return ch
 		}
 	}
@@ -144,8 +144,8 @@ func errorEvent(err error) watch.Event {
 	return watch.Event{Type: watch.Error, Object: &status}
 }
 
-// byItem makes a rig's source list item by item.
-func byItem(s *itemSource) func(*cache.Config) {
+// withItemSource sets the source of a Config.
+func withItemSource(s *itemSource) func(*cache.Config) {
 	return func(c *cache.Config) { c.ListerWatcher = s }
 }
 
@@ -157,8 +157,8 @@ func filledSource(t *testing.T, objects int) *cachetest.Source {
 	return source
 }
 
-// restoredRig is a mirror of a source that is at version 13 and can be applied back to 3,
-// before the last of its objects.
+// restoredRig is a mirror at version 13 of a source that can be restored to version 3,
+// before its last object existed.
 type restoredRig struct{ *rig }
 
 func newRestoredRig(t *testing.T, strategy cache.ListStrategy, jitter float64) *restoredRig {
@@ -168,25 +168,25 @@ func newRestoredRig(t *testing.T, strategy cache.ListStrategy, jitter float64) *
 	}
 	r := &restoredRig{}
 	r.rig = newRig(t, source, func(c *cache.Config) {
-		tuned(strategy, jitter)(c)
+		deterministic(strategy, jitter)(c)
 		c.ReflectorOptions.ErrorHandler = func(ctx context.Context, reflector *cache.Reflector, err error) {
 			if regression := new(cache.VersionRegressionError); errors.As(err, &regression) {
-				assert.Equal(t, regression.Current, r.indexer.LastStoreSyncResourceVersion(), "it is reported before it happens")
+				assert.Equal(t, regression.Current, r.indexer.LastStoreSyncResourceVersion(), "a regression is reported before it is applied")
 				assert.Equal(t, regression.Current, receivedOf(r.get("a/1")).ResourceVersion)
 			}
-			r.heard.handle(ctx, reflector, err)
+			r.errors.handle(ctx, reflector, err)
 		}
 	})
 	r.run()
-	sleep(healthy)
+	sleep(healthyTime)
 	require.Equal(t, "13", r.ctlr.LastSyncResourceVersion())
 	return r
 }
 
-// regressions are those that the mirror has reported.
+// regressions returns the version regressions that the mirror reported.
 func (r *restoredRig) regressions() []cache.VersionRegressionError {
 	var all []cache.VersionRegressionError
-	for _, err := range r.heard.all() {
+	for _, err := range r.errors.all() {
 		if regression := new(cache.VersionRegressionError); errors.As(err, &regression) {
 			all = append(all, *regression)
 		}
@@ -200,32 +200,32 @@ func (r *restoredRig) get(key string) any {
 	return obj
 }
 
-// isMirrored fails the test unless the restored state is there, was reported, and is
-// followed from then on.
-func (r *restoredRig) isMirrored() {
+// assertMirrored fails the test unless the mirror has the restored state, reported the
+// regression once, and applies later changes.
+func (r *restoredRig) assertMirrored() {
 	r.Helper()
-	r.equalsSource()
+	r.assertEqualsSource()
 	assert.Equal(r, "3", r.ctlr.LastSyncResourceVersion())
-	assert.Equal(r, []cache.VersionRegressionError{{Kind: "list", Current: "13", Received: "3"}}, r.regressions(), "once, and never silently")
+	assert.Equal(r, []cache.VersionRegressionError{{Kind: "list", Current: "13", Received: "3"}}, r.regressions(), "reported once")
 	assert.Zero(r, r.status().ConsecutiveFailures)
 	requests := len(r.source.Requests())
 	assert.NoError(r, r.source.Apply(pod("c", "1")))
 	synctest.Wait()
-	r.equalsSource()
-	assert.Len(r, r.source.Requests(), requests, "by the watch that is open")
+	r.assertEqualsSource()
+	assert.Len(r, r.source.Requests(), requests, "no request: received on the open watch")
 }
 
-// recovery is what a restored source is asked, from the first watch on.
-func recovery(strategy cache.ListStrategy) []string {
+// recoveryRequests are the requests to a restored source, from the first watch on.
+func recoveryRequests(strategy cache.ListStrategy) []string {
 	if strategy == cache.ListStreaming {
 		return []string{`watch "13" version-too-large`, `stream ""`}
 	}
 	return []string{`watch "13" version-too-large`, `list ""`, `watch "3"`}
 }
 
-// forgets has the source call every version expired, for d and then until the list at "" is
-// answered so once more. That is when it is well again: the next request is a pause away.
-func (r *restoredRig) forgets(d time.Duration) {
+// expireVersions makes the source answer all requests with "expired" for d, and the first
+// list at "" after that. It then recovers: the next request follows after a pause.
+func (r *restoredRig) expireVersions(d time.Duration) {
 	r.Helper()
 	over := make(chan struct{})
 	end := time.Now().Add(d)

@@ -71,8 +71,8 @@ func TestWaitForHandlerReturnsOnceTheHandlerHasHandledTheVersion(t *testing.T) {
 	}
 }
 
-// slowlyHandled is an informer of one object, which a handler that takes a second for each change has handled.
-func slowlyHandled(t *testing.T) (*cachetest.Source, *cache.Informer[*object], cache.ResourceEventHandlerRegistration) {
+// runSlowlyHandled is an informer of one object, which a handler that takes a second for each change has handled.
+func runSlowlyHandled(t *testing.T) (*cachetest.Source, *cache.Informer[*object], cache.ResourceEventHandlerRegistration) {
 	source := newSource(t, pod("a", "1"))
 	informer := runInformer(t, source, cache.InformerConfig[*object]{})
 	handle, err := informer.Shared().AddEventHandler(&slowHandler{})
@@ -84,7 +84,7 @@ func slowlyHandled(t *testing.T) (*cachetest.Source, *cache.Informer[*object], c
 // Fails if a wait ends before the last change that was pending at the call, or if one that need not wait allocates.
 func TestWaitForHandlerWaitsForWhatIsPendingAndForNothingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, informer, handle := slowlyHandled(t)
+		source, informer, handle := runSlowlyHandled(t)
 		if !underRace {
 			require.Zero(t, testing.AllocsPerRun(100, func() { _ = informer.WaitForHandler(t.Context(), handle, "1") }))
 		}
@@ -139,7 +139,7 @@ func TestWaitForHandlerIsNotHeldByResyncs(t *testing.T) {
 // Fails if an idle handler that was removed counts as one that has handled what it never receives.
 func TestWaitForHandlerFailsForARemovedHandlerThatWasIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, informer, handle := slowlyHandled(t)
+		source, informer, handle := runSlowlyHandled(t)
 		require.NoError(t, informer.RemoveHandler(handle))
 		require.NoError(t, source.Apply(pod("a", "2")))
 		for range 100 {
@@ -198,7 +198,7 @@ func TestChangesOfTheStatusAreAnIteratorAndACallback(t *testing.T) {
 		var phases []cache.Phase
 		informer := cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
 			Strategy:     cache.ListPaged,
-			ErrorHandler: (&heard{}).handle,
+			ErrorHandler: (&errorRecorder{}).handle,
 			PhaseHandler: func(_ *cache.Reflector, status cache.Status) { phases = append(phases, status.Phase) },
 		}})
 		var seen []string
@@ -235,7 +235,7 @@ func TestChangesOfTheStatusAreAnIteratorAndACallback(t *testing.T) {
 func TestTheStatusCountsFailuresByCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
-		informer := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&heard{}).handle}})
+		informer := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle}})
 		before := informer.Status().Failures
 		require.Empty(t, before)
 		for range 3 {
@@ -316,7 +316,7 @@ func TestAStatusWithAQuarantinedObjectCostsOneAllocationMore(t *testing.T) {
 				}
 				return obj, nil
 			},
-			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&heard{}).handle},
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle},
 		})
 		_, err := informer.Shared().AddEventHandler(&recorder{})
 		require.NoError(t, err)

@@ -152,9 +152,9 @@ func TestATypedSnapshotStaysAsItIs(t *testing.T) {
 // What does not hold anything yet can be asked all the same.
 func TestTheZeroSnapshotIsThatOfAnEmptyStore(t *testing.T) {
 	var none cache.Reader[any]
-	have, err := pictureOf(none)
+	have, err := snapshotContentOf(none)
 	require.NoError(t, err)
-	assert.Equal(t, picture{objects: map[string]any{}, indexes: map[string]map[string][]string{}}, have)
+	assert.Equal(t, snapshotContent{objects: map[string]any{}, indexes: map[string]map[string][]string{}}, have)
 	_, exists := none.Lookup("a/1")
 	assert.False(t, exists)
 	list, err := none.List(nil)
@@ -196,7 +196,7 @@ func TestAnInformerHasSnapshots(t *testing.T) {
 	require.NoError(t, inf.GetStore().Replace([]any{tagged(podAt("a", "1", "1"), "x")}, "4"))
 	for name, shared := range map[string]any{
 		"as it is": inf, "typed": cache.NewTypedSharedIndexInformer[*object](inf), "its store": inf.GetStore(),
-		"an Informer's": sharedWith(t, podAt("a", "1", "1"), "4"),
+		"an Informer's": newSharedInformerWith(t, podAt("a", "1", "1"), "4"),
 	} {
 		snapshot := shared.(cache.Snapshotter).Snapshot()
 		assert.Equal(t, "4", snapshot.ResourceVersion(), name)
@@ -206,7 +206,7 @@ func TestAnInformerHasSnapshots(t *testing.T) {
 	assert.True(t, reports)
 }
 
-func sharedWith(t *testing.T, obj *object, version string) cache.SharedIndexInformer {
+func newSharedInformerWith(t *testing.T, obj *object, version string) cache.SharedIndexInformer {
 	inf := cache.NewTypedInformer(&cache.ListWatch{}, cache.InformerConfig[*object]{})
 	require.NoError(t, inf.Shared().GetStore().Replace([]any{obj}, version))
 	return inf.Shared()
@@ -223,18 +223,18 @@ func valuesOf[K, V any](pairs iter.Seq2[K, V]) iter.Seq[V] {
 	}
 }
 
-// picture is all that a snapshot says, by means that do not depend on each other.
-type picture struct {
+// snapshotContent is all that a snapshot says, by means that do not depend on each other.
+type snapshotContent struct {
 	version string
 	objects map[string]any
 	// indexes have, for each index and value, the keys of what has it, sorted.
 	indexes map[string]map[string][]string
 }
 
-// pictureOf asks a snapshot for everything that it has, and fails where one answer is at
+// snapshotContentOf asks a snapshot for everything that it has, and fails where one answer is at
 // odds with another.
-func pictureOf(s cache.Reader[any], indexes ...string) (picture, error) {
-	p := picture{version: s.ResourceVersion(), objects: map[string]any{}, indexes: map[string]map[string][]string{}}
+func snapshotContentOf(s cache.Reader[any], indexes ...string) (snapshotContent, error) {
+	p := snapshotContent{version: s.ResourceVersion(), objects: map[string]any{}, indexes: map[string]map[string][]string{}}
 	for key, obj := range s.All() {
 		p.objects[key] = obj
 		if got, exists := s.Lookup(key); !exists || got != obj {
@@ -255,14 +255,14 @@ func pictureOf(s cache.Reader[any], indexes ...string) (picture, error) {
 	}
 	for _, index := range indexes {
 		var err error
-		if p.indexes[index], err = pictureOfIndex(s, index); err != nil {
+		if p.indexes[index], err = indexContentOf(s, index); err != nil {
 			return p, err
 		}
 	}
 	return p, nil
 }
 
-func pictureOfIndex(s cache.Reader[any], index string) (map[string][]string, error) {
+func indexContentOf(s cache.Reader[any], index string) (map[string][]string, error) {
 	keys := map[string][]string{}
 	values, err := s.IndexValues(index)
 	for _, value := range values {

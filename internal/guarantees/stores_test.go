@@ -40,26 +40,26 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// foreign is a store of somebody else's: nothing but a ReflectorStore, and what a
+// foreignStore is a store of somebody else's: nothing but a ReflectorStore, and what a
 // test embeds beside it. It writes down its calls.
-type foreign struct{ calls []string }
+type foreignStore struct{ calls []string }
 
-func (f *foreign) take() []string { calls := f.calls; f.calls = nil; return calls }
+func (f *foreignStore) take() []string { calls := f.calls; f.calls = nil; return calls }
 
-func (f *foreign) note(call string, obj any) error {
+func (f *foreignStore) note(call string, obj any) error {
 	f.calls = append(f.calls, fmt.Sprintf("%s %s", call, nameOf(obj)))
 	return nil
 }
 
-func (f *foreign) Add(obj any) error { return f.note("add", obj) }
+func (f *foreignStore) Add(obj any) error { return f.note("add", obj) }
 
-func (f *foreign) Update(obj any) error { return f.note("update", obj) }
+func (f *foreignStore) Update(obj any) error { return f.note("update", obj) }
 
-func (f *foreign) Delete(obj any) error { return f.note("delete", obj) }
+func (f *foreignStore) Delete(obj any) error { return f.note("delete", obj) }
 
-func (f *foreign) Resync() error { return nil }
+func (f *foreignStore) Resync() error { return nil }
 
-func (f *foreign) Replace(list []any, version string) error {
+func (f *foreignStore) Replace(list []any, version string) error {
 	call := "replace"
 	for _, obj := range list {
 		call += " " + nameOf(obj)
@@ -125,8 +125,8 @@ func failIfBad(obj any) error {
 	return nil
 }
 
-// heldVersions are the versions of the quarantined objects of a status, by key.
-func heldVersions(s cache.Status) map[string]string {
+// quarantinedVersions are the versions of the quarantined objects of a status, by key.
+func quarantinedVersions(s cache.Status) map[string]string {
 	held := map[string]string{}
 	for _, q := range s.Quarantined {
 		held[q.Key] = q.ResourceVersion
@@ -159,15 +159,15 @@ func TestAnUndecodedDeletionWithoutAKeyIsReportedAndQuarantined(t *testing.T) {
 }
 
 func deletionWithoutKey(t *testing.T, keyFunc cache.KeyFunc, queue bool, strategy cache.ListStrategy) {
-	h := &heard{}
+	h := &errorRecorder{}
 	events := []watch.Event{
 		{Type: watch.Added, Object: podAt("a", "1", "6")},
-		{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "7"))},
+		{Type: watch.Deleted, Object: newUndecoded(podAt("a", "1", "7"))},
 	}
 	if strategy == cache.ListStreaming {
 		events = append(events, watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("7")})
 	}
-	source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
+	source := &funcSource{watch: func(context.Context, int) (watch.Interface, error) { return newRecordedWatch(events...), nil }}
 	var store cache.ReflectorStore = cache.NewStore(keyFunc)
 	if queue {
 		store = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KeyFunction: keyFunc, EmitDeltaTypeReplaced: true})
@@ -186,7 +186,7 @@ func deletionWithoutKey(t *testing.T, keyFunc cache.KeyFunc, queue bool, strateg
 	assert.Equal(t, "7", r.LastSyncResourceVersion())
 	if fifo, ok := store.(*cache.DeltaFIFO); ok {
 		listed := map[cache.ListStrategy]string{cache.ListUnpaged: "Added a/1@6", cache.ListStreaming: "Replaced a/1@6"}
-		assert.Equal(t, []string{listed[strategy]}, drained(t, fifo))
+		assert.Equal(t, []string{listed[strategy]}, drainTexts(t, fifo))
 	} else {
 		assert.Equal(t, []string{"a/1"}, store.(cache.Store).ListKeys())
 	}

@@ -352,7 +352,7 @@ func TestWhatAnotherTransformMakesIsQuarantinedIfItIsOfAnotherType(t *testing.T)
 		t.Run("instead of "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
-				config.ReflectorOptions.ErrorHandler = (&heard{}).handle
+				config.ReflectorOptions.ErrorHandler = (&errorRecorder{}).handle
 				inf := cache.NewTypedInformer(source, config)
 				must(t, inf.Shared().SetTransform(toMachine))
 				stop := runTyped(t, source, inf)
@@ -371,9 +371,11 @@ func TestWithoutATransformObjectsOfAnotherTypeAreQuarantinedAllTheSame(t *testin
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		inf := cache.NewTypedInformer(source, cache.InformerConfig[*machine]{
-			ObjectType:       &object{},
-			Convert:          func(obj any) (*machine, error) { return &machine{ObjectMeta: obj.(*object).ObjectMeta}, nil },
-			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&heard{}).handle},
+			ObjectType: &object{},
+			Convert: func(obj any) (*machine, error) {
+				return &machine{ObjectMeta: obj.(*object).ObjectMeta}, nil
+			},
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle},
 		})
 		must(t, inf.Shared().SetTransform(nil))
 		stop := runTyped(t, source, inf)

@@ -10,29 +10,29 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// unread stands for an object that could not be decoded, as a source would make it.
-type unread struct {
+// undecodedObject stands for an object that could not be decoded, as a source returns it.
+type undecodedObject struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
-	why func() error
+	decodeError func() error
 }
 
-func (u *unread) DecodeError() error { return u.why() }
+func (u *undecodedObject) DecodeError() error { return u.decodeError() }
 
-func (u *unread) DeepCopyObject() apiruntime.Object { return u }
+func (u *undecodedObject) DeepCopyObject() apiruntime.Object { return u }
 
-// undecoded is an object of which no more than its identity could be read.
-func undecoded(o *object) *unread {
-	return &unread{
+// newUndecoded returns an undecodable object of which only the identity was readable.
+func newUndecoded(o *object) *undecodedObject {
+	return &undecodedObject{
 		TypeMeta: o.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
 		},
-		why: func() error { return errBoom },
+		decodeError: func() error { return errBoom },
 	}
 }
 
-// badDecoder is a source that cannot decode bad objects.
+// badDecoder is a source that fails to decode bad objects.
 type badDecoder struct {
 	*cachetest.Source
 	fail func(any) error
@@ -40,8 +40,8 @@ type badDecoder struct {
 
 func (d *badDecoder) decode(obj apiruntime.Object) apiruntime.Object {
 	if o, ok := obj.(*object); ok && isBad(o) {
-		u := undecoded(o)
-		u.why = func() error { return d.fail(o) }
+		u := newUndecoded(o)
+		u.decodeError = func() error { return d.fail(o) }
 		return u
 	}
 	return obj
@@ -83,7 +83,7 @@ func (d *badDecoder) WatchWithContext(ctx context.Context, o metav1.ListOptions)
 	return w, nil
 }
 
-// decodedWatch is a watch whose events have been decoded.
+// decodedWatch is the watch of a badDecoder.
 type decodedWatch struct {
 	watch.Interface
 	events chan watch.Event

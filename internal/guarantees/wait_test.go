@@ -20,30 +20,30 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// ending is a checker that is done, or has failed, at some time.
-type ending struct {
+// timedChecker is a checker that is done, or has failed, at some time.
+type timedChecker struct {
 	name string
 	done chan struct{}
 	err  error
 }
 
-func (e *ending) Name() string { return e.name }
+func (e *timedChecker) Name() string { return e.name }
 
-func (e *ending) Done() <-chan struct{} { return e.done }
+func (e *timedChecker) Done() <-chan struct{} { return e.done }
 
-// vain is an ending that can be done in vain.
-type vain struct{ ending }
+// failingChecker is an ending that can be done in vain.
+type failingChecker struct{ timedChecker }
 
-func (v *vain) Err() error {
-	if !cache.IsDone(&v.ending) {
+func (v *failingChecker) Err() error {
+	if !cache.IsDone(&v.timedChecker) {
 		return nil
 	}
 	return v.err
 }
 
-// doneAfter returns a checker that is done after a time, never if that is negative.
-func doneAfter(name string, delay time.Duration) *ending {
-	e := &ending{name: name, done: make(chan struct{})}
+// checkerDoneAfter returns a checker that is done after a time, never if that is negative.
+func checkerDoneAfter(name string, delay time.Duration) *timedChecker {
+	e := &timedChecker{name: name, done: make(chan struct{})}
 	switch {
 	case delay == 0:
 		close(e.done)
@@ -53,10 +53,10 @@ func doneAfter(name string, delay time.Duration) *ending {
 	return e
 }
 
-// inVainAfter returns a checker that is done in vain after a time.
-func inVainAfter(name string, delay time.Duration, err error) *vain {
-	e := doneAfter(name, delay)
-	return &vain{ending{name: name, done: e.done, err: err}}
+// checkerFailingAfter returns a checker that is done in vain after a time.
+func checkerFailingAfter(name string, delay time.Duration, err error) *failingChecker {
+	e := checkerDoneAfter(name, delay)
+	return &failingChecker{timedChecker{name: name, done: e.done, err: err}}
 }
 
 // logLines is what a logger wrote, without times and processes.
@@ -98,9 +98,9 @@ func captureKlog(t *testing.T, verbosity int) *logLines {
 	return l
 }
 
-// waited calls WaitFor with and without a name in virtual time, WaitForDone too, and
+// waitBothWays calls WaitFor with and without a name in virtual time, WaitForDone too, and
 // requires that all three take as long and agree. It returns what the first logged.
-func waited(t *testing.T, limit time.Duration, checkers func() []cache.DoneChecker) (ok bool, took time.Duration, logged []string, err error) {
+func waitBothWays(t *testing.T, limit time.Duration, checkers func() []cache.DoneChecker) (ok bool, took time.Duration, logged []string, err error) {
 	t.Helper()
 	bubble := func(wait func(ctx context.Context)) (took time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
@@ -131,8 +131,8 @@ func waited(t *testing.T, limit time.Duration, checkers func() []cache.DoneCheck
 }
 
 func TestAWaitEndsWithTheLastChecker(t *testing.T) {
-	ok, took, logged, err := waited(t, time.Minute, func() []cache.DoneChecker {
-		return []cache.DoneChecker{doneAfter("late", 10*time.Second), inVainAfter("well", 5*time.Second, nil), doneAfter("first", 0)}
+	ok, took, logged, err := waitBothWays(t, time.Minute, func() []cache.DoneChecker {
+		return []cache.DoneChecker{checkerDoneAfter("late", 10*time.Second), checkerFailingAfter("well", 5*time.Second, nil), checkerDoneAfter("first", 0)}
 	})
 	assert.True(t, ok)
 	require.NoError(t, err)
@@ -146,8 +146,8 @@ func TestAWaitEndsWithTheLastChecker(t *testing.T) {
 }
 
 func TestAWaitThatTimesOutNamesWhatWasNotDone(t *testing.T) {
-	ok, took, logged, err := waited(t, 20*time.Second, func() []cache.DoneChecker {
-		return []cache.DoneChecker{doneAfter("never", -1), doneAfter("done", time.Second), doneAfter("too late", time.Minute)}
+	ok, took, logged, err := waitBothWays(t, 20*time.Second, func() []cache.DoneChecker {
+		return []cache.DoneChecker{checkerDoneAfter("never", -1), checkerDoneAfter("done", time.Second), checkerDoneAfter("too late", time.Minute)}
 	})
 	assert.False(t, ok)
 	assert.Equal(t, 20*time.Second, took)
@@ -164,8 +164,8 @@ func TestAWaitThatTimesOutNamesWhatWasNotDone(t *testing.T) {
 // B11: waiting for a handler that was removed ends, and does not wait for the others.
 func TestAWaitEndsWhenACheckerIsDoneInVain(t *testing.T) {
 	for _, cause := range []error{cache.ErrHandlerRemoved, cache.ErrInformerStopped} {
-		ok, took, logged, err := waited(t, 0, func() []cache.DoneChecker {
-			return []cache.DoneChecker{doneAfter("never", -1), inVainAfter("removed", 3*time.Second, fmt.Errorf("pods: %w", cause)), doneAfter("first", 0)}
+		ok, took, logged, err := waitBothWays(t, 0, func() []cache.DoneChecker {
+			return []cache.DoneChecker{checkerDoneAfter("never", -1), checkerFailingAfter("removed", 3*time.Second, fmt.Errorf("pods: %w", cause)), checkerDoneAfter("first", 0)}
 		})
 		assert.False(t, ok)
 		assert.Equal(t, 3*time.Second, took)
@@ -181,9 +181,9 @@ func TestAWaitEndsWhenACheckerIsDoneInVain(t *testing.T) {
 }
 
 func TestAWaitInVainNamesAllThatWereDoneByThen(t *testing.T) {
-	ok, took, logged, err := waited(t, time.Minute, func() []cache.DoneChecker {
+	ok, took, logged, err := waitBothWays(t, time.Minute, func() []cache.DoneChecker {
 		return []cache.DoneChecker{
-			inVainAfter("one", 0, cache.ErrHandlerRemoved), inVainAfter("two", 0, cache.ErrInformerStopped), inVainAfter("well", 0, nil),
+			checkerFailingAfter("one", 0, cache.ErrHandlerRemoved), checkerFailingAfter("two", 0, cache.ErrInformerStopped), checkerFailingAfter("well", 0, nil),
 		}
 	})
 	assert.False(t, ok)
@@ -207,17 +207,17 @@ func lineTexts(all []string) []string {
 func TestACheckerThatIsDoneWhenTheContextEndsCounts(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	assert.True(t, cache.WaitFor(ended, "", doneAfter("a", 0), doneAfter("b", 0)), "ended before")
-	err := cache.WaitForDone(ended, doneAfter("a", 0), doneAfter("b", -1))
+	assert.True(t, cache.WaitFor(ended, "", checkerDoneAfter("a", 0), checkerDoneAfter("b", 0)), "ended before")
+	err := cache.WaitForDone(ended, checkerDoneAfter("a", 0), checkerDoneAfter("b", -1))
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualError(t, err, `not done: "b" (context canceled)`)
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			all := []cache.DoneChecker{doneAfter("a", -1), doneAfter("b", -1), doneAfter("c", -1)}
+			all := []cache.DoneChecker{checkerDoneAfter("a", -1), checkerDoneAfter("b", -1), checkerDoneAfter("c", -1)}
 			time.AfterFunc(time.Second, func() {
 				for _, checker := range all {
-					close(checker.(*ending).done)
+					close(checker.(*timedChecker).done)
 				}
 				cancel()
 			})
@@ -257,7 +257,7 @@ func TestAWaitForManyCheckers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var checkers []cache.DoneChecker
 		for i := range 1000 {
-			checkers = append(checkers, doneAfter(fmt.Sprint(i), time.Duration(i)*time.Millisecond))
+			checkers = append(checkers, checkerDoneAfter(fmt.Sprint(i), time.Duration(i)*time.Millisecond))
 		}
 		begin := time.Now()
 		require.NoError(t, cache.WaitForDone(t.Context(), checkers...))
@@ -365,10 +365,10 @@ func TestAWaitForNothing(t *testing.T) {
 }
 
 func TestANilCheckerIsAMistakeAndNoHang(t *testing.T) {
-	for _, null := range []cache.DoneChecker{nil, (*ending)(nil), (*cache.DeltaFIFO)(nil)} {
+	for _, null := range []cache.DoneChecker{nil, (*timedChecker)(nil), (*cache.DeltaFIFO)(nil)} {
 		out := &logLines{}
 		ctx := klog.NewContext(t.Context(), out.logger(0))
-		assert.False(t, cache.WaitFor(ctx, "tests", doneAfter("never", -1), null))
+		assert.False(t, cache.WaitFor(ctx, "tests", checkerDoneAfter("never", -1), null))
 		all := out.all()
 		require.Len(t, all, 2)
 		assert.Regexp(t, `^E\d\d wait_test.go "Wait failed" err="checker 2 of 2 is nil: .*HasSyncedChecker.*" for="tests"$`, all[1])

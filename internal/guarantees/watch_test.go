@@ -27,20 +27,20 @@ import (
 // would stay open for up to five minutes.
 func TestAFailedWatchIsClosedBeforeThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first := newProbe(errorEvent(cachetest.ErrTooManyRequests(200)))
+		first := newRecordedWatch(errorEvent(cachetest.ErrTooManyRequests(200)))
 		var ended time.Time
-		source := &scripted{watch: func(ctx context.Context, n int) (watch.Interface, error) {
+		source := &funcSource{watch: func(ctx context.Context, n int) (watch.Interface, error) {
 			if n > 1 {
-				return newProbe(), nil
+				return newRecordedWatch(), nil
 			}
 			context.AfterFunc(ctx, func() { ended = time.Now() })
 			return first, nil
 		}}
 		began := time.Now()
-		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: (&heard{}).handle}))
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle}))
 		assert.Equal(t, began, first.stopped)
 		assert.Equal(t, began, ended, "its context, too")
-		assert.Equal(t, 1, source.calls)
+		assert.Equal(t, 1, source.watchCalls)
 		stop()
 	})
 }
@@ -70,13 +70,13 @@ func TestHollowObjectsDoNotPanic(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &heard{}
-				source := &scripted{
+				h := &errorRecorder{}
+				source := &funcSource{
 					list: func(metav1.ListOptions) (apiruntime.Object, error) {
 						return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: []apiruntime.Object{row.obj}}, nil
 					},
 					watch: func(context.Context, int) (watch.Interface, error) {
-						return newProbe(watch.Event{Type: watch.Modified, Object: row.obj}), nil
+						return newRecordedWatch(watch.Event{Type: watch.Modified, Object: row.obj}), nil
 					},
 				}
 				stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle}))
@@ -92,12 +92,12 @@ func TestHollowObjectsDoNotPanic(t *testing.T) {
 func TestAnErrorEventWithoutAStatusIsDescribed(t *testing.T) {
 	for _, obj := range []apiruntime.Object{nil, (*metav1.Status)(nil), labelled(pod("a", "1"), "secret-content")} {
 		synctest.Test(t, func(t *testing.T) {
-			h := &heard{}
-			source := &scripted{watch: func(_ context.Context, n int) (watch.Interface, error) {
+			h := &errorRecorder{}
+			source := &funcSource{watch: func(_ context.Context, n int) (watch.Interface, error) {
 				if n > 1 {
-					return newProbe(), nil
+					return newRecordedWatch(), nil
 				}
-				return newProbe(watch.Event{Type: watch.Error, Object: obj}), nil
+				return newRecordedWatch(watch.Event{Type: watch.Error, Object: obj}), nil
 			}}
 			stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle}))
 			require.Len(t, h.all(), 1)
@@ -111,9 +111,9 @@ func TestAnErrorEventWithoutAStatusIsDescribed(t *testing.T) {
 // Events of objects without a readable key are reported and leave nothing behind.
 func TestObjectsWithoutAKeyKeepNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &heard{}
-		events := newProbe()
-		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return events, nil }}
+		h := &errorRecorder{}
+		events := newRecordedWatch()
+		source := &funcSource{watch: func(context.Context, int) (watch.Interface, error) { return events, nil }}
 		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle})
 		stop := runReflector(t, r)
 		for i := range 1000 {
@@ -132,11 +132,11 @@ func TestObjectsWithoutAKeyKeepNothing(t *testing.T) {
 // A deletion that does not fit leaves the stored object, and says so.
 func TestADeletionOfTheWrongTypeIsQuarantined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &heard{}
+		h := &errorRecorder{}
 		good, wrong := pod("a", "1"), &nilKind{metav1.ObjectMeta{Namespace: "a", Name: "1", ResourceVersion: "9"}}
 		good.ResourceVersion = "7"
-		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) {
-			return newProbe(watch.Event{Type: watch.Added, Object: good}, watch.Event{Type: watch.Deleted, Object: wrong}), nil
+		source := &funcSource{watch: func(context.Context, int) (watch.Interface, error) {
+			return newRecordedWatch(watch.Event{Type: watch.Added, Object: good}, watch.Event{Type: watch.Deleted, Object: wrong}), nil
 		}}
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 		r := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{ErrorHandler: h.handle})
@@ -154,7 +154,7 @@ func TestAListThatEndsInEOFIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+		source := &funcSource{list: func(metav1.ListOptions) (apiruntime.Object, error) {
 			return nil, &url.Error{Op: "Get", URL: "http://x", Err: io.EOF}
 		}}
 		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Logger: &logger})
@@ -174,22 +174,22 @@ func TestAForeignStoreGetsEveryListedObject(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			items := []metav1.PartialObjectMetadata{*pod("a", ""), *pod("a", ""), *pod("a", "x"), *other}
 			end := &object{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
-			source := &scripted{
+			source := &funcSource{
 				list: func(metav1.ListOptions) (apiruntime.Object, error) {
 					return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: items}, nil
 				},
 				watch: func(context.Context, int) (watch.Interface, error) {
 					if strategy == cache.ListUnpaged {
-						return newProbe(), nil
+						return newRecordedWatch(), nil
 					}
 					var events []watch.Event
 					for i := range items {
 						events = append(events, watch.Event{Type: watch.Added, Object: &items[i]})
 					}
-					return newProbe(append(events, watch.Event{Type: watch.Bookmark, Object: end})...), nil
+					return newRecordedWatch(append(events, watch.Event{Type: watch.Bookmark, Object: end})...), nil
 				},
 			}
-			store := &foreign{}
+			store := &foreignStore{}
 			stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Strategy: strategy}))
 			assert.Equal(t, []string{"replace a/ a/ a/x a/x @9"}, store.take())
 			stop()
@@ -203,7 +203,7 @@ func TestAListWithoutAVersionKeepsTheLastOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []string{"100", "", "50", "120"}
 		var asked []string
-		source := &scripted{
+		source := &funcSource{
 			list: func(o metav1.ListOptions) (apiruntime.Object, error) {
 				asked = append(asked, o.ResourceVersion)
 				version := answers[min(len(asked), len(answers))-1]
@@ -211,12 +211,12 @@ func TestAListWithoutAVersionKeepsTheLastOne(t *testing.T) {
 			},
 			watch: func(_ context.Context, n int) (watch.Interface, error) {
 				if n > 2 {
-					return newProbe(), nil
+					return newRecordedWatch(), nil
 				}
-				return newProbe(errorEvent(cachetest.ErrExpired())), nil
+				return newRecordedWatch(errorEvent(cachetest.ErrExpired())), nil
 			},
 		}
-		h := &heard{}
+		h := &errorRecorder{}
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{ErrorHandler: h.handle}))
 		sleep(2 * time.Minute)
@@ -264,7 +264,7 @@ func TestWhatFollowsAnErrorIsLeftToTheNextWatch(t *testing.T) {
 			defer close(done)
 			inf.Run(stop)
 		}()
-		sleep(healthy)
+		sleep(healthyTime)
 		assert.Equal(t, 2, lists)
 		assert.ElementsMatch(t, []string{"a/1", "a/2"}, inf.GetStore().ListKeys())
 		close(stop)
@@ -275,8 +275,8 @@ func TestWhatFollowsAnErrorIsLeftToTheNextWatch(t *testing.T) {
 // A source without a result channel has a defect, and is reported as such at once.
 func TestAWatchWithoutAChannelIsNoWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) {
-			return &probe{onChan: func() (<-chan watch.Event, bool) { return nil, true }}, nil
+		source := &funcSource{watch: func(context.Context, int) (watch.Interface, error) {
+			return &recordedWatch{onResultChan: func() (<-chan watch.Event, bool) { return nil, true }}, nil
 		}}
 		err := cache.NewReflector(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), 0).ListAndWatchWithContext(t.Context())
 		assert.ErrorContains(t, err, "source returned no watch and no error")
