@@ -30,7 +30,7 @@ func TestB1FailuresOfStreamsCountInARow(t *testing.T) {
 			} else {
 				source.BreakWatches(cachetest.ErrExpired())
 			}
-			sleep(10 * time.Minute) // so that the pauses, too, begin anew
+			sleep(10 * time.Minute) // resets the backoff
 			assert.Equal(t, i+1, r.errors.count(cache.CauseInternal))
 			require.NoError(t, source.Apply(pod("b", itoa(i))))
 		}
@@ -107,7 +107,7 @@ func TestB1AStreamThatIsNeverAnsweredIsLeftAfterTenSeconds(t *testing.T) {
 	})
 }
 
-// unanswered is a source that does not answer its first requests for a stream.
+// unanswered is a source that never answers its first streaming lists.
 type unanswered struct {
 	*streamScript
 	requests int

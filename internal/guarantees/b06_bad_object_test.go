@@ -82,7 +82,7 @@ func checkBadObjectIsQuarantined(t *testing.T, stage string, install func(*cache
 	requests := len(source.Requests())
 
 	// It stays through a relist, too, though the list has only its bad state.
-	// Without a key that cannot be: nobody knows which state was its previous.
+	// Without a key its previous state is unknown, and so removed.
 	if stage != "key" {
 		source.BreakWatches(cachetest.ErrExpired())
 		sleep(time.Minute)
@@ -91,14 +91,14 @@ func checkBadObjectIsQuarantined(t *testing.T, stage string, install func(*cache
 	}
 	assert.Len(t, r.status().Quarantined, 2)
 
-	// Good again: accepted, and out of the quarantine. Deleted: likewise.
+	// A good state is applied and releases the key; so does a deletion.
 	require.NoError(t, source.Apply(labelled(pod("a", "1"), "good")))
 	_, err := source.Delete("a", "2")
 	require.NoError(t, err)
 	sleep(time.Minute)
 	assert.Equal(t, requests, len(source.Requests()), "nothing is listed because of it")
 	assert.Equal(t, map[string]string{"a/1": "5", "b/3": "3"}, r.versions())
-	if stage == "key" { // nobody knows what the deletion deletes, until a list does
+	if stage == "key" { // the deletion has no key: only a list shows what was deleted
 		require.Len(t, r.status().Quarantined, 1)
 		assert.Equal(t, "a/2", r.status().Quarantined[0].Key)
 		source.BreakWatches(cachetest.ErrExpired())
@@ -108,7 +108,7 @@ func checkBadObjectIsQuarantined(t *testing.T, stage string, install func(*cache
 	r.stop()
 }
 
-// wirePod is a pod as it is sent; one that is bad has a number that no decoder takes.
+// wirePod is an encoded pod; a bad one has a number that no decoder accepts.
 func wirePod(name, version string, isBad bool) string {
 	value := "1"
 	if isBad {
@@ -118,8 +118,8 @@ func wirePod(name, version string, isBad bool) string {
 		name, version, value)
 }
 
-// rawAPI answers lists and watches with what it was given. A watch is sent its events a
-// second after it was opened, and then stays open.
+// rawAPI answers lists and watches with fixed bytes. A watch sends its events a second after
+// it was opened, and then stays open.
 type rawAPI struct{ list, events string }
 
 func (a rawAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {

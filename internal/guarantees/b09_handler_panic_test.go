@@ -13,7 +13,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// survivePanics makes apimachinery's panic handlers let the process live.
+// survivePanics makes apimachinery's panic handlers not end the process.
 func survivePanics(t *testing.T) {
 	before, handlers := utilruntime.ReallyCrash, utilruntime.PanicHandlers
 	utilruntime.ReallyCrash, utilruntime.PanicHandlers = false, nil
@@ -30,8 +30,8 @@ func panicking(notified *replicaHandler) cache.ResourceEventHandler {
 	return notified
 }
 
-// reallyCrash has apimachinery's panic handlers note what they get, and its ReallyCrash be
-// what it is by default.
+// reallyCrash sets apimachinery's ReallyCrash to its default, true, and returns what its
+// panic handlers receive.
 func reallyCrash(t *testing.T) (got *[]any) {
 	t.Helper()
 	survivePanics(t)

@@ -25,7 +25,7 @@ func TestB10AHandlerIsRemovedInsideAHandlerDuringShutdown(t *testing.T) {
 					calls++
 					if stopping {
 						r.cancel()
-						synctest.Wait() // everything that ends without us has ended
+						synctest.Wait() // until only calls that the test blocks are running
 					}
 					shared := r.inf.Shared()
 					began := time.Now()

@@ -59,7 +59,7 @@ func TestB13AThreadSafeStoreReportsWhatItCannotTake(t *testing.T) {
 	}
 }
 
-// writes are the ways in which a user writes an object of a/1 into a store beside a/2.
+// writes are the ways to write object a/1 into a store that also has a/2.
 var writes = map[string]func(s fullStore, obj *object) error{
 	"Add":     func(s fullStore, obj *object) error { return s.Add(obj) },
 	"Update":  func(s fullStore, obj *object) error { return s.Update(obj) },

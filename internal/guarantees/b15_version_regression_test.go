@@ -106,7 +106,7 @@ func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 				assert.Equal(t, "", last.Options.ResourceVersion, "the answer is a list at the newest version")
 				r.assertEqualsSource()
 
-				// The list that was accepted whatever its version was one only.
+				// Only one list is accepted whatever its version.
 				for i := range 5 {
 					require.NoError(t, source.Apply(labelled(pod("a", "2"), itoa(i))))
 				}
@@ -157,7 +157,7 @@ func TestB15AListItemByItemThatIsTooOldIsNotApplied(t *testing.T) {
 	}
 }
 
-// firstListTooOld cuts a first list, has an older one follow, and then a newer one.
+// firstListTooOld cuts a first list; the next one is older, the third one newer.
 func firstListTooOld(t *testing.T, late bool) {
 	said := func(version string) metav1.ListMeta {
 		if late {
@@ -197,7 +197,7 @@ func firstListTooOld(t *testing.T, late bool) {
 	assert.Equal(t, "950", indexer.LastStoreSyncResourceVersion())
 	floor := "900"
 	if late {
-		floor = "500" // the newest that came
+		floor = "500" // the newest version received
 	}
 	assert.Equal(t, []string{"0", floor, ""}, []string{source.requests[0].ResourceVersion, source.requests[1].ResourceVersion, source.requests[2].ResourceVersion})
 	for _, event := range events.take() {
@@ -207,18 +207,18 @@ func firstListTooOld(t *testing.T, late bool) {
 	<-done
 }
 
-// laggingReplica is what a replica does that has come as far as version 8 of 10: for some time after
-// the mirror's watch has ended, it answers "too large" to the caller that wants a state as new as
-// the mirror's, and its own for callers that want any.
+// laggingReplica makes the source behave as a replica at version 8 of 10. For some time after
+// the mirror's watch has ended it answers "too large" to requests for a version not older
+// than the mirror's, and returns its own state to requests for any version.
 type laggingReplica struct {
 	lasts time.Duration
-	// asksFor is the Retry-After of "too large", 0 for none.
+	// asksFor is the Retry-After of "too large"; 0 is none.
 	asksFor time.Duration
-	// refuses is how many requests are refused first.
+	// refuses is the number of requests that are refused first.
 	refuses int
 }
 
-// start has the source lag from now on.
+// start makes the source lag from now on.
 func (l laggingReplica) start(source *cachetest.Source) {
 	began, refused := time.Now(), 0
 	answer := func(options metav1.ListOptions) error {
@@ -298,7 +298,7 @@ func TestB15AReplicaThatLagsIsGivenTimeToCatchUp(t *testing.T) {
 	}
 }
 
-// newLaggedRig is a mirror that is at version 10, and so is its source.
+// newLaggedRig returns a mirror at version 10, like its source.
 func newLaggedRig(t *testing.T, strategy cache.ListStrategy) *rig {
 	source := newSource(t, pod("a", "1"), pod("a", "2"))
 	for i := range 8 {
@@ -322,8 +322,8 @@ func TestB15AStreamThatEndsBelowTheLastVersionIsRefused(t *testing.T) {
 		r.run()
 		synctest.Wait()
 		require.NoError(t, source.Rollback(2))
-		// The server does not know the last version yet, for all that it can say:
-		// it is asked some more times before the state is got at "".
+		// The server may not know the last version yet, so the request is repeated
+		// a few times before a list at "".
 		sleep(5 * time.Minute)
 		assert.Positive(t, r.errors.count(cache.CauseVersionTooLarge))
 		r.assertEqualsSource()
@@ -400,7 +400,7 @@ func TestB15ARestoredSourceIsMirroredAfterOneAnswer(t *testing.T) {
 					r := newRestoredRig(t, strategy, jitter)
 					r.source.ResetRequests()
 					require.NoError(t, r.source.Rollback(3))
-					// The first pause is shorter than the second for which the source asks.
+					// The first pause is shorter than the source's Retry-After of a second.
 					sleep(time.Second - 1)
 					assert.Empty(t, r.regressions(), "it is not asked at once")
 					sleep(1)
@@ -433,7 +433,7 @@ func TestB15ARestoredSourceIsMirroredAfterAnExpiredWatchToo(t *testing.T) {
 					}
 					r.source.FailWatches(expired, cachetest.ErrExpired())
 					r.source.ResetRequests()
-					// It ends the watch that is open, so everything else is prepared before it.
+					// Rollback ends the open watch, so everything else is prepared before it.
 					require.NoError(t, r.source.Rollback(3))
 					sleep(2 * time.Second)
 					want := []string{`watch "13" expired`, `list "13" ` + string(says), `list ""`, `watch "3"`}
@@ -449,13 +449,13 @@ func TestB15ARestoredSourceIsMirroredAfterAnExpiredWatchToo(t *testing.T) {
 	}
 }
 
-// steady is a backoff that does not grow, and so has no limit of its own.
+// steady is a backoff that does not grow.
 func steady(d time.Duration) *wait.Backoff { return &wait.Backoff{Duration: d, Factor: 1, Steps: 1} }
 
-// storeFeeder makes what fills a store from a source, transforming on the way.
+// storeFeeder makes a mirror that transforms a source's objects and stores them.
 type storeFeeder func(*testing.T, cache.ListerWatcher, cache.TransformFunc, cache.ReflectorOptions) (run func(context.Context), store cache.Store, status reporter)
 
-// fillers are the two places where a list is staged.
+// fillers are mirrors that stage a list in the two different places.
 var fillers = map[string]storeFeeder{
 	"by way of a queue": func(_ *testing.T, source cache.ListerWatcher, transform cache.TransformFunc, o cache.ReflectorOptions) (func(context.Context), cache.Store, reporter) {
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
@@ -471,7 +471,7 @@ var fillers = map[string]storeFeeder{
 	},
 }
 
-// forEachFeeder runs a test with each, in a bubble; start runs it until stop.
+// forEachFeeder runs a test with each feeder, in a bubble; start runs it until stop.
 func forEachFeeder(t *testing.T, test func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *errorRecorder) (cache.Store, reporter, func()))) {
 	for name, fill := range fillers {
 		t.Run(name, func(t *testing.T) { withFeeder(t, fill, test) })
@@ -491,7 +491,7 @@ func withFeeder(t *testing.T, fill storeFeeder, test func(t *testing.T, start fu
 	})
 }
 
-// expiredOnce is a watch that expires at once the first time, and is silent then.
+// expiredOnce returns a watch that expires at once, and silent watches after it.
 func expiredOnce(_ context.Context, n int) (watch.Interface, error) {
 	if n == 1 {
 		return newRecordedWatch(errorEvent(cachetest.ErrExpired())), nil
@@ -512,7 +512,7 @@ func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
 			for i := 1; i <= objects; i++ {
 				if n == 1 && i == 250 {
 					time.Sleep(time.Second)
-					stripped.Store(made) // what it brought is dropped
+					stripped.Store(made) // its objects are dropped
 					return metav1.ListMeta{}, io.ErrUnexpectedEOF
 				}
 				if n == 2 && i == objects/2 {
@@ -541,7 +541,7 @@ func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
 	})
 }
 
-// failing is a transform that fails for objects with a label.
+// failing is a transform that fails for bad objects.
 func failing(obj any) (any, error) {
 	if obj.(*object).Labels["v"] == "bad" {
 		return nil, errBoom
@@ -549,7 +549,7 @@ func failing(obj any) (any, error) {
 	return obj, nil
 }
 
-// badAt is an object for which failing fails.
+// badAt is an object for which failing returns an error.
 func badAt(name, version string) *object { return labelled(podAt("a", name, version), "bad") }
 
 // G6, G11: objects of a list that turns out to be too old are not reported, and not
@@ -714,7 +714,7 @@ func TestB15AWatchThatShowsARollbackIsAnsweredByOneAcceptedList(t *testing.T) {
 		r.run()
 		synctest.Wait()
 		require.Equal(t, "4", r.ctlr.LastSyncResourceVersion())
-		// The last that the old server does is to send what the new one will say.
+		// The old server's last bookmark has the version that the new one will reach.
 		source.SendBookmarksAt(2)
 		synctest.Wait()
 		require.NoError(t, source.Rollback(2))
@@ -826,7 +826,7 @@ func TestB15InAStreamNoKeyRegresses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			forEachStreamedMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
 				if name == "what was there before" && mirror == "a store of somebody else's" {
-					return // nobody knows what was received of its objects
+					return // a foreign store does not keep the received versions
 				}
 				source := &streamScript{list: []apiruntime.Object{podWithKey("a/1", "4")}, version: "8"}
 				if row.earlier != nil {
@@ -896,8 +896,7 @@ func TestB15InAStreamABookmarkMustNotGoBack(t *testing.T) {
 			})
 		})
 	}
-	// The first events have no order: a bookmark that is older than one of them is none that
-	// regresses.
+	// Initial events are unordered: a bookmark older than one of them is no regression.
 	forEachStreamedMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
 		source := &streamScript{streams: [][]watch.Event{{added(podWithKey("a/1", "9")), added(podWithKey("a/2", "3")), initialEventsEndEvent("8")}}}
 		m := start(source, &object{})

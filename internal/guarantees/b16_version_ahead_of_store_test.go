@@ -13,7 +13,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// unavailableStore is a store of somebody else's that takes nothing but lists while it refuses.
+// unavailableStore is a foreign store that, while it refuses, accepts only Replace.
 type unavailableStore struct {
 	foreignStore
 	refuses bool

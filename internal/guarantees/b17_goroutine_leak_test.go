@@ -272,9 +272,9 @@ type cancelsOnReplace struct {
 
 func (c cancelsOnReplace) Replace([]any, string) error { c.cancel(); return nil }
 
-// goroutines is how many there are in the bubble once all others of it wait: for tests of what
-// one more, or one less, is started for. That none is left in the end is for synctest to say.
-// Those outside, as the one that runs finalizers now and then, are not counted.
+// goroutines returns the number of goroutines in the bubble once all others are blocked.
+// Goroutines outside of the bubble, such as the runtime's, are not counted. That none is left
+// at the end is checked by synctest.
 func goroutines() int {
 	synctest.Wait()
 	all := make([]byte, 1<<20)
@@ -294,7 +294,7 @@ func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
 		source := newBulkSource(3)
 		notified := &countingHandler{}
 		before := goroutines()
-		// The store has the functions of its indexes, the informer's reflector the error handler.
+		// The store references the index functions, the informer's reflector the error handler.
 		var stores []weak.Pointer[countingHandler]
 		var informers []weak.Pointer[errorRecorder]
 		for i := range runs {
@@ -318,7 +318,7 @@ func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
 				alive++
 			}
 		}
-		// The last one may be on a stack still.
+		// The last one may still be on a stack.
 		assert.LessOrEqual(t, alive, 1)
 		runtime.KeepAlive(source)
 	})

@@ -16,16 +16,16 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// raceDetected says whether the race detector is built in: its memory, and what it keeps
-// alive, would be measured too.
+// raceDetected says whether the race detector is built in, which makes measured memory
+// meaningless.
 func raceDetected() bool {
 	info, _ := debug.ReadBuildInfo()
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// heap is how many bytes are alive.
+// heap returns the number of live bytes.
 func heap() int64 {
-	// Twice: what has a finalizer or a cleanup is freed with the second.
+	// Twice: objects with a finalizer or a cleanup are freed by the second one.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats
@@ -120,7 +120,7 @@ func TestB18TheMemoryOfALongBacklogIsReleased(t *testing.T) {
 	}
 }
 
-// gated is a handler that needs a token of gate for each call, and puts it back.
+// gated is a handler that takes a token from gate for each call, and puts it back.
 type gated struct {
 	*countingHandler
 	gate chan struct{}

@@ -98,7 +98,7 @@ func TestB19AWatchRequestThatIsNeverAnsweredIsEndedAndMadeAgain(t *testing.T) {
 	})
 }
 
-// httpRig is a pipeline over HTTP.
+// httpRig is a controller whose source is an HTTP server.
 type httpRig struct {
 	*rig
 	server *cachetest.Server
@@ -180,7 +180,7 @@ func TestB19AListOnAFrozenConnectionIsGivenUp(t *testing.T) {
 	})
 }
 
-// listsOf counts the lists of a source that are no checks of its version; further pages count.
+// listsOf counts the list requests to a source, each page, but no checks of its version.
 func listsOf(source *cachetest.Source) (n int) {
 	for _, request := range source.Requests() {
 		if request.Verb == cachetest.VerbList && !isVersionCheck(request.Options) {

@@ -12,7 +12,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// resyncTimes notes when a handler was resynced, in seconds since it was made.
+// resyncTimes records the times of resyncs, in seconds since it was made.
 type resyncTimes struct {
 	began time.Time
 	at    []float64
@@ -28,7 +28,7 @@ func (r *resyncTimes) OnUpdate(old, obj any) {
 	}
 }
 
-// every is each multiple of a period up to the end, twice: there are two objects.
+// every returns the multiples of a period, each twice because there are two objects.
 func every(from, period, until float64) (at []float64) {
 	for s := from + period; s <= until; s += period {
 		at = append(at, s, s)
@@ -55,7 +55,7 @@ func TestB20EveryDueHandlerGetsItsResync(t *testing.T) {
 		sleep(7500 * time.Millisecond)
 		four, _ := add(4)
 		same, _ := add(4)
-		for range 50 { // these come and go between the ticks
+		for range 50 { // handlers that are added and removed between two resyncs
 			_, handle := add(1)
 			must(t, r.inf.RemoveHandler(handle))
 		}

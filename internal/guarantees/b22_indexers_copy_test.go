@@ -27,7 +27,7 @@ func TestB22GetIndexersReturnsACopy(t *testing.T) {
 	require.Error(t, err)
 }
 
-// keysIn returns the keys that an index has for a value.
+// keysIn returns the keys of an index value.
 func keysIn(t *testing.T, s cache.Indexer, index, value string) []string {
 	t.Helper()
 	keys, err := s.IndexKeys(index, value)

@@ -21,7 +21,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// requestsSinceReset are the requests of a source since its log was reset, in short.
+// requestsSinceReset describes the requests to a source since its log was reset.
 func requestsSinceReset(source *cachetest.Source) []string {
 	var short []string
 	for _, request := range source.Requests() {
@@ -41,7 +41,7 @@ func requestsSinceReset(source *cachetest.Source) []string {
 	return short
 }
 
-// checksOf counts the checks of its version that a source was asked for.
+// checksOf counts the checks of a source's version.
 func checksOf(source *cachetest.Source) (n int) {
 	for _, what := range requestsSinceReset(source) {
 		if len(what) >= 5 && what[:5] == "check" {
@@ -51,7 +51,7 @@ func checksOf(source *cachetest.Source) (n int) {
 	return n
 }
 
-// writtenSource is a source at version 13, of which 4 to 13 are changes of one object.
+// writtenSource returns a source at version 13; versions 4 to 13 are changes of one object.
 func writtenSource(t *testing.T) *cachetest.Source {
 	source := sourceOfPods(t, "1", "2", "3")
 	for i := range 10 {
@@ -60,7 +60,7 @@ func writtenSource(t *testing.T) *cachetest.Source {
 	return source
 }
 
-// restore makes a source refuse one watch and come back with an older state.
+// restore makes a source refuse one watch and then serve an older state.
 func restore(t *testing.T, source *cachetest.Source, version uint64) {
 	t.Helper()
 	source.ResetRequests()
@@ -401,7 +401,7 @@ func TestB23ACheckThatHangsDelaysNoStop(t *testing.T) {
 func TestB23AFailedCheckIsReportedAndGivenUp(t *testing.T) {
 	for name, row := range map[string]struct {
 		fail func(*cachetest.Source)
-		// apart is how far apart the checks are.
+		// apart is the time between two checks.
 		apart time.Duration
 	}{
 		"refused": {func(s *cachetest.Source) { s.FailLists(cachetest.Forever, cachetest.ErrInternal()) }, 20 * time.Second},
@@ -438,7 +438,7 @@ func TestB23AFailedCheckIsReportedAndGivenUp(t *testing.T) {
 	}
 }
 
-// withoutLimit is a source that does not honour a limit. It counts checks.
+// withoutLimit is a source that ignores a list's limit. It counts checks.
 type withoutLimit struct {
 	*cachetest.Source
 	checks *atomic.Int32
@@ -474,8 +474,8 @@ func TestB23ASourceThatIgnoresTheLimitIsNotCheckedAgainForAnHour(t *testing.T) {
 	})
 }
 
-// damagedChecks is a source whose answers to checks are damaged: one object has become two that cannot be decoded. It counts
-// checks.
+// damagedChecks is a source whose answers to checks are damaged: they have two undecodable
+// objects instead of one. It counts checks.
 type damagedChecks struct{ withoutLimit }
 
 func (d damagedChecks) ListWithContext(ctx context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
@@ -506,8 +506,8 @@ func TestB23ACheckWhoseAnswerIsDamagedIsNotTheLastOfItsHour(t *testing.T) {
 	})
 }
 
-// readItems is a source that lists item by item and ignores the limit. It counts what of a
-// check was read.
+// readItems is a source that lists item by item and ignores the limit. It counts the items
+// read by a check.
 type readItems struct {
 	brokenItems
 	mu   sync.Mutex
@@ -700,13 +700,13 @@ func TestB23ACheckThatIgnoresItsContextIsMadeAgain(t *testing.T) {
 	})
 }
 
-// hookedContext calls onCancel in each cancel function of a context that was made from it, once that context has ended.
+// hookedContext calls onCancel when a context derived from it is canceled, after it has ended.
 type hookedContext struct {
 	context.Context
 	onCancel func()
 }
 
-// Value hides the embedded context from those made from this one, which then ask AfterFunc.
+// Value hides the embedded context from derived contexts, which then use AfterFunc.
 func (hookedContext) Value(any) any { return nil }
 
 func (c hookedContext) AfterFunc(f func()) func() bool {

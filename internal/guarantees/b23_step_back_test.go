@@ -14,7 +14,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// replacingStore remembers how its replacements were begun.
+// replacingStore records the options of its replacements.
 type replacingStore struct {
 	cache.Indexer
 	resets []bool

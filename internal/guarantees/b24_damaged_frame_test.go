@@ -36,24 +36,24 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// The stream of the sweeps: so many events, of so many objects, behind a list that is empty
-// at the version listed.
+// The damaged stream: the number of events and of objects; it follows an empty list at the
+// version listed.
 const (
 	swept       = 50
 	sweptCarps  = 20
 	sweptListed = 100
 )
 
-// recoverWithin is how long a damaged stream may go unnoticed, and how long a retry may take:
-// 10 s of waiting for the rest of a frame, a second for each 8 KiB of it (the whole stream has
-// 28), and the first pause of the backoff.
+// recoverWithin bounds the time until damage is noticed and the request is retried: 10 s for
+// the rest of a frame, one second for each 8 KiB of it (the stream has 28 KiB), and the first
+// pause of the backoff.
 const recoverWithin = 15 * time.Second
 
 var carps = schema.GroupVersionKind{Group: "testapigroup.apimachinery.k8s.io", Version: "v1", Kind: "Carp"}
 
-// encoding is an encoding as API servers write it and as client-go reads it. Both are
-// apimachinery's, so that what client-go notices is decided by its own decoders: of watch
-// frames in rest/watch, of the objects in them by the codec of a typed or dynamic client.
+// encoding writes as API servers do and reads as client-go does. It uses apimachinery's
+// decoders, so client-go's own code decides which damage client-go notices: frames in
+// rest/watch, objects in the codec of a typed or dynamic client.
 type encoding struct {
 	encoding   kubeapi.Encoding
 	example    apiruntime.Object
@@ -141,11 +141,11 @@ func (d encoding) contentType(watching bool) string {
 	return string(d.encoding) + ";stream=watch"
 }
 
-// clientGoResult is what client-go makes of a stream that was damaged.
+// clientGoResult is the result of reading a damaged stream with client-go's decoders.
 type clientGoResult struct {
-	// events are those before the first that it cannot read, objects as JSON.
+	// events are those before the first unreadable one, with their objects as JSON.
 	events []string
-	// whole says that it has read the whole stream: it has noticed nothing.
+	// whole is true if it read the whole stream, and so noticed no damage.
 	whole bool
 }
 
@@ -168,7 +168,7 @@ func (d encoding) read(stream []byte) (v clientGoResult) {
 	}
 }
 
-// textOf is all that an object says.
+// textOf returns an object as JSON.
 func textOf(object any) string {
 	raw, err := json.Marshal(object)
 	if err != nil {
@@ -182,7 +182,7 @@ func textOf(object any) string {
 	return string(raw)
 }
 
-// frameHistory are the frames of a stream, and what there is after all of them: texts by name.
+// frameHistory has the frames of a stream and the state after the last one: texts by name.
 type frameHistory struct {
 	frames [][]byte
 	names  []string
@@ -231,9 +231,8 @@ func newCarp(name, version string) *carp.Carp {
 	}
 }
 
-// damagedAPI answers the first list with nothing at the version listed, and the first watch
-// from there with a stream that somebody has damaged. All later answers are as they should
-// be. Streams stay open.
+// damagedAPI answers the first list with no objects at the version listed, and the first
+// watch from there with a damaged stream. All later answers are correct. Streams stay open.
 type damagedAPI struct {
 	dialect encoding
 	history frameHistory
@@ -279,7 +278,7 @@ func (a *damagedAPI) list() []byte {
 	return raw
 }
 
-// stream writes what follows the first from events, until somebody closes the other end.
+// stream writes the events after the first from ones, until the reader closes.
 func (a *damagedAPI) stream(writer *io.PipeWriter, damaged bool, from int) {
 	frames := a.history.frames[from:]
 	rest := bytes.Join(frames, nil)
@@ -299,7 +298,7 @@ func (a *damagedAPI) stream(writer *io.PipeWriter, damaged bool, from int) {
 	}
 }
 
-// mirrorResult is what came of a damaged stream.
+// mirrorResult is the result of mirroring a damaged stream.
 type mirrorResult struct {
 	shown       map[string]string // texts by name
 	firstReport time.Duration     // since the start, 0 if nothing was reported
@@ -307,7 +306,7 @@ type mirrorResult struct {
 	quarantined []cache.Quarantined
 }
 
-// mirror runs a reflector over the stream for some time.
+// mirror runs a reflector on the stream for some time.
 func (a *damagedAPI) mirror(t *testing.T, during time.Duration) (m mirrorResult) {
 	synctest.Test(t, func(t *testing.T) {
 		source, err := kubeapi.New(kubeapi.Options{
@@ -381,7 +380,7 @@ func TestB24ADamagedByteCostsNoEventBehindIt(t *testing.T) {
 						wrong := wrongNames(truth, got.shown)
 						others := slices.DeleteFunc(slices.Clone(wrong), func(name string) bool {
 							return name == h.names[hit] || !slices.Contains(h.names, name) ||
-								len(verdict.events) > hit && strings.Contains(verdict.events[hit], name) // what it is called now
+								len(verdict.events) > hit && strings.Contains(verdict.events[hit], name) // its name after the damage
 						})
 						switch {
 						case verdict.whole && slices.Equal(verdict.events, undamaged.events):
@@ -393,11 +392,11 @@ func TestB24ADamagedByteCostsNoEventBehindIt(t *testing.T) {
 						default:
 							require.Empty(t, wrong, what)
 							if len(got.reports) == 0 {
-								counts["of no matter here"]++ // such as an object that does not say what it is
+								counts["of no matter here"]++ // such as an object without kind
 								continue
 							}
 							counts["noticed"]++
-							late := time.Duration(hit+2) * apart // when the next frame has come
+							late := time.Duration(hit+2) * apart // when the next frame has arrived
 							if hit == swept-1 || d.encoding == kubeapi.CBOR {
 								late += recoverWithin - time.Second
 							}
@@ -412,7 +411,7 @@ func TestB24ADamagedByteCostsNoEventBehindIt(t *testing.T) {
 	}
 }
 
-// wrongNames are the names of objects that are not shown as they are.
+// wrongNames returns the names of objects whose mirrored state is wrong.
 func wrongNames(truth, shown map[string]string) (names []string) {
 	for name, text := range truth {
 		if shown[name] != text {
@@ -427,7 +426,7 @@ func wrongNames(truth, shown map[string]string) (names []string) {
 	return names
 }
 
-// frameAt is the frame in which a place of the stream is.
+// frameAt returns the index of the frame that contains an offset of the stream.
 func frameAt(frames [][]byte, at int) int {
 	for i, frame := range frames {
 		if at -= len(frame); at < 0 {
@@ -437,8 +436,7 @@ func frameAt(frames [][]byte, at int) int {
 	return len(frames)
 }
 
-// watchOfPieces is a watch of a server that sends its answer in pieces, each so long after the
-// one before it.
+// watchOfPieces watches a server that sends its answer in pieces, with a pause before each.
 func watchOfPieces(t *testing.T, pause time.Duration, pieces []string, test func(t *testing.T, w watch.Interface)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -463,7 +461,7 @@ func watchOfPieces(t *testing.T, pause time.Duration, pieces []string, test func
 	})
 }
 
-// addedFrame is an event as API servers send it.
+// addedFrame is an encoded event.
 const addedFrame = `{"type":"ADDED","object":{"metadata":{"name":"a","namespace":"default","resourceVersion":"1"}}}` + "\n"
 
 // B24. Fails if a stream may be silent in the middle of a frame.

@@ -18,8 +18,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// forEachMirror runs a test for all that a reflector feeds and all ways in which a source
-// gives a whole state.
+// forEachMirror runs a test with each kind of mirror and each way to list.
 func forEachMirror(t *testing.T, test func(t *testing.T, way string, mirror func(*stateSource, *errorRecorder) mirrorUnderTest)) {
 	for name, construct := range mirrors {
 		for _, way := range listMethods {
@@ -72,7 +71,8 @@ func TestB25AListOfNothingButWrongTypesIsAFailedList(t *testing.T) {
 	})
 }
 
-// checkListTypes checks that one failed list of so many objects was reported, and nothing else.
+// checkListTypes checks that a single error was reported: a list of so many objects of
+// wrong types.
 func checkListTypes(t *testing.T, errs []error, objects int) (all []*cache.ListTypeError) {
 	t.Helper()
 	require.Len(t, errs, 1)

@@ -26,7 +26,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// seededJitter draws the jitter of a run.
+// seededJitter makes the jitter of a run random and reproducible.
 func seededJitter(seed uint64) func(*cache.ReflectorOptions) {
 	return func(o *cache.ReflectorOptions) { o.Random = rand.New(rand.NewPCG(seed, 0)).Float64 }
 }
@@ -46,7 +46,7 @@ func withoutServer(pause time.Duration) func(*cachetest.Server, *cachetest.Sourc
 // first seconds or above 5 s in the first minute.
 func TestB26ARecoveredServerIsFollowedWithinSeconds(t *testing.T) {
 	for name, row := range map[string]struct {
-		// away makes the server fail, and returns at the moment from which time counts.
+		// away makes the server fail, and returns when the measured time begins.
 		away func(*cachetest.Server, *cachetest.Source)
 		most time.Duration
 	}{
@@ -230,8 +230,8 @@ func TestB26AConfiguredBackoffIsUsedAsGiven(t *testing.T) {
 	})
 }
 
-// failedPages makes further pages of a source fail: failure n of each page in a row is
-// answered by fail(n), until that is nil. It returns the tokens that were asked for.
+// failedPages makes all pages but the first fail: attempt n of a page is answered by fail(n),
+// until that is nil. The returned function returns the requested continue tokens.
 func failedPages(source *cachetest.Source, fail func(n int) error) func() []string {
 	var mu sync.Mutex
 	var tokens []string
@@ -295,7 +295,7 @@ func TestB26AFailedPageIsAskedForAgain(t *testing.T) {
 func TestB26APageIsNotAskedForWithoutABound(t *testing.T) {
 	for name, row := range map[string]struct {
 		err error
-		// tries is how often the second page is asked for, then is the list after it.
+		// tries is the number of requests for the second page; then is the next list.
 		tries int
 		limit int64
 	}{

@@ -23,7 +23,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// burstSource lists some objects and then sends updates of them in turn.
+// burstSource lists some objects and then sends updates of each in turn.
 type burstSource struct {
 	objects []*metav1.PartialObjectMetadata
 	events  chan watch.Event
@@ -85,7 +85,8 @@ func BenchmarkPipeline(b *testing.B) {
 	})
 }
 
-// benchmarkPipeline sends updates through an informer with so many handlers, whose status is asked for at an interval, if there is one.
+// benchmarkPipeline sends updates through an informer with handlers, and calls its Status at
+// an interval; 0 is never.
 func benchmarkPipeline(b *testing.B, objects, handlers int, statusEvery time.Duration) {
 	s := newBurstSource(objects)
 	events := make([]watch.Event, b.N)
@@ -116,7 +117,7 @@ func benchmarkPipeline(b *testing.B, objects, handlers int, statusEvery time.Dur
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- inf.Run(ctx) }()
-	// What the handlers are notified of the list is not to be measured.
+	// The delivery of the list is not measured.
 	require.NoError(b, cache.WaitForDone(ctx, synced...))
 	if statusEvery > 0 {
 		go func() {
@@ -202,10 +203,10 @@ func benchmarkBacklogMemory(t *testing.T) {
 	require.Greater(t, each, 3.0*bits.UintSize/8, "two objects and a name cannot be kept in less: something else is measured")
 }
 
-// queueDepth is how many objects wait when the consumer of a benchmark comes.
+// queueDepth is the number of queued objects when a benchmark's consumer begins.
 const queueDepth = 1000
 
-// smallObjects are objects whose keys have to be put together.
+// smallObjects are objects with a namespace, whose keys are concatenations.
 func smallObjects() []any {
 	objects := make([]any, queueDepth)
 	for i := range objects {
@@ -217,8 +218,8 @@ func smallObjects() []any {
 	return objects
 }
 
-// cpuTime is what the process has used, its collector included: unlike the time that
-// passes, it does not count what others do on the same machine.
+// cpuTime is the CPU time of the process, including the garbage collector. Unlike elapsed
+// time it does not depend on other processes.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -38,7 +38,7 @@ func TestStoresKeepThePromisesOfAStore(t *testing.T) {
 	}
 }
 
-// keyedStore makes the keys for a ThreadSafeStore, as its users do.
+// keyedStore computes the keys for a ThreadSafeStore, as its users do.
 type keyedStore struct{ cache.ThreadSafeStore }
 
 func (k keyedStore) Add(obj any) error { return k.Update(obj) }

@@ -204,5 +204,5 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 	})
 }
 
-// foreignQueue hides what a DeltaFIFO is.
+// foreignQueue hides all methods of a DeltaFIFO that a Queue does not have.
 type foreignQueue struct{ cache.Queue }

@@ -16,8 +16,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// knownMap is the plainest KnownObjects there is: it has no record of what was
-// received. A nil object stands for one that cannot be read.
+// knownMap is a minimal KnownObjects: it does not record received versions. A nil object
+// stands for one that cannot be read.
 type knownMap map[string]*object
 
 func newKnownMap(objects ...*object) knownMap {
@@ -77,8 +77,7 @@ func TestResyncRepeatsKnownObjectsThatAreNotQueued(t *testing.T) {
 	assert.Equal(t, []string{"Added a/1@1"}, drainTexts(t, f))
 }
 
-// staleKeysMap lists a key that it does not have, as a store does that is changed
-// between two calls.
+// staleKeysMap lists a key that it does not have, like a store that changes between two calls.
 type staleKeysMap struct{ knownMap }
 
 func (l staleKeysMap) ListKeys() []string { return append(l.knownMap.ListKeys(), "a/deleted") }
@@ -219,7 +218,7 @@ func TestOfAKeyThatIsListedTwiceTheLastStateIsQueued(t *testing.T) {
 	assert.Equal(t, []string{"Replaced a/1@3", "Replaced a/2@2"}, drainTexts(t, f))
 }
 
-// countingQueue is a program's own queue: a DeltaFIFO with methods before its.
+// countingQueue is a program's own queue: it embeds a DeltaFIFO and overrides methods.
 type countingQueue struct {
 	*cache.DeltaFIFO
 	calls []string

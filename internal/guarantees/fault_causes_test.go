@@ -21,7 +21,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// servedPods is an informer over HTTP, and its backend.
+// servedPods is an informer over HTTP, with its server and source.
 type servedPods struct {
 	*testing.T
 	source   *cachetest.Source
@@ -30,7 +30,7 @@ type servedPods struct {
 	heard    *errorRecorder
 
 	mu sync.Mutex
-	// answer, if not nil, answers one request instead of the source.
+	// answer, if not nil, answers the next request instead of the source.
 	answer http.HandlerFunc
 }
 
@@ -48,7 +48,8 @@ func (s *servedPods) takeAnswer() http.HandlerFunc {
 	return answer
 }
 
-// servePods makes a source of three pods, and an informer over HTTP that does not run yet. change may be nil.
+// servePods makes a source with three pods, and an informer of it over HTTP that does not run
+// yet. change may be nil.
 func servePods(t *testing.T, change func(*cache.InformerConfig[*unstructured.Unstructured])) *servedPods {
 	s := &servedPods{T: t, heard: &errorRecorder{}, source: cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind})}
 	for i := range 3 {
@@ -93,7 +94,7 @@ func (s *servedPods) apply(name, value string) {
 	require.NoError(s, s.source.Apply(unstructuredPod("a", name, value)))
 }
 
-// failWatch has the watch closed, which is no failure, and the next one refused.
+// failWatch closes the watch, which is no failure, and refuses the next one.
 func failWatch(err error) func(*servedPods) {
 	return func(s *servedPods) {
 		s.source.FailWatches(1, err)
@@ -101,7 +102,8 @@ func failWatch(err error) func(*servedPods) {
 	}
 }
 
-// sendOnWatch has the watch closed, and the next one send bytes and then be cut or, if it stays, be silent.
+// sendOnWatch closes the watch. The next one sends bytes and is then cut or, if stays is set,
+// silent.
 func sendOnWatch(text string, stays bool) func(*servedPods) {
 	return func(s *servedPods) {
 		s.answerOnce(func(w http.ResponseWriter, r *http.Request) {
@@ -124,15 +126,15 @@ func refuseBad(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// singleFault is something that fails once.
+// singleFault is a fault that occurs once.
 type singleFault struct {
 	cause cache.Cause
-	// quarantines says that it is about the object a/2.
+	// quarantines is true if the fault quarantines object a/2.
 	quarantines bool
 	change      func(*cache.InformerConfig[*unstructured.Unstructured])
-	// before comes before the informer runs, happens two minutes later.
+	// before is called before the informer runs, happens two minutes later.
 	before, happens func(*servedPods)
-	// within is how long it may take to show, 0 for at once; repairs ends it.
+	// within bounds the time until the fault shows in the status; repairs ends it.
 	within  time.Duration
 	repairs func(*servedPods)
 }

@@ -18,12 +18,13 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// versionHistory are the resource versions that each key has had, "" while there was no object.
+// versionHistory has the resource versions of each key over time, "" while it was absent.
 type versionHistory map[string][]string
 
 func (p versionHistory) note(key, version string) { p[key] = append(p[key], version) }
 
-// requireSince fails if a key of the informer is in a state before the last of so many.
+// requireSince fails the test if a key of the informer has a state that is older than the
+// last one counted in counts.
 func (p versionHistory) requireSince(t *testing.T, informer *cache.Informer[*object], counts map[string]int, seed uint64) {
 	t.Helper()
 	for key, versions := range p {
@@ -44,7 +45,7 @@ func (p versionHistory) counts() map[string]int {
 	return counts
 }
 
-// freshSimulation is a source that changes and fails at random, and an informer of it.
+// freshSimulation has a source that changes and fails at random, and an informer of it.
 type freshSimulation struct {
 	t        *testing.T
 	random   *rand.Rand
@@ -110,7 +111,7 @@ func (w *freshSimulation) heal() {
 	}
 }
 
-// ways are how an informer of a random world reads its source.
+// ways are the ways in which an informer of a freshSimulation reads its source.
 var ways = map[string]bool{"directly": false, "over HTTP": true}
 
 func newFreshSimulation(t *testing.T, seed uint64, overHTTP bool) *freshSimulation {
@@ -136,7 +137,7 @@ func newFreshSimulation(t *testing.T, seed uint64, overHTTP bool) *freshSimulati
 	return w
 }
 
-// seeds is how many random scripts a test runs.
+// seeds returns the number of random scripts of a test.
 func seeds(many int) int {
 	if testing.Short() {
 		return many / 10

@@ -323,7 +323,7 @@ func TestFreshOfASetAsksAllSourcesAtOnce(t *testing.T) {
 	})
 }
 
-// questions are the calls that ask the source on behalf of their caller.
+// questions are the informer's methods that send requests to the source.
 var questions = map[string]func(*cache.Informer[*object], context.Context) error{
 	"Fresh": (*cache.Informer[*object]).Fresh, "Verify": (*cache.Informer[*object]).Verify,
 }
@@ -501,7 +501,8 @@ func TestVerifyReturnsTheErrorOfAListThatFails(t *testing.T) {
 	}
 }
 
-// shortWatch is how a short watch ends that Fresh or Verify has opened beside the reflector's, with which events.
+// shortWatch returns a source whose short watches, as Fresh and Verify open them beside the
+// reflector's, send events and end.
 func shortWatch(source *cachetest.Source, events ...watch.Event) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: source.ListWithContext,

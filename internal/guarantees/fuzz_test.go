@@ -1,7 +1,7 @@
 package guarantees
 
-// transformByLabel is a transform whose answer an object names itself. What it
-// returns is marked, so that one that is transformed again shows.
+// transformByLabel is a transform whose result is set by the object's label. It marks its
+// result, so that a second transform is noticed.
 func transformByLabel(obj any) (any, error) {
 	switch o := obj.(*object).DeepCopy(); o.Labels["v"] {
 	case "bad":

@@ -233,7 +233,7 @@ func forbidden() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errBoom)
 }
 
-// newSourceWith is newSource for a source that behaves otherwise.
+// newSourceWith is newSource with modified options.
 func newSourceWith(t *testing.T, change func(*cachetest.Options), objects ...apiruntime.Object) *cachetest.Source {
 	t.Helper()
 	options := cachetest.Options{
@@ -337,7 +337,7 @@ func TestG1AMirrorConvergesWithTheFirstListAfterA410AndARestore(t *testing.T) {
 						require.NoError(t, r.source.Rollback(3))
 						r.source.ResetRequests()
 						sleep(time.Minute)
-						// A stream, too, has been tried in vain by now.
+						// A streaming list has also failed by now.
 						assert.Equal(t, []string{`list ""`, `watch "3"`}, requestTexts(r.source))
 						r.assertMirrored()
 						r.stop()
@@ -425,8 +425,7 @@ func TestG1AStreamThatFailedIsTriedAgainWhereListsFailQuickly(t *testing.T) {
 	}
 }
 
-// streamRefusals are the ways in which a source can have no streaming lists: it rejects
-// them, or begins them and never says that they are complete.
+// streamRefusals are sources without streaming lists: they reject them, or never complete them.
 var streamRefusals = map[string]func(*testing.T) *cachetest.Source{
 	"rejected": func(t *testing.T) *cachetest.Source {
 		return newSourceWith(t, func(o *cachetest.Options) { o.NoWatchList = true }, pod("a", "1"), pod("a", "2"))

@@ -68,7 +68,7 @@ func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
 	})
 }
 
-// regressionObserver checks what one observer sees of each key: states that the source had,
+// regressionObserver checks that one observer sees, for each key, states that the source had,
 // each newer than the one before.
 type regressionObserver struct {
 	t    *testing.T
@@ -77,7 +77,7 @@ type regressionObserver struct {
 	last map[string]int
 }
 
-// write changes the source and notes what it has then, before anybody can see it.
+// write changes the source and records the new state before an observer can see it.
 func (s *regressionObserver) write(source *cachetest.Source, obj *object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +146,8 @@ func checkNoKeyRegresses(t *testing.T, random *rand.Rand) {
 	r.stop()
 }
 
-// fixedMirrors have the object quarantined by a store, a store behind a queue, a queue, or
-// the consumer of from one.
+// fixedMirrors quarantine an object in a store, in a store behind a queue, in a queue, or in
+// a queue's consumer.
 var fixedMirrors = map[string]func(*testing.T, *fixedSource) *fixedMirror{
 	"a store": func(t *testing.T, source *fixedSource) *fixedMirror {
 		h, indexer := &errorRecorder{}, cache.NewIndexer(cache.MetaNamespaceKeyFunc, failingIndex)
@@ -244,8 +244,8 @@ func TestG2AnEventBetweenAQuarantinedRestoredStateAndTheShownOneIsApplied(t *tes
 	}
 }
 
-// exclusiveHandler is a handler that fails the test if two call it at once, if the store
-// changes while it runs, or if a key regresses.
+// exclusiveHandler is a handler that fails the test if it is called concurrently, if the
+// store changes during a call, or if a key regresses.
 type exclusiveHandler struct {
 	*testing.T
 	store  cache.Store

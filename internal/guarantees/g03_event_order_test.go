@@ -22,12 +22,12 @@ import (
 	"github.com/watchmirror/cache/mutation"
 )
 
-// sourceHistory is a source's history: what was delivered of each version to a handler that kept up, and what
-// the source had after it.
+// sourceHistory records, for each change of a source, the event that a handler receives and
+// the state after it.
 type sourceHistory struct {
 	source *cachetest.Source
 	log    []string
-	// held are the versions of all keys after each change, and before the first.
+	// held are the versions of all keys before the first change and after each.
 	held []map[string]int
 }
 
@@ -38,7 +38,7 @@ func newSourceHistory(t *testing.T) *sourceHistory {
 	return &sourceHistory{source: source, held: []map[string]int{{}}}
 }
 
-// write changes something at random.
+// write makes a random change.
 func (p *sourceHistory) write(t testing.TB, random *rand.Rand, keys int) {
 	name := itoa(random.IntN(keys))
 	key := "a/" + name
@@ -66,8 +66,8 @@ func (p *sourceHistory) write(t testing.TB, random *rand.Rand, keys int) {
 	p.held = append(p.held, now)
 }
 
-// assertContinuation fails the test unless notified is what the source had after some version, and
-// then everything that happened after that version, in the source's order.
+// assertContinuation fails the test unless notified is the state of the source at some version,
+// followed by all later changes in the source's order.
 func (p *sourceHistory) assertContinuation(t testing.TB, notified []string, initial int) {
 	notified = slices.DeleteFunc(notified, func(line string) bool { return line[0] == 'r' }) // resyncs
 	later := len(notified) - initial
@@ -166,7 +166,7 @@ func checkEventOrder(t *testing.T, random *rand.Rand) {
 	}
 	r.source.Heal()
 	r.source.CompactAll()
-	r.source.BreakWatches(cachetest.ErrExpired()) // what was hidden is noticed now
+	r.source.BreakWatches(cachetest.ErrExpired()) // the relist shows the hidden changes
 	sleep(10 * time.Minute)
 	require.Equal(t, len(r.source.Objects()), r.inf.Len())
 	for _, notified := range replicas {
@@ -220,7 +220,7 @@ func TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered(t *testing.T)
 				synctest.Wait()
 				notified.take()
 				notified.before = func(string) { <-gate }
-				for i := range 1200 { // enough that an Ordered one merges, too
+				for i := range 1200 { // enough for an Ordered handler to merge
 					must(t, r.source.Apply(labelled(pod("a", "1"), itoa(i))))
 				}
 				for range 2 {
@@ -268,9 +268,9 @@ func joinWhileWriting(t *testing.T, random *rand.Rand) {
 	for i := range replicas {
 		replicas[i] = newReplicaHandler(t)
 		joining.Go(func() {
-			// At the instant of a write; another goroutine than the writer's.
+			// At the instant of a write, on another goroutine than the writer's.
 			time.Sleep(time.Duration(1+i/3) * 10 * time.Millisecond)
-			for range i % 3 * 50 { // and somewhat later in it
+			for range i % 3 * 50 { // vary the moment within the write
 				_ = r.inf.Status()
 			}
 			_, err := r.inf.Shared().AddEventHandlerWithOptions(replicas[i], cache.HandlerOptions{Delivery: cache.OrderedUnbounded, ResyncPeriod: &second})
@@ -305,8 +305,8 @@ func joinWhileWriting(t *testing.T, random *rand.Rand) {
 	r.stop()
 }
 
-// copyHookObject is an object that says when it is copied: an informer that watches for changed
-// objects does so right before it writes them.
+// copyHookObject calls a hook when it is copied. An informer with a mutation detector copies
+// an object right before it writes it.
 type copyHookObject struct {
 	object
 	copied func()
@@ -319,7 +319,7 @@ func (n *copyHookObject) MarshalJSON() ([]byte, error) {
 	return json.Marshal(n.object)
 }
 
-// newCopyHookInformer is an informer that calls writes for each state that it is about to write.
+// newCopyHookInformer returns an informer that calls writes before each write of an object.
 func newCopyHookInformer(source *cachetest.Source, writes func()) *cache.Informer[*copyHookObject] {
 	return cache.NewTypedInformer(source, cache.InformerConfig[*copyHookObject]{
 		Convert: func(obj any) (*copyHookObject, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// addPart gives a replacement a part that is accepted whole.
+// addPart adds a part to a replacement and requires that no object is rejected.
 func addPart(t *testing.T, r cache.Replacement, p cache.ReplacementPart) {
 	t.Helper()
 	rejected, err := r.Add(t.Context(), p)
@@ -27,7 +27,7 @@ func addPart(t *testing.T, r cache.Replacement, p cache.ReplacementPart) {
 func TestG5SyncedIsWhenTheFirstListHasBeenProcessed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fill func(t *testing.T, f *cache.DeltaFIFO)
-		// pops is after how many Pops it is synced.
+		// pops is the number of Pops until the queue has synced.
 		pops int
 	}{
 		"an event first":         {func(t *testing.T, f *cache.DeltaFIFO) { enqueue(t, f, cache.Added, "1", "1") }, 0},

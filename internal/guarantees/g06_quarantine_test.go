@@ -202,7 +202,7 @@ func TestG6ObjectsOfAnotherNamespaceAreQuarantined(t *testing.T) {
 	}
 }
 
-// quarantinedKeys are the quarantined keys of a status.
+// quarantinedKeys returns the quarantined keys of a status.
 func quarantinedKeys(s cache.Status) []string {
 	var keys []string
 	for _, held := range s.Quarantined {
@@ -239,7 +239,7 @@ func TestG6ABadObjectIsQuarantinedInItsNamespace(t *testing.T) {
 	})
 }
 
-// resyncedRigs are pipelines that resync every minute, with a consumer that may refuse.
+// resyncedRigs are mirrors that resync every minute, with a consumer that may refuse objects.
 var resyncedRigs = map[string]func(*testing.T, *cachetest.Source, func(obj any) error) *rig{
 	"a Process": func(t *testing.T, source *cachetest.Source, refuse func(any) error) *rig {
 		return processRig(t, source, func(c *cache.Config, _ *cache.DeltaFIFO, _ cache.Indexer) {
@@ -255,7 +255,7 @@ var resyncedRigs = map[string]func(*testing.T, *cachetest.Source, func(obj any) 
 	},
 }
 
-// refusals are the versions that a consumer refuses now.
+// refusals are the versions that a consumer currently refuses.
 type refusals struct {
 	mu       sync.Mutex
 	versions []string
@@ -375,7 +375,7 @@ func TestG6InAStreamALaterStateReleasesOneWithoutAKey(t *testing.T) {
 	})
 }
 
-// lastStates remembers the last states that tombstones came with.
+// lastStates records the objects in received tombstones.
 type lastStates struct {
 	recorder
 	states []any
@@ -388,7 +388,7 @@ func (l *lastStates) OnDelete(obj any) {
 	}
 }
 
-// consumers are those that deletions can come to. Each returns what it fills.
+// consumers are the ways to consume deletions. Each returns the store that it fills.
 var consumers = map[string]func(t *testing.T, c *cache.Config, notified *lastStates) cache.Indexer{
 	"a controller": func(t *testing.T, c *cache.Config, _ *lastStates) cache.Indexer {
 		c.Transform = neverUndecoded(t)
@@ -513,7 +513,7 @@ func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T)
 				assert.Equal(t, []string{"a/1"}, store.ListKeys())
 				assert.Equal(t, []cache.Cause{causeInvalidObject}, h.causes())
 				before := lists.Load()
-				if !streamed { // a stream is followed by a list
+				if !streamed { // a list follows the stream
 					expire.events <- errorEvent(cachetest.ErrExpired())
 				}
 				sleep(time.Minute)
@@ -668,7 +668,7 @@ func TestAForeignStoreIsGivenATombstoneForAnUndecodedDeletion(t *testing.T) {
 	}
 }
 
-// deletionRecorder notes what it is to delete.
+// deletionRecorder records the arguments of Delete.
 type deletionRecorder struct {
 	cache.Store
 	refuses bool
@@ -683,7 +683,7 @@ func (d *deletionRecorder) Delete(obj any) error {
 	return d.Store.Delete(obj)
 }
 
-// typedStore is a store that asserts the type of what it is to delete.
+// typedStore is a store whose Delete asserts the type of its argument.
 type typedStore struct {
 	foreignStore
 	deleted []*object
@@ -694,7 +694,7 @@ func (s *typedStore) Delete(obj any) error {
 	return nil
 }
 
-// findingStore can say what it holds.
+// findingStore is a store with GetByKey.
 type findingStore struct {
 	typedStore
 	holds any
@@ -760,7 +760,7 @@ func resultRow(holds any, err error, causes ...cache.Cause) (row struct {
 	return row
 }
 
-// neverUndecoded fails the test if a function of the user's sees an UndecodableObject.
+// neverUndecoded is a transform that fails the test if it receives an UndecodableObject.
 func neverUndecoded(t *testing.T) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		assert.NotImplements(t, (*cache.UndecodableObject)(nil), obj)
@@ -1048,9 +1048,9 @@ func TestG6AStateThatWasRefusedAndRevertedIsNoLongerQuarantined(t *testing.T) {
 	}
 }
 
-// revertBadObject makes an object bad and then takes the source back to before that, with a look at
-// the status in between and after. The other object, good and changed in the same time, is
-// there to see that a list has been accepted.
+// revertBadObject makes an object bad and then reverts the source to before that, and checks
+// the status in between and after. Another object, good and changed in the same time, shows
+// that a list has been accepted.
 func revertBadObject(t *testing.T, source *cachetest.Source, status func() cache.Status) {
 	t.Helper()
 	version := source.Version()
@@ -1060,7 +1060,7 @@ func revertBadObject(t *testing.T, source *cachetest.Source, status func() cache
 	require.NoError(t, source.Rollback(version))
 	sleep(time.Minute)
 	assert.Empty(t, status().Quarantined)
-	// It is quarantined anew, and reported anew, when it is bad again.
+	// It is quarantined and reported again when it is bad again.
 	require.NoError(t, source.Apply(bad(pod("a", "1"))))
 	synctest.Wait()
 	assert.Len(t, status().Quarantined, 1)
@@ -1153,8 +1153,7 @@ func TestG6ANamespaceQuarantinesNothingThatWasReverted(t *testing.T) {
 	}
 }
 
-// forEachWayOfDamage runs a test for all that a reflector feeds and all ways in which a source
-// gives a whole state.
+// forEachWayOfDamage runs a test with each kind of mirror and each way to list.
 func forEachWayOfDamage(t *testing.T, test func(t *testing.T, mirror func(*stateSource, *errorRecorder) mirrorUnderTest)) {
 	for name, construct := range mirrors {
 		for _, way := range listMethods {
@@ -1175,7 +1174,7 @@ func damageOptions(way string, reported *errorRecorder) cache.ReflectorOptions {
 	}
 }
 
-// checkBegun checks when whole states were asked for, counted from the first.
+// checkBegun checks the times at which states were requested, relative to the first.
 func checkBegun(t *testing.T, source *stateSource, want ...time.Duration) {
 	t.Helper()
 	var have []time.Duration
@@ -1229,7 +1228,7 @@ func TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined(t *testing.T) {
 		checkBegun(t, source, 2*time.Second)
 		assert.Len(t, m.status().Quarantined, 1)
 		assert.Len(t, reported.take(), 1)
-		source.expire() // a list for another reason brings it a third time
+		source.expire() // a list for another reason has it a third time
 		sleep(time.Hour)
 		assert.Len(t, source.stateTimes(), 3)
 		end()
@@ -1336,7 +1335,7 @@ func TestARoundEndsWhereADamagedItemIsToBeListedOnceMore(t *testing.T) {
 
 var errRefused = errors.New("refused")
 
-// refuses says whether a pod is one that an index function or a transform refuses.
+// refuses says whether the index function or the transform of these tests refuses a pod.
 func refuses(obj any) bool {
 	pod, ok := obj.(*metav1.PartialObjectMetadata)
 	return ok && pod.Labels["refuse"] == "yes"
@@ -1362,7 +1361,7 @@ func refusingTransform(obj any) (any, error) {
 	return obj, nil
 }
 
-// checkQuarantined checks what a store answers for the key of an object that is quarantined.
+// checkQuarantined checks the results of a store's Get and GetByKey for a quarantined object.
 func checkQuarantined(t *testing.T, store cache.Store, obj apiruntime.Object, key string, cause error) {
 	t.Helper()
 	byKey, exists, err := store.GetByKey(key)
@@ -1597,10 +1596,10 @@ func TestAQuarantinedKeyIsAbsentFromAQueue(t *testing.T) {
 	assert.Equal(t, cache.Replaced, popped.(cache.Deltas)[0].Type)
 }
 
-// ownKeys is a program's store around one of ours, with keys that its objects' labels say.
+// ownKeys is a program's store around one of this package; its keys are a label's values.
 type ownKeys struct{ cache.Store }
 
-// replacingOwnKeys is one that takes lists in parts.
+// replacingOwnKeys is an ownKeys that accepts lists in parts.
 type replacingOwnKeys struct{ ownKeys }
 
 func (s replacingOwnKeys) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
@@ -1636,7 +1635,7 @@ func ofKind(kind string, object *unstructured.Unstructured) *unstructured.Unstru
 	return object
 }
 
-// keyedRig is a reflector that feeds such a store from lists and events that a test sends.
+// keyedRig is a reflector that feeds an ownKeys from lists and events of a test.
 type keyedRig struct {
 	*testing.T
 	events    chan watch.Event
@@ -1646,7 +1645,7 @@ type keyedRig struct {
 	running   sync.WaitGroup
 }
 
-// newKeyedRig lists each of the lists once, the last one again and again.
+// newKeyedRig returns a rig whose source returns the lists in turn; the last one repeats.
 func newKeyedRig(t *testing.T, store cache.ReflectorStore, expected any, strategy cache.ListStrategy, lists ...[]*unstructured.Unstructured) *keyedRig {
 	r := &keyedRig{T: t, events: make(chan watch.Event, 16)}
 	version := 10
@@ -1777,7 +1776,7 @@ func TestG6AStreamsLaterStateReleasesWhatAWrappedStoreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newKeyedRig(t, replacingOwnKeys{newOwnKeys()}, nil, cache.ListStreaming, nil)
 		r.send(watch.Added, keyed("1", "a/2", "3", true))
-		for n := range 120 { // more than a part, so that the first one is refused before the bookmark
+		for n := range 120 { // more than a part, so that the first part is refused before the bookmark
 			r.send(watch.Added, keyed(fmt.Sprint(100+n), fmt.Sprint(n), "4", false))
 		}
 		r.assertQuarantined("a/2")
@@ -1791,7 +1790,7 @@ func TestG6AStreamsLaterStateReleasesWhatAWrappedStoreRefused(t *testing.T) {
 	})
 }
 
-// kindless is an object of which nobody knows the kind.
+// kindless is an object without a kind.
 type kindless struct {
 	object
 	panics bool

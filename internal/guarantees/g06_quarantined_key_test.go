@@ -17,7 +17,7 @@ import (
 
 var errNoLabel = errors.New("no label")
 
-// labelKey is a key function that has nothing to do with an object's name.
+// labelKey is a key function that does not use the object's name.
 func labelKey(obj any) (string, error) {
 	object, ok := obj.(metav1.Object)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// replacedStore is a foreign store that remembers what each Replace was called with.
+// replacedStore is a foreign store that records the arguments of Replace.
 type replacedStore struct {
 	cache.ReflectorStore
 	lists [][]string
@@ -58,8 +58,8 @@ func TestAForeignStoreGetsTheNewestStateOfAnObjectThatIsListedTwice(t *testing.T
 	}
 }
 
-// breakingPage lists item by item in a page of ten and one of the rest, which breaks once after
-// some items.
+// breakingPage lists item by item in two pages, ten items and the rest. The second page breaks
+// once, after some items.
 type breakingPage struct {
 	stateItemSource
 	items  []apiruntime.Object
@@ -86,8 +86,8 @@ func (b *breakingPage) ListItems(_ context.Context, options metav1.ListOptions,
 	return about, nil
 }
 
-// reportedOf are the keys of the objects that are reported of a list whose second page breaks
-// once after some items.
+// reportedOf returns the keys reported for a list whose second page breaks once, after some
+// items.
 func reportedOf(t *testing.T, items []apiruntime.Object, after int) (keys []string) {
 	reported := &errorRecorder{}
 	source := &breakingPage{stateItemSource: stateItemSource{newStateSource(nil)}, items: items, after: after}

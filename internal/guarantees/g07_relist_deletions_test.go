@@ -68,7 +68,7 @@ func TestG7ObjectsMissingFromARelistAreRemovedEvenIfOnlyQueued(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, source.Apply(pod("a", "blocks")))
 		synctest.Wait()
-		// The consumer is busy now: this one stays in the queue.
+		// The consumer is busy: this object stays in the queue.
 		require.NoError(t, source.Apply(pod("a", "queued")))
 		synctest.Wait()
 		_, err := source.DeleteSilently("a", "queued")
@@ -284,7 +284,7 @@ type testReplacement struct {
 	cache.Replacement
 }
 
-// add passes on objects of which none is rejected.
+// add adds objects and requires that none is rejected.
 func (r testReplacement) add(items ...any) {
 	r.Helper()
 	rejected, err := r.Add(bg, cache.ReplacementPart{Items: items})

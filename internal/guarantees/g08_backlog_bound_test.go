@@ -28,7 +28,7 @@ func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 				require.Equal(t, objects, notified.callCount())
 				gate := make(chan struct{})
 				notified.before = func(string) { <-gate }
-				must(t, r.source.Apply(pod("b", "1"))) // it hangs in this
+				must(t, r.source.Apply(pod("b", "1"))) // the handler hangs in this one's call
 				synctest.Wait()
 				clear(notified.calls)
 				notified.take()
@@ -55,8 +55,8 @@ func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 	}
 }
 
-// churn updates each object three times, deletes half of them, creates half of these
-// anew, and has as many others come and go.
+// churn updates each object three times, deletes half of them, recreates half of these, and
+// adds and deletes as many other objects.
 func churn(t *testing.T, source *cachetest.Source, objects int) {
 	for round := range 3 {
 		for i := range objects {

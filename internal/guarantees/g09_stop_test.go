@@ -26,7 +26,7 @@ func withUID(o *object, uid types.UID) *object {
 	return o
 }
 
-// stopScripts bring a pipeline into each phase in which it can be stopped.
+// stopScripts bring a mirror into each phase in which it can be stopped.
 var stopScripts = map[string]struct {
 	fault  func(*cachetest.Source)
 	change func(*cache.Config)
@@ -482,8 +482,8 @@ func TestG9TheRestOfABatchIsNotDeliveredAfterTheContextEnded(t *testing.T) {
 	})
 }
 
-// slowFunction is a function of the user's that takes a second, once it is turned on; it
-// counts its calls from then on, and tells nobody of the context.
+// slowFunction is a user function that, once enabled, takes a second and counts its calls. It
+// ignores the context.
 type slowFunction struct {
 	on    bool
 	calls int
@@ -502,16 +502,15 @@ func (s *slowFunction) index() cache.Indexers {
 
 func (s *slowFunction) transform(obj any) (any, error) { s.call(); return obj, nil }
 
-// stoppableMirror is what a test of the end of a run has of a mirror: how to end it, which waits,
-// and what its handler was notified or, where there is none, its store.
+// stoppableMirror is a running mirror; stop ends it and waits. It has a handler or a store.
 type stoppableMirror struct {
 	stop     func()
 	notified *recorder
 	store    cache.Store
 }
 
-// stoppedMirrors call slow for each object: where a list's part is accepted, where a batch is
-// applied, or where a queue is filled.
+// stoppedMirrors call slow for each object: when a part of a list is added, when a batch is
+// applied, or when a queue is filled.
 var stoppedMirrors = map[string]func(*testing.T, *cachetest.Source, *slowFunction) stoppableMirror{
 	"a reflector's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stoppableMirror {
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, slow.index())
@@ -559,7 +558,7 @@ func startInformer(t *testing.T, source *cachetest.Source, change func(*cache.In
 	return stoppableMirror{stop: func() { r.cancel(); <-r.done }, notified: notified}
 }
 
-// hundredObjects are a hundred objects, in the state that is given.
+// hundredObjects returns a hundred objects in the given state.
 func hundredObjects(state string) (objects []*object) {
 	for i := range 100 {
 		objects = append(objects, labelled(pod("a", itoa(i)), state))

@@ -56,7 +56,7 @@ func TestG10ReadersWaitForNoSourceAndNoHandler(t *testing.T) {
 	})
 }
 
-// snapshotState is what a snapshot shows: the version, the versions of the objects by key, and
+// snapshotState is the content of a snapshot: its version, the objects' versions by key, and
 // the keys by tag.
 type snapshotState struct {
 	version string
@@ -64,7 +64,7 @@ type snapshotState struct {
 	tags    map[string][]string
 }
 
-// stateOf asks a snapshot for everything, twice over where there are two ways.
+// stateOf reads all of a snapshot, by each of its methods, and requires that they agree.
 func stateOf(t *testing.T, s cache.Reader[any]) snapshotState {
 	t.Helper()
 	state := snapshotState{version: s.ResourceVersion(), objects: map[string]string{}, tags: map[string][]string{}}
@@ -90,7 +90,7 @@ func stateOf(t *testing.T, s cache.Reader[any]) snapshotState {
 	return state
 }
 
-// randomWriter writes to a store at random, and knows what it holds.
+// randomWriter makes random writes to a store, and records the expected content.
 type randomWriter struct {
 	*rand.Rand
 	store   fullStore
@@ -99,7 +99,7 @@ type randomWriter struct {
 	indexes int
 }
 
-// some is a new state of one of 300 objects, which it records.
+// some returns a new state of one of 300 objects, and records it.
 func (w *randomWriter) some() *object {
 	w.serial++
 	obj := tagged(podAt("a", itoa(w.IntN(300)), itoa(w.serial)), itoa(w.IntN(7)))
@@ -202,7 +202,7 @@ func TestG10ASnapshotStaysAsItIsThroughEverySingleWrite(t *testing.T) {
 	assert.Equal(t, 100, s.Snapshot().Len())
 }
 
-// whileWriting has two readers look as often as they can while so many writes are made.
+// whileWriting runs two readers, which call look repeatedly, during a number of writes.
 func whileWriting(t *testing.T, writes int, write, look func() error) {
 	t.Helper()
 	var readers sync.WaitGroup
@@ -227,9 +227,9 @@ func whileWriting(t *testing.T, writes int, write, look func() error) {
 	readers.Wait()
 }
 
-// checkPointInTime is nil if a snapshot of two objects, of which b is always written after a, shows no
-// later write without an earlier one, and its version is that of its newest object. At most
-// apart is the newer one ahead.
+// checkPointInTime checks a snapshot of two objects, of which b is always written after a: it
+// may not show a later write without an earlier one, and its version is that of its newest
+// object. The newer object may be ahead by apart.
 func checkPointInTime(s cache.Reader[any], apart int) error {
 	serials := map[string]int{}
 	for key, obj := range s.All() {
@@ -315,7 +315,7 @@ func TestG10AnIndexIsWholeAsSoonAsItIsThere(t *testing.T) {
 	assert.Len(t, s.GetIndexers(), 21)
 }
 
-// slowCall blocks the call that comes after so many others, until it is released.
+// slowCall blocks one call, after a number of others, until it is released.
 type slowCall struct {
 	before           atomic.Int32
 	reached, release chan struct{}

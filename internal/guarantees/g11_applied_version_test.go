@@ -29,7 +29,7 @@ func TestG11TheAppliedVersionNeverRunsAheadOfTheContent(t *testing.T) {
 
 func checkAppliedVersion(t *testing.T, direct bool) {
 	source := newSource(t)
-	// written maps a version to what the source held then.
+	// written maps a version to the content of the source at that version.
 	var mu sync.Mutex
 	written := map[string]map[string]string{}
 	state := map[string]string{}
@@ -53,8 +53,8 @@ func checkAppliedVersion(t *testing.T, direct bool) {
 		defer mu.Unlock()
 		for key, at := range written[version] {
 			have, there := held[key]
-			// Newer than the version claims is fine, older is not; and absent
-			// only if it has been deleted since.
+			// An object may be newer than the version, but not older, and absent
+			// only if it was deleted later.
 			assert.False(t, versionBefore(have, at), "the version is %s, then %s was at %s, the store has it at %s", version, key, at, have)
 			assert.True(t, there || versionBefore(version, deleted[key]), "the version is %s, then %s was there, the store lacks it", version, key)
 		}
@@ -106,7 +106,7 @@ func checkAppliedVersion(t *testing.T, direct bool) {
 	r.stop()
 }
 
-// reflectorAsController lets the rig run a reflector that fills its store itself.
+// reflectorAsController lets a rig run a reflector without a controller.
 type reflectorAsController struct {
 	*cache.Reflector
 	indexer cache.Indexer

@@ -18,7 +18,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// unreadableObjectIndexer is an indexer that lists everything, and cannot return one object.
+// unreadableObjectIndexer is an indexer whose GetByKey fails for one of the listed keys.
 type unreadableObjectIndexer struct {
 	cache.Indexer
 	unreadable string
@@ -77,8 +77,8 @@ func TestG12AKnownObjectThatCannotBeReadIsReported(t *testing.T) {
 	}
 }
 
-// assertUnreadable checks that an error says of one object that KnownObjects could not return
-// it, and nothing else.
+// assertUnreadable checks that an error only says that KnownObjects could not return one
+// object.
 func assertUnreadable(t *testing.T, key string, err error) {
 	t.Helper()
 	objects, other := splitObjectErrors(err)

@@ -87,7 +87,7 @@ func TestG13AFailingSourceGetsFewRequests(t *testing.T) {
 		}, change: stream},
 		"versions go back": {fail: func(s *cachetest.Source) {
 			s.MangleList(func(list apiruntime.Object) apiruntime.Object {
-				// Each list is older than the one before it.
+				// Each list is older than the previous one.
 				list.(*metav1.PartialObjectMetadataList).ResourceVersion = decreasing()
 				return list
 			})
@@ -181,8 +181,8 @@ func TestG13AnExpiredTokenCountsAndIsReported(t *testing.T) {
 	})
 }
 
-// rateSince is requestRate where the first failure was that of a watch that had lived: the
-// first minute begins with it, not with the request that follows after a pause.
+// rateSince is requestRate for the failure of a long-lived watch: the first minute begins with
+// the failure, not with the request that follows after a pause.
 func rateSince(source *cachetest.Source, failed time.Time) (first, later int) {
 	in := func(from time.Time) (n int) {
 		for _, request := range source.Requests() {

@@ -77,7 +77,7 @@ func TestAHandlerThatIsRemovedDuringACallIsNotCalledAgain(t *testing.T) {
 	})
 }
 
-// callLog writes down what a handler receives.
+// callLog is a handler that records its calls.
 type callLog struct{ notified []string }
 
 func (e *callLog) OnAdd(obj any, isInInitialList bool) {
@@ -118,8 +118,7 @@ func TestAHandlerHasThePlaceThatAddsItAsItsName(t *testing.T) {
 	require.Regexp(t, `\.go:\d+$`, informer.Status().Handlers[0].Name)
 }
 
-// timeLimitedServer is a server that cuts a list 60 s after it was asked for, as API servers
-// do.
+// timeLimitedServer is a source that cuts a list 60 s after its request, as API servers do.
 func timeLimitedServer(namespace string, objects int, late bool) *itemFuncSource {
 	source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}}
 	source.list = func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
@@ -141,7 +140,7 @@ func timeLimitedServer(namespace string, objects int, late bool) *itemFuncSource
 	return source
 }
 
-// slowConsumer is notified of objects, and takes 100 ms for each.
+// slowConsumer is a handler that takes 100 ms for each object.
 type slowConsumer struct {
 	mu       sync.Mutex
 	notified map[string][]string // by namespace

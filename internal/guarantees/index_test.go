@@ -92,8 +92,7 @@ func TestIndexersCanBeAddedToAFilledStore(t *testing.T) {
 	assert.Equal(t, []string{"y"}, s.ListIndexFuncValues(tagIndex))
 }
 
-// blockingIndex is an index function that waits, in the call for a/1 only, until it
-// is let go.
+// blockingIndex is an index function that blocks for a/1 until letGo is closed.
 func blockingIndex(letGo <-chan struct{}) cache.IndexFunc {
 	var once atomic.Bool
 	return func(obj any) ([]string, error) {

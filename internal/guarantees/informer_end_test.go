@@ -95,7 +95,7 @@ func TestAHandlerHasNeverSyncedBeforeItsInformer(t *testing.T) {
 	}
 }
 
-// endingClock ends a run when it is asked for the time, once.
+// endingClock ends a run the first time that Now is called.
 type endingClock struct {
 	clock.Clock
 	mu  sync.Mutex
@@ -135,7 +135,7 @@ func TestAHandlerThatIsRefusedBecauseTheRunEndsIsNotInTheStatus(t *testing.T) {
 	})
 }
 
-// deliberatePanic is what a stack is looked for.
+// deliberatePanic is the function that tests look for in a stack.
 func deliberatePanic(any) { panic(errBoom) }
 
 // With ReallyCrash as it is by default, a handler's panic ends the run: it comes out of
@@ -188,11 +188,11 @@ func TestAPanicOfAHandlerThatRunWaitsForComesOutOfIt(t *testing.T) {
 	})
 }
 
-// deathVariable tells a process that it is a child of a test, and which way to die.
+// deathVariable is set for child processes of a test, and names the way to panic.
 const deathVariable = "CACHE_TEST_DEATH"
 
-// deaths are informers and sets one of whose goroutines panics 10 s after the start, while
-// something hangs that Run waits for. Each is started in a bubble of a process of its own.
+// deaths start informers and sets of which a goroutine panics after 10 s, while a call that
+// Run waits for hangs. Each runs in a bubble of its own process.
 var deaths = map[string]func(*testing.T){
 	"a handler beside one that hangs": func(t *testing.T) {
 		inf := panickingInformer(newSource(t, pod("a", "1")))
@@ -328,7 +328,8 @@ func TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs(t *testing.T) {
 	}
 }
 
-// runUntilPanic starts what panics 10 s later, in virtual time, and says what it lives to see.
+// runUntilPanic calls start, whose informer panics after 10 s of virtual time, and prints that
+// it survived if it did.
 func runUntilPanic(t *testing.T, start func(*testing.T)) {
 	utilruntime.ReallyCrash, utilruntime.PanicHandlers = true, nil // the output is the process's own
 	synctest.Test(t, func(t *testing.T) {
@@ -361,7 +362,7 @@ func addHanging(t *testing.T, inf *cache.Informer[*object]) cache.ResourceEventH
 	return handle
 }
 
-// panickingSource lists an object, and panics in the watch that follows.
+// panickingSource lists an object, and panics in Watch.
 func panickingSource(t *testing.T) cache.ListerWatcher {
 	lists := newSource(t, pod("a", "1"))
 	return &cache.ListWatch{ListFunc: lists.List, WatchFunc: func(metav1.ListOptions) (watch.Interface, error) {
@@ -371,7 +372,7 @@ func panickingSource(t *testing.T) cache.ListerWatcher {
 	}}
 }
 
-// failingFor is an index function that fails for the object with that name.
+// failingFor returns an index function that fails for the object with that name.
 func failingFor(name string) cache.TypedIndexFunc[*object] {
 	return func(o *object) ([]string, error) {
 		if o.Name == name {
@@ -443,13 +444,13 @@ func TestAPanicOnTheDetectorsGoroutineComesOutOfRunAtOnce(t *testing.T) {
 	})
 }
 
-// changeStored does what nobody may do to a stored object that is watched for that.
+// changeStored modifies a stored object, which the mutation detector must report.
 func changeStored(inf *cache.Informer[*object], key string) {
 	changed, _ := inf.Lookup(key)
 	changed.Labels = map[string]string{"changed": "by a reader"}
 }
 
-// notRaced skips a test that changes a stored object: that is the data race that detection is for.
+// notRaced skips a test that modifies a stored object, because that is a data race.
 func notRaced(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the change is a data race")

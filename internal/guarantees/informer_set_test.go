@@ -25,7 +25,7 @@ func podInformerOf(t *testing.T, set *cache.InformerSet, source cache.Source) *c
 	return informer
 }
 
-// runSet runs a set; end ends that and waits.
+// runSet runs a set; end ends the run and waits.
 func runSet(t *testing.T, set *cache.InformerSet) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,7 +114,7 @@ func TestASetRunsOnce(t *testing.T) {
 		end()
 		require.ErrorIs(t, set.Run(t.Context()), cache.ErrAlreadyRan)
 		require.ErrorIs(t, set.Add(cache.NewTypedInformer(source, cache.InformerConfig[*object]{})), cache.ErrInformerStopped)
-		informer.Stop() // too late, and nothing
+		informer.Stop() // has no effect after the run
 	})
 }
 
@@ -166,7 +166,7 @@ func TestAnInformerThatIsStoppedBeforeItRunsHasRun(t *testing.T) {
 // A handler is removed while its informer, which has not run, is stopped: whichever
 // comes first, nobody waits for ever for its last call, of which there is none.
 func TestAHandlerIsShutDownWhileItsInformerIsStopped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which notices a wait without end
+	synctest.Test(t, func(t *testing.T) { // reports an endless wait as a deadlock
 		for range 2000 {
 			informer := cache.NewTypedInformer(quietSource, cache.InformerConfig[*object]{})
 			handle, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{})
@@ -179,7 +179,7 @@ func TestAHandlerIsShutDownWhileItsInformerIsStopped(t *testing.T) {
 	})
 }
 
-// quietSource is never asked for anything.
+// quietSource never receives a request.
 var quietSource = cache.ToListerWatcherWithContext(&funcSource{})
 
 // A run ends by itself where the error handler ends its goroutine.
@@ -234,7 +234,7 @@ func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *tes
 	})
 }
 
-// changedInformer is an informer of the set, with the config changed.
+// changedInformer returns an informer of the set with a modified config.
 func changedInformer(t *testing.T, set *cache.InformerSet, source cache.Source, change func(*cache.InformerConfig[*object])) *cache.Informer[*object] {
 	config := cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: (&errorRecorder{}).handle}}
 	change(&config)

@@ -149,16 +149,15 @@ func recreatedObject(t *testing.T, merge bool, delivery cache.Delivery, late boo
 	r.stop()
 }
 
-// badInput is a mistake and how it is answered: with the typed cause, if there is one, and
-// a text that has all the words, so that it names the mistake and the remedy.
+// badInput is a mistake and its expected error: a typed cause, if there is one, and words that
+// the text contains, which name the mistake and the remedy.
 type badInput struct {
 	make  func(r *informerRig) error
 	cause error
 	words []string
 }
 
-// check makes the mistake: the answer takes no time, and the informer continues as if
-// nothing had been.
+// check makes the mistake. The error returns at once, and the informer continues.
 func (b badInput) check(t *testing.T, phase string) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("b", "2")), func(c *cache.InformerConfig[*object]) {
@@ -251,7 +250,7 @@ func TestFieldsThatMustBeSetBeforeTheRunAreRefusedAfterIt(t *testing.T) {
 // An index function that fails for a stored object cannot be added to a running
 // informer: the error names the index and the object's key.
 func TestAnIndexThatFailsForAStoredObjectIsNotAdded(t *testing.T) {
-	// Of one object only, for of several any may be named.
+	// Fails for one object only: of several, any may be named.
 	fails := func(fail func() error) cache.IndexFunc {
 		return func(obj any) ([]string, error) {
 			if name, _ := cache.ObjectToName(obj); name.Name == "1" {
@@ -364,7 +363,7 @@ func TestASecondRunIsLoggedWithTheInformersLogger(t *testing.T) {
 	})
 }
 
-// readClock does something else after it was read, once.
+// readClock calls a function after the first reading.
 type readClock struct {
 	clock.Clock
 	mu   sync.Mutex
@@ -503,7 +502,7 @@ func (p *plainInformer) status() cache.Status {
 	return p.ctlr.(cache.StatusReporter).Status()
 }
 
-// gatedHandler is a handler that does not return before it is opened.
+// gatedHandler is a handler whose calls do not return until it is opened.
 type gatedHandler struct {
 	recorder
 	open chan struct{}

@@ -19,8 +19,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// bulkSource is a source of many objects that are made without an API server's care for each,
-// and of events that a test sends.
+// bulkSource is a source of many objects, without the costs of a cachetest source, and of
+// events that a test sends.
 type bulkSource struct {
 	funcSource
 	items   []object
@@ -35,11 +35,11 @@ func newBulkSource(objects int) *bulkSource {
 		s.items[i] = *podAt("a", itoa(i), itoa(i+1))
 	}
 	s.list = func(o metav1.ListOptions) (apiruntime.Object, error) {
-		if isVersionCheck(o) { // it has continued, whatever was sent
+		if isVersionCheck(o) { // newer than every event sent
 			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1000000000"}}, nil
 		}
 		s.lists++
-		// The copies are shallow: nobody changes an object.
+		// Shallow copies: no object is modified.
 		return &metav1.PartialObjectMetadataList{
 			ListMeta: metav1.ListMeta{ResourceVersion: itoa(s.version)}, Items: slices.Clone(s.items),
 		}, nil
@@ -54,17 +54,17 @@ func (s *bulkSource) change(i int) {
 	s.items[i].ResourceVersion = itoa(s.version)
 }
 
-// newBulkRig is a rig without a cachetest source.
+// newBulkRig returns a rig without a cachetest source.
 func newBulkRig(t *testing.T, source cache.ListerWatcher) *informerRig {
 	r := &informerRig{T: t, heard: &errorRecorder{}}
 	r.inf = cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: r.heard.handle}})
 	return r
 }
 
-// callCounts are how often a handler was called.
+// callCounts are the numbers of calls of a handler.
 type callCounts struct{ adds, updates, deletes int }
 
-// countingHandler is a handler that counts.
+// countingHandler is a handler that counts its calls.
 type countingHandler struct {
 	mu    sync.Mutex
 	calls callCounts
@@ -93,7 +93,7 @@ func kibiObject(name string, version int) *object {
 	return o
 }
 
-// sendRounds sends an update of every object, so many times.
+// sendRounds sends rounds of updates, one for every object in each.
 func (r *informerRig) sendRounds(source *bulkSource, objects, rounds int) {
 	for range rounds {
 		for i := range objects {
@@ -111,12 +111,12 @@ type informerRig struct {
 	heard  *errorRecorder
 	cancel context.CancelFunc
 	done   chan struct{}
-	// err is what Run returned, panicked what came out of it instead.
+	// err is the result of Run, panicked the value if it panicked.
 	err      error
 	panicked any
 }
 
-// newInformerRig makes an informer of source; change may alter the config first.
+// newInformerRig makes an informer of source; change, if not nil, modifies the config first.
 func newInformerRig(t *testing.T, source *cachetest.Source, change func(*cache.InformerConfig[*object])) *informerRig {
 	t.Helper()
 	r := &informerRig{T: t, source: source, heard: &errorRecorder{}}
@@ -160,7 +160,7 @@ func (r *informerRig) stop() {
 	assert.Nil(r, r.panicked)
 }
 
-// handlerStatus is the status of the handler that was added as the nth.
+// handlerStatus returns the status of the nth handler that was added.
 func (r *informerRig) handlerStatus(n int) cache.HandlerStatus {
 	r.Helper()
 	handlers := r.inf.Status().Handlers
@@ -168,7 +168,7 @@ func (r *informerRig) handlerStatus(n int) cache.HandlerStatus {
 	return handlers[n]
 }
 
-// relist has the informer list anew, and waits.
+// relist makes the informer relist, and waits.
 func (r *informerRig) relist() {
 	r.Helper()
 	before := r.source.ListCalls()
@@ -179,14 +179,14 @@ func (r *informerRig) relist() {
 	require.Greater(r, r.source.ListCalls(), before)
 }
 
-// replicaHandler is a handler that keeps what it receives, and has the test fail if it receives
-// what cannot be: an Add of a known object, an Update of something else than what it was
-// delivered last, a Delete of an unknown one.
+// replicaHandler is a handler that keeps the received objects. It fails the test on an Add of
+// a known object, an Update whose old object is not the one delivered last, and a Delete of
+// an unknown object.
 type replicaHandler struct {
 	t testing.TB
-	// before, if it is set, is called first in each call.
+	// before, if set, is called first in each call.
 	before func(key string)
-	// onlyCounts has it keep no log.
+	// onlyCounts disables the log.
 	onlyCounts bool
 
 	mu      sync.Mutex
@@ -200,7 +200,7 @@ func newReplicaHandler(t testing.TB) *replicaHandler {
 	return &replicaHandler{t: t, view: map[string]any{}, calls: map[string]int{}}
 }
 
-// begin returns what was delivered last of a key.
+// begin begins a call and returns the last delivered object of a key.
 func (r *replicaHandler) begin(key string) (was any, known bool, end func()) {
 	if r.before != nil {
 		r.before(key)
@@ -258,7 +258,7 @@ func (r *replicaHandler) OnDelete(obj any) {
 	r.noteLocked(what, key)
 }
 
-// take returns what was delivered since the last call.
+// take returns the calls since the last take.
 func (r *replicaHandler) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,7 +267,7 @@ func (r *replicaHandler) take() []string {
 	return log
 }
 
-// callCount is how often it was called.
+// callCount returns the number of calls.
 func (r *replicaHandler) callCount() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -278,7 +278,7 @@ func (r *replicaHandler) callCount() int {
 	return n
 }
 
-// assertEqualsStore fails the test unless it has the very objects of the store.
+// assertEqualsStore fails the test unless it has the same object pointers as the store.
 func (r *replicaHandler) assertEqualsStore(store cache.Store) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -288,7 +288,7 @@ func (r *replicaHandler) assertEqualsStore(store cache.Store) {
 	}
 }
 
-// stalledReplica is a replica that hangs in each call until it may go on.
+// stalledReplica is a replicaHandler that hangs in each call until goOn is called.
 func stalledReplica(t testing.TB) (r *replicaHandler, goOn func()) {
 	r = newReplicaHandler(t)
 	gate := make(chan struct{})

@@ -1,24 +1,24 @@
 package guarantees
 
-// What today's ways in do otherwise than docs/intake.md says. Each is a variant of the model, so
-// that the table fails where one disappears as well as where there is another.
+// The known differences of a way in from docs/intake.md. Each is a variant of the model, so the
+// table fails if one disappears and if there is another.
 
 type intakeDifference string
 
 const (
-	// The reflector keeps what could not be decoded in a table of its own, which no store or queue asks.
+	// The reflector has its own table of undecodable objects, which stores and queues do not read.
 	intakeUnknown   intakeDifference = "a quarantined state that could not be decoded does not count as the last received"
 	intakeUnchanged intakeDifference = "a list with the stored state releases a quarantined one that the store has not refused, and applies nothing"
 	// There are up to four tables.
 	intakeManyTables intakeDifference = "the status shows the quarantined state of the highest version, not the last"
-	// A queue cannot tell what its consumer has refused from what it has processed.
+	// A queue does not know which objects its consumer has refused.
 	intakeFinal intakeDifference = "the final state of an object that was only quarantined is transformed"
 )
 
-// hasDifference says whether the model is to follow a difference.
+// hasDifference says whether the way has a known difference.
 func (m *intakeModel) hasDifference(d intakeDifference) bool { return m.way.openDifferences[d] }
 
-// consumes says whether a consumer of the user's takes the changes out of a queue.
+// consumes says whether a user's consumer pops the changes from a queue.
 func (w *intakeWay) consumes() bool { return w.process || w.direct != nil && w.handler }
 
 func (w *intakeWay) refusal() string {
@@ -28,7 +28,7 @@ func (w *intakeWay) refusal() string {
 	return "index"
 }
 
-// differences are those that a way still has.
+// differences returns the known differences of a way.
 func (w *intakeWay) differences() map[intakeDifference]bool {
 	if w.foreign {
 		return nil

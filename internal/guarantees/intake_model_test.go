@@ -9,19 +9,19 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// The rules of the intake, as docs/intake.md has them: a model of what one object's changes do,
-// for any way in.
+// The rules of docs/intake.md as a model: the effect of the changes of one object, for each way
+// in.
 
-// intakeModel is what a mirror has of the object.
+// intakeModel is the expected state of the object in a mirror.
 type intakeModel struct {
 	way       *intakeWay
 	transform bool
 
 	// stored is the state that readers see, nil if there is none.
 	stored *intakeState
-	// bad is the quarantined one, with its stage; nil if none is.
+	// bad is the quarantined state, refused at stage; nil if there is none.
 	bad *intakeState
-	// others are what earlier states would be shown as by another owner, see intakeManyTables.
+	// others are entries that another quarantine table may still show, see intakeManyTables.
 	others  []string
 	stage   string
 	applied string
@@ -31,14 +31,14 @@ type intakeModel struct {
 	transforms     int
 }
 
-// intakeExpectation is what a look is to find. truth is set where a list follows an event that went
-// back in time, before the look.
+// intakeExpectation is an expected observation. relist is set if the mirror lists before it
+// because of a version regression.
 type intakeExpectation struct {
 	intakeObservation
 	relist *intakeStep
 }
 
-// intakeExpect says what the looks at a script are to find.
+// intakeExpect returns the expected observations of a script.
 func intakeExpect(way *intakeWay, script []intakeStep, transform bool) (want []intakeExpectation) {
 	m := &intakeModel{way: way, transform: transform}
 	for _, step := range script {
@@ -48,14 +48,14 @@ func intakeExpect(way *intakeWay, script []intakeStep, transform bool) (want []i
 			m.applyList(*relist, true)
 			want = append(want, intakeExpectation{intakeObservation: m.observation(), relist: relist})
 			if way.burst {
-				break // what the watch has sent besides is lost with it
+				break // the watch's other events are lost
 			}
 		}
 	}
 	if !way.burst {
 		return want
 	}
-	all := want[len(want)-1] // one look, at all of it
+	all := want[len(want)-1] // one observation of all steps
 	all.reports, all.calls, all.transforms = "", "", 0
 	for _, one := range want {
 		all.reports = intakeJoin(all.reports, one.reports)
@@ -69,7 +69,7 @@ func intakeJoin(a, b string) string {
 	return strings.Join(slices.DeleteFunc([]string{a, b}, func(s string) bool { return s == "" }), ", ")
 }
 
-// apply does what a step does. It returns the list that answers it if it went back in time.
+// apply applies a step. It returns the list that follows if the step is a version regression.
 func (m *intakeModel) apply(s intakeStep) (relist *intakeStep) {
 	switch s.kind {
 	case "resync":
@@ -103,7 +103,7 @@ func (m *intakeModel) apply(s intakeStep) (relist *intakeStep) {
 		if s.kind == "bookmark" {
 			m.applied = s.state.version
 		}
-		return nil // one object says nothing of the others
+		return nil // one object's version is not the store's
 	}
 	if s.state.version != "" && !intakeOlder(s.state.version, m.applied) {
 		m.applied = s.state.version
@@ -111,12 +111,12 @@ func (m *intakeModel) apply(s intakeStep) (relist *intakeStep) {
 	return nil
 }
 
-// regresses says whether a state is older than the last that was received of the object, which
-// is the quarantined one if one is, and reports that.
+// regresses reports a state that is older than the last one received: the quarantined state if
+// there is one, else the stored one.
 func (m *intakeModel) regresses(s intakeState) bool {
 	have := ""
 	if m.way.foreign || m.way.direct != nil {
-		return false // nobody knows what it has; a direct call of a store is right
+		return false // the state is not known; direct calls of a store are always applied
 	}
 	if m.stored != nil {
 		have = m.stored.version
@@ -131,12 +131,12 @@ func (m *intakeModel) regresses(s intakeState) bool {
 	return true
 }
 
-// applyList takes a whole state. Only a streamed one is held to what the object was last received
-// with; the list after a regression is accepted whatever its version.
+// applyList applies a list. Only a streaming list is checked for regressions of its objects; the
+// list after a regression (any) is accepted whatever its version.
 func (m *intakeModel) applyList(s intakeStep, any bool) {
 	listed := s.kind == "list"
 	if listed && m.way.strategy == cache.ListStreaming && m.synced && !any && s.state.behavior != intakeUndecodable {
-		any = m.regresses(s.state) // the same state comes again, and is accepted
+		any = m.regresses(s.state) // the next list has the same state, which is accepted
 	}
 	last := m.bad == nil || m.way.foreign || m.hasDifference(intakeUnchanged) && (m.stage == "decode" || m.stage == "transform" && m.way.handler && !m.way.isInformer)
 	unchanged := m.stored != nil && last && s.state.version != "" && s.state.uid != "" &&
@@ -146,11 +146,11 @@ func (m *intakeModel) applyList(s intakeStep, any bool) {
 		m.remove("tombstone n%d")
 		m.bad = nil
 	case s.state.behavior == intakeUndecodable:
-		if m.way.foreign { // it gets the others
+		if m.way.foreign { // its Replace has only the other objects
 			m.remove("")
 		}
 		m.applyState(s.state, !m.synced)
-		m.quarantine(s.state, "decode") // it is listed once more
+		m.quarantine(s.state, "decode") // undecodable objects are listed twice
 	case !unchanged || any:
 		m.applyState(s.state, !m.synced)
 	default:
@@ -159,7 +159,7 @@ func (m *intakeModel) applyList(s intakeStep, any bool) {
 	m.applied, m.synced = s.listed, true
 }
 
-// applyState takes a state that the source has.
+// applyState applies a state of the object from an event or a list.
 func (m *intakeModel) applyState(s intakeState, initial bool) {
 	transforms := m.transform && s.behavior != intakeUndecodable
 	if transforms {
@@ -180,13 +180,13 @@ func (m *intakeModel) applyState(s intakeState, initial bool) {
 	}
 }
 
-// quarantine keeps a state out of the store, and reports it once a version.
+// quarantine refuses a state, and reports it once per version.
 func (m *intakeModel) quarantine(s intakeState, stage string) {
 	switch {
 	case stage == "process":
-		m.report("process %s", intakeKey) // each time: what Process does is its own affair
+		m.report("process %s", intakeKey) // every time: each failure of Process is reported
 	case m.way.direct != nil:
-		m.report("%s %s@%s", stage, intakeKey, s.version) // it is returned to the caller
+		m.report("%s %s@%s", stage, intakeKey, s.version) // every time: returned to the caller
 	case m.bad == nil || m.bad.version != s.version || s.version == "" || m.stage != stage:
 		m.report("%s %s@%s", stage, intakeKey, s.version)
 	}
@@ -211,8 +211,7 @@ func (m *intakeModel) store(s intakeState, initial bool) {
 	m.stored, m.bad = &s, nil
 }
 
-// delete takes the end of the object, with its final state, which is transformed where a
-// handler gets it.
+// delete deletes the object. Its final state is transformed if a handler receives it.
 func (m *intakeModel) delete(s intakeState) {
 	final := fmt.Sprintf("n%d", s.number)
 	switch {
@@ -232,7 +231,7 @@ func (m *intakeModel) delete(s intakeState) {
 	m.bad = nil
 }
 
-// remove removes the stored object, and notifies of it.
+// remove removes the stored object and notifies the handler.
 func (m *intakeModel) remove(final string) {
 	if m.stored != nil {
 		m.call("delete %s", strings.Replace(final, "%d", strconv.Itoa(m.stored.number), 1))
@@ -250,7 +249,7 @@ func (m *intakeModel) call(format string, args ...any) {
 	}
 }
 
-// observation is what a look at the mirror is to find.
+// observation returns the expected observation, and resets reports and calls.
 func (m *intakeModel) observation() (observation intakeObservation) {
 	switch {
 	case m.stored != nil:

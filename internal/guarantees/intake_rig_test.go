@@ -22,7 +22,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// What an object says that the transform and the index function do with it.
+// Behaviors: what the transform and the index function do with an object, set by an annotation.
 const (
 	intakeOK          = "ok"
 	intakeChange      = "change"         // the transform changes it
@@ -34,18 +34,18 @@ const (
 	intakeIndexPanic  = "index-panic"    // the index function panics
 	intakeStripFail   = "strip-fail"     // the transform strips it, and the index function fails
 	intakeUndecodable = "undecodable"    // the source could not decode it
-	intakeKey         = "ns/x"           // the object of which the table speaks
+	intakeKey         = "ns/x"           // the key of the object under test
 	intakeAnchor      = "anchor"         // another one, which never changes
-	intakeResync      = 2 * time.Hour    // where there is a resync
-	intakePause    = 90 * time.Second // longer than a pause after a first failure
+	intakeResync      = 2 * time.Hour    // the resync period, if there are resyncs
+	intakePause       = 90 * time.Second // longer than a pause after a first failure
 )
 
 var errIntake = errors.New("made to fail")
 
-// intakeState is one state of the object. number tells states apart whatever they say.
+// intakeState is one state of the object. number distinguishes states.
 type intakeState struct {
 	version, uid, behavior string
-	number             int
+	number                 int
 }
 
 func (s intakeState) object() runtime.Object {
@@ -77,10 +77,10 @@ func intakeAnchorObject() runtime.Object {
 	}
 }
 
-// intakeStep is one thing that the source does, or its user.
+// intakeStep is one step of a script: an event, a list or a resync.
 type intakeStep struct {
-	// kind is "added", "modified", "deleted", "bookmark": an event; "list", "list without":
-	// a state, after the watch has expired; "resync".
+	// kind is "added", "modified", "deleted" or "bookmark" for an event; "list" or "list without"
+	// for a list with or without the object, after the watch expired; or "resync".
 	kind  string
 	state intakeState
 	// listed is the version of a list.
@@ -103,18 +103,18 @@ func (s intakeStep) String() string {
 	return fmt.Sprintf("%s n%d %s@%q/%s", s.kind, s.state.number, s.state.uid, s.state.version, s.state.behavior)
 }
 
-// intakeSource is a source that does what the script says.
+// intakeSource is a source that plays a script.
 type intakeSource struct {
 	mu sync.Mutex
-	// items and version are the answer to a list.
+	// items and version are the content of a list.
 	items   []func() runtime.Object
 	version string
-	// streams is true if it streams its states.
+	// streams is true for streaming lists, pages for paged ones.
 	streams, pages bool
 	open           chan watch.Event
-	// burst is what the first watch sends at once.
+	// burst has the events that the first watch sends at once.
 	burst []watch.Event
-	// now is the source's version where nothing but that is asked for.
+	// now returns the version for checks of the source's version.
 	now func() string
 }
 
@@ -210,7 +210,7 @@ func (s intakeStep) event() watch.Event {
 	return watch.Event{Type: watch.Deleted, Object: s.state.object()}
 }
 
-// intakeRecorder is everything noticed about the object from one look to the next.
+// intakeRecorder records calls, reports and transforms of the object between observations.
 type intakeRecorder struct {
 	mu         sync.Mutex
 	calls      []string
@@ -261,7 +261,7 @@ func (s *intakeRecorder) report(_ context.Context, _ *cache.Reflector, err error
 	var text string
 	switch {
 	case apierrors.IsResourceExpired(err):
-		return // the script's own
+		return // caused by the script itself
 	case errors.As(err, &regression):
 		text = fmt.Sprintf("regression of %s %s from %s to %s", regression.Kind, regression.Key, regression.Current, regression.Received)
 	case errors.As(err, &process):
@@ -313,45 +313,44 @@ func intakeIndex(obj any) ([]string, error) {
 	return []string{o.Labels["color"]}, nil
 }
 
-// intakeMirror is one way in, running.
+// intakeMirror is a mirror under test.
 type intakeMirror struct {
 	run     func(context.Context)
 	store   cache.Indexer
 	status  func() cache.Status
 	applied func() string
-	// consumed is true if a consumer of the user's fills the store.
+	// consumed is true if a user's consumer fills the store.
 	consumed bool
 }
 
-// intakeWay is a way in: the mirror, and how the source answers it.
+// intakeWay is a way in: a kind of mirror and a list strategy.
 type intakeWay struct {
 	name string
 	make func(*intakeSource, *intakeRecorder, intakeSetup) intakeMirror
-	// strategy is how its states are got, pageSize for pages.
+	// strategy and pageSize are the reflector's options.
 	strategy cache.ListStrategy
 	pageSize int64
-	// burst has all events of a watch wait in its channel when it is opened.
+	// burst is true if all events of a watch are pending when it is opened.
 	burst bool
-	// handler is true if a handler is notified of changes, final if that is given final states,
-	// which are transformed.
+	// handler is true if a handler is notified of changes.
 	handler bool
-	// process is true if a Process applies the changes: what the store refuses it fails with.
+	// process is true if a Process applies the changes. It fails if the store refuses one.
 	process bool
-	// calls, if not nil, is a store or a queue that the script's user calls himself.
+	// direct, if not nil, makes a store or a queue whose methods the script calls.
 	direct func(*intakeRecorder, intakeSetup) *intakeDirect
-	// batches is true if Process gets batches.
+	// batches is true if there is a ProcessBatch.
 	batches bool
-	// foreign is true if the store is not the package's: five methods, of which nothing is known.
+	// foreign is true for a store of another package, with only the methods of a ReflectorStore.
 	foreign, isInformer bool
-	// resyncs is true if a resync repeats what the store has.
+	// resyncs is true if a resync repeats the store's objects.
 	resyncs bool
-	// openDifferences are the differences that the way still has, hits how many scripts have shown each;
-	// ways of one root share them.
-	openDifferences map[intakeDifference]bool
-	differenceCounts  map[intakeDifference]int
+	// openDifferences are the known differences of the way, differenceCounts the number of
+	// scripts that showed each. Ways of one root share them.
+	openDifferences  map[intakeDifference]bool
+	differenceCounts map[intakeDifference]int
 }
 
-// intakeSetup is what a case needs.
+// intakeSetup has the options of a case.
 type intakeSetup struct {
 	transform bool
 	resync    time.Duration
@@ -506,7 +505,7 @@ func intakeView(source *intakeSource, recorder *intakeRecorder, setup intakeSetu
 	return intakeReflector(source, recorder, setup, cache.InNamespace(store, "ns"), store)
 }
 
-// intakeForeign is a store that has no more than it must.
+// intakeForeign is a store with only the required methods.
 type intakeForeign struct{ cache.ReflectorStore }
 
 func intakeForeignStore(source *intakeSource, recorder *intakeRecorder, setup intakeSetup) intakeMirror {
@@ -534,7 +533,7 @@ func intakeDirectQueue(recorder *intakeRecorder, setup intakeSetup) *intakeDirec
 	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
 		Logger: &klog.Logger{}, KnownObjects: store, EmitDeltaTypeReplaced: true, Transformer: setup.transformer(recorder),
 	})
-	// An object of its own ends a round, so that Pop never waits.
+	// An extra object ends a round, so that Pop never blocks.
 	return &intakeDirect{queue, store, func() {
 		ended := errors.New("ended")
 		if err := queue.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "end"}}); err != nil {
@@ -562,7 +561,7 @@ func intakeDirectQueue(recorder *intakeRecorder, setup intakeSetup) *intakeDirec
 	}}
 }
 
-// intakeRunDirect plays a script by calls.
+// intakeRunDirect plays a script by direct calls of a store or queue.
 func intakeRunDirect(way *intakeWay, script []intakeStep, transform bool) (observations []intakeObservation) {
 	recorder := &intakeRecorder{}
 	direct := way.direct(recorder, intakeSetup{transform: transform, way: way})
@@ -594,8 +593,7 @@ func intakeRunDirect(way *intakeWay, script []intakeStep, transform bool) (obser
 	return observations
 }
 
-// observe describes the object's state, and everything noticed about it since the last
-// look.
+// observe returns the object's state, and the calls and reports since the last observation.
 func (m *intakeMirror) observe(recorder *intakeRecorder) intakeObservation {
 	var observation intakeObservation
 	obj, exists, err := m.store.GetByKey(intakeKey)
@@ -605,7 +603,7 @@ func (m *intakeMirror) observe(recorder *intakeRecorder) intakeObservation {
 	}
 	switch {
 	case errors.Is(err, cache.ErrQuarantined) && m.consumed:
-		// A store that a Process fills knows of its own refusals only.
+		// A store that a Process fills quarantines objects for other reasons.
 	case errors.Is(err, cache.ErrQuarantined):
 		observation.stored += "quarantined"
 	case err != nil:
@@ -631,15 +629,15 @@ func (m *intakeMirror) observe(recorder *intakeRecorder) intakeObservation {
 	return observation
 }
 
-// intakeObservation is what a look finds.
+// intakeObservation is the observed state of a mirror after a step.
 type intakeObservation struct {
 	stored, applied, quarantined, reports, calls string
 	transforms                                   int
-	// others are what the quarantine may show instead: see intakeManyTables.
+	// others are quarantine entries that are also right, see intakeManyTables.
 	others []string
 }
 
-// differs names the differences.
+// differs describes the differences.
 func (l intakeObservation) differs(want intakeObservation) (what []string) {
 	for _, field := range []struct{ name, got, want string }{
 		{"store", l.stored, want.stored}, {"version", l.applied, want.applied},
@@ -657,8 +655,8 @@ func (l intakeObservation) differs(want intakeObservation) (what []string) {
 	return what
 }
 
-// intakeRun plays a script to a way in, in a bubble, and returns what each look found: one for
-// each that the model wants.
+// intakeRun plays a script on a mirror, in a bubble, and returns an observation for each
+// expected one.
 func intakeRun(way *intakeWay, script []intakeStep, transform bool, want []intakeExpectation) (observations []intakeObservation) {
 	recorder := &intakeRecorder{}
 	source := &intakeSource{streams: way.strategy == cache.ListStreaming, pages: way.pageSize > 0}
@@ -697,7 +695,7 @@ func intakeRun(way *intakeWay, script []intakeStep, transform bool, want []intak
 	step := 0
 	for _, wanted := range want[1:] {
 		switch {
-		case wanted.relist != nil: // the list after a step that went back in time
+		case wanted.relist != nil: // the list after a version regression
 			source.set(*wanted.relist)
 			time.Sleep(intakePause)
 			observation()
@@ -722,7 +720,7 @@ func intakeRun(way *intakeWay, script []intakeStep, transform bool, want []intak
 	return observations
 }
 
-// intakeListAfter is the state of a source that has sent an event which went back in time.
+// intakeListAfter returns the list that follows an event that is a version regression.
 func intakeListAfter(step intakeStep) *intakeStep {
 	switch step.kind {
 	case "deleted", "bookmark":

@@ -11,8 +11,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// intakeWays are the ways in. Where the source lists in pages or streams, events go the same way as
-// where it does not, so that only scripts with lists are run there.
+// intakeWays returns all ways in, grouped by kind of mirror. Paged and streaming lists do not
+// change the route of events, so only scripts with lists run there.
 func intakeWays() (all [][]*intakeWay) {
 	roots := []intakeWay{
 		{name: "informer", make: intakeInformer, isInformer: true, handler: true, resyncs: true},
@@ -44,7 +44,7 @@ func intakeWays() (all [][]*intakeWay) {
 			way := root
 			way.name += ", " + how.name
 			if how.burst && (way.foreign || way.handler && !way.isInformer) {
-				continue // consumer and reflector report in no order
+				continue // reports of the consumer and the reflector are unordered
 			}
 			way.openDifferences, way.differenceCounts = today, hits
 			way.strategy, way.pageSize, way.burst = how.strategy, how.pageSize, how.burst
@@ -71,7 +71,7 @@ func (c *intakeCase) hasLists() bool {
 	return false
 }
 
-// intakeInitialScripts are the scripts that make the state before the change.
+// intakeInitialScripts are the scripts that produce the state before the change.
 func intakeInitialScripts(transform bool) map[string][]intakeStep {
 	present := intakeStep{kind: "list", state: intakeState{"20", "u", intakeOK, 0}, listed: "22"}
 	absent := intakeStep{kind: "list without", listed: "22"}
@@ -103,8 +103,8 @@ func intakeInitialScripts(transform bool) map[string][]intakeStep {
 	return before
 }
 
-// intakeCases are all scripts: what was before, one change, and a last event that shows what
-// that has left behind.
+// intakeCases returns all scripts: an initial script, one change, and a last event that shows
+// the change's lasting effects.
 func intakeCases() (cases []*intakeCase) {
 	for _, transform := range []bool{false, true} {
 		doing := []string{intakeOK, intakeIndexFail, intakeUndecodable}
@@ -148,8 +148,8 @@ func intakeChanges(doing []string) (changes []intakeStep) {
 	return append(changes, intakeStep{kind: "list without", listed: "200"}, intakeStep{kind: "resync"})
 }
 
-// intakeSameBehavior says whether what an object does is what another does but for its cause: some
-// versions are enough.
+// intakeSameBehavior says whether a behavior differs from another one only by its cause, so that
+// few versions suffice.
 func intakeSameBehavior(behavior string) bool {
 	return behavior == intakePanic || behavior == intakeIndexPanic || behavior == intakeStripFail || behavior == intakeStrip
 }
@@ -212,7 +212,7 @@ func intakePlayAll(t *testing.T, way *intakeWay, cases []*intakeCase) {
 	t.Logf("%d scripts", played)
 }
 
-// needs says whether what was seen is only right with a known difference.
+// needs says whether the observations are only right with a known difference.
 func (w *intakeWay) needs(difference intakeDifference, c *intakeCase, observations []intakeObservation) bool {
 	without := *w
 	without.openDifferences = maps.Clone(w.openDifferences)
@@ -239,22 +239,21 @@ func intakeCompare(observations []intakeObservation, want []intakeExpectation) (
 	return wrong
 }
 
-// plays says whether a script means anything to a way. Of what a transform strips a Process cannot
-// know the version or the UID; a foreign store has no transform, and what it returns for an object
-// is its own affair.
+// plays says whether a script applies to a way. A Process does not see the version and UID that a
+// transform strips; a foreign store has no transform, and its errors are not modeled.
 func (w *intakeWay) plays(c *intakeCase) bool {
 	lists := c.hasLists()
 	switch {
 	case w.direct != nil || w.strategy == cache.ListUnpaged && !w.burst:
 	case w.burst == lists, w.pageSize > 0 && c.has("resync"):
-		return false // the events go the same way as where lists are whole
+		return false // events take the same route as with whole lists
 	}
 	for _, step := range c.script {
 		switch behavior := step.state.behavior; {
 		case w.consumes() && (behavior == intakeStrip || behavior == intakeStripFail):
 			return false
 		case w.batches && (behavior == intakeIndexFail || behavior == intakeIndexPanic):
-			return false // it fails with all of a batch
+			return false // ProcessBatch fails for the whole batch
 		case w.direct != nil && (behavior == intakeUndecodable || step.kind == "resync" || w.handler && step.kind == "bookmark"):
 			return false
 		case w.foreign && (c.transform || behavior == intakeIndexFail):
@@ -264,6 +263,5 @@ func (w *intakeWay) plays(c *intakeCase) bool {
 	return true
 }
 
-// sampled says whether every tenth script is enough: the race detector finds in these what it
-// finds in all.
+// sampled says whether every tenth script is enough: it is for the race detector.
 func sampled() bool { return testing.Short() || underRace }

@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// panickingMetadata has the methods of metadata and panics in them.
+// panickingMetadata is an object whose metadata methods panic.
 type panickingMetadata struct{ *metav1.ObjectMeta }
 
 func TestANameAndItsKeyAreInverse(t *testing.T) {

@@ -398,8 +398,8 @@ func TestOddEventsInAStreamingListAreReported(t *testing.T) {
 	}
 }
 
-// pagesOf is a source whose pages are made of their number, from 1 on: the token that
-// comes with one, "" at the end, and how many objects it has.
+// pagesOf returns a source of pages: page n, from 1, has a continue token, "" at the end, and a
+// number of objects.
 func pagesOf(page func(n int) (token string, objects int)) *itemFuncSource {
 	last := 0
 	return &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
@@ -475,7 +475,7 @@ func TestALongListWithEmptyPagesIsAccepted(t *testing.T) {
 // some items of it. Calls at the same time lose nothing. Fails if an answer counts although take
 // has answered an error.
 func TestNoItemOfASourceThatBreaksTheRulesOfItemListerIsLost(t *testing.T) {
-	// busy has a call of take under way that waits for the store, for a second.
+	// busy starts a call of take that waits for the store for a second.
 	busy := func(take takeFunc) <-chan error {
 		ended := make(chan error, 1)
 		go func() { ended <- takeAll(take, metav1.ListMeta{}, 1, 300) }()

@@ -21,7 +21,7 @@ var (
 	allSelectors = map[string]labels.Selector{"nil": nil, "everything": labels.Everything()}
 )
 
-// listerIndexer is some pods, in an indexer with or without an index by namespace.
+// listerIndexer returns an indexer with some pods.
 func listerIndexer(t *testing.T, indexers cache.Indexers) cache.Indexer {
 	t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
@@ -36,7 +36,7 @@ var namespaceIndexers = map[string]cache.Indexers{
 	"no index": nil,
 }
 
-// listedNames runs a list function and returns the names of what it gave, sorted.
+// listedNames returns the sorted names of the objects that list appends.
 func listedNames(t *testing.T, list func(cache.AppendFunc) error) []string {
 	t.Helper()
 	names := []string{}
@@ -67,7 +67,7 @@ func TestListersSelectByNamespaceAndLabels(t *testing.T) {
 	}
 }
 
-// listCountingIndexer is an indexer that counts its Lists.
+// listCountingIndexer is an indexer that counts calls of List.
 type listCountingIndexer struct {
 	cache.Indexer
 	lists int
@@ -87,7 +87,7 @@ func TestListingANamespaceUsesItsIndex(t *testing.T) {
 	assert.Contains(t, all[0], `index="namespace"`)
 }
 
-// metaless has no metadata, and is a runtime.Object all the same.
+// metaless is a runtime.Object without metadata.
 type metaless struct{ key string }
 
 func (metaless) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
@@ -176,7 +176,7 @@ func TestAGenericListerLists(t *testing.T) {
 	}
 }
 
-// brokenGet is a store of somebody else whose GetByKey fails.
+// brokenGet is a foreign store whose GetByKey fails.
 type brokenGet struct{ cache.Indexer }
 
 func (brokenGet) GetByKey(string) (any, bool, error) { return nil, false, errBoom }
@@ -235,7 +235,7 @@ func TestTheLenOfAReaderIsThatOfItsList(t *testing.T) {
 	require.Zero(t, cache.Reader[*object]{}.ByNamespace("a").Len())
 }
 
-// withNil is a store of somebody else that holds a nil.
+// withNil is a foreign store that holds a nil.
 type withNil struct{ cache.Indexer }
 
 func (withNil) List() []any { return []any{(*object)(nil)} }

@@ -34,18 +34,18 @@ func takeName(t *testing.T) *cache.InformerName {
 	return name
 }
 
-// values are what the instruments of one run recorded.
+// values are the recorded values of one run, by instrument.
 type values = map[string][]float64
 
-// recordedMetrics is a provider of both kinds that records every value of every instrument.
+// recordedMetrics is a metrics provider of reflectors and informers that records every value.
 type recordedMetrics struct {
 	t *testing.T
 
 	mu     sync.Mutex
 	values values
-	// live is how many runs have instruments, made how many instruments were made.
+	// live is the number of runs with instruments, made the number of instruments made.
 	live, made int
-	// panics at the last instrument of a reflector.
+	// panics makes the last instrument of a reflector panic.
 	panics bool
 }
 
@@ -152,7 +152,7 @@ func (m *recordedMetrics) NewStoreResourceVersionMetric(id cache.InformerNameAnd
 	return m.make(id.Name(), "store version")
 }
 
-// start calls run until stop, which waits for it.
+// start calls run; stop ends it and waits.
 func start(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -25,20 +25,20 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// mirrorUnderTest is something that mirrors a source, and its outside.
+// mirrorUnderTest is any kind of mirror of a source.
 type mirrorUnderTest struct {
 	run     func(context.Context)
 	status  func() cache.Status
 	keys    func() []string
 	version func() string
 	synced  func() bool
-	waits   func(context.Context) error // nil if it cannot be waited for
+	waits   func(context.Context) error // nil if it has no WaitSynced
 }
 
-// foreign hides what the stores of the package have beside a ReflectorStore.
+// minimalStore hides all methods of a store that a ReflectorStore does not have.
 type minimalStore struct{ cache.ReflectorStore }
 
-// mirrors are all that a reflector feeds.
+// mirrors are all kinds of mirrors.
 var mirrors = map[string]func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrorUnderTest{
 	"informer": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrorUnderTest {
 		i := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: options})
@@ -82,7 +82,7 @@ func reflectorInto(source cache.ListerWatcher, options cache.ReflectorOptions, t
 	}
 }
 
-// poppedWhile runs a reflector, and a loop that applies what its queue has to a store.
+// poppedWhile runs a reflector, and a loop that pops its queue and applies the deltas to a store.
 func poppedWhile(run func(context.Context), queue *cache.DeltaFIFO, store cache.Store) func(context.Context) {
 	apply := func(obj any, _ bool) error {
 		for _, delta := range obj.(cache.Deltas) {
@@ -119,7 +119,7 @@ func (m *mirrorUnderTest) begin(t *testing.T) (end func()) {
 	return func() { cancel(); <-done }
 }
 
-// podLabelled is the smallest thing with metadata.
+// podLabelled returns a pod with a label.
 func podLabelled(name, label string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -127,7 +127,7 @@ func podLabelled(name, label string) *metav1.PartialObjectMetadata {
 	}
 }
 
-// sourceOfPods is a source that holds objects of the given names.
+// sourceOfPods returns a source with pods of these names.
 func sourceOfPods(t *testing.T, names ...string) *cachetest.Source {
 	t.Helper()
 	source := cachetest.NewSource(cachetest.Options{
@@ -141,7 +141,7 @@ func sourceOfPods(t *testing.T, names ...string) *cachetest.Source {
 	return source
 }
 
-// recoveryMirror is a reflector that runs, its store and what it has reported.
+// recoveryMirror is a running reflector with its store and its reports.
 type recoveryMirror struct {
 	*cache.Reflector
 	store cache.Indexer
@@ -151,7 +151,7 @@ type recoveryMirror struct {
 	reports []error
 }
 
-// runRecoveryMirror mirrors a source with the default backoff, unless change says otherwise.
+// runRecoveryMirror mirrors a source with the default backoff unless change sets another one.
 func runRecoveryMirror(t *testing.T, lw cache.ListerWatcher, change func(*cache.ReflectorOptions)) *recoveryMirror {
 	t.Helper()
 	m := &recoveryMirror{store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)}
@@ -187,7 +187,7 @@ func (m *recoveryMirror) causes() []cache.Cause {
 	return causes
 }
 
-// has says whether the store holds an object of that name and label.
+// has says whether the store has an object with that name and label.
 func (m *recoveryMirror) has(name, label string) bool {
 	obj, exists, err := m.store.GetByKey("a/" + name)
 	if err != nil || !exists {
@@ -197,7 +197,7 @@ func (m *recoveryMirror) has(name, label string) bool {
 	return ok && o.GetLabels()["v"] == label
 }
 
-// assertEqualsSource fails the test unless the store holds what the source does, object by object.
+// assertEqualsSource fails the test unless the store equals the source, object by object.
 func (m *recoveryMirror) assertEqualsSource(t *testing.T, source *cachetest.Source) {
 	t.Helper()
 	states := func(objects []any) map[string]string {
@@ -216,8 +216,8 @@ func (m *recoveryMirror) assertEqualsSource(t *testing.T, source *cachetest.Sour
 	assert.Equal(t, states(there), states(m.store.List()))
 }
 
-// listsAsked are the lists that a source was asked for since its log was reset, their further
-// pages and checks of its version not counted.
+// listsAsked returns the number of lists since the source's log was reset; further pages and
+// checks of the version do not count.
 func listsAsked(source *cachetest.Source) (n int) {
 	for _, request := range source.Requests() {
 		if request.Verb == cachetest.VerbList && request.Options.Continue == "" && !isVersionCheck(request.Options) {
@@ -232,8 +232,8 @@ func fixedJitter(jitter float64) func(*cache.ReflectorOptions) {
 	return func(o *cache.ReflectorOptions) { o.Random = func() float64 { return jitter } }
 }
 
-// requestsPerMinute counts the requests in the minute from a failure on, and in the fullest
-// window of a minute after that. The answered pages of one list are one request.
+// requestsPerMinute counts the requests in the minute after a failure, and in the busiest minute
+// after that. The answered pages of one list count once.
 func requestsPerMinute(source *cachetest.Source, failed time.Time) (first, later int) {
 	var times []time.Duration
 	for _, request := range source.Requests() {
@@ -258,8 +258,8 @@ func requestsPerMinute(source *cachetest.Source, failed time.Time) (first, later
 	return first, later
 }
 
-// brokenItems is a source that lists item by item and breaks the second page after some items,
-// so many times.
+// brokenItems is a source that lists item by item and breaks the second page after some items, a
+// number of times.
 type brokenItems struct {
 	*cachetest.Source
 	breaks, after int
@@ -324,8 +324,8 @@ func expiredEvent() watch.Event { return errorEvent(apierrors.NewResourceExpired
 // cut ends a scripted watch by closing it.
 var cut = watch.Event{Type: "cut"}
 
-// streamScript is a source that sends one of its streams for each watch, in order, and then
-// silent ones. It answers each list with its own.
+// streamScript is a source whose nth watch sends the nth stream; later watches are silent. All
+// lists have the same objects.
 type streamScript struct {
 	streams [][]watch.Event
 	list    []apiruntime.Object
@@ -381,7 +381,7 @@ func (s *streamScript) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return w, nil
 }
 
-// send sends more events on the watch that is open.
+// send sends events on the open watch.
 func (s *streamScript) send(events ...watch.Event) {
 	s.mu.Lock()
 	w := s.open
@@ -398,7 +398,7 @@ func (s *streamScript) requestTexts() []string {
 	return slices.Clone(s.requests)
 }
 
-// streamedMirror is something that a source is streamed into.
+// streamedMirror is a mirror that uses streaming lists.
 type streamedMirror struct {
 	t       *testing.T
 	store   cache.Store
@@ -415,7 +415,7 @@ func (m *streamedMirror) report(_ context.Context, _ *cache.Reflector, err error
 	m.errs = append(m.errs, err)
 }
 
-// reportTexts are what has been reported, in short.
+// reportTexts describes the reported errors.
 func (m *streamedMirror) reportTexts() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -453,7 +453,7 @@ func (m *streamedMirror) quarantined() []string {
 	return keys
 }
 
-// handlerCalls are what the handler has been called with.
+// handlerCalls describes the calls of the handler.
 func (m *streamedMirror) handlerCalls() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -498,7 +498,7 @@ func last(obj any) string {
 
 const pause = 300 * time.Millisecond
 
-// options are those of a reflector whose pauses are all the same.
+// options returns reflector options with pauses of equal length.
 func (m *streamedMirror) options() cache.ReflectorOptions {
 	return cache.ReflectorOptions{
 		Strategy: cache.ListStreaming, ErrorHandler: m.report,
@@ -506,7 +506,7 @@ func (m *streamedMirror) options() cache.ReflectorOptions {
 	}
 }
 
-// streamedMirrors are what a source can be streamed into. Each runs until stop is called.
+// streamedMirrors are all kinds of mirrors of a streaming source. Each runs until stop is called.
 var streamedMirrors = map[string]func(m *streamedMirror, source cache.ListerWatcher, example apiruntime.Object){
 	"an informer": func(m *streamedMirror, source cache.ListerWatcher, example apiruntime.Object) {
 		inf := cache.NewSharedIndexInformerWithOptions(source, example, cache.SharedIndexInformerOptions{ReflectorOptions: m.options()})
@@ -572,7 +572,7 @@ func (m *streamedMirror) pop(obj any, _ bool) error {
 	return nil
 }
 
-// forEachStreamedMirror runs a test with each of them, in a bubble.
+// forEachStreamedMirror runs a test with each kind of mirror, in a bubble.
 func forEachStreamedMirror(t *testing.T, test func(t *testing.T, name string, start func(source cache.ListerWatcher, example apiruntime.Object) *streamedMirror)) {
 	for name, start := range streamedMirrors {
 		t.Run(name, func(t *testing.T) {

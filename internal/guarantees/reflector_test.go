@@ -158,7 +158,7 @@ func TestStatusSaysWhereAReflectorIs(t *testing.T) {
 	})
 }
 
-// describedSource says what it lists.
+// describedSource describes the type that it lists.
 type describedSource struct{ *cachetest.Source }
 
 func (describedSource) TypeDescription() string { return "apps/v1 deployments" }
@@ -543,7 +543,7 @@ func (d *contextlessSource) Watch(metav1.ListOptions) (watch.Interface, error) {
 	return nil, errBoom
 }
 
-// listContextSource is one that takes a context for its lists only.
+// listContextSource is a source with a context for lists only.
 type listContextSource struct{ contextlessSource }
 
 func (h *listContextSource) ListWithContext(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
@@ -621,8 +621,8 @@ func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
 			indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 			previous := pod("a", "wrong")
 			require.NoError(t, indexer.Add(previous))
-			// A first list would delete nothing that it has not seen come; a
-			// committed one makes the next a relist.
+			// A first list deletes no object stored before; after a committed one
+			// the next is a relist.
 			require.NoError(t, indexer.Replace([]any{previous}, "1"))
 			reflector := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{Name: "n", ErrorHandler: h.handle})
 			ctx, cancel := context.WithCancel(t.Context())

@@ -33,7 +33,7 @@ func TestRoundsThatListWithoutAFailureLetTheBackoffStartOver(t *testing.T) {
 					defer cancel()
 					assert.NoError(t, r.ListAndWatchWithContext(ctx))
 				}
-				// pauseAfter is how long the last watch that is refused is followed by nothing.
+				// pauseAfter returns the pause after a number of refused watches.
 				pauseAfter := func(refusals int) time.Duration {
 					source.ResetRequests()
 					source.FailWatches(refusals, cachetest.ErrConnectionRefused())

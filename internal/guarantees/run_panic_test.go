@@ -20,7 +20,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// channelWatch is a watch whose Stop does what a test wants.
+// channelWatch is a watch whose Stop calls a function.
 type channelWatch struct {
 	events chan watch.Event
 	stop   func()
@@ -35,8 +35,8 @@ func numberedPartial(n int) *metav1.PartialObjectMetadata {
 	}}
 }
 
-// panicOfRun runs an informer on an empty list and some events, and calls then, which has the run
-// panic. It returns the panic's value.
+// panicOfRun runs an informer on an empty list and some events, calls then, which makes the run
+// panic, and returns the panic's value.
 func panicOfRun(t *testing.T, w *channelWatch, stream bool, index func(name string) error, then func()) (value any) {
 	source := &cache.ListWatch{
 		ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
@@ -81,7 +81,7 @@ func requirePanicOfHandler(t *testing.T, value any) {
 // ended a second time because the error handler panics meanwhile.
 func TestAPanicOfTheErrorHandlerWhileReceivedEventsAreDrainedComesOutOfRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const flood, lone = 64, 8 // what makes a flood, and how many events in a row end one
+		const flood, lone = 64, 8 // pending events that make a flood, and single events that end one
 		last := 1 + flood + lone
 		w := &channelWatch{events: make(chan watch.Event, flood), stop: func() {}}
 		send := func(n int) { w.events <- watch.Event{Type: watch.Added, Object: numberedPartial(n)} }
@@ -106,7 +106,7 @@ func TestAPanicOfTheErrorHandlerWhileReceivedEventsAreDrainedComesOutOfRun(t *te
 			bad.Name = "bad"
 			w.events <- watch.Event{Type: watch.Added, Object: bad}
 			synctest.Wait()
-			close(gate) // the last lone event is applied, and then what has come meanwhile
+			close(gate) // the last single event is applied, and then the pending ones
 		}))
 	})
 }
@@ -125,8 +125,8 @@ func TestAPanicOfStopDoesNotReplaceThePanicThatEndsTheWatch(t *testing.T) {
 	}
 }
 
-// parcel is an object whose values are not comparable: it has a slice. It is used as a value and
-// as a pointer.
+// parcel is an object that is not comparable because it has a slice. Tests use values and
+// pointers.
 type parcel struct {
 	metav1.ObjectMeta
 	Words []string
@@ -167,7 +167,7 @@ func TestAnObjectThatIsAnUncomparableValueIsMirroredAsAPointerIs(t *testing.T) {
 		"value":   func(p parcel) runtime.Object { return p },
 		"pointer": func(p parcel) runtime.Object { return &p },
 	}
-	// In a burst the events are there at once, and are applied together.
+	// In a burst all events are pending, and are applied together.
 	for _, burst := range []bool{false, true} {
 		for name, form := range forms {
 			t.Run(fmt.Sprintf("%s, burst %v", name, burst), func(t *testing.T) {

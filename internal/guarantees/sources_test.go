@@ -98,7 +98,9 @@ func (s *funcSource) List(o metav1.ListOptions) (apiruntime.Object, error) {
 	return s.list(o)
 }
 
-func (s *funcSource) Watch(metav1.ListOptions) (watch.Interface, error) { panic("must be called with a context") }
+func (s *funcSource) Watch(metav1.ListOptions) (watch.Interface, error) {
+	panic("must be called with a context")
+}
 
 func (s *funcSource) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
 	s.watchCalls++

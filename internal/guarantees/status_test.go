@@ -22,7 +22,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// slowHandler handles each change for a second.
+// slowHandler takes a second for each call.
 type slowHandler struct{ handled atomic.Int32 }
 
 func (h *slowHandler) note() {
@@ -71,7 +71,7 @@ func TestWaitForHandlerReturnsOnceTheHandlerHasHandledTheVersion(t *testing.T) {
 	}
 }
 
-// runSlowlyHandled is an informer of one object, which a handler that takes a second for each change has handled.
+// runSlowlyHandled runs an informer of one object until a slowHandler has handled the list.
 func runSlowlyHandled(t *testing.T) (*cachetest.Source, *cache.Informer[*object], cache.ResourceEventHandlerRegistration) {
 	source := newSource(t, pod("a", "1"))
 	informer := runInformer(t, source, cache.InformerConfig[*object]{})
@@ -356,7 +356,7 @@ func TestAStatusTakesNoLockOfTheEventPath(t *testing.T) {
 	<-looked
 	cancel()
 	require.NoError(t, <-over)
-	for _, kind := range []string{"block", "mutex"} { // who waited, and who was waited for
+	for _, kind := range []string{"block", "mutex"} { // goroutines that waited, and holders of contended locks
 		var profile bytes.Buffer
 		require.NoError(t, pprof.Lookup(kind).WriteTo(&profile, 1))
 		for _, stack := range strings.Split(profile.String(), "\n\n") {

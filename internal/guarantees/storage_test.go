@@ -212,7 +212,7 @@ func newSharedInformerWith(t *testing.T, obj *object, version string) cache.Shar
 	return inf.Shared()
 }
 
-// valuesOf are the second ones of pairs.
+// valuesOf returns the second values of pairs.
 func valuesOf[K, V any](pairs iter.Seq2[K, V]) iter.Seq[V] {
 	return func(yield func(V) bool) {
 		for _, value := range pairs {
@@ -223,16 +223,15 @@ func valuesOf[K, V any](pairs iter.Seq2[K, V]) iter.Seq[V] {
 	}
 }
 
-// snapshotContent is all that a snapshot says, by means that do not depend on each other.
+// snapshotContent is the content of a snapshot, read by independent methods.
 type snapshotContent struct {
 	version string
 	objects map[string]any
-	// indexes have, for each index and value, the keys of what has it, sorted.
+	// indexes has the sorted keys of each value of each index.
 	indexes map[string]map[string][]string
 }
 
-// snapshotContentOf asks a snapshot for everything that it has, and fails where one answer is at
-// odds with another.
+// snapshotContentOf reads all of a snapshot, and returns an error if two methods disagree.
 func snapshotContentOf(s cache.Reader[any], indexes ...string) (snapshotContent, error) {
 	p := snapshotContent{version: s.ResourceVersion(), objects: map[string]any{}, indexes: map[string]map[string][]string{}}
 	for key, obj := range s.All() {

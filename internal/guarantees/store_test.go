@@ -79,7 +79,7 @@ func TestReadingAndUpdatingAllocateNothing(t *testing.T) {
 			}
 		},
 	} {
-		act() // snapshots are shared as long as nothing is written, and the first is made
+		act() // makes the snapshot, which is shared until the next write
 		most := 0.0
 		if name == "Update" {
 			most = 4 // the key, and the values of an index: the function's, and two slices of the store

@@ -17,14 +17,14 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// versionOf is the version of one of the model's objects as a number.
+// versionOf returns the resource version of an object as a number.
 func versionOf(obj any) int {
 	received := receivedOf(obj)
 	version, _ := strconv.Atoi(received.ResourceVersion)
 	return version
 }
 
-// items are objects of namespace a with versions, as a list: name, version, ...
+// items returns objects of namespace a, from names and versions in turn.
 func items(namesAndVersions ...string) (list []any) {
 	for i := 0; i < len(namesAndVersions); i += 2 {
 		list = append(list, podAt("a", namesAndVersions[i], namesAndVersions[i+1]))
@@ -40,8 +40,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// foreignStore is a store of somebody else's: nothing but a ReflectorStore, and what a
-// test embeds beside it. It writes down its calls.
+// foreignStore is a store with only the methods of a ReflectorStore. It records its calls.
 type foreignStore struct{ calls []string }
 
 func (f *foreignStore) take() []string { calls := f.calls; f.calls = nil; return calls }
@@ -68,14 +67,14 @@ func (f *foreignStore) Replace(list []any, version string) error {
 	return nil
 }
 
-// podAt is an object at a version; its UID is its name unless changed.
+// podAt returns a pod with a version; its UID is its name.
 func podAt(namespace, name, version string) *object {
 	o := pod(namespace, name)
 	o.UID, o.ResourceVersion = types.UID(name), version
 	return o
 }
 
-// tagged gives a state values for the index byTag.
+// tagged returns a copy of an object with values for the index byTag.
 func tagged(o *object, tags ...string) *object {
 	o = o.DeepCopy()
 	o.Annotations = map[string]string{"tags": strings.Join(tags, ",")}
@@ -84,8 +83,8 @@ func tagged(o *object, tags ...string) *object {
 
 const tagIndex = "tag"
 
-// byTag is an index function with none, one or several values, the empty one and
-// doublets among them; it fails for the tag "bad" and panics for "panic".
+// byTag is an index function with zero or more values, also empty and repeated ones. It fails
+// for the tag "bad" and panics for "panic".
 func byTag(obj any) ([]string, error) {
 	accessor, ok := obj.(metav1.Object)
 	if !ok {
@@ -107,7 +106,7 @@ func byTag(obj any) ([]string, error) {
 	return values, nil
 }
 
-// contents returns key to version.
+// contents returns the versions of a store's objects, by key.
 func contents(s cache.Store) map[string]string {
 	held := map[string]string{}
 	for _, obj := range s.List() {
@@ -117,7 +116,7 @@ func contents(s cache.Store) map[string]string {
 	return held
 }
 
-// failIfBad is a user function's error for a bad object.
+// failIfBad returns an error for a bad object.
 func failIfBad(obj any) error {
 	if isBad(obj) {
 		return errBoom
@@ -125,7 +124,7 @@ func failIfBad(obj any) error {
 	return nil
 }
 
-// quarantinedVersions are the versions of the quarantined objects of a status, by key.
+// quarantinedVersions returns the versions of quarantined objects, by key.
 func quarantinedVersions(s cache.Status) map[string]string {
 	held := map[string]string{}
 	for _, q := range s.Quarantined {

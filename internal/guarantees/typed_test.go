@@ -21,7 +21,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// valueObject is an object that is no pointer.
+// valueObject is an object that is not a pointer.
 type valueObject struct{ Namespace, Name string }
 
 func (m valueObject) GetNamespace() string { return m.Namespace }
@@ -44,7 +44,7 @@ func TestADeletedObjectThatIsEmptyHasNothingAndDoesNotPanic(t *testing.T) {
 	assert.Equal(t, "a/1", cache.DeletedObject[valueObject]{OptionalObj: valueObject{"a", "1"}}.GetKey())
 }
 
-// uncomparable is an object behind an interface that == panics for.
+// uncomparable is an object for which == panics.
 type uncomparable struct {
 	valueObject
 	labels map[string]string
@@ -80,7 +80,7 @@ func TestATypedIndexFunctionFailsForAnotherType(t *testing.T) {
 	}
 }
 
-// keysOfDeletions is a handler that keeps the keys of deleted objects.
+// keysOfDeletions is a handler that records the keys of deleted objects.
 func keysOfDeletions(keys *[]string) cache.TypedResourceEventHandler[*object] {
 	return cache.TypedResourceEventHandlerFuncs[*object]{DeleteFunc: func(d cache.DeletedObject[*object]) { *keys = append(*keys, d.GetKey()) }}
 }
@@ -129,7 +129,7 @@ func TestADeletionMadeByAFilterHasTheKeyOfTheStore(t *testing.T) {
 	}
 }
 
-// countedFilter is a filter with an OnUpdate of its own, as a user may make one.
+// countedFilter embeds a filter and overrides OnUpdate, as a user may.
 type countedFilter struct {
 	cache.TypedFilteringResourceEventHandler[*object]
 	updates int
@@ -158,7 +158,7 @@ func TestAHandlerThatEmbedsAFilterIsCalled(t *testing.T) {
 	})
 }
 
-// askedInformer keeps the arguments of the last call.
+// askedInformer records the arguments of the last AddEventHandlerWithOptions.
 type askedInformer struct {
 	cache.SharedIndexInformer
 	handler cache.ResourceEventHandler
@@ -187,7 +187,7 @@ func TestAddTypedEventHandlerPassesItsOptionsOnUnchanged(t *testing.T) {
 	}
 }
 
-// runTyped runs an informer and waits for its first list; stop ends that, and its source.
+// runTyped runs an informer and waits for its first list; stop ends it and its source.
 func runTyped[T cache.Object](t *testing.T, source *cachetest.Source, inf *cache.Informer[T]) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -320,7 +320,7 @@ func TestNotFoundNamesTheResourceAndTheNameThatWasAskedFor(t *testing.T) {
 	}
 }
 
-// quarantinedTypes are what was quarantined because it is of another type.
+// quarantinedTypes returns the types of objects that were quarantined because of their type.
 func quarantinedTypes(t *testing.T, inf interface{ Status() cache.Status }) (types []string) {
 	t.Helper()
 	for _, q := range inf.Status().Quarantined {
@@ -410,7 +410,7 @@ func TestATypedViewHasTheStatusOfWhatItIsAViewOf(t *testing.T) {
 	assert.NotImplements(t, (*cache.StatusReporter)(nil), cache.NewTypedSharedIndexInformer[*object](foreign))
 }
 
-// machine is an object of another type than object.
+// machine is an object type other than object.
 type machine struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta

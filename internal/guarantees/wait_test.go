@@ -20,7 +20,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// timedChecker is a checker that is done, or has failed, at some time.
+// timedChecker is a DoneChecker that is done after some time.
 type timedChecker struct {
 	name string
 	done chan struct{}
@@ -31,7 +31,7 @@ func (e *timedChecker) Name() string { return e.name }
 
 func (e *timedChecker) Done() <-chan struct{} { return e.done }
 
-// failingChecker is an ending that can be done in vain.
+// failingChecker is a timedChecker that is done with an error.
 type failingChecker struct{ timedChecker }
 
 func (v *failingChecker) Err() error {
@@ -41,7 +41,7 @@ func (v *failingChecker) Err() error {
 	return v.err
 }
 
-// checkerDoneAfter returns a checker that is done after a time, never if that is negative.
+// checkerDoneAfter returns a checker that is done after a delay; a negative one is never.
 func checkerDoneAfter(name string, delay time.Duration) *timedChecker {
 	e := &timedChecker{name: name, done: make(chan struct{})}
 	switch {
@@ -53,13 +53,13 @@ func checkerDoneAfter(name string, delay time.Duration) *timedChecker {
 	return e
 }
 
-// checkerFailingAfter returns a checker that is done in vain after a time.
+// checkerFailingAfter returns a checker that fails after a delay.
 func checkerFailingAfter(name string, delay time.Duration, err error) *failingChecker {
 	e := checkerDoneAfter(name, delay)
 	return &failingChecker{timedChecker{name: name, done: e.done, err: err}}
 }
 
-// logLines is what a logger wrote, without times and processes.
+// logLines has a logger's output, without times and process IDs.
 type logLines struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -73,7 +73,7 @@ func (l *logLines) Write(p []byte) (int, error) {
 
 var lineHead = regexp.MustCompile(`^([IE])\d{4} \d\d:\d\d:(\d\d)\S+\s+\d+ ([a-z_]+\.go):\d+\] `)
 
-// all returns each line as its severity, second and text, and the file that it is from.
+// all returns each line as severity, second, text and file.
 func (l *logLines) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,8 +98,8 @@ func captureKlog(t *testing.T, verbosity int) *logLines {
 	return l
 }
 
-// waitBothWays calls WaitFor with and without a name in virtual time, WaitForDone too, and
-// requires that all three take as long and agree. It returns what the first logged.
+// waitBothWays calls WaitFor with and without a name, and WaitForDone, in virtual time. It
+// requires the same duration and result of all three, and returns the log of the first.
 func waitBothWays(t *testing.T, limit time.Duration, checkers func() []cache.DoneChecker) (ok bool, took time.Duration, logged []string, err error) {
 	t.Helper()
 	bubble := func(wait func(ctx context.Context)) (took time.Duration) {
@@ -195,7 +195,7 @@ func TestAWaitInVainNamesAllThatWereDoneByThen(t *testing.T) {
 	assert.Len(t, logged, 3)
 }
 
-// lineTexts are the lines without severity, second and file.
+// lineTexts returns the lines without severity, second and file.
 func lineTexts(all []string) []string {
 	for i, line := range all {
 		all[i] = strings.Join(strings.SplitN(line, " ", 3)[2:], "")
@@ -226,8 +226,7 @@ func TestACheckerThatIsDoneWhenTheContextEndsCounts(t *testing.T) {
 	}
 }
 
-// namedContext is a context that is waited for. Its Err says how it ended, which is what is
-// waited for.
+// namedContext is a context used as a DoneChecker: Err returns the reason of its end, no failure.
 type namedContext struct{ context.Context }
 
 func (namedContext) Name() string { return "named" }
@@ -265,7 +264,7 @@ func TestAWaitForManyCheckers(t *testing.T) {
 	})
 }
 
-// polledSync is an InformerSynced that is true from a time on and counts its calls.
+// polledSync is an InformerSynced that becomes true after a delay and counts its calls.
 type polledSync struct {
 	since time.Time
 	calls []time.Duration

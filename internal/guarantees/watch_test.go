@@ -227,7 +227,7 @@ func TestAListWithoutAVersionKeepsTheLastOne(t *testing.T) {
 	})
 }
 
-// sharedChannel is a watch that continues where the one before it was ended.
+// sharedChannel is a watch that continues where the previous one ended.
 type sharedChannel chan watch.Event
 
 func (c sharedChannel) ResultChan() <-chan watch.Event { return c }
