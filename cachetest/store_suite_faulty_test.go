@@ -4,6 +4,9 @@ import (
 	"errors"
 	goruntime "runtime"
 	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/watchmirror/cache"
 )
@@ -147,12 +150,25 @@ func (receivesNothing) ObjectVersion(string) (cache.ObjectVersion, bool) {
 	return cache.ObjectVersion{}, false
 }
 
-// losesRaces writes back everything that it read before.
-type losesRaces struct{ goodStore }
+// losesRaces writes back everything that it read before. The last updates of all writers are made together: otherwise
+// the writers might run one after the other, and lose nothing.
+type losesRaces struct {
+	goodStore
+	last *sync.WaitGroup
+}
+
+func newLosesRaces(s goodStore) ReflectorStore {
+	last := &sync.WaitGroup{}
+	last.Add(writers)
+	return losesRaces{s, last}
+}
 
 func (s losesRaces) Update(obj any) error {
 	others := slices.DeleteFunc(s.List(), func(other any) bool { return namespacedName(other) == namespacedName(obj) })
-	goruntime.Gosched()
+	if annotatedMark(obj) == strconv.Itoa(writesOfOne-1) {
+		s.last.Done()
+		s.last.Wait()
+	}
 	return s.Replace(append(others, obj), "1")
 }
 
@@ -169,14 +185,31 @@ func (s waitsForReaders) Update(obj any) error {
 	return s.goodStore.Update(obj)
 }
 
-type replacesOneByOne struct{ goodStore }
+// replacesOneByOne waits, in the second Replace, until a reader has seen that objects are missing.
+type replacesOneByOne struct {
+	goodStore
+	replaced int
+	seen     atomic.Bool
+}
 
-func (s replacesOneByOne) Replace(list []any, version string) error {
-	for _, obj := range s.List() {
+func (s *replacesOneByOne) List() []any {
+	list := s.goodStore.List()
+	if len(list) < objectsReplaced {
+		s.seen.Store(true)
+	}
+	return list
+}
+
+func (s *replacesOneByOne) Replace(list []any, version string) error {
+	s.replaced++
+	s.seen.Store(false)
+	for _, obj := range s.goodStore.List() {
 		if err := s.Delete(obj); err != nil {
 			return err
 		}
 	}
-	goruntime.Gosched()
-	return mergesLists(s).Replace(list, version)
+	for s.replaced == 2 && !s.seen.Load() {
+		goruntime.Gosched()
+	}
+	return mergesLists{s.goodStore}.Replace(list, version)
 }
