@@ -131,7 +131,7 @@ func mirrored(informer *cache.Informer[*entry]) map[string]string {
 // converges waits until an informer has all writes made before the call, and compares it with the cluster.
 func (k *keys) converges(t testing.TB, informer *cache.Informer[*entry]) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	page, err := k.client.Get(ctx, k.prefix)
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func valueOf(obj runtime.Object) string { return obj.(*entry).Value }
 
 func TestASourceOfKeysKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
-		Mark: valueOf,
+		Mark: valueOf, Patience: patience,
 		New: func(t testing.TB) cachetest.ListerWatcherRig {
 			k := newKeys(t, shared.Addr(), etcd.Options{ProgressInterval: 20 * time.Millisecond})
 			return cachetest.ListerWatcherRig{

@@ -14,7 +14,7 @@ import (
 )
 
 // startLimit bounds the time until etcd serves.
-const startLimit = time.Minute
+const startLimit = 3 * time.Minute
 
 // Server is a cluster of one member on 127.0.0.1. It is not for concurrent use.
 type Server struct {
