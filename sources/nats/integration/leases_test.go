@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -45,7 +44,7 @@ func TestLeasesBeginAgainAfterTheirKeyWasDeleted(t *testing.T) {
 	require.NoError(t, err)
 	for _, remove := range []func(context.Context, string, ...jetstream.KVDeleteOpt) error{kv.Delete, kv.Purge} {
 		require.NoError(t, remove(t.Context(), "orders"))
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		all, err := leases.List(ctx)
 		require.NoError(t, err)

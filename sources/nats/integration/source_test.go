@@ -32,7 +32,7 @@ func text(value []byte) (string, error) {
 }
 
 // patience bounds the wait for an expected event.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // shared is the server of tests that do not stop it. Each has its own bucket.
 var (
@@ -173,7 +173,7 @@ func TestABucketKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
-				Mark: valueOf,
+				Mark: valueOf, Patience: patience,
 				New: func(t testing.TB) cachetest.ListerWatcherRig {
 					b := newBucket(t, shared.Addr(), config, nats.Options{ProgressInterval: 20 * time.Millisecond})
 					return cachetest.ListerWatcherRig{

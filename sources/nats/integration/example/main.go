@@ -47,7 +47,7 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	js, stopServer, err := server.Temporary()
 	if err != nil {

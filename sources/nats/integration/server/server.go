@@ -16,9 +16,11 @@ import (
 
 const (
 	// startLimit bounds the time until the server serves.
-	startLimit = 30 * time.Second
+	startLimit = 3 * time.Minute
 	// reconnectWait is the pause between two attempts of a client to connect.
 	reconnectWait = 50 * time.Millisecond
+	// answerLimit bounds the wait for a response: to a connection, and to a request without a deadline of its own.
+	answerLimit = time.Minute
 )
 
 // Server is a server on 127.0.0.1. It is not for concurrent use.
@@ -69,11 +71,11 @@ func (s *Server) Stop() {
 
 // Connect returns a client for an address, which reconnects without limit. Close its connection after use.
 func Connect(addr string) (jetstream.JetStream, error) {
-	conn, err := natsgo.Connect("nats://"+addr, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(reconnectWait))
+	conn, err := natsgo.Connect("nats://"+addr, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(reconnectWait), natsgo.Timeout(answerLimit))
 	if err != nil {
 		return nil, err
 	}
-	return jetstream.New(conn)
+	return jetstream.New(conn, jetstream.WithDefaultTimeout(answerLimit))
 }
 
 // Temporary starts a server and returns a client for it. stop ends both and removes the data.
