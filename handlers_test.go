@@ -79,7 +79,7 @@ func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
 	}()
 	select {
 	case <-over:
-	case <-time.After(10 * time.Second):
+	case <-time.After(unhurried):
 		t.Error("it waits for the lock")
 	}
 	inf.store.storage.writing.Unlock()

@@ -52,7 +52,7 @@ func TestGetOfAQuarantinedKeyDoesNotWaitForAWrite(t *testing.T) {
 		select {
 		case err := <-errs:
 			assert.ErrorIs(t, err, want)
-		case <-time.After(10 * time.Second):
+		case <-time.After(unhurried):
 			t.Fatal("Get waits for a write")
 		}
 	}

@@ -21,7 +21,7 @@ type Runner struct {
 	Root string
 	// Jobs is how many mutants are tried at once. Default: 2.
 	Jobs int
-	// Timeout ends a test that hangs, which is no kill. Default: 2 minutes.
+	// Timeout ends a test that hangs, which is no kill. Default: 10 minutes.
 	Timeout time.Duration
 	// Report, if not nil, is called once for each mutant when it is known what
 	// became of it, in the order of the list, by one at a time.
@@ -78,7 +78,7 @@ func (s *session) setDefaults() {
 		s.Jobs = 2
 	}
 	if s.Timeout <= 0 {
-		s.Timeout = 2 * time.Minute
+		s.Timeout = 10 * time.Minute
 	}
 }
 

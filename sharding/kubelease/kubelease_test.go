@@ -44,7 +44,7 @@ func serve(t *testing.T, answer http.HandlerFunc) *kubelease.Leases {
 
 // calls makes a request of each kind, and returns their errors.
 func calls(t *testing.T, store sharding.Leases) map[string]error {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, list := store.List(ctx)
 	_, create := store.Put(ctx, sharding.Lease{Name: "range-0", Holder: "a"})

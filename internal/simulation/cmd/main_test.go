@@ -191,7 +191,7 @@ func TestAScriptOfAFileThatFailsOnlySometimesIsShrunkToOneThatDoes(t *testing.T)
 	require.Contains(t, out, `"steps":[{"do":"sometimes"}]`)
 }
 
-// One run alone may take the whole limit, which is a minute.
+// One run alone may take the whole limit, which is five minutes.
 func TestAScriptThatHangsIsReplayedOnlyForSomeTime(t *testing.T) {
 	code, out, _ := call(t, fake, "-script", file(t, one("hang", "")), "-replay", "100", "-shrink-for", "300ms", "-j", "1")
 	require.Equal(t, 1, code)

@@ -44,7 +44,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.IntVar(&o.workers, "j", runtime.GOMAXPROCS(0), "how many `workers` run scripts at once")
 	flags.StringVar(&o.script, "script", "", "run the script of this `file` instead of seeds, as often as -replay says")
 	flags.BoolVar(&o.verbose, "v", false, "print a line for each seed")
-	flags.DurationVar(&o.limit, "limit", 60*time.Second, "the longest that one script may take, in real `time`; one that takes longer failed")
+	flags.DurationVar(&o.limit, "limit", 5*time.Minute, "the longest that one script may take, in real `time`; one that takes longer failed")
 	flags.IntVar(&o.most, "most", 20, "begin no further seed after so `many` failures; 0 is never")
 	flags.IntVar(&o.replay, "replay", 200, "how `many` times to run again what failed; 0 is not at all")
 	flags.IntVar(&o.examine, "kinds", 3, "of how `many` kinds of failure the first is replayed and shrunk")
