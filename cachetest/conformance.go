@@ -32,7 +32,7 @@ type pace struct {
 // newPace returns the limits, with defaults for zero. Virtual time allows for retries after seconds. In real time
 // patience allows for a busy machine, and only a failing check waits that long; a passing check waits for quiet.
 func newPace(virtual bool, patience, quiet time.Duration) pace {
-	p := pace{virtual: virtual, patience: 10 * time.Second, quiet: 50 * time.Millisecond}
+	p := pace{virtual: virtual, patience: time.Minute, quiet: 50 * time.Millisecond}
 	if virtual {
 		p.patience, p.quiet = 10*time.Minute, 10*time.Second
 	}

@@ -29,7 +29,7 @@ type ListerWatcherConfig struct {
 	// It takes no real time, and a goroutine that a source leaves behind fails the check as a deadlock. Time does not
 	// advance between calls: take UIDs and versions from a counter or crypto/rand.
 	Virtual bool
-	// Patience is how long the suite waits for an event. Default: ten seconds, or ten minutes of virtual time.
+	// Patience is how long the suite waits for an event. Default: one minute, or ten minutes of virtual time.
 	Patience time.Duration
 	// Quiet is how long the suite checks that no event comes. For a source in another process, set it to several times
 	// as long as an event takes. Default: 50 milliseconds, or ten seconds of virtual time.
