@@ -119,11 +119,14 @@ func isDark(picture image.Image) bool {
 
 // screenshot returns the browser's output.
 func screenshot(t *testing.T, chromium, url, file string, width int, scheme string) string {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
+	profile, err := os.MkdirTemp("", "chromium") // not t.TempDir: its processes may still write when the command has ended
+	require.NoError(t, err)
+	defer os.RemoveAll(profile)
 	preferred := map[string]string{"dark": "0", "light": "1"}[scheme]
 	command := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr",
-		"--user-data-dir="+t.TempDir(), "--blink-settings=preferredColorScheme="+preferred,
+		"--user-data-dir="+profile, "--blink-settings=preferredColorScheme="+preferred,
 		fmt.Sprintf("--window-size=%d,900", width), "--screenshot="+file, url)
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, string(output))
