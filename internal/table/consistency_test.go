@@ -249,15 +249,17 @@ func TestGetReturnsNoHalfOfACell(t *testing.T) {
 	}
 }
 
-// readWhileWritten writes a cell continuously while two goroutines read it.
+// readWhileWritten writes a cell continuously while two goroutines read it: at least so often, and until there were
+// enough writes.
 func readWhileWritten(t *testing.T, table *Table, key Key, gets int) {
-	var readers atomic.Int64
+	const writes = 1_000
+	var readers, written atomic.Int64
 	for range 2 {
 		readers.Add(1)
 		go func() {
 			defer readers.Add(-1)
 			last := uint64(0)
-			for range gets {
+			for i := 0; i < gets || written.Load() < writes; i++ {
 				found, _ := table.Get(key)
 				n := uint64(0)
 				switch o := found.(type) {
@@ -284,6 +286,6 @@ func readWhileWritten(t *testing.T, table *Table, key Key, gets int) {
 		w := begin(table, 1)
 		w.put(key, object, nil)
 		w.Commit(nil)
+		written.Add(1)
 	}
-	require.Greater(t, n, uint64(1_000))
 }
