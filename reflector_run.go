@@ -26,8 +26,10 @@ type run struct {
 	singleCycle bool
 	// listed is true once this run has applied a list: resyncs begin then.
 	listed bool
-	resync clock.Timer
-	retry  RetryWithDeadline
+	// resync fires, through resyncDue, when a resync is due. Both are nil without a period.
+	resync    clock.Timer
+	resyncDue <-chan time.Time
+	retry     RetryWithDeadline
 	// afterPause is true from the end of a pause to the next success. A first failure meanwhile may be answered at once.
 	afterPause bool
 	// refetchAt is when undecoded items are listed again, zero if there are none.
@@ -102,6 +104,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	m.retry = NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, func(error) bool { return true }, r.clock)
 	if r.options.ResyncPeriod > 0 {
 		m.resync = r.clock.NewTimer(r.options.ResyncPeriod)
+		m.resyncDue = m.resync.C()
 		defer m.resync.Stop()
 	}
 	over := false
@@ -203,10 +206,6 @@ func (m *run) wait(w waitChannels) wakeup {
 	if w.done == nil && m.check != nil {
 		w.done = m.check.done
 	}
-	var resync <-chan time.Time
-	if m.resync != nil {
-		resync = m.resync.C()
-	}
 	// Check the context first: select chooses at random between it and a busy watch.
 	for m.ctx.Err() == nil {
 		select {
@@ -225,7 +224,7 @@ func (m *run) wait(w waitChannels) wakeup {
 		case listed := <-w.relistRequests:
 			m.relistWaiters = append(m.relistWaiters, listed)
 			return wakeup{reason: wakeError, err: errListRequested}
-		case <-resync:
+		case <-m.resyncDue:
 			if err := m.resyncNow(); err != nil && w.events != nil {
 				return wakeup{reason: wakeError, err: err}
 			} else if err != nil {

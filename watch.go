@@ -38,9 +38,10 @@ const (
 
 // openWatch is a watch that is open or being opened.
 type openWatch struct {
-	watch   watch.Interface
-	results <-chan watch.Event
-	cancel  context.CancelFunc
+	watch  watch.Interface
+	cancel context.CancelFunc
+	// waits are the channels that the watch waits for, with its events once it is open.
+	waits waitChannels
 	// listing is not nil until the bookmark that ends a streaming list.
 	listing *listing
 	// version is the watch's newest version, from is the first.
@@ -81,22 +82,24 @@ func (m *run) open(l *listing) (*openWatch, error) {
 		cancel: cancel, listing: l, requestedAt: now, timeout: timeout, expires: now.Add(timeout + watchGrace),
 		timer: m.clock.NewTimer(maxWait), synthetic: l != nil || options.ResourceVersion == "" || options.ResourceVersion == "0",
 	}
-	if l == nil {
-		w.from, w.version = m.progress.version, m.progress.version
-	}
+	w.waits.timer = w.timer.C()
 	m.watch = w
 	m.progress.backoff.recordRequest(now, false)
 	inc(m.metrics.watches)
-	_, err := m.callSource("Watch", cancel, waitChannels{timer: w.timer.C()}, nil, func() error {
+	_, err := m.callSource("Watch", cancel, w.waits, nil, func() error {
 		got, err := m.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {
 			w.watch = got // before ResultChan, which may panic
-			w.results = got.ResultChan()
+			w.waits.events = got.ResultChan()
 		}
 		return err
 	})
-	if err == nil && w.results == nil {
+	if err == nil && w.waits.events == nil {
 		err = errNilWatch
+	}
+	if l == nil { // a streaming list is a list already
+		w.from, w.version = m.progress.version, m.progress.version
+		w.waits.relistRequests = m.relistRequests
 	}
 	if err == nil {
 		w.answeredAt = m.clock.Now()
@@ -187,11 +190,7 @@ func (m *run) watchState(l *listing) state {
 func (m *run) applyEvents(w *openWatch) error {
 	err := m.handleTimer(w)
 	for err == nil {
-		waits := waitChannels{events: w.results, timer: w.timer.C()}
-		if w.listing == nil { // a streaming list is a list already
-			waits.relistRequests = m.relistRequests
-		}
-		switch woke := m.wait(waits); woke.reason {
+		switch woke := m.wait(w.waits); woke.reason {
 		case wakeEvent:
 			err = m.applyBatches(w, woke.event)
 			m.progress.lastReceived = m.clock.Now()
@@ -252,7 +251,7 @@ func (m *run) collect(w *openWatch, mayYield bool) {
 	yielded, ended := !mayYield, len(m.batch) > 0 && m.batch[0].Type == watch.Error
 	for len(m.batch) < table.InPlace && !ended {
 		select {
-		case e, open := <-w.results:
+		case e, open := <-w.waits.events:
 			if !open {
 				return // run.wait finds it closed again
 			}

@@ -167,6 +167,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	l.progress.streamFailures = 0
 	l.recordCommit(l)
 	w.listing, w.from, w.version = nil, l.version, l.version
+	w.waits.relistRequests = l.relistRequests
 	w.expires = l.clock.Now().Add(w.timeout + watchGrace)
 	w.timer.Reset(0) // handleTimer computes when a watch is next due
 	return nil

@@ -13,8 +13,8 @@ var lifetimeFaults = []Mutant{
 	},
 	{
 		Name: "waits-for-an-open-watch-as-long-as-it-stays-open", Guards: []string{"B19"}, File: "watch.go",
-		From:    "waitChannels{events: w.results, timer: w.timer.C()}",
-		To:      "waitChannels{events: w.results}",
+		From:    "\terr := m.handleTimer(w)\n",
+		To:      "\terr := m.handleTimer(w)\n\tw.waits.timer = nil\n",
 		Package: guarantees,
 		Test:    "TestB19AHalfOpenWatchIsEndedAndResumed",
 		Fault:   "After a firewall has dropped the connection the cache stays as it is for ever.",
