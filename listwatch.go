@@ -188,7 +188,7 @@ func (m *run) callSource(
 	waits.done = running.done
 	for ended = wakeItem; ended == wakeItem && err == nil; {
 		woke := m.wait(waits)
-		if ended = woke.reason; ended == wakeItem {
+		if ended, err = woke.reason, woke.err; ended == wakeItem {
 			err = accept(woke.item)
 		}
 	}
@@ -201,8 +201,6 @@ func (m *run) callSource(
 	switch ended {
 	case wakeDone:
 		err = callErr
-	case wakeContext:
-		err = m.ctx.Err()
 	case wakeTimer:
 		err = errWatchOverdue
 	}

@@ -183,13 +183,13 @@ type waitChannels struct {
 type wakeReason int
 
 const (
-	wakeContext wakeReason = iota // the context has ended
+	wakeContext wakeReason = iota // the context has ended: err is its error
 	wakeDone                      // done was closed
 	wakeTimer                     // the timer has fired
 	wakeEvent                     // the watch has sent an event
 	wakeClosed                    // the watch has closed
 	wakeItem                      // a list has sent an item
-	wakeError                     // the open watch must end: a resync failed, or a list was requested
+	wakeError                     // the open watch must end: it has sent an Error, a resync failed, or a list was requested
 )
 
 // wakeup is the result of a wait, with the value that was received.
@@ -215,8 +215,11 @@ func (m *run) wait(w waitChannels) wakeup {
 		case <-w.timer:
 			return wakeup{reason: wakeTimer}
 		case event, open := <-w.events:
-			if !open {
+			switch {
+			case !open:
 				return wakeup{reason: wakeClosed}
+			case event.Type == watch.Error:
+				return wakeup{reason: wakeError, err: eventError(event.Object)}
 			}
 			return wakeup{reason: wakeEvent, event: event}
 		case item := <-w.items:
@@ -232,7 +235,7 @@ func (m *run) wait(w waitChannels) wakeup {
 			}
 		}
 	}
-	return wakeup{reason: wakeContext}
+	return wakeup{reason: wakeContext, err: m.ctx.Err()}
 }
 
 // resyncNow resyncs the store, unless nothing is listed yet or ShouldResync returns false.

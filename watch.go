@@ -186,7 +186,7 @@ func (m *run) watchState(l *listing) state {
 	return stateWatch
 }
 
-// applyEvents applies the events of a watch until it ends. It returns nil if the source closed it or the context ended.
+// applyEvents applies the events of a watch until it ends. It returns nil if the source closed it.
 func (m *run) applyEvents(w *openWatch) error {
 	err := m.handleTimer(w)
 	for err == nil {
@@ -200,79 +200,71 @@ func (m *run) applyEvents(w *openWatch) error {
 			if err = m.evaluateCheck(); err == nil {
 				err = m.handleTimer(w)
 			}
-		case wakeError:
-			err = woke.err
 		case wakeClosed:
 			if w.events == 0 && m.clock.Since(w.answeredAt) < veryShortWatch {
 				inc(m.metrics.short)
 			}
 			return nil
-		default:
-			return nil
+		default: // wakeError, wakeContext
+			err = woke.err
 		}
 	}
 	return err
 }
 
-// applyBatches applies an event, and those that wait in the channel, in batches. An event of type Error ends the watch. It is
-// reported even if another event of its batch has ended the watch.
-func (m *run) applyBatches(w *openWatch, e watch.Event) (err error) {
+// applyBatches applies an event, and those that wait in the channel, in batches. If a batch ends the watch, an error that the
+// source has sent behind it is reported as well.
+func (m *run) applyBatches(w *openWatch, e watch.Event) error {
 	m.batch = append(m.batch, e)
 	for i := range batchesInARow {
-		m.collect(w, i > 0)
+		sent := m.collect(w, i > 0)
 		if len(m.batch) == 0 {
-			return nil
+			return sent
 		}
-		events, last := m.batch, m.batch[len(m.batch)-1]
-		if last.Type == watch.Error {
-			events = events[:len(events)-1]
-		}
-		if len(events) > 0 {
-			err = m.applyBatch(w, events)
-		}
+		err := m.applyBatch(w)
 		m.batch = slices.Delete(m.batch, 0, len(m.batch))
-		switch {
-		case last.Type != watch.Error || m.ctx.Err() != nil:
-		case err == nil:
-			err = eventError(last.Object)
-		default:
-			m.report(m.ctx, eventError(last.Object))
+		if err != nil && sent != nil && m.ctx.Err() == nil {
+			m.report(m.ctx, sent)
 		}
-		if err != nil || m.ctx.Err() != nil {
+		if err = cmp.Or(err, sent); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// collect adds the events that wait in the channel to the batch, up to an Error: fake sources may use one channel for all
-// watches. If mayYield, it yields to the sender before the channel counts as empty, which costs less than blocking.
-func (m *run) collect(w *openWatch, mayYield bool) {
-	yielded, ended := !mayYield, len(m.batch) > 0 && m.batch[0].Type == watch.Error
-	for len(m.batch) < table.InPlace && !ended {
+// collect adds the events that wait in the channel to the batch, up to an Error, which it returns: fake sources may use one
+// channel for all watches. If mayYield, it yields to the sender before the channel counts as empty, which costs less than
+// blocking.
+func (m *run) collect(w *openWatch, mayYield bool) error {
+	for yielded := !mayYield; len(m.batch) < table.InPlace; {
 		select {
 		case e, open := <-w.waits.events:
-			if !open {
-				return // run.wait finds it closed again
+			switch {
+			case !open:
+				return nil // run.wait finds it closed again
+			case e.Type == watch.Error:
+				return eventError(e.Object)
 			}
 			m.batch = append(m.batch, e)
-			yielded, ended = !mayYield, e.Type == watch.Error
+			yielded = !mayYield
 		default:
 			if yielded {
-				return
+				return nil
 			}
 			goruntime.Gosched()
 			yielded = true
 		}
 	}
+	return nil
 }
 
-// applyBatch applies events: consecutive changes together, other events one by one.
-func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
-	m.changes = slices.Grow(m.changes[:0], len(events))[:len(events)]
+// applyBatch applies the batch: consecutive changes together, other events one by one.
+func (m *run) applyBatch(w *openWatch) error {
+	m.changes = slices.Grow(m.changes[:0], len(m.batch))[:len(m.batch)]
 	defer clear(m.changes)
 	first, version := 0, w.version
-	for i, e := range events {
+	for i, e := range m.batch {
 		c := &m.changes[i]
 		c.object = e.Object
 		switch e.Type {
@@ -305,18 +297,18 @@ func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
 		}
 		err := m.applyChanges(w, first, i)
 		switch {
-		case err != nil || m.ctx.Err() != nil:
+		case err != nil:
 		case e.Type == watch.Bookmark:
 			err = m.applyBookmark(w, c, bad)
 		default:
 			err = m.applyRejected(w, e, c, bad)
 		}
-		if err != nil || m.ctx.Err() != nil {
+		if err != nil {
 			return err
 		}
 		first, version = i+1, w.version
 	}
-	return m.applyChanges(w, first, len(events))
+	return m.applyChanges(w, first, len(m.batch))
 }
 
 // versionAfter returns the version of a watch at from after an event, or "" if the event does not change it: the event is
@@ -329,7 +321,7 @@ func (m *run) versionAfter(w *openWatch, version, from string) string {
 }
 
 // applyChanges passes changes of the batch to the store or the streaming list, reports those that were refused, and sets the
-// version.
+// version. It fails if the context has ended.
 func (m *run) applyChanges(w *openWatch, from, to int) error {
 	if w.listing != nil {
 		return w.listing.addChanges(w, m.changes[from:to])
@@ -362,7 +354,7 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 			return err
 		}
 	}
-	return nil
+	return m.ctx.Err()
 }
 
 // applyRejected applies an event with an unusable object or an unknown event type.

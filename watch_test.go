@@ -156,7 +156,7 @@ func (m *eventsModel) take(what, ahead byte) bool {
 		e.Type, e.Object, regresses = "OTHER", obj, false
 	}
 	m.run.batch = []watch.Event{e}
-	err := m.run.applyBatch(m.watch, m.run.batch)
+	err := m.run.applyBatch(m.watch)
 	if regresses {
 		var regression *VersionRegressionError
 		require.ErrorAs(m, err, &regression)

@@ -4,8 +4,8 @@ package mutants
 var lifecycleMutants = []Mutant{
 	{
 		Name: "sleeps-a-pause-out-before-it-stops", Guards: []string{"G9"}, File: "reflector_run.go",
-		From:    "m.wait(waitChannels{timer: timer.C()})",
-		To:      "<-timer.C()",
+		From:    "\t\tfor m.wait(waitChannels{timer: timer.C()}).reason == wakeDone {",
+		To:      "\t\t<-timer.C()\n\t\tfor m.check != nil && isClosed(m.check.done) {",
 		Package: guarantees,
 		Test:    "TestG9RunReturnsAtOnceInEveryPhase",
 		Fault:   "A process that is asked to end while its server is away hangs for up to a minute.",
