@@ -44,7 +44,7 @@ type openWatch struct {
 	waits waitChannels
 	// listing is not nil until the bookmark that ends a streaming list.
 	listing *listing
-	// version is the watch's newest version, from is the first.
+	// version is the newest version that the watch has sent, from is the first.
 	version, from string
 	// requestedAt is the time of the request, answeredAt that of its response.
 	requestedAt, answeredAt time.Time
@@ -263,7 +263,7 @@ func (m *run) collect(w *openWatch, mayYield bool) error {
 func (m *run) applyBatch(w *openWatch) error {
 	m.changes = slices.Grow(m.changes[:0], len(m.batch))[:len(m.batch)]
 	defer clear(m.changes)
-	first, version := 0, w.version
+	first := 0
 	for i, e := range m.batch {
 		c := &m.changes[i]
 		c.object = e.Object
@@ -290,9 +290,7 @@ func (m *run) applyBatch(w *openWatch) error {
 			c.finalErr, bad = bad, nil
 		}
 		if c.kind != "" && bad == nil {
-			if c.version = m.versionAfter(w, c.meta.received.ResourceVersion, version); c.version != "" {
-				version = c.version
-			}
+			c.version = w.advance(c.meta.received.ResourceVersion)
 			continue
 		}
 		err := m.applyChanges(w, first, i)
@@ -306,17 +304,18 @@ func (m *run) applyBatch(w *openWatch) error {
 		if err != nil {
 			return err
 		}
-		first, version = i+1, w.version
+		first = i + 1
 	}
 	return m.applyChanges(w, first, len(m.batch))
 }
 
-// versionAfter returns the version of a watch at from after an event, or "" if the event does not change it: the event is
-// synthetic, or has no version or an older one, as events of fake sources may.
-func (m *run) versionAfter(w *openWatch, version, from string) string {
-	if w.synthetic || version == from || versionBefore(version, from) {
+// advance sets the watch's version to that of an event and returns it, or returns "" if the event does not change it: the
+// event is synthetic, or has no version or an older one, as events of fake sources may.
+func (w *openWatch) advance(version string) string {
+	if w.synthetic || version == "" || version == w.version || versionBefore(version, w.version) {
 		return ""
 	}
+	w.version = version
 	return version
 }
 
@@ -344,7 +343,6 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 			version = cmp.Or(c.version, version)
 		}
 		if version != "" {
-			w.version = version
 			m.setAccepted(version, "event")
 		}
 		if err != nil && m.ctx.Err() == nil {
@@ -367,13 +365,12 @@ func (m *run) applyRejected(w *openWatch, e watch.Event, c *change, bad *ObjectE
 		}
 		bad = m.objectError(e.Object, &c.meta, stageType, err)
 	}
-	version := m.versionAfter(w, c.meta.received.ResourceVersion, w.version)
+	version := w.advance(c.meta.received.ResourceVersion)
 	if w.listing != nil {
-		w.version = cmp.Or(version, w.version)
 		return w.listing.addRejected(c, bad)
 	}
 	m.reportRejectedEvent(c.kind == Deleted, e.Object, bad)
-	return m.moveVersion(w, version, "event")
+	return m.moveVersion(version, "event")
 }
 
 func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
@@ -388,19 +385,19 @@ func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 	if bad == nil {
 		m.setCurrent("bookmark")
 	}
-	if w.listing == nil {
-		return m.moveVersion(w, version, "bookmark")
-	}
-	w.version = cmp.Or(version, w.version)
-	if bad != nil { // if it was the end of the list, the stream will time out
+	moved := w.advance(version)
+	switch {
+	case w.listing == nil:
+		return m.moveVersion(moved, "bookmark")
+	case bad != nil: // if it was the end of the list, the stream will time out
 		return nil
 	}
 	return w.listing.endStream(w, c.object.(runtime.Object), version)
 }
 
-// moveVersion sets a version that the source sent without a change.
-func (m *run) moveVersion(w *openWatch, version, by string) error {
-	if version == "" || version == w.version {
+// moveVersion sets a version that the source sent without a change, unless it is empty.
+func (m *run) moveVersion(version, by string) error {
+	if version == "" {
 		return nil
 	}
 	bookmarks, ok := m.store.(ReflectorBookmarkStore)
@@ -411,7 +408,6 @@ func (m *run) moveVersion(w *openWatch, version, by string) error {
 	} else if updates {
 		updater.UpdateResourceVersion(version)
 	}
-	w.version = version
 	m.setAccepted(version, by)
 	return nil
 }

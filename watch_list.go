@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -77,7 +76,7 @@ var errNotStreamed = errors.New("the source does not stream its first state")
 func (l *listing) addChanges(w *openWatch, changes []change) error {
 	for i := range changes {
 		c := &changes[i]
-		if w.version = cmp.Or(c.version, w.version); c.excluded && w.synthetic {
+		if c.excluded && w.synthetic {
 			continue // another replica's, and the stream has sent no other state of it
 		}
 		err := l.checkEvent(c)
