@@ -192,6 +192,9 @@ func (m *run) applyEvents(w *openWatch) error {
 	for err == nil {
 		switch woke := m.wait(w.waits); woke.reason {
 		case wakeEvent:
+			if w.events == 0 && w.listing == nil {
+				m.recordSuccess()
+			}
 			err = m.applyBatches(w, woke.event)
 			m.progress.lastReceived = m.clock.Now()
 		case wakeTimer:
@@ -259,6 +262,9 @@ func (m *run) collect(w *openWatch, mayYield bool) error {
 	return nil
 }
 
+// changeKinds has the types of events that are changes.
+var changeKinds = map[watch.EventType]DeltaType{watch.Added: Added, watch.Modified: Updated, watch.Deleted: Deleted}
+
 // applyBatch applies the batch: consecutive changes together, other events one by one.
 func (m *run) applyBatch(w *openWatch) error {
 	m.changes = slices.Grow(m.changes[:0], len(m.batch))[:len(m.batch)]
@@ -266,22 +272,12 @@ func (m *run) applyBatch(w *openWatch) error {
 	first := 0
 	for i, e := range m.batch {
 		c := &m.changes[i]
-		c.object = e.Object
-		switch e.Type {
-		case watch.Added:
-			c.kind = Added
-		case watch.Modified:
-			c.kind = Updated
-		case watch.Deleted:
-			c.kind = Deleted
-		}
+		c.kind, c.object = changeKinds[e.Type], e.Object
 		w.events++
 		w.synthetic = w.synthetic && c.kind == Added
 		bad := m.examine(e.Object, &c.meta, e.Type != watch.Bookmark)
 		if w.listing != nil {
 			w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)
-		} else if w.events == 1 {
-			m.recordSuccess()
 		}
 		if m.shard != nil && c.kind != "" && m.excludes(&c.meta, bad) {
 			c.kind, c.excluded, bad = Deleted, true, nil
