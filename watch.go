@@ -68,14 +68,15 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	options := metav1.ListOptions{
 		ResourceVersion: m.progress.version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true, ShardSelector: m.shard.Selector(),
 	}
-	maxWait := timeout + watchGrace
+	phase, maxWait := PhaseWatching, timeout+watchGrace
 	if l != nil {
-		maxWait = streamQuiet
+		phase, maxWait = PhaseStreaming, streamQuiet
 		if m.progress.versionInvalid || len(m.relistWaiters) > 0 {
 			options.ResourceVersion = ""
 		}
 		options.SendInitialEvents, options.ResourceVersionMatch = ptr.To(true), metav1.ResourceVersionMatchNotOlderThan
 	}
+	m.setPhase(phase, 0)
 	ctx, cancel := context.WithCancel(m.ctx)
 	now := m.clock.Now()
 	w := &openWatch{
@@ -140,11 +141,6 @@ func (m *run) stopWatch() {
 // watch's duration counts from the response or, if it had events, from the request: some proxies delay the response until
 // the first event.
 func (m *run) watchState(l *listing) state {
-	phase := PhaseWatching
-	if l != nil {
-		phase = PhaseStreaming
-	}
-	m.setPhase(phase, 0)
 	w, err := m.open(l)
 	refused := err != nil
 	if !refused {
