@@ -245,8 +245,7 @@ func (*DivergenceError) cause() Cause { return causeDivergence }
 
 // listedState is the state of a listed object.
 type listedState struct {
-	origin  table.Origin
-	version string
+	origin table.Origin
 	// optional objects may be missing in the store: they do not fit, have no key (their name is used), or the transform drops
 	// them.
 	optional bool
@@ -329,7 +328,7 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 	for key, state := range listed {
 		entry, exists := stored.Get(key)
 		switch {
-		case state.optional || f.storage.quarantine.hasSince(key, state.version):
+		case state.optional || f.storage.quarantine.hasSince(key, state.origin.Version()):
 		case !exists:
 			found.Missing = append(found.Missing, key.String())
 		case entry.Origin() != state.origin && !state.origin.OlderThan(entry.Origin()):
@@ -365,7 +364,7 @@ func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState
 		if err != nil {
 			key = table.KeyOf(nameOf(obj))
 		}
-		state := listedState{originOf(md.received), md.received.ResourceVersion, bad != nil || err != nil}
+		state := listedState{originOf(md.received), bad != nil || err != nil}
 		if _, stored := f.storage.table.Get(key); f.transform != nil && !state.optional && !stored {
 			_, keep, err := callTransform(key, f.keyFunc, f.transform, obj)
 			state.optional = err != nil || !keep
