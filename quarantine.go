@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -101,9 +102,7 @@ func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {
 	if p.entries == nil {
 		p.entries, p.byKey = map[quarantineKey]quarantineEntry{}, map[table.Key][]quarantineKey{}
 	}
-	if key = e.storeKey; key == (table.Key{}) {
-		key = table.KeyOf(e.Key)
-	}
+	key = cmp.Or(e.storeKey, table.KeyOf(e.Key))
 	p.entries[at] = quarantineEntry{Quarantined{e.Key, e.ResourceVersion, e.Stage, cause}, key}
 	p.byKey[key] = append(p.byKey[key], at)
 	p.size.Add(1)
