@@ -396,13 +396,13 @@ func (s selection[T]) objects() []T {
 // resourceOf guesses the API's name for objects of type T from the kind of the example, or from the Go type.
 func resourceOf[T any](example any) schema.GroupResource {
 	gvk := gvkOf(example)
-	if gvk == nil {
+	if gvk.Empty() {
 		t := reflect.TypeFor[T]()
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
-		gvk = &schema.GroupVersionKind{Kind: t.Name()}
+		gvk = schema.GroupVersionKind{Kind: t.Name()}
 	}
-	resource, _ := meta.UnsafeGuessKindToResource(*gvk)
+	resource, _ := meta.UnsafeGuessKindToResource(gvk)
 	return resource.GroupResource()
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache/sharding"
 )
@@ -41,7 +40,7 @@ type Reflector struct {
 
 	name, typeDescription string
 	expectedType          reflect.Type
-	expectedGVK           *schema.GroupVersionKind
+	expectedGVK           schema.GroupVersionKind // of an unstructured example that has one
 	source                Source
 	own                   any        // the program's source without an adapter, for its optional interfaces
 	itemLister            ItemLister // the source, if it implements it
@@ -183,7 +182,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		options.Strategy == ListAutomatic && r.shard == nil && marked && !marker.IsWatchListSemanticsUnSupported()
 	expected := ""
 	switch described, ok := r.own.(interface{ TypeDescription() string }); {
-	case r.expectedGVK != nil:
+	case !r.expectedGVK.Empty():
 		expected = r.expectedGVK.String()
 	case expectedType != nil:
 		expected = r.expectedType.String()
@@ -214,13 +213,12 @@ func (r *Reflector) TypeDescription() string { return r.typeDescription }
 // see Status.AppliedVersion.
 func (r *Reflector) LastSyncResourceVersion() string { return r.proof.Load().version }
 
-// gvkOf returns the kind of an unstructured example, nil if it has none.
-func gvkOf(expectedType any) *schema.GroupVersionKind {
-	example, ok := expectedType.(*unstructured.Unstructured)
-	if !ok || example == nil || example.GroupVersionKind().Empty() {
-		return nil
+// gvkOf returns the kind of an unstructured example, empty if it has none.
+func gvkOf(expectedType any) (kind schema.GroupVersionKind) {
+	if example, ok := expectedType.(*unstructured.Unstructured); ok && example != nil {
+		kind = example.GroupVersionKind()
 	}
-	return ptr.To(example.GroupVersionKind())
+	return kind
 }
 
 // firstCallerOutside returns folder/file:line of the nearest caller outside this package and its adapter for client-go.

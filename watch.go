@@ -325,10 +325,8 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 			switch {
 			case c.finalErr != nil && c.err != nil:
 				m.quarantineObject(m.ctx, refusedDeletion(c.finalErr, c.err))
-			case c.finalErr != nil:
-				m.reportRejectedEvent(true, obj, c.finalErr)
-			case c.err != nil:
-				m.reportRejectedEvent(c.kind == Deleted, obj, c.err)
+			case c.finalErr != nil || c.err != nil:
+				m.reportRejectedEvent(c, obj, cmp.Or(c.finalErr, c.err))
 			case m.quarantine.any():
 				m.releaseObject(obj)
 			}
@@ -361,7 +359,7 @@ func (m *run) applyRejected(w *openWatch, e watch.Event, c *change, bad *ObjectE
 	if w.listing != nil {
 		return w.listing.addRejected(c, bad)
 	}
-	m.reportRejectedEvent(c.kind == Deleted, e.Object, bad)
+	m.reportRejectedEvent(c, e.Object, bad)
 	return m.moveVersion(version, "event")
 }
 
@@ -407,8 +405,8 @@ func (m *run) moveVersion(version, by string) error {
 // reportRejectedEvent reports an object that was not applied as received, and quarantines it if it has a key. A deletion was
 // applied nevertheless, unless the store found no key. No later event corrects that, so the object is quarantined until
 // the next list.
-func (m *run) reportRejectedEvent(deleted bool, obj any, bad *ObjectError) {
-	deleted = deleted && bad.Stage != stageType
+func (m *run) reportRejectedEvent(c *change, obj any, bad *ObjectError) {
+	deleted := c.kind == Deleted && bad.Stage != stageType
 	applied := bad.Stage != stageMetadata && (bad.Stage != stageKey || errors.Is(bad.Err, errOtherNamespace))
 	switch {
 	case bad.Key == "" && !deleted:
@@ -477,8 +475,7 @@ func (r *Reflector) objectError(obj any, md *metadata, stage string, err error) 
 	}
 	bad.Key = md.nameKey().String()
 	if checker, ok := r.store.(eventChecker); ok {
-		key, _ := checker.eventKey(obj)
-		bad.storeKey = key
+		bad.storeKey, _ = checker.eventKey(obj)
 	}
 	return bad
 }
@@ -489,8 +486,8 @@ func (r *Reflector) checkType(obj runtime.Object) (err error) {
 	if actual := reflect.TypeOf(obj); r.expectedType != nil && actual != r.expectedType {
 		return &UnexpectedTypeError{Expected: r.expectedType.String(), Actual: actual.String()}
 	}
-	if r.expectedGVK != nil {
-		if actual := obj.GetObjectKind().GroupVersionKind(); actual != *r.expectedGVK {
+	if !r.expectedGVK.Empty() {
+		if actual := obj.GetObjectKind().GroupVersionKind(); actual != r.expectedGVK {
 			return &UnexpectedTypeError{Expected: r.expectedGVK.String(), Actual: actual.String()}
 		}
 	}
