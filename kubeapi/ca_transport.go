@@ -27,7 +27,7 @@ func newCATransport(template *http.Transport, pool *x509.CertPool) *caTransport 
 		t.TLSClientConfig = &tls.Config{}
 	}
 	t.TLSClientConfig.RootCAs = pool
-	t.DialContext = t.connecting(dialerOf(template))
+	t.DialContext = t.recordingDialer(dialerOf(template))
 	return t
 }
 
@@ -49,27 +49,27 @@ func (t *caTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	t.mu.Lock()
 	t.requests++
 	t.mu.Unlock()
-	answered := false
+	responded := false
 	// Count the request as closed even if a function of the caller panics.
 	defer func() {
-		if !answered {
-			t.closed()
+		if !responded {
+			t.responseClosed()
 		}
 	}()
 	response, err := t.Transport.RoundTrip(request)
 	if err != nil {
 		return response, err
 	}
-	answered = true
+	responded = true
 	// An upgraded connection belongs to the caller for as long as it is open.
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		response.Body = &caBody{ReadCloser: response.Body, closed: sync.OnceFunc(t.closed)}
+		response.Body = &caBody{ReadCloser: response.Body, closed: sync.OnceFunc(t.responseClosed)}
 	}
 	return response, nil
 }
 
-// closed counts a response as closed.
-func (t *caTransport) closed() {
+// responseClosed counts a response as closed.
+func (t *caTransport) responseClosed() {
 	t.mu.Lock()
 	t.requests--
 	retired := t.retired
@@ -102,8 +102,8 @@ func (t *caTransport) closeUnused() {
 	}
 }
 
-// connecting wraps dial so that the transport records each connection.
-func (t *caTransport) connecting(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+// recordingDialer wraps dial so that the transport records each connection.
+func (t *caTransport) recordingDialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		plain, err := dial(ctx, network, address)
 		if err != nil {
@@ -112,7 +112,7 @@ func (t *caTransport) connecting(dial func(context.Context, string, string) (net
 		connection := &caConnection{Conn: plain, transport: t}
 		t.mu.Lock()
 		t.connections[connection] = struct{}{}
-		unused := t.retired && t.requests == 0 // its request was given up
+		unused := t.retired && t.requests == 0 // its request was canceled
 		t.mu.Unlock()
 		if unused {
 			_ = connection.Close()

@@ -23,55 +23,55 @@ type ListerWatcher struct {
 	namespace  string // the only namespace; empty for all namespaces or a resource without namespaces
 	client     *apiclient.Client
 
-	target       target
-	managed      managedFields
-	lastRead     atomic.Int64 // see notedBody
-	encodings    encodings
-	limits       Limits
-	version      schema.GroupVersion
-	count        objectCount
-	doubts       doubts
-	uncompressed bool
-	stallTimeout time.Duration
-	warnings     *warnings
+	target             target
+	managedFields      managedFields
+	lastRead           atomic.Int64 // see lastReadBody
+	encodings          encodings
+	limits             Limits
+	version            schema.GroupVersion
+	objectCount        objectCount
+	suspects           suspects
+	disableCompression bool
+	stallTimeout       time.Duration
+	warnings           *warnings
 }
 
 // New validates the options and returns a ListerWatcher. It sends nothing. The error wraps ErrInvalidOptions and names
 // the field.
 func New(options Options) (*ListerWatcher, error) {
-	base, err := options.validated()
+	base, err := options.validate()
 	if err != nil {
 		return nil, err
 	}
-	into, err := targetOf(options.ObjectType)
+	into, err := targetFor(options.ObjectType)
 	if err != nil {
-		return nil, invalid("ObjectType", err)
+		return nil, invalidOption("ObjectType", err)
 	}
 	if into.projection, err = projectionOf(options.Fields, into); err != nil {
-		return nil, invalid("Fields", err)
+		return nil, invalidOption("Fields", err)
 	}
 	offered, err := encodingsFor(options.Encodings, into)
 	if err != nil {
-		return nil, invalid("Encodings", err)
+		return nil, invalidOption("Encodings", err)
 	}
-	limits, err := options.Limits.completed()
+	limits, err := options.Limits.withDefaults()
 	if err != nil {
-		return nil, invalid("Limits", err)
+		return nil, invalidOption("Limits", err)
 	}
 	lw := &ListerWatcher{
-		collection:   newCollection(base, options),
-		resource:     options.Resource.GroupResource(),
-		namespace:    options.Namespace,
-		version:      options.Resource.GroupVersion(),
-		client:       apiclient.New(options.HTTPClient, options.UserAgent, options.Authorize),
-		target:       into,
-		encodings:    offered,
-		limits:       limits,
-		uncompressed: options.DisableCompression,
-		stallTimeout: options.StallTimeout,
+		collection:         newCollection(base, options),
+		resource:           options.Resource.GroupResource(),
+		namespace:          options.Namespace,
+		version:            options.Resource.GroupVersion(),
+		client:             apiclient.New(options.HTTPClient, options.UserAgent, options.Authorize),
+		target:             into,
+		encodings:          offered,
+		limits:             limits,
+		disableCompression: options.DisableCompression,
+		stallTimeout:       options.StallTimeout,
 	}
-	lw.managed.kept = options.KeepManagedFields || into.projection.names("metadata.managedFields")
-	lw.doubts.seed = maphash.MakeSeed()
+	lw.managedFields.kept = options.KeepManagedFields || into.projection.overlaps("metadata.managedFields")
+	lw.suspects.seed = maphash.MakeSeed()
 	lw.warnings = newWarnings(lw.collection.String(), options.OnWarning)
 	if lw.stallTimeout == 0 {
 		lw.stallTimeout = defaultStallTimeout
@@ -87,60 +87,60 @@ func (lw *ListerWatcher) TypeDescription() string {
 	return lw.version.String() + " " + lw.resource.Resource
 }
 
-// send makes one request. It returns the answer when the response headers have arrived and announce a readable body.
-// With an error, nothing is left open.
-func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOptions) (*answer, error) {
-	target, err := lw.collection.request(v, options)
+// send makes one request. It returns when the response headers have arrived and announce a body that can be decoded.
+// After an error, nothing is left open.
+func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOptions) (*response, error) {
+	url, err := lw.collection.requestURL(v, options)
 	if err != nil {
-		return nil, lw.collection.failure(v, err)
+		return nil, lw.collection.wrapError(v, err)
 	}
 	sendCtx, sent := apiclient.Recorded(ctx)
 	sendCtx, cancel := context.WithCancel(sendCtx)
-	var patience time.Duration // zero for a watch, which may be silent for any time
+	var stallTimeout time.Duration // zero for a watch, which may be silent for any time
 	if v == verbList {
-		patience = lw.stallTimeout
+		stallTimeout = lw.stallTimeout
 	}
-	a := &answer{ctx: sendCtx, cancel: cancel, stall: newStall(patience, cancel), sent: sent, lastRead: &lw.lastRead}
-	open := false
+	r := &response{ctx: sendCtx, cancel: cancel, stall: newStallTimer(stallTimeout, cancel), sent: sent, lastRead: &lw.lastRead}
+	handedOver := false
 	// Release even if a function of the caller panics.
 	defer func() {
-		if !open {
-			a.release()
+		if !handedOver {
+			r.release()
 		}
 	}()
-	response, err := lw.roundTrip(a, v, target)
+	httpResponse, err := lw.roundTrip(r, v, url)
 	if err != nil {
-		return nil, lw.failed(ctx, a, v, err)
+		return nil, lw.callError(ctx, r, v, err)
 	}
-	a.hold(response)
-	if response.StatusCode == http.StatusNotAcceptable && lw.managed.refuse() {
-		a.release()
+	r.setResponse(httpResponse)
+	if httpResponse.StatusCode == http.StatusNotAcceptable && lw.managedFields.recordRefusal() {
+		r.release()
 		return lw.send(ctx, v, options)
 	}
-	lw.warnings.note(ctx, response.Header, sent)
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		err = lw.refusal(v, a)
-	} else if a.encoding, err = lw.encodings.readable(a); err != nil {
-		err = lw.collection.failure(v, err)
+	lw.warnings.reportNew(ctx, httpResponse.Header, sent)
+	if httpResponse.StatusCode < 200 || httpResponse.StatusCode > 299 {
+		err = lw.statusError(v, r)
+	} else if r.encoding, err = lw.encodings.forResponse(r); err != nil {
+		err = lw.collection.wrapError(v, err)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			err = lw.failed(ctx, a, v, err)
+			err = lw.callError(ctx, r, v, err)
 		}
 		return nil, err
 	}
-	open = true
-	lw.managed.answered()
-	return a, nil
+	handedOver = true
+	lw.managedFields.responseBegun()
+	return r, nil
 }
 
-func (lw *ListerWatcher) roundTrip(a *answer, v verb, target string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(a.ctx, http.MethodGet, target, nil)
+func (lw *ListerWatcher) roundTrip(r *response, v verb, url string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(r.ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", lw.encodings.accept(v, lw.target.metadataOnly(), lw.managed.requested()))
-	if v == verbWatch || lw.uncompressed {
+	request.Header.Set("Accept", lw.encodings.accept(v, lw.target.metadataOnly(), lw.managedFields.requestsDrop()))
+	if v == verbWatch || lw.disableCompression {
 		// Otherwise the transport requests gzip. In a watch compression would delay events, because a compressor
 		// buffers them.
 		request.Header.Set("Accept-Encoding", "identity")
@@ -148,24 +148,24 @@ func (lw *ListerWatcher) roundTrip(a *answer, v verb, target string) (*http.Resp
 	if err := lw.client.Prepare(request); err != nil {
 		return nil, err
 	}
-	// The time for Authorize does not count as a stall of the server.
-	a.stall.waiting()
+	// The wait begins after Authorize, whose time does not count as a stall of the server.
+	r.stall.beginWait()
 	return lw.client.Do(request)
 }
 
-// failed turns an error into the error of the call. If the context ended, that is the cause; else, if the request
-// stalled, the stall is; the transport's error comes last.
-func (lw *ListerWatcher) failed(ctx context.Context, a *answer, v verb, err error) error {
-	switch ended, stalled := ctx.Err(), a.stall.fired(); {
-	case ended != nil:
-		err = ended
-	case stalled != nil:
-		err = stalled
+// callError returns the error of the call for err, with the first that applies as its cause: the context's error, a
+// stall, or err without secrets.
+func (lw *ListerWatcher) callError(ctx context.Context, r *response, v verb, err error) error {
+	switch ctxErr, stallErr := ctx.Err(), r.stall.err(); {
+	case ctxErr != nil:
+		err = ctxErr
+	case stallErr != nil:
+		err = stallErr
 	default:
-		if errors.As(err, new(streamReset)) && !errors.Is(err, errLost) {
-			err = fmt.Errorf("%w: %w", errLost, err)
+		if errors.As(err, new(streamReset)) && !errors.Is(err, errConnectionLost) {
+			err = fmt.Errorf("%w: %w", errConnectionLost, err)
 		}
-		err = a.secrets().CleanError(err)
+		err = r.secrets().CleanError(err)
 	}
-	return lw.collection.failure(v, err)
+	return lw.collection.wrapError(v, err)
 }

@@ -92,7 +92,7 @@ func TestAServerThatNeverFinishesItsErrorIsNotWaitedFor(t *testing.T) {
 				body, writer := pipeBody()
 				go func() { _, _ = io.WriteString(writer, "hold on") }()
 				source := newSource(t, server(func(*http.Request) (*http.Response, error) {
-					return response(test.code, body, "Content-Type", "text/plain"), nil
+					return newResponse(test.code, body, "Content-Type", "text/plain"), nil
 				}))
 				start := time.Now()
 				_, err := source.Watch(metav1.ListOptions{})

@@ -39,7 +39,7 @@ func BearerTokenFile(path string) func(*http.Request) error {
 
 // readToken reads a file that holds one token.
 func readToken(path string) (string, error) {
-	if _, err := rereadable(path); err != nil {
+	if _, err := statRegularFile(path); err != nil {
 		return "", fmt.Errorf("bearer token: %w", err)
 	}
 	data, err := readCredential(path)
@@ -52,40 +52,40 @@ func readToken(path string) (string, error) {
 	}
 	// RFC 6750 allows letters, digits and some punctuation, all printable ASCII.
 	if bytes.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("bearer token: %s holds something other than a single token", path)
+		return "", fmt.Errorf("bearer token: %s does not contain a single token", path)
 	}
 	return string(token), nil
 }
 
-// rereadable refuses a file that cannot be read repeatedly. It uses Stat because opening a pipe blocks until a writer
-// opens it.
-func rereadable(path string) (fs.FileInfo, error) {
+// statRegularFile refuses a file that cannot be read repeatedly. It uses Stat because opening a pipe blocks until a
+// writer opens it.
+func statRegularFile(path string) (fs.FileInfo, error) {
 	if path == "" {
-		return nil, errNoFile
+		return nil, errNoPath
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	what := "a device"
+	kind := "a device"
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return info, nil
 	case mode.IsDir():
-		what = "a directory"
+		kind = "a directory"
 	case mode&fs.ModeNamedPipe != 0:
-		what = "a pipe"
+		kind = "a pipe"
 	case mode&fs.ModeSocket != 0:
-		what = "a socket"
+		kind = "a socket"
 	}
-	return nil, fmt.Errorf("%s is %s; it must be a regular file, because it is read again and again", path, what)
+	return nil, fmt.Errorf("%s is %s; it must be a regular file, because it is read repeatedly", path, kind)
 }
 
-var errNoFile = errors.New("no file is named")
+var errNoPath = errors.New("the path is empty")
 
 func readCredential(path string) ([]byte, error) {
 	if path == "" {
-		return nil, errNoFile
+		return nil, errNoPath
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -102,26 +102,25 @@ func readCredential(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Time until a dead HTTP/2 connection is noticed: a ping is sent after healthCheckAfter without data, and must be
-// answered within healthCheckTimeout. Without it, a watch through a firewall that dropped the connection waits a
-// quarter of an hour.
+// Health check of an HTTP/2 connection: after pingAfter without data a ping is sent, and pingTimeout without a response
+// closes the connection. Without pings, a watch waits a quarter of an hour if a firewall has dropped its connection.
 const (
-	healthCheckAfter   = 30 * time.Second
-	healthCheckTimeout = 15 * time.Second
+	pingAfter   = 30 * time.Second
+	pingTimeout = 15 * time.Second
 )
 
-// keepIdle bounds how long an idle connection is kept if the base transport has no IdleConnTimeout. It is
+// defaultIdleTimeout bounds how long an idle connection is kept if the base transport has no IdleConnTimeout. It is
 // http.DefaultTransport's value. Without a bound, connections made with a replaced CA could stay.
-const keepIdle = 90 * time.Second
+const defaultIdleTimeout = 90 * time.Second
 
 // ClientWithCA returns an HTTP client with http.DefaultTransport's settings that trusts only the certificates in the
 // PEM file, as TransportWithCA does. CloseIdleConnections releases its connections.
 func ClientWithCA(caFile string) (*http.Client, error) {
-	trust, err := TransportWithCA(caFile, nil)
+	transport, err := TransportWithCA(caFile, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: trust}, nil
+	return &http.Client{Transport: transport}, nil
 }
 
 // standardTransport returns a copy of http.DefaultTransport with a check of idle HTTP/2 connections. If a program has
@@ -131,7 +130,7 @@ func standardTransport() *http.Transport {
 	if standard, ok := http.DefaultTransport.(*http.Transport); ok && standard != nil {
 		transport = standard.Clone()
 	}
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: healthCheckAfter, PingTimeout: healthCheckTimeout}
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
 	return transport
 }
 
@@ -146,7 +145,7 @@ func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, er
 		base = standardTransport()
 	}
 	if base.TLSClientConfig != nil && base.TLSClientConfig.RootCAs != nil {
-		return nil, fmt.Errorf("CA certificates: of %s and of the transport's TLSClientConfig.RootCAs only one can count", caFile)
+		return nil, fmt.Errorf("CA certificates: both %s and the transport's TLSClientConfig.RootCAs are set", caFile)
 	}
 	template := base.Clone()
 	if template.TLSClientConfig == nil {
@@ -158,31 +157,31 @@ func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, er
 		template.ForceAttemptHTTP2 = true
 	}
 	if template.IdleConnTimeout == 0 {
-		template.IdleConnTimeout = keepIdle
+		template.IdleConnTimeout = defaultIdleTimeout
 	}
 	// These dialers would ignore the CA.
 	template.DialTLSContext = nil
 	//lint:ignore SA1019 It is obeyed as long as it exists.
 	template.DialTLS = nil
-	trust, err := newTrust(caFile, template)
+	transport, err := newCAFileTransport(caFile, template)
 	if err != nil {
 		return nil, fmt.Errorf("CA certificates: %w", err)
 	}
-	return trust, nil
+	return transport, nil
 }
 
-// trust is a transport that trusts the certificates in a file. The CAs of a tls.Config in use cannot be changed, so
-// each content of the file has its own transport.
-type trust struct {
+// caFileTransport is a transport that trusts the certificates in a file. The CAs of a tls.Config in use cannot be
+// changed, so each content of the file has its own transport.
+type caFileTransport struct {
 	path     string
 	template *http.Transport // only cloned, never used for requests
 	current  atomic.Pointer[caTransport]
 
-	// mu is held while the file is checked. It is acquired by TryLock only: a request during a check uses the known
+	// mu is held while the file is checked. It is acquired by TryLock only: a request during a check uses the current
 	// certificates instead of waiting for the disk.
 	mu        sync.Mutex
 	file      caFile // the content that current was made from
-	complaint string // the last error about the file, so that each is reported once
+	lastError string // the last error about the file, so that each is reported once
 }
 
 // caFile is the state of a CA file when it was read.
@@ -192,11 +191,11 @@ type caFile struct {
 	sum  [sha256.Size]byte
 }
 
-// newTrust returns a trust whose connections have the settings of template. The caller must not use template
-// afterwards.
-func newTrust(path string, template *http.Transport) (*trust, error) {
+// newCAFileTransport returns a transport whose connections have the settings of template. The caller must not use
+// template afterwards.
+func newCAFileTransport(path string, template *http.Transport) (*caFileTransport, error) {
 	if path == "" {
-		return nil, errNoFile
+		return nil, errNoPath
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -206,46 +205,46 @@ func newTrust(path string, template *http.Transport) (*trust, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trust{path: path, template: template, file: file}
+	t := &caFileTransport{path: path, template: template, file: file}
 	t.current.Store(newCATransport(template, pool))
 	return t, nil
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *trust) RoundTrip(request *http.Request) (*http.Response, error) {
-	if err := t.look(); err != nil {
-		klog.FromContext(request.Context()).Error(err, "CA certificates cannot be read again; those read before stay in use", "file", t.path)
+func (t *caFileTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := t.reload(); err != nil {
+		klog.FromContext(request.Context()).Error(err, "Reloading CA certificates failed, keeping the previous ones", "file", t.path)
 	}
 	return t.current.Load().RoundTrip(request)
 }
 
 // CloseIdleConnections is called by http.Client.CloseIdleConnections.
-func (t *trust) CloseIdleConnections() { t.current.Load().CloseIdleConnections() }
+func (t *caFileTransport) CloseIdleConnections() { t.current.Load().CloseIdleConnections() }
 
-// look replaces the transport if the file has changed. It returns an error only if that was not reported before.
-func (t *trust) look() error {
+// reload replaces the transport if the file has changed. It returns an error only if that was not reported before.
+func (t *caFileTransport) reload() error {
 	if !t.mu.TryLock() {
 		return nil
 	}
 	defer t.mu.Unlock()
-	err := t.lookLocked()
+	err := t.reloadLocked()
 	if err == nil {
-		t.complaint = ""
+		t.lastError = ""
 		return nil
 	}
-	if text := err.Error(); text != t.complaint {
-		t.complaint = text
+	if text := err.Error(); text != t.lastError {
+		t.lastError = text
 		return err
 	}
 	return nil
 }
 
-func (t *trust) lookLocked() error {
+func (t *caFileTransport) reloadLocked() error {
 	if !t.file.info.Mode().IsRegular() {
 		return nil
 	}
-	info, err := rereadable(t.path)
-	if err != nil || t.file.isStill(info) {
+	info, err := statRegularFile(t.path)
+	if err != nil || t.file.isUnchanged(info) {
 		return err
 	}
 	file, pool, err := readCA(t.path, info)
@@ -260,14 +259,14 @@ func (t *trust) lookLocked() error {
 	return nil
 }
 
-// coarse is at least the timestamp resolution of any common file system: FAT has two seconds.
-const coarse = 2 * time.Second
+// timestampResolution is at least the timestamp resolution of any common file system: FAT has two seconds.
+const timestampResolution = 2 * time.Second
 
-// isStill reports whether the file certainly has not changed. A file that was read within coarse of its modification
-// time may have been written again with the same timestamp.
-func (f caFile) isStill(info fs.FileInfo) bool {
+// isUnchanged reports whether the file certainly has not changed. A file that was read within timestampResolution of
+// its modification time may have been written again with the same timestamp.
+func (f caFile) isUnchanged(info fs.FileInfo) bool {
 	return os.SameFile(f.info, info) && f.info.Size() == info.Size() && f.info.ModTime().Equal(info.ModTime()) &&
-		f.read.Sub(info.ModTime()) > coarse
+		f.read.Sub(info.ModTime()) > timestampResolution
 }
 
 // readCA reads a file whose info was read before, so that a concurrent write is seen as a change at the next check.
@@ -279,7 +278,7 @@ func readCA(path string, info fs.FileInfo) (caFile, *x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return caFile{}, nil, fmt.Errorf("%s holds no certificate in PEM form", path)
+		return caFile{}, nil, fmt.Errorf("%s contains no certificate in PEM form", path)
 	}
 	file.sum = sha256.Sum256(data)
 	return file, pool, nil

@@ -89,15 +89,15 @@ func TestACAThatIsReplacedWithinATickIsInUseAtOnce(t *testing.T) {
 	path := file(t, contents[0])
 	tick := time.Now()
 	require.NoError(t, os.Chtimes(path, tick, tick))
-	trust, err := newTrust(path, &http.Transport{})
+	trust, err := newCAFileTransport(path, &http.Transport{})
 	require.NoError(t, err)
 	for i := range 4 {
 		before := trust.current.Load()
-		require.NoError(t, trust.look())
+		require.NoError(t, trust.reload())
 		require.Same(t, before, trust.current.Load(), "unchanged")
 		require.NoError(t, os.WriteFile(path, []byte(contents[(i+1)%2]), 0o600))
 		require.NoError(t, os.Chtimes(path, tick, tick))
-		require.NoError(t, trust.look())
+		require.NoError(t, trust.reload())
 		require.NotSame(t, before, trust.current.Load())
 	}
 }
@@ -107,15 +107,15 @@ func TestACAFileThatStaysAsItIsIsNotReadAgain(t *testing.T) {
 	path := file(t, newAuthority(t, "one").pem())
 	old := time.Now().Add(-time.Minute)
 	require.NoError(t, os.Chtimes(path, old, old))
-	trust, err := newTrust(path, &http.Transport{})
+	trust, err := newCAFileTransport(path, &http.Transport{})
 	require.NoError(t, err)
 	read := trust.file.read
-	require.NoError(t, trust.look())
+	require.NoError(t, trust.reload())
 	require.Equal(t, read, trust.file.read)
 
 	require.NoError(t, os.Chtimes(path, time.Time{}, old.Add(time.Second)))
 	current := trust.current.Load()
-	require.NoError(t, trust.look())
+	require.NoError(t, trust.reload())
 	require.NotEqual(t, read, trust.file.read, "touched")
 	require.Same(t, current, trust.current.Load(), "to no effect, so connections stay")
 }
@@ -139,7 +139,7 @@ func TestACAFileOfNoUseLeavesTheOldOneInUse(t *testing.T) {
 		do   func() error
 		want string
 	}{
-		{"emptied", write(""), "holds no certificate"},
+		{"emptied", write(""), "contains no certificate"},
 		{"half written", write(one.pem()[:100]), ""}, // the same error
 		{"too large", write(string(make([]byte, maxCredentialBytes+1))), "is larger than"},
 		{"a directory", func() error { _ = os.Remove(path); return os.Mkdir(path, 0o700) }, "is a directory"},
@@ -277,12 +277,12 @@ func TestARequestBesideAReplacementLeavesNoConnection(t *testing.T) {
 		listener := cachetest.NewListener()
 		secure(t, listener, one.issue("api"), "http/1.1", func(w http.ResponseWriter, _ *http.Request) { flush(w, "x") })
 		path := file(t, one.pem())
-		var trust *trust
+		var trust *caFileTransport
 		first := sync.OnceFunc(func() {
 			require.NoError(t, os.WriteFile(path, []byte(one.pem()+two.pem()), 0o600))
-			require.NoError(t, trust.look())
+			require.NoError(t, trust.reload())
 		})
-		trust, err := newTrust(path, &http.Transport{DialContext: listener.DialContext, Proxy: func(*http.Request) (*url.URL, error) {
+		trust, err := newCAFileTransport(path, &http.Transport{DialContext: listener.DialContext, Proxy: func(*http.Request) (*url.URL, error) {
 			first() // the transport has done nothing else yet
 			return nil, nil
 		}})
@@ -328,7 +328,7 @@ func TestAClientCertificateOfTheCallersClientIsPresented(t *testing.T) {
 	name = ""
 	ca := file(t, servers.pem())
 	_, err = TransportWithCA(ca, transport)
-	require.ErrorContains(t, err, "only one can count")
+	require.ErrorContains(t, err, "TLSClientConfig.RootCAs are set")
 	template := transport.Clone()
 	template.TLSClientConfig.RootCAs = nil
 	trusting, err := TransportWithCA(ca, template)

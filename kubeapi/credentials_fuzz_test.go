@@ -118,7 +118,7 @@ func FuzzInCluster(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, host, port, namespace string) {
 		p := pod{dir: dir, getenv: func(name string) string {
-			return map[string]string{variableHost: host, variablePort: port}[name]
+			return map[string]string{hostVariable: host, portVariable: port}[name]
 		}}
 		if base, err := p.baseURL(); err == nil {
 			u, err := url.Parse(base)

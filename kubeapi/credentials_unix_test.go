@@ -26,7 +26,7 @@ func TestATokenThatCannotBeReadAgainIsRefusedByNameAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "http://h", nil)
 			err := BearerTokenFile(path)(r)
-			require.EqualError(t, err, "bearer token: "+path+" is "+name+"; it must be a regular file, because it is read again and again")
+			require.EqualError(t, err, "bearer token: "+path+" is "+name+"; it must be a regular file, because it is read repeatedly")
 		})
 	}
 }
@@ -40,11 +40,11 @@ func TestATokenFileMayBeALink(t *testing.T) {
 // Opening a pipe blocks until there is a writer.
 func TestACAFileThatBecomesAPipeBlocksNothing(t *testing.T) {
 	path := file(t, newAuthority(t, "one").pem())
-	trust, err := newTrust(path, &http.Transport{})
+	trust, err := newCAFileTransport(path, &http.Transport{})
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	require.ErrorContains(t, trust.look(), path+" is a pipe")
+	require.ErrorContains(t, trust.reload(), path+" is a pipe")
 }
 
 // A shell makes such a pipe for <(command).
@@ -54,8 +54,8 @@ func TestACAThatCameThroughAPipeIsReadOnce(t *testing.T) {
 	written := make(chan error, 1)
 	ca := newAuthority(t, "one").pem()
 	go func() { written <- os.WriteFile(pipe, []byte(ca), 0o600) }()
-	trust, err := newTrust(pipe, &http.Transport{})
+	trust, err := newCAFileTransport(pipe, &http.Transport{})
 	require.NoError(t, err)
 	require.NoError(t, <-written)
-	require.NoError(t, trust.look())
+	require.NoError(t, trust.reload())
 }

@@ -15,7 +15,7 @@ import (
 // A server may send more damaged frames than this package remembers. Fails if forgotten frames end the watch
 // repeatedly, so that later events are never received.
 func TestAWatchOfAnyNumberOfDamagedFramesIsReadToItsEnd(t *testing.T) {
-	for _, frames := range []int{mostDoubts, mostDoubts + 1, 5 * mostDoubts} {
+	for _, frames := range []int{maxSuspects, maxSuspects + 1, 5 * maxSuspects} {
 		t.Run(fmt.Sprint(frames), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var body strings.Builder
@@ -23,14 +23,14 @@ func TestAWatchOfAnyNumberOfDamagedFramesIsReadToItsEnd(t *testing.T) {
 					fmt.Fprintf(&body, `{"type":"MODIFIED","object":{"metadata":{"name":"bad-%d"},"spec":0%d}}`+"\n", i, i)
 				}
 				body.WriteString(frameJSON("MODIFIED", podJSON("good", 8)))
-				source := newSource(t, server(func(*http.Request) (*http.Response, error) { return response(200, text(body.String())), nil }))
+				source := newSource(t, server(func(*http.Request) (*http.Response, error) { return newResponse(200, text(body.String())), nil }))
 				for watches := 1; ; watches++ {
-					require.LessOrEqual(t, watches, 20*mostDoubts, "the stream is never read to its end")
+					require.LessOrEqual(t, watches, 20*maxSuspects, "the stream is never read to its end")
 					passed, broken := eventsOf(t, source)
 					if broken {
 						continue
 					}
-					require.Equal(t, min(frames, mostDoubts)+1, watches)
+					require.Equal(t, min(frames, maxSuspects)+1, watches)
 					require.Len(t, passed, frames+1)
 					require.Equal(t, "good", nameOf(t, passed[frames].Object))
 					return

@@ -63,9 +63,9 @@
 // # Errors
 //
 //   - The server refused: the cause is a *errors.StatusError, so errors.IsForbidden, errors.IsResourceExpired and
-//     errors.SuggestsClientDelay (Retry-After) work. If the body is no Status, one is made from the HTTP code.
+//     errors.SuggestsClientDelay (Retry-After) work. If the body is not a Status, one is made from the HTTP code.
 //   - The connection failed or stalled: net.IsConnectionRefused of apimachinery, [ErrStalled].
-//   - The answer is no list or watch (a login page, a Table, broken JSON), or exceeds the [Limits]: one of the Err values.
+//   - The response is not a list or watch (a login page, a Table, broken JSON), or exceeds the [Limits]: one of the Err values.
 //
 // Each is wrapped in a *url.Error with the call and the URL, without query and credentials. An open watch that ends
 // early sends an Error event: the server's Status or, if the stream broke, a Status with code 0 and [CauseStreamCut] or
@@ -85,7 +85,7 @@
 // # Hostile servers
 //
 // A server can send objects, within Options.Limits, for as long as they are read. It cannot make this package hold more
-// than one item, or read an endless refusal. A server's text becomes one short line in an error, without control
+// than one item, or read an endless error response. A server's text becomes one short line in an error, without control
 // characters. If that text repeats values of the request's headers or query, they are replaced by dots, including those
 // set by Options.Authorize, a transport or a cookie jar. Redirects are followed only within the origin of
 // Options.BaseURL. The number of objects is unbounded unless Limits.Objects is set.

@@ -255,7 +255,7 @@ func TestASecretIsHiddenWhereATextIsCut(t *testing.T) {
 	for name, escape := range escaped {
 		t.Run(name, func(t *testing.T) {
 			for short := range 100 {
-				body := strings.Repeat("x", maxExplanation-short) + escape(token)
+				body := strings.Repeat("x", maxForeignText-short) + escape(token)
 				source := newSourceOf(t, answers(500, body, "Content-Type", "text/plain"), Options{Authorize: func(r *http.Request) error {
 					r.Header.Set("X-Login", token)
 					return nil

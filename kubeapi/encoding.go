@@ -36,9 +36,9 @@ const (
 	metadataOfWatch = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// wires has the decoder for each media type of a body. CBOR has another media type for watches; JSON and protobuf use
-// the parameter "stream=watch".
-var wires = map[string]wire.Encoding{
+// decoders has the decoder for each media type of a body. CBOR has another media type for watches; JSON and protobuf
+// use the parameter "stream=watch".
+var decoders = map[string]wire.Encoding{
 	string(JSON):           jsonwire.Encoding,
 	string(Protobuf):       protowire.Encoding,
 	string(CBOR):           cborwire.Encoding,
@@ -49,18 +49,18 @@ var wires = map[string]wire.Encoding{
 type encodings []Encoding
 
 // accept returns the Accept header of a request. It always contains JSON, since some types have no other encoding.
-// Metadata only and drop list each type twice, for servers that do not know the parameter.
+// With metadataOnly or drop each type is listed twice, once without the parameter for servers that do not know it.
 func (e encodings) accept(v verb, metadataOnly, drop bool) string {
-	only := ""
+	parameters := ""
 	switch {
 	case metadataOnly && v == verbWatch:
-		only = metadataOfWatch
+		parameters = metadataOfWatch
 	case metadataOnly:
-		only = metadataOfList
+		parameters = metadataOfList
 	}
 	var types []string
 	for _, encoding := range e {
-		types = append(types, string(encoding)+only)
+		types = append(types, string(encoding)+parameters)
 	}
 	if metadataOnly || !slices.Contains(e, JSON) {
 		types = append(types, string(JSON))
@@ -74,18 +74,18 @@ func (e encodings) accept(v verb, metadataOnly, drop bool) string {
 	return strings.Join(types, ", ")
 }
 
-// encodingOf returns the decoder for a Content-Type, or nil for an unknown one. Without a Content-Type it is JSON,
+// forContentType returns the decoder for a Content-Type, or nil for an unknown one. Without a Content-Type it is JSON,
 // since some servers omit the header. Parameters are ignored, even malformed ones.
-func (e encodings) encodingOf(declared string) wire.Encoding {
-	if declared == "" {
+func (e encodings) forContentType(contentType string) wire.Encoding {
+	if contentType == "" {
 		return jsonwire.Encoding
 	}
-	media, _, err := mime.ParseMediaType(declared)
-	if err != nil && media == "" {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if err != nil && mediaType == "" {
 		return nil
 	}
-	encoding := wires[media]
-	if encoding == jsonwire.Encoding || slices.ContainsFunc(e, func(offered Encoding) bool { return wires[string(offered)] == encoding }) {
+	encoding := decoders[mediaType]
+	if encoding == jsonwire.Encoding || slices.ContainsFunc(e, func(offered Encoding) bool { return decoders[string(offered)] == encoding }) {
 		return encoding
 	}
 	return nil
@@ -101,12 +101,12 @@ func encodingsFor(chosen []Encoding, into target) (encodings, error) {
 	}
 	for i, encoding := range chosen {
 		switch {
-		case wires[string(encoding)] == nil || encoding == "application/cbor-seq":
-			return nil, fmt.Errorf("%q is none of %q, %q and %q", encoding, JSON, Protobuf, CBOR)
+		case decoders[string(encoding)] == nil || encoding == "application/cbor-seq":
+			return nil, fmt.Errorf("%q is not one of %q, %q and %q", encoding, JSON, Protobuf, CBOR)
 		case slices.Contains(chosen[:i], encoding):
-			return nil, fmt.Errorf("%q is named twice", encoding)
+			return nil, fmt.Errorf("%q is listed twice", encoding)
 		case encoding == Protobuf && !into.projection.protobuf():
-			return nil, fmt.Errorf("no fields of %s can be named in protobuf: its struct tags do not tell their numbers", into)
+			return nil, fmt.Errorf("fields of %s cannot be selected in protobuf: its struct tags lack field numbers", into)
 		case encoding == Protobuf && !into.protobuf():
 			return nil, fmt.Errorf("%s cannot be decoded from protobuf: it has no Unmarshal method", into)
 		}
@@ -114,7 +114,7 @@ func encodingsFor(chosen []Encoding, into target) (encodings, error) {
 	return slices.Clone(chosen), nil
 }
 
-// typeOf returns the apiVersion and kind that an object claims to have, printable.
-func typeOf(about metav1.TypeMeta) string {
-	return apiclient.Printable(about.APIVersion+" "+about.Kind, maxExplanation)
+// printableType returns the apiVersion and kind that an object claims to have, printable.
+func printableType(typeMeta metav1.TypeMeta) string {
+	return apiclient.Printable(typeMeta.APIVersion+" "+typeMeta.Kind, maxForeignText)
 }

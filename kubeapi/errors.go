@@ -24,7 +24,7 @@ var (
 
 	// ErrContentType: the response has a media type that was not requested, such as a login page or a proxy's error
 	// page.
-	ErrContentType error = &apiclient.Sentinel{Text: "the answer is of no type that was asked for", Cause: apiclient.CauseInvalidResponse}
+	ErrContentType error = &apiclient.Sentinel{Text: "unexpected content type", Cause: apiclient.CauseInvalidResponse}
 
 	// ErrNotList: the response to a list is a single object, a Table or a JSON array.
 	ErrNotList error = &apiclient.Sentinel{Text: "the response is not a list", Cause: apiclient.CauseInvalidResponse}
@@ -48,15 +48,15 @@ const (
 	// valid, and a new watch can continue after them.
 	CauseStreamCut metav1.CauseType = "WatchStreamCut"
 
-	// CauseBadFrame: a frame was no watch frame (ErrMalformed), too large (ErrTooLarge), or had an object that cannot
-	// be decoded. If it was damaged in transit, a new watch from the same version brings it intact. An object that
-	// arrives again unchanged is passed on as an *UndecodableObject.
+	// CauseBadFrame: a frame was not a watch frame (ErrMalformed), too large (ErrTooLarge), or had an object that
+	// cannot be decoded. If it was damaged in transit, a new watch from the same version brings it intact. An object
+	// that arrives again unchanged is passed on as an *UndecodableObject.
 	CauseBadFrame metav1.CauseType = "WatchBadFrame"
 )
 
-// failure wraps an error in a *url.Error with the verb and address, without the query and credentials that net/http's
+// wrapError wraps an error in a *url.Error with the verb and address, without the query and credentials that net/http's
 // has. IsProbableEOF and errors.As unwrap it.
-func (c collection) failure(v verb, err error) error {
+func (c collection) wrapError(v verb, err error) error {
 	return &url.Error{Op: string(v), URL: c.String(), Err: err}
 }
 
@@ -73,8 +73,8 @@ var limitNames = map[string]string{
 	wire.LimitMemory:  "DecodedBytes",
 }
 
-// explained translates a decoder's error into an error of this package.
-func explained(err error) error {
+// translateError translates a decoder's error into an error of this package.
+func translateError(err error) error {
 	if limit, ok := errors.AsType[*wire.LimitError](err); ok {
 		return &LimitError{Limit: limitNames[limit.What], Value: limit.Limit}
 	}
@@ -83,12 +83,12 @@ func explained(err error) error {
 	case !ok:
 		return err
 	case body.Status != nil && isFailure(body.Status):
-		// Some proxies send a refusal with HTTP code 200.
+		// Some proxies send an error Status with HTTP code 200.
 		return &apierrors.StatusError{ErrStatus: *body.Status}
 	case body.Kind == "Table":
-		return fmt.Errorf("%w: it is a Table, which holds what a screen shows and no objects", ErrNotList)
+		return fmt.Errorf("%w: it is a Table, which has no objects", ErrNotList)
 	case body.Kind == "":
 		return fmt.Errorf("%w: it has neither a kind nor items", ErrNotList)
 	}
-	return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, apiclient.Printable(body.Kind, maxExplanation))
+	return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, apiclient.Printable(body.Kind, maxForeignText))
 }

@@ -6,61 +6,61 @@ import (
 	"time"
 )
 
-// A frame must be complete within frameTime plus one second for each frameRate bytes. Servers write a frame at once, so
-// it arrives as fast as the network allows; 64 kbit/s is slow.
+// A frame must be complete within frameTimeout plus one second for each minFrameRate bytes. Servers write a frame at
+// once, so it arrives as fast as the network allows; 64 kbit/s is slow.
 const (
-	frameTime = 10 * time.Second
-	frameRate = 8 << 10
+	frameTimeout = 10 * time.Second
+	minFrameRate = 8 << 10
 )
 
 // frameReader is the body of a watch. It may be silent between frames but not within one: a damaged byte may have made
-// a frame longer than the server meant. Only time spent in Read counts.
+// a frame longer than the server sent it. Only time spent in Read counts.
 type frameReader struct {
-	body  io.Reader
-	begun func() bool // reports whether a frame has begun
-	end   *frameEnd
+	body     io.Reader
+	inFrame  func() bool // reports whether a frame has begun
+	deadline *frameDeadline
 
-	waited time.Duration // for the current frame
-	earned time.Duration // time allowed for its bytes
-	failed error         // returned by all later Reads
+	waited    time.Duration // for the current frame
+	allowance time.Duration // time allowed for its bytes
+	err       error         // returned by all later Reads
 }
 
-// frameEnd closes the body if a frame takes too long. It is separate from the reader because the runtime may keep a
-// stopped timer, and everything reachable from it, alive.
-type frameEnd struct {
-	close func() // may be called during a Read, which then returns
-	timer *time.Timer
-	done  chan struct{} // closed when the timer has closed the body
+// frameDeadline closes the body if a frame takes too long. It is separate from the reader because the runtime may keep
+// a stopped timer, and everything reachable from it, alive.
+type frameDeadline struct {
+	closeBody func() // may be called during a Read, which then returns
+	timer     *time.Timer
+	closed    chan struct{} // closed when the timer has closed the body
 }
 
 func newFrameReader(body io.Reader, closeBody func()) *frameReader {
-	return &frameReader{body: body, end: &frameEnd{close: closeBody, done: make(chan struct{})}}
+	return &frameReader{body: body, deadline: &frameDeadline{closeBody: closeBody, closed: make(chan struct{})}}
 }
 
-// next is called at the end of a frame.
-func (r *frameReader) next() { r.waited, r.earned = 0, 0 }
+// endFrame resets the time for the next frame.
+func (r *frameReader) endFrame() { r.waited, r.allowance = 0, 0 }
 
 func (r *frameReader) Read(p []byte) (int, error) {
 	switch {
-	case r.failed != nil:
-		return 0, r.failed
-	case !r.begun():
+	case r.err != nil:
+		return 0, r.err
+	case !r.inFrame():
 		return r.body.Read(p)
 	}
-	since := time.Now()
-	r.end.after(frameTime + r.earned - r.waited)
+	start := time.Now()
+	r.deadline.start(frameTimeout + r.allowance - r.waited)
 	n, err := r.body.Read(p)
-	r.waited += time.Since(since)
-	r.earned += time.Duration(n) * time.Second / frameRate
-	if !r.end.timer.Stop() {
-		<-r.end.done
-		r.failed = fmt.Errorf("%w: a watch frame has not ended %s after it began", ErrStalled, r.waited.Round(time.Second))
-		return n, r.failed
+	r.waited += time.Since(start)
+	r.allowance += time.Duration(n) * time.Second / minFrameRate
+	if !r.deadline.timer.Stop() {
+		<-r.deadline.closed
+		r.err = fmt.Errorf("%w: a watch frame is incomplete after %s", ErrStalled, r.waited.Round(time.Second))
+		return n, r.err
 	}
 	return n, err
 }
 
-func (e *frameEnd) after(wait time.Duration) {
+func (e *frameDeadline) start(wait time.Duration) {
 	if e.timer == nil {
 		e.timer = time.AfterFunc(wait, e.expire)
 		return
@@ -68,7 +68,7 @@ func (e *frameEnd) after(wait time.Duration) {
 	e.timer.Reset(wait)
 }
 
-func (e *frameEnd) expire() {
-	defer close(e.done)
-	e.close()
+func (e *frameDeadline) expire() {
+	defer close(e.closed)
+	e.closeBody()
 }

@@ -69,7 +69,7 @@ func TestAFailureOfAFrameStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body, _ := pipeBody()
 		r := newFrameReader(body, func() { _ = body.Close() })
-		r.begun = func() bool { return true }
+		r.inFrame = func() bool { return true }
 		_, err := r.Read(make([]byte, 1))
 		require.ErrorIs(t, err, ErrStalled)
 		_, again := r.Read(make([]byte, 1))

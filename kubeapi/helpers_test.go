@@ -37,7 +37,7 @@ func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s(r)
 // context.
 func pipeBody() (io.ReadCloser, *io.PipeWriter) { return io.Pipe() }
 
-func response(code int, body io.ReadCloser, headers ...string) *http.Response {
+func newResponse(code int, body io.ReadCloser, headers ...string) *http.Response {
 	r := &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -52,7 +52,7 @@ func text(body string) io.ReadCloser { return io.NopCloser(strings.NewReader(bod
 
 func answers(code int, body string, headers ...string) server {
 	return func(*http.Request) (*http.Response, error) {
-		return response(code, text(body), headers...), nil
+		return newResponse(code, text(body), headers...), nil
 	}
 }
 

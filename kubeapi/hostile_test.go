@@ -67,7 +67,7 @@ func TestBodiesThatNeverEndAreErrorsOfBoundedMemory(t *testing.T) {
 			const limit = 1 << 20
 			body := newEndless(test.begin, test.repeat)
 			source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
-				return response(200, body), nil
+				return newResponse(200, body), nil
 			}), Options{Limits: Limits{ItemBytes: limit}})
 			before := heapBytes()
 			if !test.watch {
@@ -120,7 +120,7 @@ func TestAMillionTinyFramesAreAMillionEventsAndOneIsHeldAtATime(t *testing.T) {
 	const frames = 1_000_000
 	body := &counted{text: `{"type":"ADDED","object":{"metadata":{"name":"a"}}}`, left: frames}
 	w, err := newSource(t, server(func(*http.Request) (*http.Response, error) {
-		return response(200, io.NopCloser(body)), nil
+		return newResponse(200, io.NopCloser(body)), nil
 	})).Watch(metav1.ListOptions{})
 	require.NoError(t, err)
 	before, events := heapBytes(), 0
@@ -144,7 +144,7 @@ func TestNothingIsReadAheadOfTheReceiverOfTheItems(t *testing.T) {
 	item := `{"metadata":{"name":"a"},"data":"` + strings.Repeat("x", 10_000) + `"},`
 	body := &counted{text: item, left: 10_000}
 	source := newSource(t, server(func(*http.Request) (*http.Response, error) {
-		return response(200, io.NopCloser(io.MultiReader(strings.NewReader(`{"kind":"PodList","items":[`), body))), nil
+		return newResponse(200, io.NopCloser(io.MultiReader(strings.NewReader(`{"kind":"PodList","items":[`), body))), nil
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -176,7 +176,7 @@ func TestFieldsBesideTheItemsDoNotGoOnForEver(t *testing.T) {
 			const limit = 1 << 20
 			body := newEndless(test.begin, test.repeat)
 			source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
-				return response(200, body, "Content-Type", test.contentType), nil
+				return newResponse(200, body, "Content-Type", test.contentType), nil
 			}), Options{Limits: Limits{ItemBytes: limit}, Encodings: []Encoding{CBOR, Protobuf}, ObjectType: &metav1.PartialObjectMetadata{}})
 			before := heapBytes()
 			_, err := source.List(metav1.ListOptions{})
@@ -193,7 +193,7 @@ func TestErrorsOfTheTransportAreOneShortLine(t *testing.T) {
 	for name, source := range map[string]*ListerWatcher{
 		"request": newSource(t, server(func(*http.Request) (*http.Response, error) { return nil, noise })),
 		"body": newSource(t, server(func(*http.Request) (*http.Response, error) {
-			return response(200, io.NopCloser(iotest.ErrReader(noise))), nil
+			return newResponse(200, io.NopCloser(iotest.ErrReader(noise))), nil
 		})),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestAnEchoShowsNeitherCredentialsNorQuery(t *testing.T) {
 func TestAPanicOfTheCallersLeavesNoResponseOpen(t *testing.T) {
 	closed := &closing{Reader: strings.NewReader(podList())}
 	source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
-		return response(200, closed, "Warning", `299 - "old"`), nil
+		return newResponse(200, closed, "Warning", `299 - "old"`), nil
 	}), Options{OnWarning: func(context.Context, string) { panic("mine") }})
 	require.PanicsWithValue(t, "mine", func() { _, _ = source.List(metav1.ListOptions{}) })
 	require.True(t, closed.closed)

@@ -43,8 +43,8 @@ type pod struct {
 
 // Environment variables that Kubernetes sets in every container.
 const (
-	variableHost = "KUBERNETES_SERVICE_HOST"
-	variablePort = "KUBERNETES_SERVICE_PORT"
+	hostVariable = "KUBERNETES_SERVICE_HOST"
+	portVariable = "KUBERNETES_SERVICE_PORT"
 )
 
 func (p pod) options() (Options, error) {
@@ -54,25 +54,25 @@ func (p pod) options() (Options, error) {
 	}
 	token := p.file("token")
 	if _, err := readToken(token); err != nil {
-		return Options{}, p.unusable(err)
+		return Options{}, p.fileError(err)
 	}
 	client, err := ClientWithCA(p.file("ca.crt"))
 	if err != nil {
-		return Options{}, p.unusable(err)
+		return Options{}, p.fileError(err)
 	}
 	return Options{BaseURL: base, HTTPClient: client, Authorize: BearerTokenFile(token)}, nil
 }
 
 func (p pod) baseURL() (string, error) {
-	host, port := p.getenv(variableHost), p.getenv(variablePort)
-	for _, variable := range []struct{ name, value string }{{variableHost, host}, {variablePort, port}} {
+	host, port := p.getenv(hostVariable), p.getenv(portVariable)
+	for _, variable := range []struct{ name, value string }{{hostVariable, host}, {portVariable, port}} {
 		if variable.value == "" {
 			return "", fmt.Errorf("%w: %s is not set", ErrNotInCluster, variable.name)
 		}
 	}
 	base := (&url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}).String()
 	if _, err := apiclient.ParseBaseURL(base); err != nil {
-		return "", fmt.Errorf("kubeapi: %s %q and %s %q are no host and port", variableHost, host, variablePort, port)
+		return "", fmt.Errorf("kubeapi: %s %q and %s %q are not a host and port", hostVariable, host, portVariable, port)
 	}
 	return base, nil
 }
@@ -81,23 +81,23 @@ func (p pod) namespace() (string, error) {
 	path := p.file("namespace")
 	data, err := readCredential(path)
 	if err != nil {
-		return "", p.unusable(fmt.Errorf("namespace: %w", err))
+		return "", p.fileError(fmt.Errorf("namespace: %w", err))
 	}
 	name := string(bytes.TrimSpace(data))
 	if name == "" {
 		return "", fmt.Errorf("kubeapi: namespace: %s is empty", path)
 	}
 	if err := apiclient.Namespace(name); err != nil {
-		return "", fmt.Errorf("kubeapi: namespace: %s holds %w", path, err)
+		return "", fmt.Errorf("kubeapi: namespace: %s contains %w", path, err)
 	}
 	return name, nil
 }
 
 func (p pod) file(name string) string { return filepath.Join(p.dir, name) }
 
-// unusable returns the error for a file. A missing file means that the program is not in a pod; any other failure is a
+// fileError returns the error for a file. A missing file means that the program is not in a pod; any other failure is a
 // fault of the pod.
-func (p pod) unusable(err error) error {
+func (p pod) fileError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrNotInCluster, err)
 	}

@@ -214,7 +214,7 @@ func allocated(t *testing.T, encoding Encoding, item string, options Options) (i
 	body := listOfOne(encoding, item)
 	options.Encodings = []Encoding{encoding}
 	source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
-		return response(200, io.NopCloser(strings.NewReader(body)), "Content-Type", string(encoding)), nil
+		return newResponse(200, io.NopCloser(strings.NewReader(body)), "Content-Type", string(encoding)), nil
 	}), options)
 	var received runtime.Object
 	var err error

@@ -38,17 +38,17 @@ type Limits struct {
 	Objects int
 }
 
-// mostNameless bounds the objects without a name in one list or watch. Each is reported, and none can be stored.
-const mostNameless = 64
+// maxNameless bounds the objects without a name in one list or watch. Each is reported, and none can be stored.
+const maxNameless = 64
 
-// countNameless returns an error when there are more than mostNameless.
+// countNameless returns an error when there are more than maxNameless.
 func countNameless(count *int, object runtime.Object) error {
-	about, err := meta.Accessor(object)
-	if err != nil || about.GetName() != "" {
+	accessor, err := meta.Accessor(object)
+	if err != nil || accessor.GetName() != "" {
 		return nil
 	}
-	if *count++; *count > mostNameless {
-		return fmt.Errorf("%w: more than %d objects without a name", ErrMalformed, mostNameless)
+	if *count++; *count > maxNameless {
+		return fmt.Errorf("%w: more than %d objects without a name", ErrMalformed, maxNameless)
 	}
 	return nil
 }
@@ -60,15 +60,15 @@ const (
 	defaultTokenBytes   = 64 << 10
 	defaultErrorBytes   = 64 << 10
 
-	mostNesting = 10_000
+	maxNesting = 10_000
 )
 
-// completed sets the defaults, or returns an error that names the invalid limit.
-func (l Limits) completed() (Limits, error) {
+// withDefaults sets the defaults, or returns an error that names the invalid limit.
+func (l Limits) withDefaults() (Limits, error) {
 	for _, limit := range []struct {
-		name     string
-		value    *int
-		fallback int
+		name         string
+		value        *int
+		defaultValue int
 	}{
 		{"ItemBytes", &l.ItemBytes, defaultItemBytes},
 		{"DecodedBytes", &l.DecodedBytes, defaultDecodedBytes},
@@ -81,11 +81,11 @@ func (l Limits) completed() (Limits, error) {
 			return l, fmt.Errorf("%s is negative (%d)", limit.name, *limit.value)
 		}
 		if *limit.value == 0 {
-			*limit.value = limit.fallback
+			*limit.value = limit.defaultValue
 		}
 	}
-	if l.Nesting > mostNesting {
-		return l, fmt.Errorf("above %d in Nesting: %d", mostNesting, l.Nesting)
+	if l.Nesting > maxNesting {
+		return l, fmt.Errorf("the maximum of Nesting is %d, not %d", maxNesting, l.Nesting)
 	}
 	return l, nil
 }
@@ -110,39 +110,39 @@ func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
 // FailureCause returns the cause that a reflector's status reports.
 func (e *LimitError) FailureCause() string { return apiclient.CauseResponseTooLarge }
 
-// objectCount counts the objects of a list over its pages. The pages are separate calls; only the continue token
-// connects them.
+// objectCount counts the objects of a list over its pages, which are separate calls connected by a continue token.
 type objectCount struct {
 	mu sync.Mutex
 	// before has, by a token's hash, the number of objects on the pages before it.
 	before map[[sha256.Size]byte]int
 }
 
-// lists bounds the tokens that are remembered, usually one. Beyond it the count of a page may be lost, and starts at 0.
-const lists = 16
+// maxCountedTokens bounds the remembered tokens, usually one. When it is exceeded all are forgotten, and the next page
+// counts from 0.
+const maxCountedTokens = 16
 
-// upTo returns the number of objects before the page that a token requests.
-func (lw *ListerWatcher) upTo(token string) int {
+// objectsBefore returns the number of objects before the page that a token requests.
+func (lw *ListerWatcher) objectsBefore(token string) int {
 	if lw.limits.Objects == 0 || token == "" {
 		return 0
 	}
-	lw.count.mu.Lock()
-	defer lw.count.mu.Unlock()
-	return lw.count.before[sha256.Sum256([]byte(token))]
+	lw.objectCount.mu.Lock()
+	defer lw.objectCount.mu.Unlock()
+	return lw.objectCount.before[sha256.Sum256([]byte(token))]
 }
 
-// counted remembers the number of objects before the page that a token will request.
-func (lw *ListerWatcher) counted(token string, objects int) {
+// setObjectsBefore remembers the number of objects before the page that a token will request.
+func (lw *ListerWatcher) setObjectsBefore(token string, objects int) {
 	if lw.limits.Objects == 0 || token == "" {
 		return
 	}
-	lw.count.mu.Lock()
-	defer lw.count.mu.Unlock()
-	if lw.count.before == nil {
-		lw.count.before = map[[sha256.Size]byte]int{}
+	lw.objectCount.mu.Lock()
+	defer lw.objectCount.mu.Unlock()
+	if lw.objectCount.before == nil {
+		lw.objectCount.before = map[[sha256.Size]byte]int{}
 	}
-	if len(lw.count.before) >= lists {
-		clear(lw.count.before)
+	if len(lw.objectCount.before) >= maxCountedTokens {
+		clear(lw.objectCount.before)
 	}
-	lw.count.before[sha256.Sum256([]byte(token))] = objects
+	lw.objectCount.before[sha256.Sum256([]byte(token))] = objects
 }

@@ -50,69 +50,68 @@ func (lw *ListerWatcher) ListItems(ctx context.Context, options metav1.ListOptio
 
 func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 	take func(list metav1.ListMeta, item runtime.Object) error) (wire.Header, error) {
-	answer, err := lw.send(ctx, verbList, options)
+	response, err := lw.send(ctx, verbList, options)
 	if err != nil {
 		return wire.Header{}, err
 	}
-	defer answer.release()
-	meter := newMeter(answer.reader(), lw.limits.ItemBytes)
+	defer response.release()
+	limiter := newBodyLimiter(response.reader(), lw.limits.ItemBytes)
 	listing := &listing{
 		ListerWatcher: lw,
-		answer:        answer,
-		meter:         meter,
-		body:          answer.encoding.List(meter, lw.limits.wire()),
-		objects:       lw.upTo(options.Continue),
+		response:      response,
+		limiter:       limiter,
+		decoder:       response.encoding.List(limiter, lw.limits.wire()),
+		objects:       lw.objectsBefore(options.Continue),
 		take:          take,
 	}
 	err = listing.run(ctx)
-	header := listing.body.Header()
-	lw.counted(header.Continue, listing.objects)
-	var own *takersError
+	header := listing.decoder.Header()
+	lw.setObjectsBefore(header.Continue, listing.objects)
+	var fromCallback *callbackError
 	switch {
 	case err == nil:
 		return header, nil
-	case errors.As(err, &own):
-		return header, own.err
+	case errors.As(err, &fromCallback):
+		return header, fromCallback.err
 	}
-	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		answer.secrets().CleanStatus(&refused.ErrStatus)
-		answer.complete(&refused.ErrStatus)
-		return header, lw.collection.failure(verbList, refused)
+	if statusErr, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		response.secrets().CleanStatus(&statusErr.ErrStatus)
+		response.completeStatus(&statusErr.ErrStatus)
+		return header, lw.collection.wrapError(verbList, statusErr)
 	}
-	return header, lw.failed(ctx, answer, verbList, err)
+	return header, lw.callError(ctx, response, verbList, err)
 }
 
 // listing reads one list body and passes its items on.
 type listing struct {
 	*ListerWatcher
-	answer *answer
-	meter  *meter
-	body   wire.List
-	take   func(metav1.ListMeta, runtime.Object) error
-	// said is the type that the list claims, once checked.
-	said metav1.TypeMeta
+	response *response
+	limiter  *bodyLimiter
+	decoder  wire.List
+	take     func(metav1.ListMeta, runtime.Object) error
+	// checkedType is the type that the list claims, once checked.
+	checkedType metav1.TypeMeta
 	// objects counts the objects of the list so far, earlier pages included.
 	objects  int
 	nameless int
-	// waiting has items whose type is not known yet, undecoded to save memory, each as its length (a varint) and its
-	// bytes. held is the number of their bytes, firstWaiting the number of the first item.
-	waiting      []byte
-	held         int
-	firstWaiting int
-	// malformed counts items that are not well-formed and whose key cannot be read. doubted is the error of the first
-	// one that was not seen before.
-	malformed int
-	doubted   error
+	// pending has items whose type is not known yet, undecoded to save memory, each as its length (a varint) and its
+	// bytes. pendingBytes is the sum of the lengths, firstPending the number of the first item in the list.
+	pending      []byte
+	pendingBytes int
+	firstPending int
+	// malformedItems counts items that are not well-formed and whose key cannot be read. suspectErr is the error of the
+	// first one that was not seen before.
+	malformedItems int
+	suspectErr     error
 }
 
-// mostDamagedItems bounds the malformed items of a list that may be damage in transit. A server that sends more sends
-// them on purpose.
-const mostDamagedItems = 8
+// maxSuspectItems bounds the malformed items of a list that count as damaged in transit. More come from the server.
+const maxSuspectItems = 8
 
-// takersError is an error of take. It is returned unchanged.
-type takersError struct{ err error }
+// callbackError wraps an error of take, which is returned unchanged.
+type callbackError struct{ err error }
 
-func (e *takersError) Error() string { return e.err.Error() }
+func (e *callbackError) Error() string { return e.err.Error() }
 
 func (l *listing) run(ctx context.Context) error {
 	for {
@@ -120,100 +119,101 @@ func (l *listing) run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		raw, err := l.body.Next()
+		raw, err := l.decoder.Next()
 		if err != nil && err != io.EOF {
-			return explained(err)
+			return translateError(err)
 		}
 		// The list's type may come after its items.
-		if said := l.body.Header().TypeMeta; said != l.said {
-			if mismatch := l.target.listMismatch(said); mismatch != nil {
+		if claimed := l.decoder.Header().TypeMeta; claimed != l.checkedType {
+			if mismatch := l.target.checkListType(claimed); mismatch != nil {
 				return mismatch
 			}
-			l.said = said
+			l.checkedType = claimed
 		}
 		if err == io.EOF {
-			if err := l.takeWaiting(ctx); err != nil {
+			if err := l.passPending(ctx); err != nil {
 				return err
 			}
-			return l.damage()
+			return l.damageError()
 		}
-		l.meter.allow(len(raw))
+		l.limiter.allowItem(len(raw))
 		if l.objects++; l.limits.Objects > 0 && l.objects > l.limits.Objects {
 			return &LimitError{Limit: "Objects", Value: l.limits.Objects}
 		}
-		if err := l.takeItem(raw); err != nil {
+		if err := l.processItem(raw); err != nil {
 			return err
 		}
 	}
 }
 
-// takeItem decodes an item and passes it on. If neither the item nor the list has a type yet, the item waits.
-func (l *listing) takeItem(raw []byte) error {
-	if len(l.waiting) > 0 {
-		return l.wait(raw)
+// processItem decodes an item and passes it on. If neither the item nor the list has a type yet, the item becomes
+// pending.
+func (l *listing) processItem(raw []byte) error {
+	if len(l.pending) > 0 {
+		return l.addPending(raw)
 	}
 	item := l.decode(raw, l.objects)
-	if object, ok := item.(*unstructured.Unstructured); ok && l.body.Header().Kind == "" && saysNothing(object) {
-		l.firstWaiting = l.objects
-		return l.wait(raw)
+	if object, ok := item.(*unstructured.Unstructured); ok && l.decoder.Header().Kind == "" && hasNoType(object) {
+		l.firstPending = l.objects
+		return l.addPending(raw)
 	}
-	return l.pass(item)
+	return l.passItem(item)
 }
 
 func (l *listing) decode(raw []byte, number int) runtime.Object {
-	item, err := l.target.decode(l.answer.encoding, raw, l.limits.wire(), l.impliedBy(l.body.Header()))
+	item, err := l.target.decode(l.response.encoding, raw, l.limits.wire(), l.defaultItemType(l.decoder.Header()))
 	if err != nil {
-		l.doubtItem(raw, number, err)
-		return l.undecoded(l.answer, raw, fmt.Sprintf("item %d of the list", number), err)
+		l.suspectItem(raw, number, err)
+		return l.newUndecodable(l.response, raw, fmt.Sprintf("item %d of the list", number), err)
 	}
-	l.dropManagedFields(l.answer.encoding, raw, item)
+	l.dropManagedFields(l.response.encoding, raw, item)
 	return item
 }
 
-// wait keeps an item until the end of the list.
-func (l *listing) wait(raw []byte) error {
-	if l.held += len(raw); l.held > l.limits.ItemBytes {
-		return fmt.Errorf("items that do not say what they are, in a list that has not said it: %w", &LimitError{Limit: "ItemBytes", Value: l.limits.ItemBytes})
+// addPending keeps an item until the end of the list.
+func (l *listing) addPending(raw []byte) error {
+	if l.pendingBytes += len(raw); l.pendingBytes > l.limits.ItemBytes {
+		return fmt.Errorf("items without a kind in a list without a kind: %w", &LimitError{Limit: "ItemBytes", Value: l.limits.ItemBytes})
 	}
-	l.waiting = binary.AppendUvarint(l.waiting, uint64(len(raw)))
-	l.waiting = append(l.waiting, raw...)
+	l.pending = binary.AppendUvarint(l.pending, uint64(len(raw)))
+	l.pending = append(l.pending, raw...)
 	return nil
 }
 
-// doubtItem records an item whose bytes are not well-formed and whose key cannot be read: it may have been damaged in
+// suspectItem records an item whose bytes are not well-formed and whose key cannot be read: it may have been damaged in
 // transit.
-func (l *listing) doubtItem(raw []byte, number int, err error) {
-	if !errors.Is(err, ErrMalformed) || errors.As(err, new(*otherTypeError)) || l.answer.encoding.Intact(raw, l.limits.wire()) {
+func (l *listing) suspectItem(raw []byte, number int, err error) {
+	if !errors.Is(err, ErrMalformed) || errors.As(err, new(*wrongTypeError)) || l.response.encoding.Intact(raw, l.limits.wire()) {
 		return
 	}
-	if id := l.answer.encoding.Identify(raw); id.Name != "" && (id.Namespace != "" || l.namespace != "") {
+	if id := l.response.encoding.Identify(raw); id.Name != "" && (id.Namespace != "" || l.namespace != "") {
 		return // it is quarantined under its key
 	}
-	l.malformed++
-	if l.malformed <= mostDamagedItems && l.ListerWatcher.doubts.doubt(raw, false) && l.doubted == nil {
-		l.doubted = fmt.Errorf("item %d of the list: %w", number, err)
+	l.malformedItems++
+	if l.malformedItems <= maxSuspectItems && l.ListerWatcher.suspects.suspect(raw, false) && l.suspectErr == nil {
+		l.suspectErr = fmt.Errorf("item %d of the list: %w", number, err)
 	}
 }
 
-// damage returns an error if the list must be requested again because items may have been damaged. Otherwise the
+// damageError returns an error if the list must be requested again because items may have been damaged. Otherwise the
 // unknown objects would count as absent and be deleted. Items that arrive again unchanged are what the server sends.
-func (l *listing) damage() error {
-	if l.malformed > mostDamagedItems {
+func (l *listing) damageError() error {
+	if l.malformedItems > maxSuspectItems {
 		return nil
 	}
-	return l.doubted
+	return l.suspectErr
 }
 
-// takeWaiting passes on the items that waited for the list's type. API servers cause no such wait: the type precedes
-// the items, or each item has its own.
-func (l *listing) takeWaiting(ctx context.Context) error {
-	for number, rest := l.firstWaiting, l.waiting; len(rest) > 0; number++ {
+// passPending passes on the pending items. API servers cause none: the type precedes the items, or
+// each item has its own.
+func (l *listing) passPending(ctx context.Context) error {
+	for number, rest := l.firstPending, l.pending; len(rest) > 0; number++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		length, n := binary.Uvarint(rest)
 		end := n + int(length)
-		if err := l.pass(l.decode(rest[n:end], number)); err != nil {
+		if err := l.passItem(l.decode(rest[n:end], number)); err != nil {
 			return err
 		}
 		rest = rest[end:]
@@ -221,26 +221,26 @@ func (l *listing) takeWaiting(ctx context.Context) error {
 	return nil
 }
 
-func (l *listing) pass(item runtime.Object) error {
+func (l *listing) passItem(item runtime.Object) error {
 	if err := countNameless(&l.nameless, item); err != nil {
 		return err
 	}
-	if err := l.take(l.body.Header().ListMeta, item); err != nil {
-		return &takersError{err}
+	if err := l.take(l.decoder.Header().ListMeta, item); err != nil {
+		return &callbackError{err}
 	}
 	return nil
 }
 
-// impliedBy returns the type of items that carry none. The items of a v1 List are of several kinds and carry their own.
-// In CBOR a list's kind precedes its items and its apiVersion follows them; until then the requested version is
-// assumed.
-func (l *listing) impliedBy(list wire.Header) metav1.TypeMeta {
-	kind := strings.TrimSuffix(list.Kind, "List")
-	if kind == "" || kind == list.Kind {
+// defaultItemType returns the type of items that carry none. The items of a v1 List are of several kinds and carry
+// their own. In CBOR a list's kind precedes its items and its apiVersion follows them; until then the requested version
+// is assumed.
+func (l *listing) defaultItemType(header wire.Header) metav1.TypeMeta {
+	kind := strings.TrimSuffix(header.Kind, "List")
+	if kind == "" || kind == header.Kind {
 		return metav1.TypeMeta{}
 	}
-	if list.APIVersion == "" {
-		list.APIVersion = l.version.String()
+	if header.APIVersion == "" {
+		header.APIVersion = l.version.String()
 	}
-	return metav1.TypeMeta{APIVersion: list.APIVersion, Kind: kind}
+	return metav1.TypeMeta{APIVersion: header.APIVersion, Kind: kind}
 }

@@ -164,7 +164,7 @@ func TestListThatIsNotDeclaredAsJSONIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			closed := &closing{Reader: strings.NewReader(podList())}
 			source := newSource(t, server(func(*http.Request) (*http.Response, error) {
-				return response(200, closed, "Content-Type", test.contentType), nil
+				return newResponse(200, closed, "Content-Type", test.contentType), nil
 			}))
 			_, err := source.List(metav1.ListOptions{})
 			require.True(t, closed.closed)
@@ -191,7 +191,7 @@ func TestListThatBreaksOffKeepsTheCause(t *testing.T) {
 	for _, begin := range []string{"", "{", podList()[:70], podList(podJSON("a", 1)), podList(podJSON("a", 1))[:120]} {
 		body := io.NopCloser(io.MultiReader(strings.NewReader(begin), iotest.ErrReader(reset)))
 		_, err := newSource(t, server(func(*http.Request) (*http.Response, error) {
-			return response(200, body), nil
+			return newResponse(200, body), nil
 		})).List(metav1.ListOptions{})
 		require.ErrorIs(t, err, reset)
 		_, ok := errors.AsType[*url.Error](err)
@@ -208,11 +208,11 @@ func TestListEndsAtOnceWithItsContext(t *testing.T) {
 		"in the body": func(*http.Request) (*http.Response, error) {
 			body, writer := pipeBody()
 			go func() { _, _ = io.WriteString(writer, podList()[:80]) }()
-			return response(200, body), nil
+			return newResponse(200, body), nil
 		},
 		"in an error body": func(*http.Request) (*http.Response, error) {
 			body, _ := pipeBody()
-			return response(500, body), nil
+			return newResponse(500, body), nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

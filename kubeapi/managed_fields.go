@@ -16,48 +16,48 @@ import (
 // https://kep.k8s.io/5958. Servers that do not know it ignore it.
 const dropManagedFields = ";drop=metadata.managedFields"
 
-// managedFields tracks whether the server or the client drops metadata.managedFields. It looks at objects: no response
-// header says it.
+// managedFields tracks whether the server or the client drops metadata.managedFields, judging by the objects: no
+// response header shows it.
 type managedFields struct {
 	kept bool
-	// refused is true once a server has answered a request with the parameter with 406.
-	refused atomic.Bool
-	// begun is true between the headers of a response and its first object.
-	begun atomic.Bool
-	// by is one of the values below, nil until an object has arrived.
-	by atomic.Pointer[string]
+	// parameterRefused is true once a server has refused a request with the parameter (406).
+	parameterRefused atomic.Bool
+	// beforeFirst is true between the headers of a response and its first object.
+	beforeFirst atomic.Bool
+	// observed is droppedByServer or droppedByClient, nil until an object has arrived.
+	observed atomic.Pointer[string]
 }
 
 // Values of "managedFields" in SourceStatus.
 var (
-	kept             = "kept"
-	toBeDropped      = "requested to be dropped"
-	droppedByServer  = "dropped by the server"
-	droppedByClient  = "dropped by the client, the server sends them"
-	droppedAsRefused = "dropped by the client, the server refuses the parameter"
+	kept            = "kept"
+	dropRequested   = "requested to be dropped"
+	droppedByServer = "dropped by the server"
+	droppedByClient = "dropped by the client, the server sends them"
+	dropRefused     = "dropped by the client, the server refuses the parameter"
 )
 
 // sourceStatuses are the results of SourceStatus, by that value: a status is read often, and a map costs allocations.
 var sourceStatuses = map[string]map[string]string{}
 
 func init() {
-	for _, state := range []string{kept, toBeDropped, droppedByServer, droppedByClient, droppedAsRefused} {
+	for _, state := range []string{kept, dropRequested, droppedByServer, droppedByClient, dropRefused} {
 		sourceStatuses[state] = map[string]string{"managedFields": state}
 	}
 }
 
-// SourceStatus returns details for a reflector's Status, which must not be changed. "managedFields" is "kept", "requested to be dropped" (until an
-// object has arrived), "dropped by the server" (the last list or watch sent none), or "dropped by the client" with the
-// reason. It may be called concurrently.
+// SourceStatus returns details for a reflector's Status, which must not be changed. "managedFields" is "kept",
+// "requested to be dropped" (until an object has arrived), "dropped by the server" (the last list or watch sent none),
+// or "dropped by the client" with the reason. It may be called concurrently.
 func (lw *ListerWatcher) SourceStatus() map[string]string {
-	state := toBeDropped
-	switch by := lw.managed.by.Load(); {
-	case lw.managed.kept:
+	state := dropRequested
+	switch observed := lw.managedFields.observed.Load(); {
+	case lw.managedFields.kept:
 		state = kept
-	case lw.managed.refused.Load():
-		state = droppedAsRefused
-	case by != nil:
-		state = *by
+	case lw.managedFields.parameterRefused.Load():
+		state = dropRefused
+	case observed != nil:
+		state = *observed
 	}
 	return sourceStatuses[state]
 }
@@ -72,51 +72,53 @@ func (lw *ListerWatcher) LastRead() time.Time {
 	return time.Unix(0, at).UTC()
 }
 
-// requested reports whether requests have the parameter.
-func (m *managedFields) requested() bool { return !m.kept && !m.refused.Load() }
+// requestsDrop reports whether requests have the parameter.
+func (m *managedFields) requestsDrop() bool { return !m.kept && !m.parameterRefused.Load() }
 
-// refuse records a 406 and reports whether the request should be repeated without the parameter.
-func (m *managedFields) refuse() bool { return m.requested() && m.refused.CompareAndSwap(false, true) }
+// recordRefusal records a 406 and reports whether the request should be repeated without the parameter.
+func (m *managedFields) recordRefusal() bool {
+	return m.requestsDrop() && m.parameterRefused.CompareAndSwap(false, true)
+}
 
-// answered records that objects follow, possibly from another server than before.
-func (m *managedFields) answered() { m.begun.Store(true) }
+// responseBegun records that objects follow, possibly from another server than before.
+func (m *managedFields) responseBegun() { m.beforeFirst.Store(true) }
 
 // dropManagedFields removes them from an object decoded from raw, and records whether the server had dropped them.
 func (lw *ListerWatcher) dropManagedFields(encoding wire.Encoding, raw []byte, object runtime.Object) {
-	m := &lw.managed
+	m := &lw.managedFields
 	if m.kept {
 		return
 	}
-	first := m.begun.Swap(false)
+	first := m.beforeFirst.Swap(false)
 	switch {
 	case lw.target.projection == nil && removeManagedFields(object):
-		m.by.Store(&droppedByClient)
+		m.observed.Store(&droppedByClient)
 	case !first:
 	case lw.target.projection != nil && hasManagedFields(encoding, raw, lw.limits.wire()):
-		m.by.Store(&droppedByClient)
+		m.observed.Store(&droppedByClient)
 	default:
-		m.by.Store(&droppedByServer)
+		m.observed.Store(&droppedByServer)
 	}
 }
 
 // removeManagedFields reports whether the object had any.
 func removeManagedFields(object runtime.Object) bool {
-	if generic, ok := object.(*unstructured.Unstructured); ok {
-		metadata, _ := generic.Object["metadata"].(map[string]any)
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		metadata, _ := u.Object["metadata"].(map[string]any)
 		_, has := metadata["managedFields"]
 		delete(metadata, "managedFields")
 		return has
 	}
-	about, err := meta.Accessor(object)
-	if err != nil || about.GetManagedFields() == nil {
+	accessor, err := meta.Accessor(object)
+	if err != nil || accessor.GetManagedFields() == nil {
 		return false
 	}
-	about.SetManagedFields(nil)
+	accessor.SetManagedFields(nil)
 	return true
 }
 
 // hasManagedFields looks for them in an object's bytes, since a projection drops them before decoding.
 func hasManagedFields(encoding wire.Encoding, raw []byte, limits wire.Limits) bool {
-	var about metav1.PartialObjectMetadata
-	return encoding.Into(raw, limits, &about) == nil && len(about.ManagedFields) > 0
+	var object metav1.PartialObjectMetadata
+	return encoding.Into(raw, limits, &object) == nil && len(object.ManagedFields) > 0
 }

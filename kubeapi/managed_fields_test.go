@@ -103,7 +103,7 @@ func TestAServerThatRefusesTheParameterIsAskedWithoutIt(t *testing.T) {
 				require.Empty(t, managedFieldsOf(t, items))
 			}
 			require.Equal(t, []string{"application/json;drop=metadata.managedFields, application/json", "application/json", "application/json"}, accepts)
-			require.Equal(t, droppedAsRefused, source.SourceStatus()["managedFields"])
+			require.Equal(t, dropRefused, source.SourceStatus()["managedFields"])
 		})
 	}
 }

@@ -105,40 +105,40 @@ type Options struct {
 	Authorize func(*http.Request) error
 }
 
-// validated returns the base URL, or an error that names the first invalid field.
-func (o Options) validated() (*url.URL, error) {
+// validate returns the base URL, or an error that names the first invalid field.
+func (o Options) validate() (*url.URL, error) {
 	base, err := apiclient.ParseBaseURL(o.BaseURL)
 	if err != nil {
-		return nil, invalid("BaseURL", err)
+		return nil, invalidOption("BaseURL", err)
 	}
 	for _, check := range []struct {
 		field string
 		err   error
 	}{
-		{"Resource.Group", groupName(o.Resource.Group)},
-		{"Resource.Version", pathSegment(o.Resource.Version)},
-		{"Resource.Resource", pathSegment(o.Resource.Resource)},
+		{"Resource.Group", validateGroup(o.Resource.Group)},
+		{"Resource.Version", validatePathSegment(o.Resource.Version)},
+		{"Resource.Resource", validatePathSegment(o.Resource.Resource)},
 		{"Namespace", apiclient.Namespace(o.Namespace)},
-		{"LabelSelector", labelSelector(o.LabelSelector)},
-		{"FieldSelector", fieldSelector(o.FieldSelector)},
-		{"HTTPClient", untimed(o.HTTPClient)},
+		{"LabelSelector", validateLabelSelector(o.LabelSelector)},
+		{"FieldSelector", validateFieldSelector(o.FieldSelector)},
+		{"HTTPClient", validateNoTimeout(o.HTTPClient)},
 		{"UserAgent", apiclient.HeaderValue(o.UserAgent)},
-		{"StallTimeout", notNegative(o.StallTimeout)},
+		{"StallTimeout", validateNotNegative(o.StallTimeout)},
 	} {
 		if check.err != nil {
-			return nil, invalid(check.field, check.err)
+			return nil, invalidOption(check.field, check.err)
 		}
 	}
 	return base, nil
 }
 
-func invalid(field string, err error) error {
+func invalidOption(field string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrInvalidOptions, field, err)
 }
 
-// pathSegment accepts any valid path segment. It does not require a Kubernetes resource name, because other APIs may be
-// less strict.
-func pathSegment(text string) error {
+// validatePathSegment accepts any valid path segment. It does not require a Kubernetes resource name, because other
+// APIs may be less strict.
+func validatePathSegment(text string) error {
 	if text == "" {
 		return errors.New("is required")
 	}
@@ -148,14 +148,14 @@ func pathSegment(text string) error {
 	return nil
 }
 
-func groupName(group string) error {
+func validateGroup(group string) error {
 	if group == "" {
 		return nil // the core API
 	}
-	return pathSegment(group)
+	return validatePathSegment(group)
 }
 
-func labelSelector(selector string) error {
+func validateLabelSelector(selector string) error {
 	if strings.Contains(selector, "\x00") {
 		// labels.Parse, here and in an API server, stops at NUL and would ignore the rest.
 		return fmt.Errorf("%q has a NUL character", selector)
@@ -164,7 +164,7 @@ func labelSelector(selector string) error {
 	return err
 }
 
-func fieldSelector(selector string) error {
+func validateFieldSelector(selector string) error {
 	parsed, err := fields.ParseSelector(selector)
 	if err != nil {
 		return err
@@ -178,14 +178,14 @@ func fieldSelector(selector string) error {
 	return nil
 }
 
-func untimed(client *http.Client) error {
+func validateNoTimeout(client *http.Client) error {
 	if client != nil && client.Timeout != 0 {
-		return fmt.Errorf("its Timeout is %v and would cut every watch after that time; it must be 0", client.Timeout)
+		return fmt.Errorf("its Timeout is %v, which would end every watch; it must be 0", client.Timeout)
 	}
 	return nil
 }
 
-func notNegative(d time.Duration) error {
+func validateNotNegative(d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("is negative (%s)", d)
 	}

@@ -32,26 +32,26 @@ func ProjectedFields(object any) (fields []string, projected bool) {
 }
 
 func markOf(object any) (paths string, marked bool) {
-	if generic, ok := object.(*unstructured.Unstructured); ok {
+	if u, ok := object.(*unstructured.Unstructured); ok {
 		// GetAnnotations returns none if one of them is not a string.
-		metadata, _ := generic.Object["metadata"].(map[string]any)
+		metadata, _ := u.Object["metadata"].(map[string]any)
 		annotations, _ := metadata["annotations"].(map[string]any)
 		paths, marked = annotations[ProjectionMark].(string)
 		return paths, marked
 	}
-	about, err := meta.Accessor(object)
+	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return "", false
 	}
-	paths, marked = about.GetAnnotations()[ProjectionMark]
+	paths, marked = accessor.GetAnnotations()[ProjectionMark]
 	return paths, marked
 }
 
 // projection keeps only the named fields. It is immutable.
 type projection struct {
-	fields *wire.Fields
-	paths  string // separated by commas
-	boxed  any    // paths as an interface value, for unstructured objects
+	fields     *wire.Fields
+	paths      string // separated by commas
+	pathsValue any    // paths as an interface value, for unstructured objects
 }
 
 // projectionOf returns nil if no fields are named.
@@ -59,16 +59,16 @@ func projectionOf(paths []string, into target) (*projection, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	fields, err := fieldpaths.New(paths, into.of)
+	fields, err := fieldpaths.New(paths, into.structType)
 	if err != nil {
 		return nil, err
 	}
 	joined := strings.Join(paths, ",")
-	return &projection{fields: fields, paths: joined, boxed: joined}, nil
+	return &projection{fields: fields, paths: joined, pathsValue: joined}, nil
 }
 
-// names reports whether a field, one of its parents or one of its parts is named.
-func (p *projection) names(field string) bool {
+// overlaps reports whether a field, one of its parents or one of its subfields is named.
+func (p *projection) overlaps(field string) bool {
 	if p == nil {
 		return false
 	}
@@ -80,9 +80,9 @@ func (p *projection) names(field string) bool {
 // protobuf reports whether the fields' numbers are known, which protobuf needs.
 func (p *projection) protobuf() bool { return p == nil || p.fields.Numbers != nil }
 
-// keptCut is the largest buffer that is kept for reuse; a larger one belongs to an unusually large object. Buffers are
-// pooled because thousands of watches may be idle.
-const keptCut = 64 << 10
+// maxPooledBuffer is the largest buffer that is kept for reuse; a larger one belongs to an unusually large object.
+// Buffers are pooled because thousands of watches may be idle.
+const maxPooledBuffer = 64 << 10
 
 var cutBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
@@ -90,7 +90,7 @@ var cutBuffers = sync.Pool{New: func() any { return new([]byte) }}
 func (p *projection) cut(encoding wire.Encoding, raw []byte, limits wire.Limits, use func([]byte) error) error {
 	buffer := cutBuffers.Get().(*[]byte)
 	cut, err := encoding.Cut((*buffer)[:0], raw, p.fields, limits)
-	if cap(cut) <= keptCut {
+	if cap(cut) <= maxPooledBuffer {
 		*buffer = cut
 		defer cutBuffers.Put(buffer)
 	}
@@ -102,17 +102,17 @@ func (p *projection) cut(encoding wire.Encoding, raw []byte, limits wire.Limits,
 
 // mark sets the annotation. It changes a map only if the object owns it.
 func (p *projection) mark(object runtime.Object) {
-	if generic, ok := object.(*unstructured.Unstructured); ok {
-		p.markUnstructured(generic.Object)
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		p.markUnstructured(u.Object)
 		return
 	}
-	about, err := meta.Accessor(object)
+	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return // a type whose metadata is nil: it cannot be written anyway
 	}
-	annotations := about.GetAnnotations()
+	annotations := accessor.GetAnnotations()
 	if annotations == nil {
-		about.SetAnnotations(map[string]string{ProjectionMark: p.paths})
+		accessor.SetAnnotations(map[string]string{ProjectionMark: p.paths})
 		return
 	}
 	annotations[ProjectionMark] = p.paths
@@ -125,8 +125,8 @@ func (p *projection) markUnstructured(content map[string]any) {
 		content["metadata"] = metadata
 	}
 	if annotations, ok := metadata["annotations"].(map[string]any); ok {
-		annotations[ProjectionMark] = p.boxed
+		annotations[ProjectionMark] = p.pathsValue
 		return
 	}
-	metadata["annotations"] = map[string]any{ProjectionMark: p.boxed}
+	metadata["annotations"] = map[string]any{ProjectionMark: p.pathsValue}
 }

@@ -121,7 +121,7 @@ func TestFieldsOfATypeWithoutNumbersAreCutInJSON(t *testing.T) {
 
 	options.Encodings = []Encoding{Protobuf}
 	_, err = New(options)
-	require.ErrorContains(t, err, "Encodings: no fields of *kubeapi.numberless can be named in protobuf")
+	require.ErrorContains(t, err, "Encodings: fields of *kubeapi.numberless cannot be selected in protobuf")
 
 	// JSON is accepted from a server without protobuf, and is cut too.
 	api := answers(200, podList(`{"metadata":{"name":"a"},"data":{"a":"1","b":"2"}}`))

@@ -26,7 +26,7 @@ func TestARedirectThatCannotBeReadIsReportedWithoutItsAddress(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				closed := &closing{Reader: strings.NewReader("")}
 				source := newSource(t, server(func(*http.Request) (*http.Response, error) {
-					return response(code, closed, "Location", location), nil
+					return newResponse(code, closed, "Location", location), nil
 				}))
 				_, err := source.List(metav1.ListOptions{})
 				require.ErrorIs(t, err, ErrRedirect)
@@ -140,9 +140,9 @@ func to(location string, sent *[]*http.Request) server {
 	return func(r *http.Request) (*http.Response, error) {
 		*sent = append(*sent, r)
 		if len(*sent) > 1 {
-			return response(http.StatusOK, text(podList())), nil
+			return newResponse(http.StatusOK, text(podList())), nil
 		}
-		return response(http.StatusTemporaryRedirect, text(""), "Location", location), nil
+		return newResponse(http.StatusTemporaryRedirect, text(""), "Location", location), nil
 	}
 }
 
@@ -231,7 +231,7 @@ func TestEachRedirectOfSeveralIsLookedAt(t *testing.T) {
 	requests := 0
 	source := newSource(t, server(func(*http.Request) (*http.Response, error) {
 		requests++
-		return response(http.StatusFound, text(""), "Location", []string{"/moved", "http://evil.test/"}[requests-1]), nil
+		return newResponse(http.StatusFound, text(""), "Location", []string{"/moved", "http://evil.test/"}[requests-1]), nil
 	}))
 	_, err := source.List(metav1.ListOptions{})
 	require.ErrorIs(t, err, ErrRedirect)
@@ -245,7 +245,7 @@ func TestACallerThatFollowsNoRedirectGetsTheRefusal(t *testing.T) {
 	client := &http.Client{
 		Transport: server(func(r *http.Request) (*http.Response, error) {
 			sent = append(sent, r)
-			return response(http.StatusFound, closed, "Location", "/moved?hush", "Content-Type", "text/html"), nil
+			return newResponse(http.StatusFound, closed, "Location", "/moved?hush", "Content-Type", "text/html"), nil
 		}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -267,7 +267,7 @@ func TestACallersRuleDoesNotLeadInCirclesForEver(t *testing.T) {
 			if requests++; requests > 2*maxRedirects {
 				return nil, errors.New("in circles")
 			}
-			return response(http.StatusFound, text(""), "Location", r.URL.Path), nil
+			return newResponse(http.StatusFound, text(""), "Location", r.URL.Path), nil
 		}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return nil },
 	}

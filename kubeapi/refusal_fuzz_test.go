@@ -187,7 +187,7 @@ func FuzzWarnings(f *testing.F) {
 			if joined {
 				values = []string{strings.Join(values, ", ")}
 			}
-			w.note(t.Context(), http.Header{"Warning": values}, nil)
+			w.reportNew(t.Context(), http.Header{"Warning": values}, nil)
 			for _, text := range texts {
 				text, readable := decoded(text)
 				if !readable && joined {
@@ -202,7 +202,7 @@ func FuzzWarnings(f *testing.F) {
 		}
 		require.Equal(t, want, append([]string{}, reported...))
 
-		w.note(t.Context(), http.Header{"Warning": {raw, raw}}, nil)
+		w.reportNew(t.Context(), http.Header{"Warning": {raw, raw}}, nil)
 		for i, text := range reported {
 			require.Equal(t, apiclient.Printable(text, maxWarningText), text)
 			require.NotContains(t, reported[:i], text)

@@ -48,11 +48,11 @@ func newCollection(base *url.URL, o Options) collection {
 // reader, and selectors may be confidential.
 func (c collection) String() string { return c.url.String() }
 
-// request returns the full URL of one call.
-func (c collection) request(v verb, options metav1.ListOptions) (string, error) {
+// requestURL returns the full URL of one call.
+func (c collection) requestURL(v verb, options metav1.ListOptions) (string, error) {
 	options.Watch = v == verbWatch
-	options.LabelSelector = both(c.labelSelector, options.LabelSelector)
-	options.FieldSelector = both(c.fieldSelector, options.FieldSelector)
+	options.LabelSelector = joinSelectors(c.labelSelector, options.LabelSelector)
+	options.FieldSelector = joinSelectors(c.fieldSelector, options.FieldSelector)
 	// Unset options are omitted, but a pointer is sent even if it points to zero: sendInitialEvents=false differs from
 	// none.
 	query, err := queryparams.Convert(&options)
@@ -64,8 +64,8 @@ func (c collection) request(v verb, options metav1.ListOptions) (string, error) 
 	return full.String(), nil
 }
 
-// both joins two selectors. In label and field selectors a comma means "and".
-func both(a, b string) string {
+// joinSelectors joins two selectors. In label and field selectors a comma means "and".
+func joinSelectors(a, b string) string {
 	b = strings.TrimSpace(b)
 	if a == "" || b == "" {
 		return a + b

@@ -22,11 +22,11 @@ import (
 
 // guarded makes one request like a list, and reads its body to the end or until it fails. It returns how long that
 // took.
-func guarded(t *testing.T, client *http.Client, url string, s *stall, ctx context.Context, each func()) (int, time.Duration, error) {
+func guarded(t *testing.T, client *http.Client, url string, s *stallTimer, ctx context.Context, each func()) (int, time.Duration, error) {
 	t.Helper()
 	defer s.stop()
 	begun := time.Now()
-	s.waiting()
+	s.beginWait()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	require.NoError(t, err)
 	response, err := client.Do(request)
@@ -50,14 +50,14 @@ func guarded(t *testing.T, client *http.Client, url string, s *stall, ctx contex
 }
 
 // onStall runs a test in a bubble, with its own server and a limit of one minute.
-func onStall(t *testing.T, handler http.HandlerFunc, test func(*testing.T, *cachetest.Server, *stall, context.Context)) {
+func onStall(t *testing.T, handler http.HandlerFunc, test func(*testing.T, *cachetest.Server, *stallTimer, context.Context)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := cachetest.NewServer(handler)
 		defer server.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		test(t, server, newStall(time.Minute, cancel), ctx)
+		test(t, server, newStallTimer(time.Minute, cancel), ctx)
 	})
 }
 
@@ -70,11 +70,11 @@ func nothing() {}
 
 func TestHeadersThatNeverComeEndTheRequestAfterTheLimit(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, _ *http.Request) { flush(w, "x") },
-		func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
+		func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
 			server.Listener.Freeze()
 			_, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
 			require.ErrorIs(t, err, context.Canceled)
-			require.Error(t, s.fired())
+			require.Error(t, s.err())
 			require.Equal(t, time.Minute, took)
 			server.Listener.Thaw()
 		})
@@ -86,10 +86,10 @@ func TestABodyThatStopsEndsTheRequestAfterTheLimit(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		flush(w, "y")
 		<-r.Context().Done()
-	}, func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
+	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
 		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Error(t, s.fired())
+		require.Error(t, s.err())
 		require.Equal(t, 2, n)
 		require.Equal(t, 50*time.Second+time.Minute, took)
 	})
@@ -100,10 +100,10 @@ func TestAFrozenConnectionEndsTheRequestAfterTheLimit(t *testing.T) {
 		flush(w, "x")
 		time.Sleep(10 * time.Second)
 		flush(w, "lost")
-	}, func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
+	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
 		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, server.Listener.Freeze)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Error(t, s.fired())
+		require.Error(t, s.err())
 		require.Equal(t, 1, n)
 		require.Equal(t, time.Minute, took)
 		server.Listener.Thaw()
@@ -114,14 +114,14 @@ func TestASlowBodyIsReadToItsEnd(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(59 * time.Second)
 		for range 60 {
-			flush(w, strings.Repeat("x", 59*listRate))
+			flush(w, strings.Repeat("x", 59*minListRate))
 			time.Sleep(59 * time.Second)
 		}
-	}, func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
+	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
 		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
 		require.NoError(t, err)
-		require.NoError(t, s.fired())
-		require.Equal(t, 60*59*listRate, n)
+		require.NoError(t, s.err())
+		require.Equal(t, 60*59*minListRate, n)
 		require.Equal(t, 61*59*time.Second, took)
 	})
 }
@@ -133,10 +133,10 @@ func TestABodyThatTricklesEndsTheRequestAfterFourTimesTheLimit(t *testing.T) {
 			flush(w, "x")
 			time.Sleep(10 * time.Second)
 		}
-	}, func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
+	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
 		_, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
 		require.ErrorIs(t, err, context.Canceled)
-		require.EqualError(t, s.fired(), "the answer stalled: less than 1024 bytes a second for 4m0s")
+		require.EqualError(t, s.err(), "the response stalled: less than 1024 bytes per second for 4m0s")
 		require.InDelta(t, (4 * time.Minute).Seconds(), took.Seconds(), 1)
 		server.Listener.CutConnections()
 	})
@@ -148,13 +148,13 @@ func TestTimeInWhichNobodyReadsDoesNotCount(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, r *http.Request) {
 		flush(w, strings.Repeat("x", 512))
 		<-r.Context().Done()
-	}, func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
+	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
 		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, func() {
 			time.Sleep(time.Hour)
-			require.NoError(t, s.fired())
+			require.NoError(t, s.err())
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		require.Error(t, s.fired())
+		require.Error(t, s.err())
 		require.Equal(t, 512, n)
 		require.Equal(t, time.Hour+time.Minute, took)
 	})
@@ -163,12 +163,12 @@ func TestTimeInWhichNobodyReadsDoesNotCount(t *testing.T) {
 func TestTimeBetweenHeadersAndBodyDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := newStall(time.Minute, cancel)
-		s.waiting()
+		s := newStallTimer(time.Minute, cancel)
+		s.beginWait()
 		time.Sleep(59 * time.Second)
-		s.arrived(0)
+		s.endWait(0)
 		time.Sleep(time.Hour)
-		require.NoError(t, s.fired())
+		require.NoError(t, s.err())
 		require.NoError(t, ctx.Err())
 		cancel()
 	})
@@ -178,11 +178,11 @@ func TestTimeBetweenHeadersAndBodyDoesNotCount(t *testing.T) {
 func TestABodyInHandEndsTheWaitForHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := newStall(time.Minute, cancel)
-		s.waiting()
+		s := newStallTimer(time.Minute, cancel)
+		s.beginWait()
 		s.reader(strings.NewReader(""))
 		time.Sleep(time.Hour)
-		require.NoError(t, s.fired())
+		require.NoError(t, s.err())
 		require.NoError(t, ctx.Err())
 		cancel()
 	})
@@ -191,15 +191,15 @@ func TestABodyInHandEndsTheWaitForHeaders(t *testing.T) {
 func TestWithoutALimitARequestWaitsForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := newStall(0, cancel)
-		s.waiting()
+		s := newStallTimer(0, cancel)
+		s.beginWait()
 		body, writer := io.Pipe()
 		reader := s.reader(body)
 		time.AfterFunc(24*time.Hour, func() { _ = writer.Close() })
 		data, err := io.ReadAll(reader)
 		require.NoError(t, err)
 		require.Empty(t, data)
-		require.NoError(t, s.fired())
+		require.NoError(t, s.err())
 		require.NoError(t, ctx.Err())
 		s.stop()
 		cancel()
@@ -209,14 +209,14 @@ func TestWithoutALimitARequestWaitsForEver(t *testing.T) {
 func TestAStoppedGuardEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := newStall(time.Minute, cancel)
+		s := newStallTimer(time.Minute, cancel)
 		s.stop() // before the first wait
-		s.waiting()
+		s.beginWait()
 		time.Sleep(time.Hour)
 		require.NoError(t, ctx.Err())
 
-		s = newStall(time.Minute, cancel)
-		s.waiting()
+		s = newStallTimer(time.Minute, cancel)
+		s.beginWait()
 		s.stop() // during one
 		s.stop()
 		time.Sleep(time.Hour)
@@ -225,7 +225,7 @@ func TestAStoppedGuardEndsNothing(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		require.NoError(t, ctx.Err())
-		require.NoError(t, s.fired())
+		require.NoError(t, s.err())
 		cancel()
 	})
 }
@@ -234,33 +234,33 @@ func TestAStoppedGuardEndsNothing(t *testing.T) {
 func TestALateTimerDoesNotEndTheNextWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := newStall(time.Minute, cancel)
+		s := newStallTimer(time.Minute, cancel)
 		s.expire()
-		s.waiting()
-		s.arrived(0)
+		s.beginWait()
+		s.endWait(0)
 		s.expire()
-		s.waiting()
+		s.beginWait()
 		time.Sleep(59 * time.Second)
 		s.expire()
 		require.NoError(t, ctx.Err())
-		require.NoError(t, s.fired())
+		require.NoError(t, s.err())
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Error(t, ctx.Err())
-		require.Error(t, s.fired())
+		require.Error(t, s.err())
 		s.stop()
-		require.Error(t, s.fired(), "it is asked for after the call, too")
+		require.Error(t, s.err(), "it is asked for after the call, too")
 	})
 }
 
 func TestStopWaitsForACancelUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var cancelled atomic.Bool
-		s := newStall(time.Minute, func() { time.Sleep(time.Second); cancelled.Store(true) })
-		s.waiting()
+		s := newStallTimer(time.Minute, func() { time.Sleep(time.Second); cancelled.Store(true) })
+		s.beginWait()
 		time.Sleep(time.Minute)
 		synctest.Wait() // in the middle of cancel
-		require.Error(t, s.fired())
+		require.Error(t, s.err())
 		require.False(t, cancelled.Load())
 		s.stop()
 		require.True(t, cancelled.Load())
@@ -268,7 +268,7 @@ func TestStopWaitsForACancelUnderWay(t *testing.T) {
 }
 
 func TestTheGuardHandsOnWhatTheBodySays(t *testing.T) {
-	s := newStall(time.Hour, nothing)
+	s := newStallTimer(time.Hour, nothing)
 	defer s.stop()
 	data, err := io.ReadAll(s.reader(bytes.NewReader(make([]byte, 1<<20))))
 	require.NoError(t, err)
@@ -295,10 +295,10 @@ func TestASilentSocketEndsTheRequest(t *testing.T) {
 			defer silent.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s := newStall(200*time.Millisecond, cancel)
+			s := newStallTimer(200*time.Millisecond, cancel)
 			_, _, err := guarded(t, silent.Client(), silent.URL, s, ctx, nothing)
 			require.ErrorIs(t, err, context.Canceled)
-			require.Error(t, s.fired())
+			require.Error(t, s.err())
 		})
 	}
 }
@@ -318,7 +318,7 @@ func TestAListThatStallsSaysSo(t *testing.T) {
 			flush(w, `{"kind":"PodList","apiVersion":"v1","items":[`)
 		}
 		<-r.Context().Done()
-	}, func(t *testing.T, server *cachetest.Server, _ *stall, _ context.Context) {
+	}, func(t *testing.T, server *cachetest.Server, _ *stallTimer, _ context.Context) {
 		source := podsOf(t, server)
 		for _, token := range []string{"", "none of the headers"} {
 			begun := time.Now()
@@ -341,7 +341,7 @@ func TestAListWaitsForTheReceiverOfItsItems(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, podList(podJSON("a", 1), podJSON("b", 2), `{"metadata":{"name":"c"},"s":`+quoted(1<<20)+`}`))
-	}, func(t *testing.T, server *cachetest.Server, _ *stall, _ context.Context) {
+	}, func(t *testing.T, server *cachetest.Server, _ *stallTimer, _ context.Context) {
 		items := 0
 		_, err := podsOf(t, server).ListItems(t.Context(), metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
 			items++
@@ -360,7 +360,7 @@ func TestAWatchMayBeSilentForLong(t *testing.T) {
 		flush(w, "")
 		time.Sleep(time.Hour)
 		flush(w, frameJSON("ADDED", podJSON("a", 1)))
-	}, func(t *testing.T, server *cachetest.Server, _ *stall, _ context.Context) {
+	}, func(t *testing.T, server *cachetest.Server, _ *stallTimer, _ context.Context) {
 		w, err := podsOf(t, server).WatchWithContext(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		defer w.Stop()

@@ -17,66 +17,65 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// refusal returns the error for a response whose HTTP code is not a success.
-func (lw *ListerWatcher) refusal(v verb, a *answer) error {
-	// A Status that is longer than the limit is cut, and then is no Status.
-	body := a.readErrorBody(int64(lw.limits.ErrorBytes))
-	if status, ok := lw.statusBody(a, body); ok {
+// statusError returns the error for a response whose HTTP code is not a success.
+func (lw *ListerWatcher) statusError(v verb, r *response) error {
+	// A Status longer than the limit is truncated and cannot be decoded.
+	body := r.readErrorBody(int64(lw.limits.ErrorBytes))
+	if status, ok := lw.statusFromBody(r, body); ok {
 		if status.Code < http.StatusBadRequest {
-			// No code, or one that contradicts the refusal.
-			status.Code = int32(a.StatusCode)
+			// No code, or one that is not an error.
+			status.Code = int32(r.StatusCode)
 		}
-		a.complete(&status)
-		return lw.collection.failure(v, &apierrors.StatusError{ErrStatus: status})
+		r.completeStatus(&status)
+		return lw.collection.wrapError(v, &apierrors.StatusError{ErrStatus: status})
 	}
-	explanation := explanationOf(a.secrets(), a.Header.Get("Content-Type"), body)
-	wait := retryAfterSeconds(a.Header, time.Now())
-	failure := apierrors.NewGenericServerResponse(a.StatusCode, string(v), lw.resource, "", explanation, int(wait), true)
+	description := describeErrorBody(r.secrets(), r.Header.Get("Content-Type"), body)
+	delay := retryAfterSeconds(r.Header, time.Now())
+	failure := apierrors.NewGenericServerResponse(r.StatusCode, string(v), lw.resource, "", description, int(delay), true)
 	// The helper's message omits the code and most of the explanation.
-	failure.ErrStatus.Message = fmt.Sprintf("%d %s: %s", a.StatusCode, http.StatusText(a.StatusCode), explanation)
-	a.complete(&failure.ErrStatus)
-	return lw.collection.failure(v, failure)
+	failure.ErrStatus.Message = fmt.Sprintf("%d %s: %s", r.StatusCode, http.StatusText(r.StatusCode), description)
+	r.completeStatus(&failure.ErrStatus)
+	return lw.collection.wrapError(v, failure)
 }
 
-// complete adds information from the headers and the code that the Status lacks.
-func (a *answer) complete(status *metav1.Status) {
+// completeStatus adds information from the headers and the code that the Status lacks.
+func (r *response) completeStatus(status *metav1.Status) {
 	if status.Code == http.StatusGone && (status.Reason == "" || status.Reason == metav1.StatusReasonUnknown) {
-		// A list or watch is answered 410 for one reason only, and callers check for that reason.
+		// For a list or watch, 410 has one reason only, and callers check for that reason.
 		status.Reason = metav1.StatusReasonExpired
 	}
-	explain(status)
-	wait := retryAfterSeconds(a.Header, time.Now())
-	if wait == 0 || status.Details != nil && status.Details.RetryAfterSeconds != 0 {
+	setDefaultMessage(status)
+	delay := retryAfterSeconds(r.Header, time.Now())
+	if delay == 0 || status.Details != nil && status.Details.RetryAfterSeconds != 0 {
 		return
 	}
 	if status.Details == nil {
 		status.Details = &metav1.StatusDetails{}
 	}
-	status.Details.RetryAfterSeconds = wait
+	status.Details.RetryAfterSeconds = delay
 }
 
-// statusBody decodes a body that is a failed Status, in any encoding: a server that refuses may have ignored the Accept
-// header.
-func (lw *ListerWatcher) statusBody(a *answer, body []byte) (metav1.Status, bool) {
-	media, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
-	encoding := wires[media]
+// statusFromBody decodes a body that is a failed Status, in any encoding: error responses may ignore the Accept header.
+func (lw *ListerWatcher) statusFromBody(r *response, body []byte) (metav1.Status, bool) {
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	encoding := decoders[mediaType]
 	if encoding == nil {
 		encoding = jsonwire.Encoding
 	}
-	return readStatus(a.secrets(), encoding, body, lw.limits.wire())
+	return readStatus(r.secrets(), encoding, body, lw.limits.wire())
 }
 
-// failedStatus decodes a failed Status and gives it a message if it has none. Its texts are safe to print.
-func failedStatus(s apiclient.Secrets, encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
+// failureStatus decodes a failed Status and gives it a message if it has none. Its texts are safe to print.
+func failureStatus(s apiclient.Secrets, encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
 	status, ok := readStatus(s, encoding, raw, limits)
 	if ok {
-		explain(&status)
+		setDefaultMessage(&status)
 	}
 	return status, ok
 }
 
-// explain sets a message in a Status without one, since an error's text consists of the message only.
-func explain(status *metav1.Status) {
+// setDefaultMessage sets a message in a Status without one, since an error's text consists of the message only.
+func setDefaultMessage(status *metav1.Status) {
 	if status.Message != "" {
 		return
 	}
@@ -139,20 +138,20 @@ func retryAfterSeconds(header http.Header, now time.Time) int32 {
 	return int32(min(max(seconds, 0), math.MaxInt32))
 }
 
-// maxExplanation bounds the characters of a foreign error body in an error's text.
-const maxExplanation = apiclient.MaxForeignText
+// maxForeignText bounds the characters of received text in an error's text.
+const maxForeignText = apiclient.MaxForeignText
 
-// explanationOf describes an error body that is no Status, in readable text.
-func explanationOf(s apiclient.Secrets, contentType string, body []byte) string {
-	media, _, _ := mime.ParseMediaType(contentType)
+// describeErrorBody describes an error body that is not a Status, for an error's text.
+func describeErrorBody(s apiclient.Secrets, contentType string, body []byte) string {
+	mediaType, _, _ := mime.ParseMediaType(contentType)
 	switch {
-	case media == "text/html":
+	case mediaType == "text/html":
 		return "an HTML page"
-	case media != "" && media != "application/json" && !strings.HasPrefix(media, "text/"):
-		return "a body of type " + s.Line(media)
+	case mediaType != "" && mediaType != "application/json" && !strings.HasPrefix(mediaType, "text/"):
+		return "a body of type " + s.Line(mediaType)
 	}
 	if text := s.Line(string(body)); text != "" {
 		return text
 	}
-	return "no explanation"
+	return "empty body"
 }

@@ -32,14 +32,14 @@ var refusals = map[string]struct {
 	"Gone with Status":            {410, statusJSON("410", "Gone", ""), nil, apierrors.IsGone, "said so"},
 	"expired without Status":      {410, "too old", []string{"Content-Type", "text/plain"}, apierrors.IsResourceExpired, "410"},
 	"too many requests, Status":   {429, statusJSON("429", "TooManyRequests", ""), nil, apierrors.IsTooManyRequests, "said so"},
-	"too many requests":           {429, "", nil, apierrors.IsTooManyRequests, "429 Too Many Requests: no explanation"},
+	"too many requests":           {429, "", nil, apierrors.IsTooManyRequests, "429 Too Many Requests: empty body"},
 	"unauthorized with Status":    {401, statusJSON("401", "Unauthorized", ""), nil, apierrors.IsUnauthorized, "said so"},
 	"unauthorized, HTML":          {401, "<html>log in</html>", []string{"Content-Type", "text/html"}, apierrors.IsUnauthorized, "401 Unauthorized: an HTML page"},
 	"forbidden with Status":       {403, statusJSON("403", "Forbidden", ""), nil, apierrors.IsForbidden, "said so"},
 	"forbidden, text":             {403, "not\n\x1byou", []string{"Content-Type", "text/plain"}, apierrors.IsForbidden, "not you"},
 	"forbidden, HTML":             {403, "<html>", []string{"Content-Type", "text/html; charset=utf-8"}, apierrors.IsForbidden, "an HTML page"},
 	"forbidden, binary":           {403, "\x00", []string{"Content-Type", "image/png"}, apierrors.IsForbidden, "a body of type image/png"},
-	"forbidden, nothing":          {403, "", nil, apierrors.IsForbidden, "no explanation"},
+	"forbidden, nothing":          {403, "", nil, apierrors.IsForbidden, "empty body"},
 	"not found with Status":       {404, statusJSON("404", "NotFound", ""), nil, apierrors.IsNotFound, "said so"},
 	"not found, Go's mux":         {404, "404 page not found\n", []string{"Content-Type", "text/plain"}, apierrors.IsNotFound, "404 Not Found: 404 page not found"},
 	"unavailable":                 {503, "upstream", []string{"Content-Type", ""}, apierrors.IsServiceUnavailable, "503 Service Unavailable: upstream"},
@@ -150,7 +150,7 @@ func TestAMessageMayEndAsTheQueryBegins(t *testing.T) {
 
 func TestAForeignErrorTextIsCutShort(t *testing.T) {
 	_, err := newSource(t, answers(500, strings.Repeat("ä", 5000), "Content-Type", "text/plain")).List(metav1.ListOptions{})
-	require.Less(t, len(err.Error()), 2*maxExplanation+200)
+	require.Less(t, len(err.Error()), 2*maxForeignText+200)
 	require.ErrorContains(t, err, "ä…")
 }
 

@@ -17,25 +17,25 @@ import (
 
 // target is the type that objects are decoded into. The zero value is unstructured.
 type target struct {
-	// of is the struct type; nil for unstructured.
-	of reflect.Type
-	// is is the type that all objects get, empty if the example has none.
-	is schema.GroupVersionKind
+	// structType is the struct type; nil for unstructured.
+	structType reflect.Type
+	// gvk is the type that all objects get, empty if the example has none.
+	gvk schema.GroupVersionKind
 	// projection is nil if all fields are wanted.
 	projection *projection
 }
 
-// targetOf returns the target for an example object.
-func targetOf(example runtime.Object) (target, error) {
+// targetFor returns the target for an example object.
+func targetFor(example runtime.Object) (target, error) {
 	if example == nil {
 		return target{}, nil
 	}
 	pointer := reflect.TypeOf(example)
 	if pointer.Kind() != reflect.Pointer || pointer.Elem().Kind() != reflect.Struct {
-		return target{}, fmt.Errorf("%T is no pointer to a struct", example)
+		return target{}, fmt.Errorf("%T is not a pointer to a struct", example)
 	}
 	if reflect.ValueOf(example).IsNil() {
-		return target{}, fmt.Errorf("%T is nil: give an empty one", example)
+		return target{}, fmt.Errorf("%T is nil, use an empty one", example)
 	}
 	if _, ok := example.(*unstructured.Unstructured); ok {
 		return target{}, nil
@@ -43,35 +43,39 @@ func targetOf(example runtime.Object) (target, error) {
 	if _, ok := example.(metav1.ObjectMetaAccessor); !ok {
 		return target{}, fmt.Errorf("%T has no object metadata", example)
 	}
-	return target{of: pointer.Elem(), is: example.GetObjectKind().GroupVersionKind()}, nil
+	return target{structType: pointer.Elem(), gvk: example.GetObjectKind().GroupVersionKind()}, nil
 }
 
 // String returns the type's name.
 func (t target) String() string {
-	if t.of == nil {
+	if t.structType == nil {
 		return "*unstructured.Unstructured"
 	}
-	return reflect.PointerTo(t.of).String()
+	return reflect.PointerTo(t.structType).String()
 }
 
-func (t target) newObject() runtime.Object { return reflect.New(t.of).Interface().(runtime.Object) }
+func (t target) newObject() runtime.Object {
+	return reflect.New(t.structType).Interface().(runtime.Object)
+}
 
 // metadataOnly reports whether only the metadata is requested.
-func (t target) metadataOnly() bool { return t.of == reflect.TypeFor[metav1.PartialObjectMetadata]() }
+func (t target) metadataOnly() bool {
+	return t.structType == reflect.TypeFor[metav1.PartialObjectMetadata]()
+}
 
 // protobuf reports whether objects can be decoded from protobuf.
 func (t target) protobuf() bool {
-	return t.of != nil && protowire.Supports(t.newObject()) && t.projection.protobuf()
+	return t.structType != nil && protowire.Supports(t.newObject()) && t.projection.protobuf()
 }
 
-// decode decodes an object. implied is the type by its list, for an object that carries none.
-func (t target) decode(encoding wire.Encoding, raw []byte, limits wire.Limits, implied metav1.TypeMeta) (runtime.Object, error) {
+// decode decodes an object. defaultType is the type for an object that carries none, from its list.
+func (t target) decode(encoding wire.Encoding, raw []byte, limits wire.Limits, defaultType metav1.TypeMeta) (runtime.Object, error) {
 	if t.projection == nil {
-		return t.decodeWhole(encoding, raw, limits, implied)
+		return t.decodeWhole(encoding, raw, limits, defaultType)
 	}
 	var object runtime.Object
 	err := t.projection.cut(encoding, raw, limits, func(cut []byte) (err error) {
-		object, err = t.decodeWhole(encoding, cut, limits, implied)
+		object, err = t.decodeWhole(encoding, cut, limits, defaultType)
 		return err
 	})
 	if err != nil {
@@ -82,93 +86,93 @@ func (t target) decode(encoding wire.Encoding, raw []byte, limits wire.Limits, i
 }
 
 // decodeWhole decodes all fields in raw.
-func (t target) decodeWhole(encoding wire.Encoding, raw []byte, limits wire.Limits, implied metav1.TypeMeta) (runtime.Object, error) {
-	if t.of == nil {
-		return t.decodeUnstructured(encoding, raw, limits, implied)
+func (t target) decodeWhole(encoding wire.Encoding, raw []byte, limits wire.Limits, defaultType metav1.TypeMeta) (runtime.Object, error) {
+	if t.structType == nil {
+		return t.decodeUnstructured(encoding, raw, limits, defaultType)
 	}
 	object := t.newObject()
 	if err := encoding.Into(raw, limits, object); err != nil {
 		return nil, err
 	}
 	kind := object.GetObjectKind()
-	said := kind.GroupVersionKind()
-	if err := t.mismatch(said); err != nil {
+	claimed := kind.GroupVersionKind()
+	if err := t.checkType(claimed); err != nil {
 		return nil, err
 	}
-	if !t.is.Empty() || !t.metadataOnly() {
-		kind.SetGroupVersionKind(t.is)
-	} else if said.Empty() {
-		kind.SetGroupVersionKind(schema.FromAPIVersionAndKind(implied.APIVersion, implied.Kind))
+	if !t.gvk.Empty() || !t.metadataOnly() {
+		kind.SetGroupVersionKind(t.gvk)
+	} else if claimed.Empty() {
+		kind.SetGroupVersionKind(schema.FromAPIVersionAndKind(defaultType.APIVersion, defaultType.Kind))
 	}
 	return object, nil
 }
 
-func (t target) decodeUnstructured(encoding wire.Encoding, raw []byte, limits wire.Limits, implied metav1.TypeMeta) (runtime.Object, error) {
+func (t target) decodeUnstructured(encoding wire.Encoding, raw []byte, limits wire.Limits, defaultType metav1.TypeMeta) (runtime.Object, error) {
 	content, err := encoding.Unstructured(raw, limits)
 	if err != nil {
 		return nil, err
 	}
 	// Any kind is accepted: the consumer can check it.
 	object := &unstructured.Unstructured{Object: content}
-	if implied.Kind != "" && saysNothing(object) {
-		object.SetAPIVersion(implied.APIVersion)
-		object.SetKind(implied.Kind)
+	if defaultType.Kind != "" && hasNoType(object) {
+		object.SetAPIVersion(defaultType.APIVersion)
+		object.SetKind(defaultType.Kind)
 	}
 	return object, nil
 }
 
-// saysNothing reports whether an object has neither apiVersion nor kind and gets its list's. One with half of them is
+// hasNoType reports whether an object has neither apiVersion nor kind and gets its list's. One with only one of them is
 // left unchanged, as in apimachinery's decoder of lists.
-func saysNothing(object *unstructured.Unstructured) bool {
+func hasNoType(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "" && object.GetAPIVersion() == ""
 }
 
-// neverObjects are kinds that servers and proxies send in place of an object. Decoded into another Go type they would
+// nonObjectKinds are kinds that servers and proxies send in place of an object. Decoded into another Go type they would
 // look like an empty object.
-var neverObjects = []string{"Status", "Table"}
+var nonObjectKinds = []string{"Status", "Table"}
 
-// mismatch returns an error if the claimed type is not the wanted one. An object without a type is accepted, and
+// checkType returns an error if the claimed type is not the wanted one. An object without a type is accepted, and
 // PartialObjectMetadata where metadata is wanted.
-func (t target) mismatch(said schema.GroupVersionKind) error {
+func (t target) checkType(claimed schema.GroupVersionKind) error {
 	switch {
-	case said.Kind == "" || said == t.is:
+	case claimed.Kind == "" || claimed == t.gvk:
 		return nil
-	case said.Group == metav1.GroupName && said.Kind == "PartialObjectMetadata" && t.metadataOnly():
+	case claimed.Group == metav1.GroupName && claimed.Kind == "PartialObjectMetadata" && t.metadataOnly():
 		return nil
-	case t.is.Empty() && !(slices.Contains(neverObjects, said.Kind) && (said.Group == "" || said.Group == metav1.GroupName)):
+	case t.gvk.Empty() && !(slices.Contains(nonObjectKinds, claimed.Kind) && (claimed.Group == "" || claimed.Group == metav1.GroupName)):
 		return nil
 	}
-	version, kind := said.ToAPIVersionAndKind()
-	what := typeOf(metav1.TypeMeta{APIVersion: version, Kind: kind})
-	if t.is.Empty() {
-		return &otherTypeError{what + " in place of an object"}
+	version, kind := claimed.ToAPIVersionAndKind()
+	text := printableType(metav1.TypeMeta{APIVersion: version, Kind: kind})
+	if t.gvk.Empty() {
+		return &wrongTypeError{text + " in place of an object"}
 	}
-	return &otherTypeError{what + " in place of " + t.is.String()}
+	return &wrongTypeError{text + " in place of " + t.gvk.String()}
 }
 
-// listMismatch returns an error if a list claims to hold another type: the items of an API server's list carry none.
+// checkListType returns an error if a list claims to hold another type: the items of an API server's list carry none.
 // Custom resources may choose any listKind, so a kind that does not end in "List" is not checked here but in its items.
-func (t target) listMismatch(said metav1.TypeMeta) error {
-	group, _ := schema.ParseGroupVersion(said.APIVersion)
-	kind, ends := strings.CutSuffix(said.Kind, "List")
+func (t target) checkListType(claimed metav1.TypeMeta) error {
+	group, _ := schema.ParseGroupVersion(claimed.APIVersion)
+	kind, isList := strings.CutSuffix(claimed.Kind, "List")
 	switch {
-	case t.is.Kind == "" || said.Kind == "" || said.Kind == "List":
+	case t.gvk.Kind == "" || claimed.Kind == "" || claimed.Kind == "List":
 		return nil
-	case t.metadataOnly() && (t.is.Group == metav1.GroupName || group.Group == metav1.GroupName && kind == "PartialObjectMetadata"):
+	case t.metadataOnly() && (t.gvk.Group == metav1.GroupName || group.Group == metav1.GroupName && kind == "PartialObjectMetadata"):
 		return nil
-	case ends && kind != t.is.Kind:
-	case said.APIVersion == "" || t.is.GroupVersion().Empty() || said.APIVersion == t.is.GroupVersion().String():
+	case isList && kind != t.gvk.Kind:
+	case claimed.APIVersion == "" || t.gvk.GroupVersion().Empty() || claimed.APIVersion == t.gvk.GroupVersion().String():
 		return nil
 	}
-	return &otherTypeError{typeOf(said) + " in place of a list of " + t.is.String()}
+	return &wrongTypeError{printableType(claimed) + " in place of a list of " + t.gvk.String()}
 }
 
-// otherTypeError is an ErrMalformed for an object or list that is well-formed but of another type.
-type otherTypeError struct{ text string }
+// wrongTypeError is an ErrMalformed for an object or list that is well-formed but of another type.
+type wrongTypeError struct{ text string }
 
-func (e *otherTypeError) Error() string { return fmt.Sprintf("%v: %s", ErrMalformed, e.text) }
+func (e *wrongTypeError) Error() string { return fmt.Sprintf("%v: %s", ErrMalformed, e.text) }
 
-func (e *otherTypeError) Unwrap() error { return ErrMalformed }
+func (e *wrongTypeError) Unwrap() error { return ErrMalformed }
 
 // UndecodableObject is an object in a list or an event that could not be decoded. It has the metadata that could be
 // read: namespace, name, UID and resource version. If the namespace cannot be read, the name is empty too. A reflector
@@ -183,9 +187,9 @@ type UndecodableObject struct {
 
 var _ runtime.Object = (*UndecodableObject)(nil)
 
-// undecoded returns an UndecodableObject for raw. place describes where it was received.
-func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err error) *UndecodableObject {
-	id := a.encoding.Identify(raw)
+// newUndecodable returns an UndecodableObject for raw. place describes where it was received.
+func (lw *ListerWatcher) newUndecodable(r *response, raw []byte, place string, err error) *UndecodableObject {
+	id := r.encoding.Identify(raw)
 	switch {
 	case id.Name == "" || id.Namespace != "":
 	case lw.namespace != "":
@@ -199,7 +203,7 @@ func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err erro
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: id.Namespace, Name: id.Name, UID: id.UID, ResourceVersion: id.ResourceVersion,
 		},
-		Err: a.secrets().CleanError(fmt.Errorf("%s: %w", place, explained(err))),
+		Err: r.secrets().CleanError(fmt.Errorf("%s: %w", place, translateError(err))),
 	}
 }
 

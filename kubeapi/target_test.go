@@ -159,7 +159,7 @@ func TestTheAcceptHeaderNamesThePreferredEncodingFirstAndAlwaysJSON(t *testing.T
 			require.NoError(t, err)
 			dropped := strings.ReplaceAll(test.accept, ",", ";drop=metadata.managedFields,") + ";drop=metadata.managedFields, "
 			require.Equal(t, dropped+test.accept, accept)
-			source.managed.kept = true
+			source.managedFields.kept = true
 			_, err = source.List(metav1.ListOptions{})
 			require.NoError(t, err)
 			require.Equal(t, test.accept, accept)
@@ -239,17 +239,17 @@ func protobufOf(t *testing.T, object interface{ Marshal() ([]byte, error) }, api
 
 func TestOptionsForDecodingAreCheckedByName(t *testing.T) {
 	for field, options := range map[string]Options{
-		"ObjectType: *kubeapi.widget is nil":       {ObjectType: (*widget)(nil)},
-		"ObjectType: *runtime.Unknown has no":      {ObjectType: &runtime.Unknown{}},
-		"Encodings: \"text/html\" is none of":      {Encodings: []Encoding{"text/html"}},
-		"Encodings: \"application/json\" is named": {Encodings: []Encoding{JSON, JSON}},
-		"Encodings: *unstructured.Unstructured":    {Encodings: []Encoding{Protobuf}},
-		"Encodings: *kubeapi.widget cannot be":     {Encodings: []Encoding{Protobuf}, ObjectType: &widget{}},
-		"Limits: ItemBytes is negative":            {Limits: Limits{ItemBytes: -1}},
-		"Limits: DecodedBytes is negative":         {Limits: Limits{DecodedBytes: -1}},
-		"Limits: Objects is negative":              {Limits: Limits{Objects: -1}},
-		"Limits: above 10000 in Nesting: 10001":    {Limits: Limits{Nesting: 10001}},
-		"StallTimeout: is negative":                {StallTimeout: -1},
+		"ObjectType: *kubeapi.widget is nil":        {ObjectType: (*widget)(nil)},
+		"ObjectType: *runtime.Unknown has no":       {ObjectType: &runtime.Unknown{}},
+		"Encodings: \"text/html\" is not one of":    {Encodings: []Encoding{"text/html"}},
+		"Encodings: \"application/json\" is listed": {Encodings: []Encoding{JSON, JSON}},
+		"Encodings: *unstructured.Unstructured":     {Encodings: []Encoding{Protobuf}},
+		"Encodings: *kubeapi.widget cannot be":      {Encodings: []Encoding{Protobuf}, ObjectType: &widget{}},
+		"Limits: ItemBytes is negative":             {Limits: Limits{ItemBytes: -1}},
+		"Limits: DecodedBytes is negative":          {Limits: Limits{DecodedBytes: -1}},
+		"Limits: Objects is negative":               {Limits: Limits{Objects: -1}},
+		"Limits: the maximum of Nesting is 10000":   {Limits: Limits{Nesting: 10001}},
+		"StallTimeout: is negative":                 {StallTimeout: -1},
 	} {
 		options.BaseURL, options.Resource = "http://h", pods
 		_, err := New(options)

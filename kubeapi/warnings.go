@@ -22,12 +22,12 @@ const (
 	// length.
 	maxWarningText = 4096
 
-	// codeWarning is the only code that API servers use. Other codes of RFC 7234 come from caches in between.
-	codeWarning = 299
+	// warningCode is the only code that API servers use. Other codes of RFC 7234 come from caches in between.
+	warningCode = 299
 )
 
-// furtherWarnings is reported once in place of the texts beyond maxWarnings.
-var furtherWarnings = fmt.Sprintf("more than %d different warnings; further ones are not reported", maxWarnings)
+// tooManyWarnings is reported once in place of the texts beyond maxWarnings.
+var tooManyWarnings = fmt.Sprintf("more than %d different warnings; further ones are not reported", maxWarnings)
 
 // warnings reports each warning of one source once, however many responses repeat it. Texts are compared as reported:
 // cut and printable. Only a hash of each is kept.
@@ -36,7 +36,7 @@ type warnings struct {
 
 	mu       sync.Mutex
 	reported map[[sha256.Size]byte]struct{}
-	full     bool // furtherWarnings was reported
+	full     bool // tooManyWarnings was reported
 }
 
 // newWarnings returns warnings that call report, or the logger of the call's context if report is nil. source is the
@@ -50,9 +50,9 @@ func newWarnings(source string, report func(ctx context.Context, text string)) *
 	return &warnings{report: report, reported: map[[sha256.Size]byte]struct{}{}}
 }
 
-// note reports the new warnings in a response's headers, in order. It may be called concurrently; if two responses have
-// the same text, one call reports it. Secrets of the request are hidden.
-func (w *warnings) note(ctx context.Context, header http.Header, sent *apiclient.Sent) {
+// reportNew reports the new warnings in a response's headers, in order. It may be called concurrently; if two responses
+// have the same text, one call reports it. Secrets of the request are hidden.
+func (w *warnings) reportNew(ctx context.Context, header http.Header, sent *apiclient.Sent) {
 	values := header["Warning"]
 	if len(values) == 0 {
 		return
@@ -61,29 +61,29 @@ func (w *warnings) note(ctx context.Context, header http.Header, sent *apiclient
 	for i, text := range texts {
 		texts[i] = secrets.Hide(text)
 	}
-	for _, text := range w.unknown(texts) {
+	for _, text := range w.addNew(texts) {
 		w.report(ctx, text)
 	}
 }
 
-// unknown remembers texts and returns the new ones.
-func (w *warnings) unknown(texts []string) []string {
+// addNew records texts and returns the new ones.
+func (w *warnings) addNew(texts []string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var unknown []string
+	var added []string
 	for _, text := range texts {
 		sum := sha256.Sum256([]byte(text))
 		if _, known := w.reported[sum]; known || w.full {
 			continue
 		}
 		if w.full = len(w.reported) == maxWarnings; w.full {
-			text = furtherWarnings
+			text = tooManyWarnings
 		} else {
 			w.reported[sum] = struct{}{}
 		}
-		unknown = append(unknown, text)
+		added = append(added, text)
 	}
-	return unknown
+	return added
 }
 
 // warningTexts parses the header's values. A value is ignored from the point where it is malformed, since the next
@@ -99,7 +99,7 @@ func warningTexts(values []string) []string {
 			}
 			rest = after
 			seen++
-			if text := apiclient.Printable(warning.Text, maxWarningText); warning.Code == codeWarning && text != "" {
+			if text := apiclient.Printable(warning.Text, maxWarningText); warning.Code == warningCode && text != "" {
 				texts = append(texts, text)
 			}
 		}

@@ -19,7 +19,7 @@ func warned(values ...string) http.Header { return http.Header{"Warning": values
 
 func warning(t *testing.T, text string) string {
 	t.Helper()
-	value, err := utilnet.NewWarningHeader(codeWarning, "-", text)
+	value, err := utilnet.NewWarningHeader(warningCode, "-", text)
 	require.NoError(t, err)
 	return value
 }
@@ -32,17 +32,17 @@ func (h *heard) hear(_ context.Context, text string) { *h = append(*h, text) }
 func TestAWarningIsReportedOnceHoweverOftenItComes(t *testing.T) {
 	var reported heard
 	w := newWarnings("", reported.hear)
-	w.note(t.Context(), http.Header{}, nil)
-	w.note(t.Context(), warned(`299 - "v1 is old"`), nil)
-	w.note(t.Context(), warned(`299 - "v1 is old"`, `299 other "v1 is old"`), nil)
-	w.note(t.Context(), warned(`299 - "first", 299 - "v1 is old" , 299 - "second"`, `299 - "third" "Sat, 25 Aug 2012 23:34:45 GMT"`), nil)
+	w.reportNew(t.Context(), http.Header{}, nil)
+	w.reportNew(t.Context(), warned(`299 - "v1 is old"`), nil)
+	w.reportNew(t.Context(), warned(`299 - "v1 is old"`, `299 other "v1 is old"`), nil)
+	w.reportNew(t.Context(), warned(`299 - "first", 299 - "v1 is old" , 299 - "second"`, `299 - "third" "Sat, 25 Aug 2012 23:34:45 GMT"`), nil)
 	require.Equal(t, heard{"v1 is old", "first", "second", "third"}, reported)
 }
 
 func TestEachSourceIsWarnedForItself(t *testing.T) {
 	var reported heard
 	for range 2 {
-		newWarnings("", reported.hear).note(t.Context(), warned(`299 - "v1 is old"`), nil)
+		newWarnings("", reported.hear).reportNew(t.Context(), warned(`299 - "v1 is old"`), nil)
 	}
 	require.Len(t, reported, 2)
 }
@@ -65,7 +65,7 @@ func TestHeadersThatAreNoWarningsOfAnAPIServerAreIgnored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var reported heard
 			w := newWarnings("", reported.hear)
-			w.note(t.Context(), warned(value, `299 - "after it"`), nil)
+			w.reportNew(t.Context(), warned(value, `299 - "after it"`), nil)
 			require.Equal(t, heard{"after it"}, reported)
 		})
 	}
@@ -75,10 +75,10 @@ func TestTheTextOfAWarningIsCutAndFitToBePrinted(t *testing.T) {
 	var reported heard
 	w := newWarnings("", reported.hear)
 	// For Unicode, marks that change the direction of writing are not control characters.
-	w.note(t.Context(), warned(`299 - "good \"quoted\"`+"\u202e \u2028"+`evil"`), nil)
+	w.reportNew(t.Context(), warned(`299 - "good \"quoted\"`+"\u202e \u2028"+`evil"`), nil)
 	long := strings.Repeat("ä", maxWarningText)
-	w.note(t.Context(), warned(warning(t, long+"1")), nil)
-	w.note(t.Context(), warned(warning(t, long+"2")), nil) // its report would have the same text
+	w.reportNew(t.Context(), warned(warning(t, long+"1")), nil)
+	w.reportNew(t.Context(), warned(warning(t, long+"2")), nil) // its report would have the same text
 	require.Equal(t, heard{`good "quoted" evil`, long + "…"}, reported)
 }
 
@@ -86,13 +86,13 @@ func TestEndlessWarningsAreReportedUpToALimit(t *testing.T) {
 	var reported heard
 	w := newWarnings("", reported.hear)
 	for i := range 10 * maxWarnings {
-		w.note(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)), nil)
+		w.reportNew(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)), nil)
 	}
 	require.Len(t, reported, maxWarnings+1)
 	require.Equal(t, fmt.Sprintf("text %d", maxWarnings-1), reported[maxWarnings-1])
 	require.Equal(t, "more than 256 different warnings; further ones are not reported", reported[maxWarnings])
 	require.Len(t, w.reported, maxWarnings)
-	w.note(t.Context(), warned(`299 - "text 0"`), nil)
+	w.reportNew(t.Context(), warned(`299 - "text 0"`), nil)
 	require.Len(t, reported, maxWarnings+1)
 }
 
@@ -103,7 +103,7 @@ func TestOfOneAnswerSoManyWarningsAreRead(t *testing.T) {
 	for i := range 2 * maxWarnings {
 		many = append(many, fmt.Sprintf(`299 - "text %d"`, i))
 	}
-	w.note(t.Context(), warned(strings.Join(many, ", ")), nil)
+	w.reportNew(t.Context(), warned(strings.Join(many, ", ")), nil)
 	require.Len(t, reported, maxWarnings)
 }
 
@@ -113,9 +113,9 @@ func TestAWarningHandlerMayCauseWarnings(t *testing.T) {
 	var reported heard
 	w = newWarnings("", func(ctx context.Context, text string) {
 		reported.hear(ctx, text)
-		w.note(ctx, warned(`299 - "first"`, `299 - "second"`), nil)
+		w.reportNew(ctx, warned(`299 - "first"`, `299 - "second"`), nil)
 	})
-	w.note(t.Context(), warned(`299 - "first"`), nil)
+	w.reportNew(t.Context(), warned(`299 - "first"`), nil)
 	require.Equal(t, heard{"first", "second"}, reported)
 }
 
@@ -131,7 +131,7 @@ func TestOfManyAnswersAtOnceOneIsReported(t *testing.T) {
 	for range 16 {
 		calls.Go(func() {
 			for i := range 32 {
-				w.note(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)), nil)
+				w.reportNew(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)), nil)
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func TestAnswersOfEveryKindAreLookedAtForWarnings(t *testing.T) {
 		if query.Get("watch") != "" {
 			body = ""
 		}
-		return response(code, text(body), "Warning", warning(t, query.Encode())), nil
+		return newResponse(code, text(body), "Warning", warning(t, query.Encode())), nil
 	}), Options{OnWarning: reported.hear})
 	_, err := source.List(metav1.ListOptions{})
 	require.NoError(t, err)
@@ -174,7 +174,7 @@ type keyOf string
 func TestAWarningHandlerGetsTheContextOfTheCall(t *testing.T) {
 	var got any
 	w := newWarnings("", func(ctx context.Context, _ string) { got = ctx.Value(keyOf("k")) })
-	w.note(context.WithValue(t.Context(), keyOf("k"), "v"), warned(`299 - "text"`), nil)
+	w.reportNew(context.WithValue(t.Context(), keyOf("k"), "v"), warned(`299 - "text"`), nil)
 	require.Equal(t, "v", got)
 }
 
@@ -182,7 +182,7 @@ func TestWithoutAFunctionWarningsAreLoggedWithTheLoggerOfTheContext(t *testing.T
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	w := newWarnings("https://h/apis/apps/v1/deployments", nil)
 	for range 2 {
-		w.note(klog.NewContext(t.Context(), logger), warned(`299 - "v1 is old"`), nil)
+		w.reportNew(klog.NewContext(t.Context(), logger), warned(`299 - "v1 is old"`), nil)
 	}
 	log := logger.GetSink().(ktesting.Underlier).GetBuffer().Data()
 	require.Len(t, log, 1)

@@ -32,24 +32,24 @@ func (lw *ListerWatcher) Watch(options metav1.ListOptions) (watch.Interface, err
 // Stop may be called at any time, more than once. It returns when the watch's goroutine has ended and the channel is
 // closed.
 func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	answer, err := lw.send(ctx, verbWatch, options)
+	response, err := lw.send(ctx, verbWatch, options)
 	if err != nil {
 		return nil, err
 	}
-	body := newFrameReader(answer.Body, answer.closeBody)
+	body := newFrameReader(response.Body, response.closeBody)
 	w := &watcher{
-		source: lw,
-		answer: answer,
-		body:   body,
-		frames: answer.encoding.Watch(body, lw.limits.wire()),
-		events: make(chan watch.Event),
-		done:   make(chan struct{}),
+		source:   lw,
+		response: response,
+		body:     body,
+		frames:   response.encoding.Watch(body, lw.limits.wire()),
+		events:   make(chan watch.Event),
+		done:     make(chan struct{}),
 	}
-	body.begun = w.frames.Begun
+	body.inFrame = w.frames.Begun
 	if options.SendInitialEvents != nil && *options.SendInitialEvents {
 		w.initial = true
 		if lw.limits.Objects > 0 {
-			w.initialLeft = lw.limits.Objects + 1
+			w.initialRemaining = lw.limits.Objects + 1
 		}
 	}
 	go w.run()
@@ -57,26 +57,26 @@ func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.Li
 }
 
 // watcher is one open watch. It replaces apimachinery's StreamWatcher, which does not wait in Stop, does not
-// distinguish a stream that was cut from one that ended, and reads a whole frame before it checks the size.
+// distinguish a stream that was cut off from one that ended, and reads a whole frame before it checks the size.
 type watcher struct {
-	source *ListerWatcher
-	answer *answer
-	body   *frameReader
-	frames wire.Watch
+	source   *ListerWatcher
+	response *response
+	body     *frameReader
+	frames   wire.Watch
 	// initial is true until the end of a streaming list's initial events. Only the watch's goroutine uses it and
-	// initialLeft.
+	// initialRemaining.
 	initial bool
-	// initialLeft is how many more objects a streaming list may send, plus one; 0 means any number.
-	initialLeft int
-	nameless    int
-	events      chan watch.Event
-	done        chan struct{} // closed when run has released everything
+	// initialRemaining is how many more objects a streaming list may send, plus one; 0 means any number.
+	initialRemaining int
+	nameless         int
+	events           chan watch.Event
+	done             chan struct{} // closed when run has released everything
 }
 
 func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
 
 func (w *watcher) Stop() {
-	w.answer.cancel()
+	w.response.cancel()
 	<-w.done
 }
 
@@ -84,15 +84,15 @@ func (w *watcher) Stop() {
 func (w *watcher) run() {
 	defer close(w.done)
 	defer close(w.events)
-	defer w.answer.release()
+	defer w.response.release()
 
 	for {
 		event, err := w.next()
-		if err == io.EOF || w.answer.ctx.Err() != nil {
+		if err == io.EOF || w.response.ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			w.send(watch.Event{Type: watch.Error, Object: w.broken(err)})
+			w.send(watch.Event{Type: watch.Error, Object: w.errorObject(err)})
 			return
 		}
 		if !w.send(event) {
@@ -105,43 +105,43 @@ func (w *watcher) send(event watch.Event) bool {
 	select {
 	case w.events <- event:
 		return true
-	case <-w.answer.ctx.Done():
+	case <-w.response.ctx.Done():
 		return false
 	}
 }
 
 // next reads one frame. It returns io.EOF if the stream ended normally.
 func (w *watcher) next() (watch.Event, error) {
-	w.body.next()
+	w.body.endFrame()
 	frame, err := w.frames.Next()
-	if err = explained(err); errors.Is(err, ErrNotList) {
-		err = fmt.Errorf("%w: a Status that is no failure in place of a watch frame", ErrMalformed)
+	if err = translateError(err); errors.Is(err, ErrNotList) {
+		err = fmt.Errorf("%w: a Status that is not a failure in place of a watch frame", ErrMalformed)
 	}
 	if err != nil {
 		return watch.Event{}, err
 	}
-	encoding, limits := w.answer.encoding, w.source.limits.wire()
+	encoding, limits := w.response.encoding, w.source.limits.wire()
 	if frame.Type == watch.Error {
-		status, ok := failedStatus(w.answer.secrets(), encoding, frame.Object, limits)
+		status, ok := failureStatus(w.response.secrets(), encoding, frame.Object, limits)
 		if !ok {
-			return watch.Event{}, fmt.Errorf("%w: an ERROR frame without a Status that failed", ErrMalformed)
+			return watch.Event{}, fmt.Errorf("%w: an ERROR frame without a failure Status", ErrMalformed)
 		}
 		return watch.Event{Type: watch.Error, Object: &status}, nil
 	}
-	if !isKnownType(frame.Type) && w.source.doubts.doubt([]byte(frame.Type), false) {
-		return watch.Event{}, fmt.Errorf("%w: a watch frame of type %q, which is none", ErrMalformed, apiclient.Printable(string(frame.Type), maxExplanation))
+	if !isKnownEventType(frame.Type) && w.source.suspects.suspect([]byte(frame.Type), false) {
+		return watch.Event{}, fmt.Errorf("%w: a watch frame of unknown type %q", ErrMalformed, apiclient.Printable(string(frame.Type), maxForeignText))
 	}
 	into := w.source.target
 	if frame.Type == watch.Bookmark {
-		// A bookmark is no object and is small. Its annotation marks the end of a streaming list's initial events.
+		// A bookmark is not an object and is small. Its annotation marks the end of a streaming list's initial events.
 		into.projection = nil
 	}
 	object, err := into.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
 	if err != nil {
-		if w.isDamaged(frame, err) {
+		if w.mayBeDamaged(frame, err) {
 			return watch.Event{}, fmt.Errorf("the object of a watch frame: %w", err)
 		}
-		object = w.source.undecoded(w.answer, frame.Object, apiclient.Printable(string(frame.Type), maxExplanation)+" event", err)
+		object = w.source.newUndecodable(w.response, frame.Object, apiclient.Printable(string(frame.Type), maxForeignText)+" event", err)
 	} else if frame.Type != watch.Bookmark {
 		w.source.dropManagedFields(encoding, frame.Object, object)
 	}
@@ -154,17 +154,17 @@ func (w *watcher) next() (watch.Event, error) {
 	return event, w.countInitial(event)
 }
 
-// isDamaged reports whether another watch may bring the object intact. An object that is too large or nested too deep
-// stays so. In a streaming list, which would have to begin again, only bytes that are not well-formed count.
-func (w *watcher) isDamaged(frame wire.Frame, err error) bool {
+// mayBeDamaged reports whether another watch may bring the object intact. An object that is too large or nested too
+// deep stays so. In a streaming list, which would have to begin again, only bytes that are not well-formed count.
+func (w *watcher) mayBeDamaged(frame wire.Frame, err error) bool {
 	if !errors.Is(err, ErrMalformed) {
 		return false
 	}
-	wellFormed := errors.As(err, new(*otherTypeError)) || w.answer.encoding.Intact(frame.Object, w.source.limits.wire())
-	return !(wellFormed && w.initial) && w.source.doubts.doubt(frame.Object, wellFormed)
+	wellFormed := errors.As(err, new(*wrongTypeError)) || w.response.encoding.Intact(frame.Object, w.source.limits.wire())
+	return !(wellFormed && w.initial) && w.source.suspects.suspect(frame.Object, wellFormed)
 }
 
-func isKnownType(eventType watch.EventType) bool {
+func isKnownEventType(eventType watch.EventType) bool {
 	switch eventType {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error:
 		return true
@@ -179,42 +179,42 @@ func (w *watcher) countInitial(event watch.Event) error {
 	}
 	switch event.Type {
 	case watch.Bookmark:
-		about, err := meta.Accessor(event.Object)
-		if err == nil && about.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+		accessor, err := meta.Accessor(event.Object)
+		if err == nil && accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
 			w.initial = false
 		}
 	default:
-		if w.initialLeft == 0 {
+		if w.initialRemaining == 0 {
 			return nil // no limit
 		}
-		if w.initialLeft--; w.initialLeft == 0 {
+		if w.initialRemaining--; w.initialRemaining == 0 {
 			return &LimitError{Limit: "Objects", Value: w.source.limits.Objects}
 		}
 	}
 	return nil
 }
 
-// broken returns the object of the Error event for err. A Status in place of the stream, from a server that always
+// errorObject returns the object of the Error event for err. A Status in place of the stream, from a server that always
 // answers with HTTP code 200, is passed on.
-func (w *watcher) broken(err error) runtime.Object {
-	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		w.answer.secrets().CleanStatus(&refused.ErrStatus)
-		w.answer.complete(&refused.ErrStatus)
-		return &refused.ErrStatus
+func (w *watcher) errorObject(err error) runtime.Object {
+	if statusErr, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		w.response.secrets().CleanStatus(&statusErr.ErrStatus)
+		w.response.completeStatus(&statusErr.ErrStatus)
+		return &statusErr.ErrStatus
 	}
-	return w.source.brokenStream(w.answer.secrets().CleanError(err))
+	return w.source.streamErrorStatus(w.response.secrets().CleanError(err))
 }
 
-// brokenStream returns the object of the Error event for a stream that did not end normally.
-func (lw *ListerWatcher) brokenStream(err error) runtime.Object {
-	cause, what := CauseStreamCut, "was cut"
+// streamErrorStatus returns the object of the Error event for a stream that failed.
+func (lw *ListerWatcher) streamErrorStatus(err error) runtime.Object {
+	cause, problem := CauseStreamCut, "stream failed"
 	if isBadData(err) {
-		cause, what = CauseBadFrame, "sent what cannot be read"
+		cause, problem = CauseBadFrame, "bad frame"
 	}
 	return &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure,
-		Message:  fmt.Sprintf("watch of %s %s: %v", lw.collection, what, err),
+		Message:  fmt.Sprintf("watch %s: %s: %v", lw.collection, problem, err),
 		Details: &metav1.StatusDetails{
 			Group:  lw.resource.Group,
 			Kind:   lw.resource.Resource,

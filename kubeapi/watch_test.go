@@ -26,7 +26,7 @@ func watched(t *testing.T, body io.Reader) (events []watch.Event) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := &closing{Reader: body}
 		w, err := newSource(t, server(func(*http.Request) (*http.Response, error) {
-			return response(200, closed), nil
+			return newResponse(200, closed), nil
 		})).Watch(metav1.ListOptions{})
 		require.NoError(t, err)
 		for event := range w.ResultChan() {
@@ -107,8 +107,8 @@ func TestWatchThatBreaksEndsWithAnErrorThatSaysHow(t *testing.T) {
 		cause metav1.CauseType
 		text  string
 	}{
-		"body ends in a frame":       {strings.NewReader(`{"type":"ADDED","obj`), CauseStreamCut, "was cut: unexpected EOF"},
-		"connection cut in between":  {iotest.ErrReader(io.ErrUnexpectedEOF), CauseStreamCut, "was cut: unexpected EOF"},
+		"body ends in a frame":       {strings.NewReader(`{"type":"ADDED","obj`), CauseStreamCut, "stream failed: unexpected EOF"},
+		"connection cut in between":  {iotest.ErrReader(io.ErrUnexpectedEOF), CauseStreamCut, "stream failed: unexpected EOF"},
 		"connection reset":           {iotest.ErrReader(errors.New("connection reset by peer")), CauseStreamCut, "reset by peer"},
 		"no JSON":                    {strings.NewReader("<html>"), CauseBadFrame, "'<'"},
 		"no frame, but a list":       {strings.NewReader(podList()), CauseBadFrame, "a PodList in place of a watch frame"},
@@ -116,9 +116,9 @@ func TestWatchThatBreaksEndsWithAnErrorThatSaysHow(t *testing.T) {
 		"no object":                  {strings.NewReader(`{"type":"ADDED"}`), CauseBadFrame, `"ADDED" without object`},
 		"object is null":             {strings.NewReader(frameJSON("ADDED", "null")), CauseBadFrame, "without object"},
 		"frame is an array":          {strings.NewReader(`[]`), CauseBadFrame, "array"},
-		"ERROR with another object":  {strings.NewReader(frameJSON("ERROR", podJSON("a", 1))), CauseBadFrame, "without a Status"},
-		"ERROR with a success":       {strings.NewReader(frameJSON("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Success"}`)), CauseBadFrame, "without a Status"},
-		"ERROR with a broken Status": {strings.NewReader(frameJSON("ERROR", statusJSON(`"x"`, "Expired", ""))), CauseBadFrame, "without a Status"},
+		"ERROR with another object":  {strings.NewReader(frameJSON("ERROR", podJSON("a", 1))), CauseBadFrame, "without a failure Status"},
+		"ERROR with a success":       {strings.NewReader(frameJSON("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Success"}`)), CauseBadFrame, "without a failure Status"},
+		"ERROR with a broken Status": {strings.NewReader(frameJSON("ERROR", statusJSON(`"x"`, "Expired", ""))), CauseBadFrame, "without a failure Status"},
 		"frame too large":            {strings.NewReader(frameJSON("ADDED", object(defaultItemBytes))), CauseBadFrame, ErrTooLarge.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestWatchThatBreaksEndsWithAnErrorThatSaysHow(t *testing.T) {
 			err := apierrors.FromObject(events[1].Object)
 			require.IsType(t, &apierrors.StatusError{}, err)
 			require.True(t, apierrors.HasStatusCause(err, test.cause))
-			require.ErrorContains(t, err, "watch of http://api.test/api/v1/pods ")
+			require.ErrorContains(t, err, "watch http://api.test/api/v1/pods: ")
 			require.ErrorContains(t, err, test.text)
 			// Each of these would make the consumer do something that only a server may cause.
 			for _, is := range []func(error) bool{
@@ -171,7 +171,7 @@ func opened(t *testing.T, ctx context.Context) (watch.Interface, *io.PipeWriter)
 	t.Helper()
 	body, writer := pipeBody()
 	w, err := newSource(t, server(func(*http.Request) (*http.Response, error) {
-		return response(200, body), nil
+		return newResponse(200, body), nil
 	})).WatchWithContext(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
 	return w, writer
@@ -254,7 +254,7 @@ func TestStopWaitsUntilTheBodyIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := &slowClose{gate: make(chan struct{})}
 		w, err := newSource(t, server(func(*http.Request) (*http.Response, error) {
-			return response(200, body), nil
+			return newResponse(200, body), nil
 		})).Watch(metav1.ListOptions{})
 		require.NoError(t, err)
 		stopped := make(chan struct{})

@@ -476,7 +476,7 @@ func TestB24AFrameThatDoesNotEndIsGivenUp(t *testing.T) {
 		require.Equal(t, time.Hour+10*time.Second, time.Since(begun))
 		err := apierrors.FromObject(event.Object)
 		require.True(t, apierrors.HasStatusCause(err, kubeapi.CauseStreamCut))
-		require.ErrorContains(t, err, kubeapi.ErrStalled.Error()+": a watch frame has not ended 10s after it began")
+		require.ErrorContains(t, err, kubeapi.ErrStalled.Error()+": a watch frame is incomplete after 10s")
 		_, open := <-w.ResultChan()
 		require.False(t, open)
 	})

@@ -44,8 +44,8 @@ var lifecycleMutants = []Mutant{
 	},
 	{
 		Name: "stops-a-watch-without-waiting-for-its-connection", Guards: []string{"G9"}, File: "kubeapi/watch.go",
-		From:    "\tw.answer.cancel()\n\t<-w.done\n",
-		To:      "\tw.answer.cancel()\n",
+		From:    "\tw.response.cancel()\n\t<-w.done\n",
+		To:      "\tw.response.cancel()\n",
 		Package: "./kubeapi",
 		Test:    "TestStopWaitsUntilTheBodyIsClosed",
 		Fault:   "A mirror that has stopped still holds connections to the API server.",
