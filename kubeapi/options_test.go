@@ -15,7 +15,7 @@ func TestNewNamesTheOptionThatCannotWork(t *testing.T) {
 		text  string
 	}{
 		"no base URL":            {func(o *Options) { o.BaseURL = "" }, "BaseURL: is required"},
-		"base URL without host":  {func(o *Options) { o.BaseURL = "http:///api" }, "BaseURL: names no host"},
+		"base URL without host":  {func(o *Options) { o.BaseURL = "http:///api" }, "BaseURL: has no host"},
 		"relative base URL":      {func(o *Options) { o.BaseURL = "127.0.0.1/api" }, "BaseURL: must begin with http"},
 		"other scheme":           {func(o *Options) { o.BaseURL = "ftp://h" }, "BaseURL: must begin with http"},
 		"unparsable base URL":    {func(o *Options) { o.BaseURL = "http://u:secret@h:port" }, "BaseURL: is not a URL"},
@@ -25,7 +25,7 @@ func TestNewNamesTheOptionThatCannotWork(t *testing.T) {
 		"bracket in a password":  {func(o *Options) { o.BaseURL = "http://[secret:x@h" }, "BaseURL: is not a URL"},
 		"control character":      {func(o *Options) { o.BaseURL = "http://h\x1b" }, "BaseURL: is not a URL"},
 		"address without scheme": {func(o *Options) { o.BaseURL = "127.0.0.1:8001" }, "BaseURL: must begin with http"},
-		"user in base URL":       {func(o *Options) { o.BaseURL = "http://u:secret@h" }, "BaseURL: must not hold a user"},
+		"user in base URL":       {func(o *Options) { o.BaseURL = "http://u:secret@h" }, "BaseURL: must not contain a user"},
 		"query in base URL":      {func(o *Options) { o.BaseURL = "http://h?secret" }, "BaseURL: must not have a query"},
 		"empty query":            {func(o *Options) { o.BaseURL = "http://h?" }, "BaseURL: must not have a query"},
 		"fragment in base URL":   {func(o *Options) { o.BaseURL = "http://h#secret" }, "BaseURL: must not have a fragment"},

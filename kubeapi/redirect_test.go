@@ -30,7 +30,7 @@ func TestARedirectThatCannotBeReadIsReportedWithoutItsAddress(t *testing.T) {
 				}))
 				_, err := source.List(metav1.ListOptions{})
 				require.ErrorIs(t, err, ErrRedirect)
-				require.EqualError(t, err, `list "http://api.test/api/v1/pods": redirected to another origin: to an address that is no URL`)
+				require.EqualError(t, err, `list "http://api.test/api/v1/pods": redirected to another origin: to an invalid URL`)
 				require.True(t, closed.closed)
 				_, err = source.Watch(metav1.ListOptions{})
 				require.ErrorIs(t, err, ErrRedirect)

@@ -25,11 +25,11 @@ func configAddress(config *rest.Config) (string, error) {
 func address(base *url.URL) (string, error) {
 	switch {
 	case base.User != nil:
-		return "", errors.New("must not hold a user or password; the fields Username and Password of rest.Config are for these")
+		return "", errors.New("must not contain a user or password; set Username and Password of rest.Config")
 	case base.Scheme != "http" && base.Scheme != "https":
 		return "", errors.New("is neither http nor https")
 	case base.Hostname() == "":
-		return "", errors.New("names no host")
+		return "", errors.New("has no host")
 	}
 	plain := url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path}
 	return plain.String(), nil

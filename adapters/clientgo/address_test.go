@@ -46,7 +46,7 @@ func TestAHostThatCannotBeUsedIsNamedAndNotQuoted(t *testing.T) {
 		"api.test/hunter2":                 "a path needs the scheme",
 		"https://api.test:hunter2":         "neither a URL",
 		"hunter2://api.test":               "neither http nor https",
-		"https://:6443":                    "names no host",
+		"https://:6443":                    "has no host",
 		"https://api.test/%zzhunter2":      "neither a URL",
 		"https://me:hunter2@api.test:port": "neither a URL",
 	} {

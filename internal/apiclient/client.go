@@ -1,5 +1,5 @@
-// Package apiclient has the rules for requests to an API server that packages kubeapi and kubelease share: addresses are
-// checked, redirects stay within the server's origin, and errors show no value that a request carried.
+// Package apiclient has the rules for requests to an API server that packages kubeapi and kubelease share: addresses
+// are checked, redirects stay within the server's origin, and errors show no value that a request carried.
 package apiclient
 
 import (
@@ -22,7 +22,7 @@ func New(base *http.Client, userAgent string, authorize func(*http.Request) erro
 	if base != nil {
 		c.client = *base
 	}
-	c.client.Transport = readableRedirects{c.client.Transport}
+	c.client.Transport = redirectValidator{c.client.Transport}
 	c.client.CheckRedirect = sameOrigin(c.client.CheckRedirect)
 	return c
 }
@@ -35,7 +35,7 @@ func (c *Client) Prepare(request *http.Request) error {
 			return fmt.Errorf("%w: %w", ErrAuthorize, err)
 		}
 	}
-	sentBy(request.Context()).Request(request)
+	sentFromContext(request.Context()).Request(request)
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (c *Client) Prepare(request *http.Request) error {
 func (c *Client) Do(request *http.Request) (*http.Response, error) {
 	response, err := c.client.Do(request)
 	if err == nil {
-		sentBy(request.Context()).Request(response.Request) // as sent by the transport
+		sentFromContext(request.Context()).Request(response.Request) // as sent by the transport
 	}
 	// Unwrap only the outermost one: an inner *url.Error may come from a transport.
 	if outer, ok := err.(*url.Error); ok {

@@ -3,11 +3,11 @@ package apiclient
 // Errors of all clients; package kubeapi documents and exports them.
 var (
 	ErrRedirect  error = &Sentinel{Text: "redirected to another origin", Cause: CauseInvalidResponse}
-	ErrTooLarge  error = &Sentinel{Text: "the answer exceeds a limit", Cause: CauseResponseTooLarge}
+	ErrTooLarge  error = &Sentinel{Text: "the response exceeds a limit", Cause: CauseResponseTooLarge}
 	ErrAuthorize error = &Sentinel{Text: "authorizing the request failed", Cause: CauseCredentials}
 )
 
-// Sentinel is an error with a cause of a reflector's status.
+// Sentinel is a sentinel error with the cause that a reflector's status reports.
 type Sentinel struct{ Text, Cause string }
 
 // Causes that a reflector cannot determine itself.

@@ -26,13 +26,13 @@ func ParseBaseURL(text string) (*url.URL, error) {
 	if err != nil {
 		// url.Parse quotes the part that it cannot read. That may be part of a password: one with a slash looks like a
 		// port.
-		return nil, errors.New("is not a URL; it has the form https://host:port/path, with a number as port")
+		return nil, errors.New("is not a URL of the form https://host:port/path")
 	}
 	switch {
 	case base.Hostname() == "":
-		return nil, errors.New("names no host")
+		return nil, errors.New("has no host")
 	case base.User != nil:
-		return nil, errors.New("must not hold a user or password; put them on the request with Authorize")
+		return nil, errors.New("must not contain a user or password; set them on the request with Authorize")
 	case base.RawQuery != "" || base.ForceQuery:
 		return nil, errors.New("must not have a query")
 	case base.Fragment != "":
@@ -55,7 +55,7 @@ func Namespace(name string) error {
 // HeaderValue refuses control characters, at construction instead of in each request.
 func HeaderValue(text string) error {
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		return errors.New("must not hold control characters")
+		return errors.New("must not contain control characters")
 	}
 	return nil
 }

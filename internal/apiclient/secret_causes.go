@@ -9,39 +9,39 @@ import (
 	"slices"
 )
 
-// cleanedError replaces an error whose text had a secret or was too long.
-type cleanedError struct {
+// sanitizedError replaces an error whose text had a secret or was too long.
+type sanitizedError struct {
 	text   string
 	causes []error // only those without secrets
 }
 
-func (e *cleanedError) Error() string { return e.text }
+func (e *sanitizedError) Error() string { return e.text }
 
 // Unwrap returns the causes, for errors.Is and errors.As.
-func (e *cleanedError) Unwrap() []error { return e.causes }
+func (e *sanitizedError) Unwrap() []error { return e.causes }
 
-// harmlessIn returns the outermost errors in err's tree that have no secret.
-func (s Secrets) harmlessIn(err error) []error {
+// safeCauses returns the outermost errors in err's tree that have no secret.
+func (s Secrets) safeCauses(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if isConstant(err) || s.areAbsentFrom(err) {
+	if hasConstantText(err) || s.absentFrom(err) {
 		return []error{err}
 	}
-	var harmless []error
+	var safe []error
 	switch wrapper := err.(type) {
 	case interface{ Unwrap() error }:
-		harmless = s.harmlessIn(wrapper.Unwrap())
+		safe = s.safeCauses(wrapper.Unwrap())
 	case interface{ Unwrap() []error }:
 		for _, cause := range wrapper.Unwrap() {
-			harmless = append(harmless, s.harmlessIn(cause)...)
+			safe = append(safe, s.safeCauses(cause)...)
 		}
 	}
-	return harmless
+	return safe
 }
 
-// isConstant reports whether an error's text is fixed, independent of received data.
-func isConstant(err error) bool {
+// hasConstantText reports whether an error's text is fixed, independent of received data.
+func hasConstantText(err error) bool {
 	switch err := err.(type) {
 	case *Sentinel:
 		return true
@@ -55,18 +55,17 @@ func isConstant(err error) bool {
 	}, err)
 }
 
-// mostInError bounds the values of an error that are examined.
-const mostInError = 200
+// maxExaminedValues bounds the values of an error that are examined.
+const maxExaminedValues = 200
 
-// areAbsentFrom reports whether the text and the fields of an error, and of the errors in it, are short and have no
-// secret.
-func (s Secrets) areAbsentFrom(err error) bool {
-	left := mostInError
-	return s.areAbsentFromText(err.Error()) && s.areAbsentFromValue(reflect.ValueOf(err), &left)
+// absentFrom reports whether an error and the errors in it have only short texts and fields without a secret.
+func (s Secrets) absentFrom(err error) bool {
+	remaining := maxExaminedValues
+	return s.absentFromText(err.Error()) && s.absentFromValue(reflect.ValueOf(err), &remaining)
 }
 
-func (s Secrets) areAbsentFromText(text string) bool {
-	return len(text) <= mostErrorText && Printable(s.Hide(text), MaxForeignText) == text
+func (s Secrets) absentFromText(text string) bool {
+	return len(text) <= maxErrorText && Printable(s.Hide(text), MaxForeignText) == text
 }
 
 var (
@@ -74,37 +73,37 @@ var (
 	addrType  = reflect.TypeFor[net.Addr]()
 )
 
-// areAbsentFromValue follows only pointers to errors and addresses, which do not change. Other values that an error
+// absentFromValue follows only pointers to errors and addresses, which do not change. Other values that an error
 // refers to, such as a connection, may be in use.
-func (s Secrets) areAbsentFromValue(v reflect.Value, left *int) bool {
-	if *left--; *left < 0 {
+func (s Secrets) absentFromValue(v reflect.Value, remaining *int) bool {
+	if *remaining--; *remaining < 0 {
 		return false
 	}
 	switch v.Kind() {
 	case reflect.String:
-		return s.areAbsentFromText(v.String())
+		return s.absentFromText(v.String())
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if !s.areAbsentFromValue(v.Field(i), left) {
+			if !s.absentFromValue(v.Field(i), remaining) {
 				return false
 			}
 		}
 		return true
 	case reflect.Interface:
-		return v.IsNil() || s.areAbsentFromValue(v.Elem(), left)
+		return v.IsNil() || s.absentFromValue(v.Elem(), remaining)
 	case reflect.Pointer:
-		return v.IsNil() || (v.Type().Implements(errorType) || v.Type().Implements(addrType)) && s.areAbsentFromValue(v.Elem(), left)
+		return v.IsNil() || (v.Type().Implements(errorType) || v.Type().Implements(addrType)) && s.absentFromValue(v.Elem(), remaining)
 	case reflect.Map, reflect.Func, reflect.Chan:
 		return v.IsNil()
 	case reflect.Slice, reflect.Array:
-		return s.areAbsentFromElements(v, left)
+		return s.absentFromElements(v, remaining)
 	case reflect.UnsafePointer:
 		return false
 	}
 	return true // a number
 }
 
-func (s Secrets) areAbsentFromElements(v reflect.Value, left *int) bool {
+func (s Secrets) absentFromElements(v reflect.Value, remaining *int) bool {
 	if v.Len() > MaxForeignText {
 		return false
 	}
@@ -117,7 +116,7 @@ func (s Secrets) areAbsentFromElements(v reflect.Value, left *int) bool {
 		return s.Hide(string(text)) == string(text)
 	case reflect.String, reflect.Interface, reflect.Struct, reflect.Pointer:
 		for i := range v.Len() {
-			if !s.areAbsentFromValue(v.Index(i), left) {
+			if !s.absentFromValue(v.Index(i), remaining) {
 				return false
 			}
 		}

@@ -20,7 +20,7 @@ import (
 // response.
 type Sent struct {
 	mu      sync.Mutex
-	fields  []headerField
+	headers []headerField
 	queries []string
 }
 
@@ -32,11 +32,11 @@ type sentKey struct{}
 func Recorded(ctx context.Context) (context.Context, *Sent) {
 	s := &Sent{}
 	ctx = context.WithValue(ctx, sentKey{}, s)
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: s.wrote}), s
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: s.recordHeader}), s
 }
 
-// sentBy returns the record of requests made with a context of Recorded.
-func sentBy(ctx context.Context) *Sent {
+// sentFromContext returns the record of requests made with a context of Recorded.
+func sentFromContext(ctx context.Context) *Sent {
 	s, _ := ctx.Value(sentKey{}).(*Sent)
 	return s
 }
@@ -47,7 +47,7 @@ func (s *Sent) Request(request *http.Request) {
 		return
 	}
 	for name, values := range request.Header {
-		s.wrote(name, values)
+		s.recordHeader(name, values)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,16 +56,16 @@ func (s *Sent) Request(request *http.Request) {
 	}
 }
 
-// wrote is called for each header that is written.
-func (s *Sent) wrote(name string, values []string) {
+// recordHeader is called for each header that is written.
+func (s *Sent) recordHeader(name string, values []string) {
 	if publicHeaders[name] {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, value := range values {
-		if f := (headerField{name, value}); !slices.Contains(s.fields, f) {
-			s.fields = append(s.fields, f)
+		if f := (headerField{name, value}); !slices.Contains(s.headers, f) {
+			s.headers = append(s.headers, f)
 		}
 	}
 }
@@ -99,61 +99,61 @@ func isCredential(name string) bool {
 }
 
 // Secrets are values of a call's headers and queries that must not be shown, because a server may repeat them. They are
-// folded and sorted, the longest first. Credentials are secret at any length, query values from leastOfQuery
-// characters, others from leastSecret; publicHeaders and publicParameters are not.
+// normalized and sorted, the longest first. Credentials are secret at any length, query values from
+// minQuerySecretLength characters, others from minSecretLength; publicHeaders and publicParameters are not.
 type Secrets []string
 
 const (
-	// leastSecret is the minimum length of a secret that is not a credential, and of a cut secret. A shorter value
-	// would match in every text; if it is a credential, it is hidden only as a whole word.
-	leastSecret = 6
-	// leastOfQuery is smaller, because selectors may be short.
-	leastOfQuery = 3
+	// minSecretLength is the minimum length of a secret that is not a credential, and of a truncated secret. A shorter
+	// value would match in every text; if it is a credential, it is hidden only as a whole word.
+	minSecretLength = 6
+	// minQuerySecretLength is smaller, because selectors may be short.
+	minQuerySecretLength = 3
 )
 
-// Secrets computes them on each call: it is called only after a failure.
+// Secrets computes the values on each call, since it is called only after a failure.
 func (s *Sent) Secrets() Secrets {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
-	fields, queries := slices.Clone(s.fields), slices.Clone(s.queries)
+	headers, queries := slices.Clone(s.headers), slices.Clone(s.queries)
 	s.mu.Unlock()
 	var found Secrets
 	for _, query := range queries {
-		found = found.query(query)
+		found = found.addQuery(query)
 	}
-	for _, f := range fields {
-		found = found.header(f.name, f.value)
+	for _, f := range headers {
+		found = found.addHeader(f.name, f.value)
 	}
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
 	return slices.Compact(found)
 }
 
 // add adds a value of at least least characters, as written and with each level of its escapes decoded.
-func (s Secrets) add(value string, least int) Secrets {
-	for p, more := asWritten(value), true; more; p, more = p.unescaped() {
-		if text := p.folded().text; strings.TrimSpace(text) != "" && len(text) >= least {
+func (s Secrets) add(value string, minLength int) Secrets {
+	for t, ok := newDecodedText(value), true; ok; t, ok = t.unescape() {
+		if text := t.normalize().text; strings.TrimSpace(text) != "" && len(text) >= minLength {
 			s = append(s, text)
 		}
 	}
 	return s
 }
 
-func (s Secrets) header(name, value string) Secrets {
+func (s Secrets) addHeader(name, value string) Secrets {
 	if name == ":path" || strings.EqualFold(name, "Referer") { // contains the query of a followed redirect
 		_, query, _ := strings.Cut(value, "?")
-		return s.query(query)
+		return s.addQuery(query)
 	}
-	least := leastSecret
+	minLength := minSecretLength
 	if isCredential(name) {
-		least = 1
+		minLength = 1
 	}
-	s = s.add(value, least)
+	s = s.add(value, minLength)
 	if strings.EqualFold(name, "Cookie") {
 		for pair := range strings.SplitSeq(value, ";") {
 			_, value, _ := strings.Cut(pair, "=")
-			s = s.add(strings.TrimSpace(value), leastSecret)
+			s = s.add(strings.TrimSpace(value), minSecretLength)
 		}
 		return s
 	}
@@ -161,15 +161,15 @@ func (s Secrets) header(name, value string) Secrets {
 	if !ok {
 		return s
 	}
-	s = s.add(credential, least)
-	if login, err := base64.StdEncoding.DecodeString(credential); err == nil && strings.EqualFold(scheme, "Basic") {
-		_, password, _ := strings.Cut(string(login), ":")
-		s = s.add(string(login), least).add(password, least)
+	s = s.add(credential, minLength)
+	if userPassword, err := base64.StdEncoding.DecodeString(credential); err == nil && strings.EqualFold(scheme, "Basic") {
+		_, password, _ := strings.Cut(string(userPassword), ":")
+		s = s.add(string(userPassword), minLength).add(password, minLength)
 	}
 	return s
 }
 
-func (s Secrets) query(raw string) Secrets {
+func (s Secrets) addQuery(raw string) Secrets {
 	for pair := range strings.SplitSeq(raw, "&") {
 		name, value, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(name)
@@ -178,75 +178,75 @@ func (s Secrets) query(raw string) Secrets {
 		case isCredential(name):
 			s = s.add(value, 1)
 		default:
-			s = s.add(value, leastOfQuery)
+			s = s.add(value, minQuerySecretLength)
 		}
 	}
 	return s
 }
 
 // Hide replaces secrets by dots, in any letter case and escaping. It also hides the beginning of a secret where the
-// text may be cut off, since most of a token is as good as the whole.
+// text may be truncated, since most of a token is as good as the whole.
 func (s Secrets) Hide(text string) string {
 	if len(s) == 0 {
 		return text
 	}
 	hidden := make([]bool, len(text))
-	for p, more := asWritten(text), true; more; p, more = p.unescaped() {
-		read := p.folded()
-		s.markWhole(read, hidden)
-		s.markCut(read, hidden)
+	for t, ok := newDecodedText(text), true; ok; t, ok = t.unescape() {
+		normalized := t.normalize()
+		s.markComplete(normalized, hidden)
+		s.markTruncated(normalized, hidden)
 	}
-	return withDots(text, hidden)
+	return replaceHidden(text, hidden)
 }
 
-// markWhole marks the complete secrets in a text.
-func (s Secrets) markWhole(p plainText, hidden []bool) {
+// markComplete marks the complete secrets in a text.
+func (s Secrets) markComplete(t decodedText, hidden []bool) {
 	for _, secret := range s {
 		for from := 0; ; from++ {
-			at := strings.Index(p.text[from:], secret)
+			at := strings.Index(t.text[from:], secret)
 			if at < 0 {
 				break
 			}
 			from += at
 			end := from + len(secret)
-			if len(secret) >= leastSecret || !inWord(p.text, from) && !inWord(p.text, end) {
-				p.mark(from, end, hidden)
+			if len(secret) >= minSecretLength || !insideWord(t.text, from) && !insideWord(t.text, end) {
+				t.mark(from, end, hidden)
 				from = end - 1
 			}
 		}
 	}
 }
 
-// inWord reports whether a word continues at a position. Dots end a word, since the text is cut there.
-func inWord(text string, at int) bool {
+// insideWord reports whether a word continues at a position. Dots end a word, since the text was truncated there.
+func insideWord(text string, at int) bool {
 	letter := func(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf }
 	return at > 0 && at < len(text) && letter(text[at-1]) && letter(text[at]) && !strings.HasPrefix(text[at:], dots)
 }
 
 const dots = "…"
 
-// markCut marks the beginning of a secret where a text may be cut: at its end, and before dots. Dots may be in the
-// middle, where an error's text continues after a quotation.
-func (s Secrets) markCut(p plainText, hidden []bool) {
+// markTruncated marks the beginning of a secret where a text may be truncated: at its end, and before dots. Dots may be
+// in the middle, where an error's text continues after a quotation.
+func (s Secrets) markTruncated(t decodedText, hidden []bool) {
 	begin := 0
-	for end := range len(p.text) + 1 {
-		if end < len(p.text) && !hidden[p.at[end]] && !strings.HasPrefix(p.text[end:], dots) {
+	for end := range len(t.text) + 1 {
+		if end < len(t.text) && !hidden[t.offsets[end]] && !strings.HasPrefix(t.text[end:], dots) {
 			continue
 		}
-		piece := p.text[begin:end]
-		whole := piece[:len(piece)-cutEscape(piece)]
+		piece := t.text[begin:end]
+		unescaped := piece[:len(piece)-incompleteEscape(piece)]
 		for _, secret := range s {
-			if at := min(cutIn(piece, secret), cutIn(whole, secret)); at < len(piece) {
-				p.mark(begin+at, end, hidden)
+			if at := min(truncatedAt(piece, secret), truncatedAt(unescaped, secret)); at < len(piece) {
+				t.mark(begin+at, end, hidden)
 			}
 		}
 		begin = end + 1
 	}
 }
 
-// cutIn returns the position at which a secret begins that is cut at the end of piece, or math.MaxInt.
-func cutIn(piece, secret string) int {
-	for n := min(len(secret), len(piece)); n >= leastSecret; n-- {
+// truncatedAt returns the position in piece of a secret that is truncated at its end, or math.MaxInt.
+func truncatedAt(piece, secret string) int {
+	for n := min(len(secret), len(piece)); n >= minSecretLength; n-- {
 		if strings.HasSuffix(piece, secret[:n]) {
 			return len(piece) - n
 		}
@@ -254,32 +254,32 @@ func cutIn(piece, secret string) int {
 	return math.MaxInt
 }
 
-// withDots replaces each hidden part by dots, without doubling dots that are there already.
-func withDots(text string, hidden []bool) string {
-	var line strings.Builder
-	shown := 0
+// replaceHidden replaces each hidden part by dots, without doubling dots that are there already.
+func replaceHidden(text string, hidden []bool) string {
+	var out strings.Builder
+	copied := 0
 	for i := 0; i < len(text); {
 		if !hidden[i] {
 			i++
 			continue
 		}
-		line.WriteString(strings.TrimSuffix(text[shown:i], dots) + dots)
+		out.WriteString(strings.TrimSuffix(text[copied:i], dots) + dots)
 		for i < len(text) && hidden[i] {
 			i++
 		}
 		if strings.HasPrefix(text[i:], dots) {
 			i += len(dots)
 		}
-		shown = i
+		copied = i
 	}
-	return line.String() + text[shown:]
+	return out.String() + text[copied:]
 }
 
-// Line returns foreign text as one printable line without secrets, for an error's text.
+// Line returns received text as one printable line without secrets, for an error's text.
 func (s Secrets) Line(text string) string { return s.Hide(Printable(text, MaxForeignText)) }
 
-// mostErrorText bounds how much of an error's text is examined; less is shown.
-const mostErrorText = 16 << 10
+// maxErrorText bounds the bytes of an error's text that are examined; at most MaxForeignText characters are shown.
+const maxErrorText = 16 << 10
 
 // CleanError returns an error whose text is safe to print. Causes with a secret are removed, because net/http repeats
 // unreadable input without a bound.
@@ -288,9 +288,9 @@ func (s Secrets) CleanError(err error) error {
 		return err // made by the client, not by the server
 	}
 	text := err.Error()
-	fit := Printable(s.Hide(text[:min(len(text), mostErrorText)]), MaxForeignText)
-	if fit == text {
+	clean := Printable(s.Hide(text[:min(len(text), maxErrorText)]), MaxForeignText)
+	if clean == text {
 		return err
 	}
-	return &cleanedError{text: fit, causes: s.harmlessIn(err)}
+	return &sanitizedError{text: clean, causes: s.safeCauses(err)}
 }

@@ -6,9 +6,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // many faults.
 const MaxStatusText = 4096
 
-// wellKnown are the constants of a Status that programs compare. They are never hidden, even if one contains a secret's
-// text.
-var wellKnown = func() map[string]bool {
+// publicConstants are the constants of a Status that programs compare. They are never hidden, even if one contains a
+// secret's text.
+var publicConstants = func() map[string]bool {
 	known := map[string]bool{metav1.StatusSuccess: true, metav1.StatusFailure: true}
 	for _, reason := range []metav1.StatusReason{
 		metav1.StatusReasonUnauthorized, metav1.StatusReasonForbidden, metav1.StatusReasonNotFound, metav1.StatusReasonAlreadyExists,
@@ -31,7 +31,8 @@ var wellKnown = func() map[string]bool {
 	return known
 }()
 
-// CleanStatus makes the texts of a Status safe to print. They may come from anything that answers in place of the API.
+// CleanStatus makes the texts of a Status safe to print. They may come from any server that responds in place of the
+// API.
 func (s Secrets) CleanStatus(status *metav1.Status) {
 	texts := []*string{&status.Message}
 	words := []*string{&status.Status, (*string)(&status.Reason)}
@@ -44,7 +45,7 @@ func (s Secrets) CleanStatus(status *metav1.Status) {
 		}
 	}
 	for _, word := range words {
-		if !wellKnown[*word] {
+		if !publicConstants[*word] {
 			texts = append(texts, word)
 		}
 	}

@@ -42,7 +42,7 @@ var lifetimeFaults = []Mutant{
 	{
 		Name:    "waits-for-the-end-of-a-string-beyond-a-line-break",
 		Guards:  []string{"B24"},
-		File:    "kubeapi/internal/jsonwire/damage.go",
+		File:    "kubeapi/internal/jsonwire/strict_scanner.go",
 		From:    "		case s.inString:\n			return at, false, errLineInString\n",
 		To:      "",
 		Package: guarantees,

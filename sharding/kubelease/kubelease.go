@@ -114,7 +114,7 @@ func (all *items) UnmarshalJSON(text []byte) error {
 	case err != nil || begin == nil: // null
 		return err
 	case begin != json.Delim('['):
-		return errors.New("items is no array")
+		return errors.New("items is not an array")
 	}
 	for decoder.More() {
 		if len(*all) == mostLeases {

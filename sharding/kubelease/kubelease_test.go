@@ -289,7 +289,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestNewRefusesInvalidOptionsWithoutShowingAPassword(t *testing.T) {
 	valid := kubeapi.Options{BaseURL: "http://api.test", Namespace: "shop"}
 	for field, change := range map[string]func(*kubeapi.Options) (group string){
-		"BaseURL: must not hold a user":    func(o *kubeapi.Options) string { o.BaseURL = "http://jane:" + token + "@api.test"; return "orders" },
+		"BaseURL: must not contain a user": func(o *kubeapi.Options) string { o.BaseURL = "http://jane:" + token + "@api.test"; return "orders" },
 		"BaseURL: is not a URL":            func(o *kubeapi.Options) string { o.BaseURL = "http://jane:" + token + "/x@api.test"; return "orders" },
 		"BaseURL: must not have a query":   func(o *kubeapi.Options) string { o.BaseURL = "http://api.test?token=" + token; return "orders" },
 		"BaseURL: must begin with http://": func(o *kubeapi.Options) string { o.BaseURL = "nowhere"; return "orders" },

@@ -14,17 +14,17 @@ import (
 func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, limits wire.Limits) ([]byte, error) {
 	h, raw := untagged(raw)
 	if h.size == 0 || h.major != majorMap {
-		return dst, errNoMap
+		return dst, errNotMap
 	}
-	c := cutter{cut: dst, nesting: limits.Nesting, scanner: scanner{levels: mostLevels}}
-	rest, err := c.mapping(h, raw, wanted.Names)
+	c := cutter{cut: dst, nesting: limits.Nesting, scanner: scanner{levels: maxLevels}}
+	rest, err := c.mapValue(h, raw, wanted.Names)
 	if err == nil && len(rest) > 0 {
-		err = errBehind
+		err = errTrailingData
 	}
 	return c.cut, err
 }
 
-var errBehind = fmt.Errorf("%w: something behind a CBOR value", wire.ErrMalformed)
+var errTrailingData = fmt.Errorf("%w: data after a CBOR value", wire.ErrMalformed)
 
 // cutter walks through an object once.
 type cutter struct {
@@ -36,23 +36,23 @@ type cutter struct {
 
 // The bytes of a map of indefinite length, of its break, and of null.
 const (
-	openMap  = majorMap<<5 | 31
-	breakOff = majorOther<<5 | 31
-	null     = majorOther<<5 | infoNull
+	indefiniteMap = majorMap<<5 | 31
+	breakByte     = majorOther<<5 | 31
+	null          = majorOther<<5 | infoNull
 )
 
-// mapping copies the wanted fields of the map at the front of data, and returns the bytes after the map.
-func (c *cutter) mapping(h head, data []byte, wanted *wire.Names) ([]byte, error) {
+// mapValue copies the wanted fields of the map at the front of data, and returns the bytes after the map.
+func (c *cutter) mapValue(h head, data []byte, wanted *wire.Names) ([]byte, error) {
 	left, err := c.enter(h)
 	if err != nil {
 		return nil, err
 	}
-	c.cut = append(c.cut, openMap)
+	c.cut = append(c.cut, indefiniteMap)
 	for rest := data[h.size:]; ; {
 		if left == 0 || left == untilBreak && isBreak(rest) {
 			c.depth--
-			c.cut = append(c.cut, breakOff)
-			return behind(rest, left), nil
+			c.cut = append(c.cut, breakByte)
+			return skipBreak(rest, left), nil
 		}
 		if left != untilBreak {
 			left -= 2
@@ -63,7 +63,7 @@ func (c *cutter) mapping(h head, data []byte, wanted *wire.Names) ([]byte, error
 		}
 		name, ok := text(key)
 		if !ok {
-			return nil, errKey
+			return nil, errFieldNameType
 		}
 		below := wanted.Find(name)
 		if below == nil {
@@ -88,9 +88,9 @@ func (c *cutter) array(h head, data []byte, wanted *wire.Names) ([]byte, error) 
 		if left == 0 || left == untilBreak && isBreak(rest) {
 			c.depth--
 			if left == untilBreak {
-				c.cut = append(c.cut, breakOff)
+				c.cut = append(c.cut, breakByte)
 			}
-			return behind(rest, left), nil
+			return skipBreak(rest, left), nil
 		}
 		if left != untilBreak {
 			left--
@@ -110,7 +110,7 @@ func (c *cutter) value(data []byte, wanted *wire.Names) (rest []byte, err error)
 	}
 	switch h, bare := untagged(data); {
 	case h.size > 0 && h.major == majorMap:
-		return c.mapping(h, bare, wanted)
+		return c.mapValue(h, bare, wanted)
 	case h.size > 0 && h.major == majorArray:
 		return c.array(h, bare, wanted)
 	}
@@ -128,12 +128,12 @@ func (c *cutter) enter(h head) (int64, error) {
 }
 
 func isBreak(data []byte) bool {
-	h, err := headOf(data)
+	h, err := parseHead(data)
 	return err == nil && h.isBreak()
 }
 
-// behind skips the break after a value of indefinite length.
-func behind(data []byte, left int64) []byte {
+// skipBreak skips the break after a value of indefinite length.
+func skipBreak(data []byte, left int64) []byte {
 	if left == untilBreak {
 		return data[1:]
 	}

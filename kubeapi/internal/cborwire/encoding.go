@@ -25,7 +25,7 @@ func (encoding) Unstructured(raw []byte, limits wire.Limits) (map[string]any, er
 	if err := checkObject(raw, wire.Sizes{}, limits); err != nil {
 		return nil, err
 	}
-	return contentOf(raw)
+	return decodeMap(raw)
 }
 
 func (e encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err error) {
@@ -34,15 +34,15 @@ func (e encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (e
 	}
 	defer wire.Caught(object, &err)
 	if unstructured, ok := object.(runtime.Unstructured); ok {
-		content, err := contentOf(raw)
+		content, err := decodeMap(raw)
 		if err != nil {
 			return err
 		}
 		unstructured.SetUnstructuredContent(content)
 		return nil
 	}
-	only := only{object}
-	if _, _, err := cbor.NewSerializer(only, only).Decode(raw, nil, object); err != nil {
+	scheme := singleTypeScheme{object}
+	if _, _, err := cbor.NewSerializer(scheme, scheme).Decode(raw, nil, object); err != nil {
 		return wire.Undecodable(err)
 	}
 	return nil
@@ -53,21 +53,21 @@ func (encoding) Intact(raw []byte, limits wire.Limits) bool {
 	return checkValues(raw, wire.Sizes{}, limits) == nil && direct.Unmarshal(raw, new(any)) == nil
 }
 
-// only is a scheme of one object: everything is decoded into that object, whatever type it claims. The caller checks
-// the type.
-type only struct{ object runtime.Object }
+// singleTypeScheme is a scheme that decodes everything into one object, whatever type the data claims. The caller
+// checks the type.
+type singleTypeScheme struct{ object runtime.Object }
 
 // ObjectKinds returns a placeholder for objects that claim no type. The object does not get it.
-func (only) ObjectKinds(runtime.Object) ([]schema.GroupVersionKind, bool, error) {
+func (singleTypeScheme) ObjectKinds(runtime.Object) ([]schema.GroupVersionKind, bool, error) {
 	return []schema.GroupVersionKind{{Version: "unknown", Kind: "Unknown"}}, false, nil
 }
 
-func (only) Recognizes(schema.GroupVersionKind) bool { return true }
+func (singleTypeScheme) Recognizes(schema.GroupVersionKind) bool { return true }
 
-func (o only) New(schema.GroupVersionKind) (runtime.Object, error) { return o.object, nil }
+func (o singleTypeScheme) New(schema.GroupVersionKind) (runtime.Object, error) { return o.object, nil }
 
-// contentOf decodes a map.
-func contentOf(raw []byte) (map[string]any, error) {
+// decodeMap decodes a map.
+func decodeMap(raw []byte) (map[string]any, error) {
 	var content map[string]any
 	if err := direct.Unmarshal(raw, &content); err != nil {
 		return nil, wire.Undecodable(err)
@@ -78,14 +78,14 @@ func contentOf(raw []byte) (map[string]any, error) {
 // checkObject makes the checks that apimachinery does not: that raw is one object, and its nesting and memory.
 func checkObject(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	if h, _ := untagged(raw); h.size == 0 || h.major != majorMap {
-		return errNoMap
+		return errNotMap
 	}
 	return checkValues(raw, sizes, limits)
 }
 
 // checkValues makes the same checks for any kind of value.
 func checkValues(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
-	s := scanner{levels: min(limits.Nesting, mostLevels)}
+	s := scanner{levels: min(limits.Nesting, maxLevels)}
 	if _, _, err := s.cut(raw); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func checkValues(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 // elements.
 func (s *scanner) memory(sizes wire.Sizes) int64 {
 	elements := s.elements
-	if s.growing {
+	if s.indefiniteArrays {
 		elements = s.heads
 	}
 	return int64(s.heads)*wire.PerValue + int64(s.maps)*int64(sizes.PerObject()) + int64(elements)*int64(sizes.PerElement())

@@ -153,10 +153,10 @@ func TestObjectsUpToTheNestingLimitPass(t *testing.T) {
 		require.Equal(t, want, Encoding.Into(deep(11), limits, &carp.Carp{}))
 	}
 	limits.Nesting = 1 << 30
-	_, err := Encoding.Unstructured(nested(mostLevels), limits)
+	_, err := Encoding.Unstructured(nested(maxLevels), limits)
 	require.NoError(t, err)
-	_, err = Encoding.Unstructured(nested(mostLevels+1), limits)
-	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: mostLevels}, err)
+	_, err = Encoding.Unstructured(nested(maxLevels+1), limits)
+	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: maxLevels}, err)
 }
 
 func TestErrorsOfTypesThatDecodeThemselves(t *testing.T) {

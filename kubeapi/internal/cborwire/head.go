@@ -33,14 +33,14 @@ type head struct {
 }
 
 var (
-	errHead   = fmt.Errorf("%w: a CBOR value of a reserved form", wire.ErrMalformed)
-	errBreak  = fmt.Errorf("%w: a CBOR break where nothing can end", wire.ErrMalformed)
-	errChunk  = fmt.Errorf("%w: a part of a CBOR string that is of another type", wire.ErrMalformed)
-	errLength = fmt.Errorf("%w: a CBOR value that no memory could hold", wire.ErrMalformed)
+	errHead   = fmt.Errorf("%w: a reserved CBOR encoding", wire.ErrMalformed)
+	errBreak  = fmt.Errorf("%w: an unexpected CBOR break", wire.ErrMalformed)
+	errChunk  = fmt.Errorf("%w: a chunk of a CBOR string of another type", wire.ErrMalformed)
+	errLength = fmt.Errorf("%w: a CBOR length that is too large", wire.ErrMalformed)
 )
 
-// headOf reads the head of a value. Its size is 0 if data ends before the head does.
-func headOf(data []byte) (head, error) {
+// parseHead reads the head of a value. Its size is 0 if data ends before the head does.
+func parseHead(data []byte) (head, error) {
 	if len(data) == 0 {
 		return head{}, nil
 	}

@@ -10,26 +10,26 @@ import (
 // errors.
 func (encoding) Identify(raw []byte) wire.Identity {
 	var id wire.Identity
-	outer, inner := scanner{levels: mostLevels}, scanner{levels: mostLevels}
+	outer, inner := scanner{levels: maxLevels}, scanner{levels: maxLevels}
 	// Ignore errors: fields before an error are valid.
 	_ = outer.eachField(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "apiVersion":
-			id.APIVersion = short(value)
+			id.APIVersion = boundedString(value)
 		case "kind":
-			id.Kind = short(value)
+			id.Kind = boundedString(value)
 		case "metadata":
 			_ = inner.eachField(value, func(name, value []byte) error {
 				switch string(name) {
 				case "namespace":
-					id.Namespace = short(value)
-					id.NamespaceUnread = id.Namespace == "" && !saysNothing(value)
+					id.Namespace = boundedString(value)
+					id.NamespaceUnread = id.Namespace == "" && !isEmpty(value)
 				case "name":
-					id.Name = short(value)
+					id.Name = boundedString(value)
 				case "uid":
-					id.UID = types.UID(short(value))
+					id.UID = types.UID(boundedString(value))
 				case "resourceVersion":
-					id.ResourceVersion = short(value)
+					id.ResourceVersion = boundedString(value)
 				}
 				return nil
 			})
@@ -39,19 +39,19 @@ func (encoding) Identify(raw []byte) wire.Identity {
 	return id
 }
 
-func short(value []byte) string {
-	said, _ := text(value)
-	if len(said) > wire.MaxName {
+func boundedString(value []byte) string {
+	content, _ := text(value)
+	if len(content) > wire.MaxName {
 		return ""
 	}
-	return string(said)
+	return string(content)
 }
 
-// saysNothing reports whether value is null or an empty string.
-func saysNothing(value []byte) bool {
+// isEmpty reports whether value is null or an empty string.
+func isEmpty(value []byte) bool {
 	if h, _ := untagged(value); h.isNull() {
 		return true
 	}
-	said, ok := text(value)
-	return ok && len(said) == 0
+	content, ok := text(value)
+	return ok && len(content) == 0
 }

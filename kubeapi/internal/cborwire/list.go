@@ -18,14 +18,14 @@ type list struct {
 	limits wire.Limits
 	header wire.Header
 
-	begun   bool
-	fields  elements
-	items   elements
-	inItems bool
-	seen    map[string]bool // fields that may occur once
-	// kept has the names and values of fields that a Status may have.
-	kept []byte
-	err  error
+	headRead bool
+	fields   elements
+	items    elements
+	inItems  bool
+	seen     map[string]bool // fields that may occur once
+	// statusFields has the names and values of fields that a Status may have.
+	statusFields []byte
+	err          error
 }
 
 func newList(body io.Reader, limits wire.Limits) *list {
@@ -44,7 +44,7 @@ func (l *list) Next() ([]byte, error) {
 }
 
 func (l *list) next() ([]byte, error) {
-	if !l.begun {
+	if !l.headRead {
 		if err := l.begin(); err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (l *list) begin() error {
 		return &wire.NotListError{}
 	}
 	l.fields.left, err = h.elements()
-	l.begun = true
+	l.headRead = true
 	return err
 }
 
@@ -97,35 +97,35 @@ func (l *list) readField() error {
 	}
 	name, ok := text(key)
 	if !ok {
-		return errKey
+		return errFieldNameType
 	}
 	if !utf8.Valid(name) { // byte strings need not be UTF-8
-		return fmt.Errorf("%w: %s", errName, apiclient.Printable(name, apiclient.MaxForeignText))
+		return fmt.Errorf("%w: %s", errFieldNameUTF8, apiclient.Printable(name, apiclient.MaxForeignText))
 	}
-	field := fieldOf(name)
+	field := knownField(name)
 	switch field {
 	case "kind", "items", "metadata", "apiVersion":
 		if l.seen[field] {
-			return fmt.Errorf("%w: a list with a second %s", wire.ErrMalformed, field)
+			return fmt.Errorf("%w: duplicate field %s", wire.ErrMalformed, field)
 		}
 		l.seen[field] = true
 	}
 	if field == "items" {
-		return l.enterItems()
+		return l.beginItems()
 	}
 	value, err := l.value()
 	if err != nil {
 		return wire.Inside(err)
 	}
-	if err := l.takeField(field, value); err != nil {
+	if err := l.setField(field, value); err != nil {
 		return err
 	}
 	l.keepForStatus(field, value)
 	return nil
 }
 
-// fieldOf returns the name if it is a field of a list or of a Status, else "".
-func fieldOf(name []byte) string {
+// knownField returns the name if it is a field of a list or of a Status, else "".
+func knownField(name []byte) string {
 	for _, field := range [...]string{
 		"kind", "items", "metadata", "apiVersion", "status", "message", "reason", "details", "code",
 	} {
@@ -140,18 +140,18 @@ func fieldOf(name []byte) string {
 func (l *list) keepForStatus(field string, value []byte) {
 	switch {
 	case l.seen["items"], l.header.Kind != "" && l.header.Kind != "Status":
-		l.kept = nil
+		l.statusFields = nil
 	case field == "", field == "kind", field == "apiVersion":
 		// It is in the header.
-	case len(l.kept)+len(value) > l.limit:
+	case len(l.statusFields)+len(value) > l.limit:
 		// The Status is reported without this field.
 	default:
-		l.kept = append(l.kept, majorBytes<<5|byte(len(field)))
-		l.kept = append(append(l.kept, field...), value...)
+		l.statusFields = append(l.statusFields, majorBytes<<5|byte(len(field)))
+		l.statusFields = append(append(l.statusFields, field...), value...)
 	}
 }
 
-func (l *list) takeField(field string, value []byte) error {
+func (l *list) setField(field string, value []byte) error {
 	switch field {
 	case "apiVersion":
 		version, _ := text(value) // another type counts as none
@@ -161,7 +161,7 @@ func (l *list) takeField(field string, value []byte) error {
 		l.header.Kind = string(kind)
 		if l.header.Kind == "Table" {
 			// Its rows may be as large as a list, and none is wanted.
-			return l.notList(nil)
+			return l.notListError(nil)
 		}
 	case "metadata":
 		return l.readMetadata(value)
@@ -169,7 +169,7 @@ func (l *list) takeField(field string, value []byte) error {
 	return nil
 }
 
-func (l *list) enterItems() error {
+func (l *list) beginItems() error {
 	h, err := l.head()
 	switch {
 	case err != nil:
@@ -177,7 +177,7 @@ func (l *list) enterItems() error {
 	case h.isNull(): // Go servers write null for an empty list
 		return nil
 	case h.major != majorArray:
-		return fmt.Errorf("%w: items is no array", wire.ErrMalformed)
+		return fmt.Errorf("%w: items is not an array", wire.ErrMalformed)
 	}
 	l.items.left, err = h.elements()
 	l.inItems = true
@@ -190,7 +190,7 @@ func (l *list) readMetadata(value []byte) error {
 	case h.isNull():
 		return nil
 	case h.major != majorMap:
-		return fmt.Errorf("%w: metadata is no object", wire.ErrMalformed)
+		return fmt.Errorf("%w: metadata is not an object", wire.ErrMalformed)
 	}
 	metadata, err := Encoding.Unstructured(value, l.limits)
 	if err != nil {
@@ -198,12 +198,12 @@ func (l *list) readMetadata(value []byte) error {
 	}
 	version, isText := metadata["resourceVersion"].(string)
 	if !isText && metadata["resourceVersion"] != nil {
-		return fmt.Errorf("%w: metadata.resourceVersion is no string", wire.ErrMalformed)
+		return fmt.Errorf("%w: metadata.resourceVersion is not a string", wire.ErrMalformed)
 	}
 	token, isText := metadata["continue"].(string)
 	switch {
 	case !isText && metadata["continue"] != nil:
-		return fmt.Errorf("%w: metadata.continue is no string", wire.ErrMalformed)
+		return fmt.Errorf("%w: metadata.continue is not a string", wire.ErrMalformed)
 	case len(token) > l.limits.TokenBytes:
 		return &wire.LimitError{What: wire.LimitToken, Limit: l.limits.TokenBytes}
 	}
@@ -231,19 +231,19 @@ func (l *list) complete() error {
 	case l.seen["items"], strings.HasSuffix(l.header.Kind, "List"):
 		return io.EOF
 	case l.header.Kind == "Status":
-		return l.notList(l.status())
+		return l.notListError(l.decodeStatus())
 	}
-	return l.notList(nil)
+	return l.notListError(nil)
 }
 
-func (l *list) notList(status *metav1.Status) error {
+func (l *list) notListError(status *metav1.Status) error {
 	return &wire.NotListError{Kind: apiclient.Printable(l.header.Kind, apiclient.MaxForeignText), Status: status}
 }
 
-// status returns a Status of the kept fields, or nil if they are none.
-func (l *list) status() *metav1.Status {
+// decodeStatus decodes statusFields, or returns nil if they are not a Status.
+func (l *list) decodeStatus() *metav1.Status {
 	const mapUntilBreak, end = majorMap<<5 | 31, majorOther<<5 | 31
-	raw := append(append([]byte{mapUntilBreak}, l.kept...), end)
+	raw := append(append([]byte{mapUntilBreak}, l.statusFields...), end)
 	status := &metav1.Status{}
 	if Encoding.Into(raw, l.limits, status) != nil {
 		return nil

@@ -114,7 +114,7 @@ func TestListsInUnusualForms(t *testing.T) {
 
 func valueOf(t testing.TB, item []byte) any {
 	t.Helper()
-	content, err := contentOf(mapping("item", raw(item)))
+	content, err := decodeMap(mapping("item", raw(item)))
 	require.NoError(t, err)
 	return content["item"]
 }
@@ -148,7 +148,7 @@ func TestMalformedListsAreRefused(t *testing.T) {
 		"a field name that is none":   mapping(5, 5),
 		"a field name of bad text":    mapping(raw(textString("\xff")), 5),
 		"more behind the list":        append(list("items", nil), 0),
-		"half of something behind it": append(list("items", nil), 0x19),
+		"half of data after it":       append(list("items", nil), 0x19),
 		"a field without value":       join([]byte{0xbf}, of("kind"), []byte{0xff}),
 		"metadata with half a field":  list("metadata", raw(join([]byte{0xbf}, of("a"), []byte{0xff}))),
 		"a version that is a bignum":  list("metadata", raw(mapping("resourceVersion", raw(tagged(2, of("1")))))),
@@ -284,7 +284,7 @@ func TestTokensUpToTheLimitPass(t *testing.T) {
 func TestAnItemNestedTooDeepSpoilsNoOther(t *testing.T) {
 	limits := roomy
 	limits.Nesting = 50
-	body := mapping("items", raw(array(raw(nested(mostLevels)), raw(mapping("a", 1)))))
+	body := mapping("items", raw(array(raw(nested(maxLevels)), raw(mapping("a", 1)))))
 	got := readList(bytes.NewReader(body), limits)
 	require.Equal(t, io.EOF, got.Err)
 	require.Len(t, got.Items, 2)
@@ -293,7 +293,7 @@ func TestAnItemNestedTooDeepSpoilsNoOther(t *testing.T) {
 	_, err = Encoding.Unstructured(got.Items[1], limits)
 	require.NoError(t, err)
 
-	body = mapping("items", raw(array(raw(nested(mostLevels+1)), raw(mapping("a", 1)))))
+	body = mapping("items", raw(array(raw(nested(maxLevels+1)), raw(mapping("a", 1)))))
 	got = readList(bytes.NewReader(body), limits)
 	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: 50}, got.Err)
 }

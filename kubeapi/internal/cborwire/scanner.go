@@ -7,8 +7,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// mostLevels is the depth limit of apimachinery's decoder.
-const mostLevels = 10_000
+// maxLevels is the depth limit of apimachinery's decoder.
+const maxLevels = 10_000
 
 // scanner finds the end of a value. It can scan a partial value and continue when there is more.
 type scanner struct {
@@ -17,13 +17,13 @@ type scanner struct {
 
 	at int // scanned up to here; beyond the data if a string is longer
 	// open has the number of missing values of each open array and map, the current one included, or untilBreak.
-	open   []int64
-	chunks byte // the major type of an open string of indefinite length, or 0
-	ended  bool // the end was found
+	open         []int64
+	chunkedMajor byte // the major type of an open string of indefinite length, or 0
+	ended        bool // the end was found
 
 	// Counts so far: heads, heads of maps, and elements of arrays. growing is set if an array did not state its length.
 	heads, maps, elements int
-	growing               bool
+	indefiniteArrays      bool
 }
 
 // restart prepares for another value.
@@ -35,15 +35,15 @@ func (s *scanner) restart() {
 func (s *scanner) scan(data []byte) (bool, error) {
 	for !s.ended && s.at < len(data) {
 		s.heads++
-		if first := data[s.at]; s.chunks == 0 && first < majorArray<<5 && first&0x1f < 24 {
+		if first := data[s.at]; s.chunkedMajor == 0 && first < majorArray<<5 && first&0x1f < 24 {
 			// A short string or small number, as most values are.
 			if s.at++; first >= majorBytes<<5 {
 				s.at += int(first & 0x1f)
 			}
-			s.leave()
+			s.finishValue()
 			continue
 		}
-		h, err := headOf(data[s.at:])
+		h, err := parseHead(data[s.at:])
 		if err != nil {
 			return false, err
 		}
@@ -52,10 +52,10 @@ func (s *scanner) scan(data []byte) (bool, error) {
 			return false, nil
 		}
 		s.at += h.size
-		if s.chunks != 0 {
-			err = s.chunk(h)
+		if s.chunkedMajor != 0 {
+			err = s.scanChunk(h)
 		} else {
-			err = s.value(h)
+			err = s.scanHead(h)
 		}
 		if err != nil {
 			return false, err
@@ -64,21 +64,21 @@ func (s *scanner) scan(data []byte) (bool, error) {
 	return s.ended && s.at <= len(data), nil
 }
 
-// value processes the head of a value.
-func (s *scanner) value(h head) error {
+// scanHead processes the head of a value.
+func (s *scanner) scanHead(h head) error {
 	switch {
 	case h.major == majorTag:
 		return nil // the tagged value follows
 	case h.major == majorBytes || h.major == majorText:
 		if h.indefinite {
-			s.chunks = h.major
+			s.chunkedMajor = h.major
 			return nil
 		}
 		if err := s.skip(h); err != nil {
 			return err
 		}
 	case h.major == majorArray || h.major == majorMap:
-		if elements, err := s.enter(h); elements != 0 || err != nil {
+		if elements, err := s.openContainer(h); elements != 0 || err != nil {
 			return err
 		}
 	case h.isBreak():
@@ -87,18 +87,18 @@ func (s *scanner) value(h head) error {
 		}
 		s.open = s.open[:len(s.open)-1]
 	}
-	s.leave()
+	s.finishValue()
 	return nil
 }
 
-// chunk processes the head of a chunk of a string, or the break after the chunks.
-func (s *scanner) chunk(h head) error {
+// scanChunk processes the head of a chunk of a string, or the break after the chunks.
+func (s *scanner) scanChunk(h head) error {
 	switch {
 	case h.isBreak():
-		s.chunks = 0
-		s.leave()
+		s.chunkedMajor = 0
+		s.finishValue()
 		return nil
-	case h.major != s.chunks || h.indefinite:
+	case h.major != s.chunkedMajor || h.indefinite:
 		return errChunk
 	}
 	return s.skip(h)
@@ -112,8 +112,8 @@ func (s *scanner) skip(h head) error {
 	return nil
 }
 
-// enter opens an array or map if it has elements.
-func (s *scanner) enter(h head) (int64, error) {
+// openContainer opens an array or map if it has elements.
+func (s *scanner) openContainer(h head) (int64, error) {
 	if len(s.open) == s.levels {
 		return 0, &wire.LimitError{What: wire.LimitNesting, Limit: s.levels}
 	}
@@ -122,7 +122,7 @@ func (s *scanner) enter(h head) (int64, error) {
 	case h.major == majorMap:
 		s.maps++
 	case elements == untilBreak:
-		s.growing = true
+		s.indefiniteArrays = true
 	default:
 		s.elements += int(min(elements, math.MaxInt32))
 	}
@@ -132,8 +132,8 @@ func (s *scanner) enter(h head) (int64, error) {
 	return elements, err
 }
 
-// leave counts a finished value, and closes the arrays and maps that end with it.
-func (s *scanner) leave() {
+// finishValue counts a finished value, and closes the arrays and maps that end with it.
+func (s *scanner) finishValue() {
 	for last := len(s.open) - 1; last >= 0; last-- {
 		if s.open[last] == untilBreak {
 			return
@@ -146,7 +146,7 @@ func (s *scanner) leave() {
 	s.ended = true
 }
 
-var errCut = fmt.Errorf("%w: a CBOR value that is cut off", wire.ErrMalformed)
+var errCut = fmt.Errorf("%w: a truncated CBOR value", wire.ErrMalformed)
 
 // cut splits data after its first value, which must be complete.
 func (s *scanner) cut(data []byte) (value, rest []byte, err error) {

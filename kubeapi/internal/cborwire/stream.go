@@ -7,24 +7,24 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// largestHead is the length of the longest head in bytes.
-const largestHead = 9
+// maxHeadSize is the length of the longest head in bytes.
+const maxHeadSize = 9
 
-// stream cuts values out of a body as it arrives.
+// stream reads the values of a body as it arrives.
 type stream struct {
 	window  *wire.Window
 	scanner scanner
 	limit   int // bytes of a value
 	nesting int // the requested limit; the scanner's own is larger
-	// lent is the number of unread bytes that value has returned.
-	lent int
+	// unreleased is the number of unread bytes that value has returned.
+	unreleased int
 }
 
 func newStream(body io.Reader, first int, limits wire.Limits) stream {
 	return stream{
 		// The window must have room for a head even if the limit on values is smaller. That limit is checked here.
-		window:  wire.NewWindow(body, first, max(limits.ValueBytes, largestHead)),
-		scanner: scanner{levels: mostLevels},
+		window:  wire.NewWindow(body, first, max(limits.ValueBytes, maxHeadSize)),
+		scanner: scanner{levels: maxLevels},
 		limit:   limits.ValueBytes,
 		nesting: limits.Nesting,
 	}
@@ -32,8 +32,8 @@ func newStream(body io.Reader, first int, limits wire.Limits) stream {
 
 // release consumes the bytes that value returned.
 func (s *stream) release() {
-	s.window.Consume(s.lent)
-	s.lent = 0
+	s.window.Consume(s.unreleased)
+	s.unreleased = 0
 }
 
 // peek returns the head of the next value without consuming it. io.EOF means that the body ended before it.
@@ -41,7 +41,7 @@ func (s *stream) peek() (head, error) {
 	s.release()
 	for {
 		unread := s.window.Unread()
-		if h, err := headOf(unread); h.size > 0 || err != nil {
+		if h, err := parseHead(unread); h.size > 0 || err != nil {
 			return h, err
 		}
 		if err := s.window.Fill(); err != nil {
@@ -53,7 +53,7 @@ func (s *stream) peek() (head, error) {
 	}
 }
 
-var errTag = fmt.Errorf("%w: a CBOR tag where it could change a value that is cut out", wire.ErrMalformed)
+var errTag = fmt.Errorf("%w: an unsupported CBOR tag", wire.ErrMalformed)
 
 // head consumes the head of the next value and tags of self-description before it, at most as many as a value may have
 // bytes.
@@ -63,7 +63,7 @@ func (s *stream) head() (head, error) {
 		switch {
 		case err != nil:
 			return head{}, wire.Inside(err)
-		case h.major == majorTag && h.argument != selfDescribed:
+		case h.major == majorTag && h.argument != tagSelfDescribed:
 			return head{}, errTag
 		}
 		s.window.Consume(h.size)
@@ -89,8 +89,8 @@ func (s *stream) value() ([]byte, error) {
 			return nil, err
 		}
 		if ended {
-			s.lent = s.scanner.at
-			return unread[:s.lent:s.lent], nil
+			s.unreleased = s.scanner.at
+			return unread[:s.unreleased:s.unreleased], nil
 		}
 		if s.scanner.at > s.limit || len(unread) >= s.limit {
 			return nil, s.tooLarge()

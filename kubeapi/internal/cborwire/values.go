@@ -8,23 +8,23 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// selfDescribed is the tag that marks data as CBOR and has no other meaning.
-const selfDescribed = 55799
+// tagSelfDescribed is the tag that marks data as CBOR and has no other meaning.
+const tagSelfDescribed = 55799
 
-// untagged returns a value without that tag, and its head, which is zero if the value is cut off or malformed.
+// untagged returns a value without that tag, and its head, which is zero if the value is truncated or malformed.
 func untagged(value []byte) (head, []byte) {
 	for {
-		h, err := headOf(value)
-		if err != nil || h.size == 0 || h.major != majorTag || h.argument != selfDescribed {
+		h, err := parseHead(value)
+		if err != nil || h.size == 0 || h.major != majorTag || h.argument != tagSelfDescribed {
 			return h, value
 		}
 		value = value[h.size:]
 	}
 }
 
-// text returns the content of a string that was cut out, without a copy if possible.
+// text returns the content of a complete string value, without a copy if possible.
 func text(value []byte) ([]byte, bool) {
-	h, err := headOf(value)
+	h, err := parseHead(value)
 	if err != nil || h.size == 0 {
 		return nil, false
 	}
@@ -42,16 +42,16 @@ func text(value []byte) ([]byte, bool) {
 }
 
 var (
-	errNoMap = fmt.Errorf("%w: a CBOR value that is no map", wire.ErrMalformed)
-	errKey   = fmt.Errorf("%w: a field name that is no CBOR string", wire.ErrMalformed)
-	errName  = fmt.Errorf("%w: a field whose name is no UTF-8", wire.ErrMalformed)
+	errNotMap        = fmt.Errorf("%w: a CBOR value that is not a map", wire.ErrMalformed)
+	errFieldNameType = fmt.Errorf("%w: a field name that is not a CBOR string", wire.ErrMalformed)
+	errFieldNameUTF8 = fmt.Errorf("%w: a field name that is not UTF-8", wire.ErrMalformed)
 )
 
-// eachField calls call with each field of a map that was cut out, until it returns an error.
+// eachField calls call with each field of a complete map, until it returns an error.
 func (s *scanner) eachField(value []byte, call func(name, value []byte) error) error {
 	h, rest := untagged(value)
 	if h.size == 0 || h.major != majorMap {
-		return errNoMap
+		return errNotMap
 	}
 	left, err := h.elements()
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *scanner) eachField(value []byte, call func(name, value []byte) error) e
 	}
 	for rest = rest[h.size:]; left != 0; {
 		if left == untilBreak {
-			if h, err := headOf(rest); err == nil && h.isBreak() {
+			if h, err := parseHead(rest); err == nil && h.isBreak() {
 				return nil
 			}
 		} else {
@@ -74,7 +74,7 @@ func (s *scanner) eachField(value []byte, call func(name, value []byte) error) e
 		}
 		name, ok := text(name)
 		if !ok {
-			return errKey
+			return errFieldNameType
 		}
 		if err := call(name, field); err != nil {
 			return err

@@ -39,18 +39,18 @@ func (w *watcher) next() (wire.Frame, error) {
 		return wire.Frame{}, err
 	}
 	w.frame = frame{}
-	if err := w.scanner.eachField(value, w.frame.take); err != nil {
+	if err := w.scanner.eachField(value, w.frame.setField); err != nil {
 		return wire.Frame{}, fmt.Errorf("a watch frame: %w", err)
 	}
-	return w.frame.checked()
+	return w.frame.validate()
 }
 
-// frame has the type and object of a frame; kind is set if the value is no frame.
+// frame has the type and object of a frame; kind is set if the value is not a frame.
 type frame struct{ eventType, object, kind []byte }
 
-var errTwice = fmt.Errorf("%w: a field comes twice", wire.ErrMalformed)
+var errDuplicateField = fmt.Errorf("%w: a duplicate field", wire.ErrMalformed)
 
-func (f *frame) take(name, value []byte) error {
+func (f *frame) setField(name, value []byte) error {
 	var into *[]byte
 	switch string(name) {
 	case "type":
@@ -63,18 +63,18 @@ func (f *frame) take(name, value []byte) error {
 		return nil
 	}
 	if *into != nil {
-		return errTwice
+		return errDuplicateField
 	}
 	*into = value
 	return nil
 }
 
-func (f *frame) checked() (wire.Frame, error) {
+func (f *frame) validate() (wire.Frame, error) {
 	eventType, ok := text(f.eventType)
 	kind, _ := text(f.kind)
 	switch h, _ := untagged(f.object); {
 	case f.eventType != nil && !ok:
-		return wire.Frame{}, fmt.Errorf("%w: a watch frame whose type is no string", wire.ErrMalformed)
+		return wire.Frame{}, fmt.Errorf("%w: a watch frame whose type is not a string", wire.ErrMalformed)
 	case len(eventType) == 0 && len(kind) > 0:
 		// A list, from a server that does not know the watch parameter, or a bare Status.
 		return wire.Frame{}, fmt.Errorf("%w: a %s in place of a watch frame", wire.ErrMalformed,

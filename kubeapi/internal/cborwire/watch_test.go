@@ -74,21 +74,21 @@ func TestMalformedFramesEndAWatch(t *testing.T) {
 		body []byte
 		text string
 	}{
-		"no map":                     {array("type", "ADDED"), "a CBOR value that is no map"},
-		"a reserved form":            {[]byte{0x1c}, "reserved form"},
-		"a tag":                      {tagged(22, good), "a CBOR value that is no map"},
+		"no map":                     {array("type", "ADDED"), "a CBOR value that is not a map"},
+		"a reserved form":            {[]byte{0x1c}, "reserved CBOR encoding"},
+		"a tag":                      {tagged(22, good), "a CBOR value that is not a map"},
 		"an empty map":               {mapping(), "a watch frame without type"},
 		"no type":                    {mapping("object", "o"), "a watch frame without type"},
 		"an empty type":              {mapping("object", "o", "type", ""), "a watch frame without type"},
-		"a type that is no string":   {mapping("object", "o", "type", 5), "type is no string"},
+		"a type that is no string":   {mapping("object", "o", "type", 5), "type is not a string"},
 		"no object":                  {mapping("type", "ADDED"), `a watch frame of type "ADDED" without object`},
 		"a null object":              {mapping("type", "ADDED", "object", nil), `a watch frame of type "ADDED" without object`},
 		"a tagged null object":       {mapping("type", "ADDED", "object", raw(tagged(55799, of(nil)))), "without object"},
 		"no object, a type of noise": {mapping("type", strings.Repeat("A\x1b", 5000)), "without object"},
-		"two types":                  {mapping("type", "ADDED", "object", "o", "type", "ADDED"), "a field comes twice"},
-		"two objects":                {mapping("type", "ADDED", "object", "o", "object", "o"), "a field comes twice"},
+		"two types":                  {mapping("type", "ADDED", "object", "o", "type", "ADDED"), "a duplicate field"},
+		"two objects":                {mapping("type", "ADDED", "object", "o", "object", "o"), "a duplicate field"},
 		"a field name that is none":  {mapping("type", "ADDED", "object", "o", 5, 5), "field name"},
-		"a field without value":      {openMapping("type", "ADDED", "object"), "break where nothing can end"},
+		"a field without value":      {openMapping("type", "ADDED", "object"), "unexpected CBOR break"},
 		"a list":                     {served(t, carps(2)), "a CarpList in place of a watch frame"},
 		"a Status":                   {served(t, status()), "a Status in place of a watch frame"},
 	} {

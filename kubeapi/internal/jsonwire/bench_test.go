@@ -28,7 +28,7 @@ func BenchmarkEndOfAPod(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		pod := pods[i%len(pods)]
-		if end, whole := new(span).end(pod, 0); !whole || end != len(pod) {
+		if end, whole := new(scanner).end(pod, 0); !whole || end != len(pod) {
 			b.Fatal(end)
 		}
 	}

@@ -244,12 +244,12 @@ func TestAStringKeepsNeitherItsObjectNorItsNeighboursAlive(t *testing.T) {
 
 func TestHostileNamesDoNotMakeTheInternedOnesGrow(t *testing.T) {
 	var p parser
-	kept := len(p.names) * (mostInterned + 40)
+	kept := len(p.names) * (maxInternedLength + 40)
 	before := heapBytes()
 	for i := range 100_000 {
 		name := strings.Repeat("n", 40) + string(rune('a'+i%26)) + strings.Repeat("m", 10) + string(rune(0x4e00+i%20_000))
 		p.names.string([]byte(name))
-		p.texts.value([]byte(name))
+		p.values.value([]byte(name))
 	}
 	require.Less(t, heapBytes()-before, int64(3*kept))
 	runtime.KeepAlive(&p)
@@ -258,15 +258,15 @@ func TestHostileNamesDoNotMakeTheInternedOnesGrow(t *testing.T) {
 func TestOnlyShortStringsAreInterned(t *testing.T) {
 	var p parser
 	raw := `{`
-	for _, size := range []int{mostInterned, mostInterned + 1, 10_000} {
+	for _, size := range []int{maxInternedLength, maxInternedLength + 1, 10_000} {
 		raw += `"` + strings.Repeat("n", size) + `":"` + strings.Repeat("v", size) + `",`
 	}
 	_, err := p.parse([]byte(raw+`"x":"y"}`), 1)
 	require.NoError(t, err)
 	interned := 0
-	for _, table := range []*interning{&p.names, &p.texts} {
+	for _, table := range []*internTable{&p.names, &p.values} {
 		for _, place := range table {
-			require.LessOrEqual(t, len(place.text), mostInterned)
+			require.LessOrEqual(t, len(place.text), maxInternedLength)
 			if place.text != "" {
 				interned++
 			}
@@ -278,23 +278,23 @@ func TestOnlyShortStringsAreInterned(t *testing.T) {
 func TestEqualShortStringsAreOne(t *testing.T) {
 	raw := []byte(`{"metadata":"kubelet"}`)
 	var p parser
-	require.Zero(t, testing.AllocsPerRun(100, func() { p.names.string(raw[2:10]); p.texts.value(raw[13:20]) }))
-	require.Equal(t, "kubelet", p.texts.value(raw[13:20]))
+	require.Zero(t, testing.AllocsPerRun(100, func() { p.names.string(raw[2:10]); p.values.value(raw[13:20]) }))
+	require.Equal(t, "kubelet", p.values.value(raw[13:20]))
 }
 
 func TestAParserThatMetAHugeObjectIsNotKept(t *testing.T) {
 	for raw, kept := range map[string]bool{
 		string(podJSON(1)): true,
-		`{"a":["` + strings.Repeat(`","`, keptValues/4) + `"]}`:   true,
-		`{"a":["` + strings.Repeat(`","`, 2*keptValues) + `"]}`:   false,
-		`{"a":"` + strings.Repeat(`","a":"`, 2*keptValues) + `"}`: false,
-		`{"a":"\n` + strings.Repeat("x", keptBytes/4) + `"}`:      true,
-		`{"a":"\n` + strings.Repeat("x", keptBytes) + `"}`:        false,
+		`{"a":["` + strings.Repeat(`","`, maxPooledValues/4) + `"]}`:   true,
+		`{"a":["` + strings.Repeat(`","`, 2*maxPooledValues) + `"]}`:   false,
+		`{"a":"` + strings.Repeat(`","a":"`, 2*maxPooledValues) + `"}`: false,
+		`{"a":"\n` + strings.Repeat("x", maxPooledBytes/4) + `"}`:      true,
+		`{"a":"\n` + strings.Repeat("x", maxPooledBytes) + `"}`:        false,
 	} {
 		var p parser
 		_, err := p.parse([]byte(raw), 1000)
 		require.NoError(t, err)
-		require.Equal(t, kept, p.isUsual(), "%.20s of %d bytes", raw, len(raw))
+		require.Equal(t, kept, p.isPoolable(), "%.20s of %d bytes", raw, len(raw))
 	}
 }
 

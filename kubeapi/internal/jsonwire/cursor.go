@@ -19,7 +19,7 @@ type cursor struct {
 	unread []byte // window.Unread()
 	at     int    // offset in unread; everything before it was parsed
 	keep   bool   // do not release parsed bytes
-	strict bool   // fail on a damaged value instead of waiting for its end: see wholeSpan
+	strict bool   // fail on a damaged value instead of waiting for its end: see strictScanner
 }
 
 func newCursor(body io.Reader, limits wire.Limits) cursor {
@@ -43,12 +43,12 @@ func (c *cursor) fill() error {
 func (c *cursor) advance(to int) {
 	c.at = to
 	if !c.keep {
-		c.drop()
+		c.release()
 	}
 }
 
-// drop releases the parsed bytes.
-func (c *cursor) drop() {
+// release releases the parsed bytes.
+func (c *cursor) release() {
 	c.window.Consume(c.at)
 	c.unread, c.at = c.window.Unread(), 0
 }
@@ -88,14 +88,14 @@ func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\
 // value returns the range in unread of the value at the cursor. It does not move the cursor.
 func (c *cursor) value() (from, to int, err error) {
 	first := c.unread[c.at]
-	s := span{literal: isLiteral(first)}
-	if !s.literal && brackets[first] != opening && brackets[first] != quote {
+	s := scanner{literal: isLiteral(first)}
+	if !s.literal && byteClasses[first] != classOpen && byteClasses[first] != classQuote {
 		return 0, 0, c.unexpected("a value")
 	}
 	if c.strict {
-		to, err = c.wholeValue(s)
+		to, err = c.strictValueEnd(s)
 	} else {
-		to, err = c.anyValue(s)
+		to, err = c.valueEnd(s)
 	}
 	if err != nil {
 		return 0, 0, err
@@ -106,25 +106,25 @@ func (c *cursor) value() (from, to int, err error) {
 	return c.at, to, nil
 }
 
-// anyValue finds the end of a value, whatever its content.
-func (c *cursor) anyValue(s span) (int, error) {
-	to, whole := s.end(c.unread, c.at)
-	for !whole {
+// valueEnd returns the offset of the end of a value, whatever its content.
+func (c *cursor) valueEnd(s scanner) (int, error) {
+	to, complete := s.end(c.unread, c.at)
+	for !complete {
 		if err := c.fill(); err != nil {
 			return 0, err
 		}
-		to, whole = s.end(c.unread, to)
+		to, complete = s.end(c.unread, to)
 	}
 	return to, nil
 }
 
-// wholeValue does the same, but fails if the value cannot end.
-func (c *cursor) wholeValue(s span) (int, error) {
-	w := wholeSpan{span: s}
-	to, whole, err := w.end(c.unread, c.at)
-	for !whole && err == nil {
+// strictValueEnd does the same with a strictScanner.
+func (c *cursor) strictValueEnd(s scanner) (int, error) {
+	w := strictScanner{scanner: s}
+	to, complete, err := w.end(c.unread, c.at)
+	for !complete && err == nil {
 		if err = c.fill(); err == nil {
-			to, whole, err = w.end(c.unread, to)
+			to, complete, err = w.end(c.unread, to)
 		}
 	}
 	return to, err
@@ -170,13 +170,13 @@ func (c *cursor) field(first bool) (name string, ok bool, err error) {
 }
 
 // expect moves past one token.
-func (c *cursor) expect(token byte, what string) error {
+func (c *cursor) expect(token byte, wanted string) error {
 	got, err := c.token()
 	if err != nil {
 		return err
 	}
 	if got != token {
-		return c.unexpected(what)
+		return c.unexpected(wanted)
 	}
 	c.advance(c.at + 1)
 	return nil
@@ -184,5 +184,5 @@ func (c *cursor) expect(token byte, what string) error {
 
 // unexpected returns the error for the byte at the cursor.
 func (c *cursor) unexpected(wanted string) error {
-	return fmt.Errorf("%w: %s in place of %s", wire.ErrMalformed, character(c.unread[c.at]), wanted)
+	return fmt.Errorf("%w: got %s, expected %s", wire.ErrMalformed, formatByte(c.unread[c.at]), wanted)
 }

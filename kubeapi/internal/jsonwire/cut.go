@@ -76,7 +76,7 @@ func (c *cutter) object(wanted *wire.Names) error {
 			return c.unexpected("a colon")
 		}
 		c.at++
-		below := find(wanted, name)
+		below := findField(wanted, name)
 		if below == nil {
 			if _, err := c.skip(); err != nil {
 				return err
@@ -152,20 +152,20 @@ func (c *cutter) leave(bracket byte) {
 // skip moves past blanks and a whole value, and returns the value.
 func (c *cutter) skip() ([]byte, error) {
 	first := c.token()
-	s := span{literal: isLiteral(first)}
+	s := scanner{literal: isLiteral(first)}
 	if !s.literal && first != '{' && first != '[' && first != '"' {
 		return nil, c.unexpected("a value")
 	}
 	begin := c.at
-	end, whole := s.end(c.data, begin)
-	if c.at = end; !whole {
+	end, complete := s.end(c.data, begin)
+	if c.at = end; !complete {
 		return nil, c.unexpected("the end of a value")
 	}
 	return c.data[begin:end], nil
 }
 
-// find looks up a field by its name as written in the JSON.
-func find(wanted *wire.Names, name []byte) *wire.Names {
+// findField looks up a field by its name as written in the JSON.
+func findField(wanted *wire.Names, name []byte) *wire.Names {
 	if bytes.IndexByte(name, '\\') < 0 && utf8.Valid(name) {
 		return wanted.Find(name[1 : len(name)-1])
 	}
@@ -180,7 +180,7 @@ func find(wanted *wire.Names, name []byte) *wire.Names {
 // unexpected returns the error for the byte at the cursor.
 func (c *cutter) unexpected(wanted string) error {
 	if c.at >= len(c.data) {
-		return fmt.Errorf("%w: it ends in place of %s", wire.ErrMalformed, wanted)
+		return fmt.Errorf("%w: unexpected end, expected %s", wire.ErrMalformed, wanted)
 	}
-	return fmt.Errorf("%w: %s at offset %d in place of %s", wire.ErrMalformed, character(c.data[c.at]), c.at, wanted)
+	return fmt.Errorf("%w: got %s at offset %d, expected %s", wire.ErrMalformed, formatByte(c.data[c.at]), c.at, wanted)
 }

@@ -5,10 +5,10 @@
 //
 // A cursor walks through a wire.Window, the only part of a body that is in memory. At the level of the protocol (the
 // list, its array of items, a frame) it parses every token and accepts only JSON. Of the values inside, it only finds
-// the end: a span counts brackets and skips strings. It keeps its position when the bytes run out, so each byte is
+// the end: a scanner counts brackets and skips strings. It keeps its position when the bytes run out, so each byte is
 // scanned once however small the reads are. A malformed value still has an end, and is refused later, alone. Only a
 // missing or extra bracket or quote affects the bytes after the value. In a list, that makes the rest of the body an
-// error. A watch ends at the next line break: see wholeSpan.
+// error. A watch ends at the next line break: see strictScanner.
 //
 // A frame is cut in the same pass. It stays in the window until it is complete; the positions of its type and object
 // are recorded on the way.
@@ -23,7 +23,7 @@
 //
 // util/json decodes Go types, since it calls their own methods.
 //
-// If only some fields are wanted, Cut removes the others first. A span finds their end; their content is neither
+// If only some fields are wanted, Cut removes the others first. A scanner finds their end; their content is neither
 // decoded nor checked.
 //
 // # Strictness

@@ -23,9 +23,9 @@ func (encoding) List(body io.Reader, limits wire.Limits) wire.List {
 
 // Watch reads a sequence of JSON objects.
 func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch {
-	f := &frames{cursor: newCursor(body, limits), limits: limits}
-	f.strict = true
-	return f
+	w := &watcher{cursor: newCursor(body, limits), limits: limits}
+	w.strict = true
+	return w
 }
 
 // Unstructured decodes into a map as apimachinery's util/json does.
@@ -68,7 +68,7 @@ func (encoding) Intact(raw []byte, _ wire.Limits) bool { return json.Valid(raw) 
 // Identify reads the identity as far as brackets and quotes are intact.
 func (encoding) Identify(raw []byte) wire.Identity { return identify(raw) }
 
-// checkObject refuses values that are no object. Decoders treat null as an empty one.
+// checkObject refuses values that are not objects. Decoders treat null as an empty one.
 func checkObject(raw []byte) error {
 	for at, c := range raw {
 		switch {
@@ -76,14 +76,14 @@ func checkObject(raw []byte) error {
 		case c == '{':
 			return nil
 		default:
-			return fmt.Errorf("%w: %s in place of an object", wire.ErrMalformed, kindOfValue(raw[at:]))
+			return fmt.Errorf("%w: %s in place of an object", wire.ErrMalformed, describeValue(raw[at:]))
 		}
 	}
 	return fmt.Errorf("%w: nothing in place of an object", wire.ErrMalformed)
 }
 
-// kindOfValue describes the value that begins with raw, for an error.
-func kindOfValue(raw []byte) string {
+// describeValue describes the value that begins with raw, for an error.
+func describeValue(raw []byte) string {
 	switch c := raw[0]; {
 	case c == '{':
 		return "an object"
@@ -98,5 +98,5 @@ func kindOfValue(raw []byte) string {
 	case c == 't' || c == 'f':
 		return "a boolean"
 	}
-	return character(raw[0])
+	return formatByte(raw[0])
 }

@@ -20,24 +20,24 @@ type header struct {
 	status []byte
 }
 
-// note records a field that is not the array of items.
-func (h *header) note(name string, raw []byte, limits wire.Limits) error {
-	if err := h.once(name); err != nil {
+// add records a field that is not the array of items.
+func (h *header) add(name string, raw []byte, limits wire.Limits) error {
+	if err := h.checkDuplicate(name); err != nil {
 		return err
 	}
-	if err := h.read(name, raw, limits); err != nil {
+	if err := h.set(name, raw, limits); err != nil {
 		return err
 	}
 	h.keepForStatus(name, raw, limits.ValueBytes)
 	return nil
 }
 
-// once refuses a duplicate field.
-func (h *header) once(name string) error {
+// checkDuplicate refuses a duplicate field.
+func (h *header) checkDuplicate(name string) error {
 	switch name {
 	case "apiVersion", "kind", "metadata", "items":
 		if slices.Contains(h.seen, name) {
-			return fmt.Errorf("%w: it has two fields %s", wire.ErrMalformed, name)
+			return fmt.Errorf("%w: duplicate field %s", wire.ErrMalformed, name)
 		}
 		h.seen = append(h.seen, name)
 		if name == "items" {
@@ -47,11 +47,11 @@ func (h *header) once(name string) error {
 	return nil
 }
 
-func (h *header) read(name string, raw []byte, limits wire.Limits) error {
+func (h *header) set(name string, raw []byte, limits wire.Limits) error {
 	switch name {
 	case "items": // an array is handled elsewhere; Go servers send null for an empty one
 		if string(raw) != "null" {
-			return fmt.Errorf("%w: items is no array", wire.ErrMalformed)
+			return fmt.Errorf("%w: items is not an array", wire.ErrMalformed)
 		}
 		return nil
 	case "apiVersion", "kind", "metadata":
@@ -73,7 +73,7 @@ func (h *header) read(name string, raw []byte, limits wire.Limits) error {
 	case "metadata":
 		// The decoder would read invalid UTF-8 as another name or token.
 		if !utf8.Valid(raw) {
-			return fmt.Errorf("%w: metadata is no UTF-8", wire.ErrMalformed)
+			return fmt.Errorf("%w: metadata is not UTF-8", wire.ErrMalformed)
 		}
 		return h.readMetadata(value, limits)
 	}
@@ -88,7 +88,7 @@ func (h *header) readMetadata(value any, limits wire.Limits) error {
 	}
 	metadata, ok := value.(map[string]any)
 	if !ok {
-		return fmt.Errorf("%w: metadata is no object", wire.ErrMalformed)
+		return fmt.Errorf("%w: metadata is not an object", wire.ErrMalformed)
 	}
 	for _, field := range []struct {
 		name string
@@ -96,7 +96,7 @@ func (h *header) readMetadata(value any, limits wire.Limits) error {
 	}{{"resourceVersion", &h.ResourceVersion}, {"continue", &h.Continue}} {
 		text, ok := metadata[field.name].(string)
 		if !ok && metadata[field.name] != nil {
-			return fmt.Errorf("%w: metadata.%s is no string", wire.ErrMalformed, field.name)
+			return fmt.Errorf("%w: metadata.%s is not a string", wire.ErrMalformed, field.name)
 		}
 		if field.name == "continue" && len(text) > limits.TokenBytes {
 			return &wire.LimitError{What: wire.LimitToken, Limit: limits.TokenBytes}
@@ -136,17 +136,17 @@ func (h *header) keepForStatus(name string, raw []byte, limit int) {
 	h.status = fmt.Appendf(h.status, "%q:%s", name, raw)
 }
 
-// checkList returns an error if the complete body was no list. A list may lack items if its kind ends in "List".
+// checkList returns an error if the complete body was not a list. A list may lack items if its kind ends in "List".
 func (h *header) checkList(limits wire.Limits) error {
 	if slices.Contains(h.seen, "items") || strings.HasSuffix(h.Kind, "List") {
 		return nil
 	}
-	failure := &wire.NotListError{Kind: apiclient.Printable(h.Kind, apiclient.MaxForeignText)}
+	notList := &wire.NotListError{Kind: apiclient.Printable(h.Kind, apiclient.MaxForeignText)}
 	if h.Kind == "Status" {
 		var status metav1.Status
 		if Encoding.Into(append(h.status, '}'), limits, &status) == nil {
-			failure.Status = &status
+			notList.Status = &status
 		}
 	}
-	return failure
+	return notList
 }

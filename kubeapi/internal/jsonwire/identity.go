@@ -14,21 +14,21 @@ func identify(raw []byte) (id wire.Identity) {
 	eachField(raw, func(name string, value []byte) {
 		switch name {
 		case "apiVersion":
-			id.APIVersion = textOf(value)
+			id.APIVersion = boundedString(value)
 		case "kind":
-			id.Kind = textOf(value)
+			id.Kind = boundedString(value)
 		case "metadata":
 			id = wire.Identity{TypeMeta: id.TypeMeta} // the last of duplicate fields counts
 			eachField(value, func(name string, value []byte) {
 				switch name {
 				case "namespace":
-					id.Namespace, id.NamespaceUnread = namespaceOf(value)
+					id.Namespace, id.NamespaceUnread = readNamespace(value)
 				case "name":
-					id.Name = textOf(value)
+					id.Name = boundedString(value)
 				case "uid":
-					id.UID = types.UID(textOf(value))
+					id.UID = types.UID(boundedString(value))
 				case "resourceVersion":
-					id.ResourceVersion = textOf(value)
+					id.ResourceVersion = boundedString(value)
 				}
 			})
 		}
@@ -36,7 +36,7 @@ func identify(raw []byte) (id wire.Identity) {
 	return id
 }
 
-func textOf(value []byte) string {
+func boundedString(value []byte) string {
 	// A character takes at most six bytes in JSON, as an escape.
 	if len(value) > 6*wire.MaxName+2 {
 		return ""
@@ -48,10 +48,10 @@ func textOf(value []byte) string {
 	return text
 }
 
-// namespaceOf returns the namespace, and whether it cannot be read. Null means none.
-func namespaceOf(value []byte) (said string, unread bool) {
-	if said = textOf(value); said != "" {
-		return said, false
+// readNamespace returns the namespace, and whether it cannot be read. Null means none.
+func readNamespace(value []byte) (namespace string, unread bool) {
+	if namespace = boundedString(value); namespace != "" {
+		return namespace, false
 	}
 	if len(value) > 6*wire.MaxName+2 {
 		return "", true
@@ -70,12 +70,12 @@ func eachField(object []byte, visit func(name string, value []byte)) {
 	at++
 	for {
 		at = skipBlanks(object, at)
-		end, whole := at, false
+		end, complete := at, false
 		if at < len(object) && object[at] == '"' {
-			end, whole = new(span).end(object, at)
+			end, complete = new(scanner).end(object, at)
 		}
 		name := ""
-		if whole {
+		if complete {
 			name = knownName(object[at:end])
 			at = skipBlanks(object, end)
 		}
@@ -98,16 +98,16 @@ func eachField(object []byte, visit func(name string, value []byte)) {
 // fieldEnd finds the comma after a field, or the end of the object.
 func fieldEnd(object []byte, at int) (end int, more bool) {
 	for at < len(object) {
-		switch kind := brackets[object[at]]; {
+		switch class := byteClasses[object[at]]; {
 		case object[at] == ',':
 			return at, true
-		case kind == closing:
+		case class == classClose:
 			return at, false
-		case kind == plain:
+		case class == classOther:
 			at++
 		default:
-			next, whole := new(span).end(object, at)
-			if !whole {
+			next, complete := new(scanner).end(object, at)
+			if !complete {
 				return len(object), false
 			}
 			at = next

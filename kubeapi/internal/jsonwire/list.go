@@ -11,24 +11,24 @@ import (
 // Header may have reported the first. All values except items count as one value for the limit, so no list is endless.
 type list struct {
 	cursor
-	limits wire.Limits
-	header header
-	place  place
-	beside int   // total bytes of the values except items
-	item   int   // length of the last returned item, which is at the cursor
-	err    error // returned by all later calls
+	limits      wire.Limits
+	header      header
+	state       listState
+	headerBytes int   // total bytes of the values except items
+	itemLength  int   // length of the last returned item, which is at the cursor
+	err         error // returned by all later calls
 }
 
-// place is the position of the cursor in the body of a list.
-type place int
+// listState is the position of the cursor in the body of a list.
+type listState int
 
 const (
-	beforeList place = iota
-	atFirstField
-	behindField
-	atFirstItem
-	behindItem
-	behindList
+	stateStart listState = iota
+	stateFirstField
+	stateNextField
+	stateFirstItem
+	stateNextItem
+	stateEnd
 )
 
 // Header implements wire.List.
@@ -39,33 +39,33 @@ func (l *list) Next() ([]byte, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	l.advance(l.at + l.item)
+	l.advance(l.at + l.itemLength)
 	raw, err := l.next()
 	if err == io.EOF {
-		if l.place != behindList {
+		if l.state != stateEnd {
 			err = io.ErrUnexpectedEOF
-		} else if failure := l.header.checkList(l.limits); failure != nil {
-			err = failure
+		} else if listErr := l.header.checkList(l.limits); listErr != nil {
+			err = listErr
 		}
 	}
-	l.item, l.err = len(raw), err
+	l.itemLength, l.err = len(raw), err
 	return raw, err
 }
 
 func (l *list) next() ([]byte, error) {
 	for {
 		var err error
-		switch l.place {
-		case beforeList:
+		switch l.state {
+		case stateStart:
 			err = l.begin()
-		case atFirstField, behindField:
+		case stateFirstField, stateNextField:
 			err = l.nextField()
-		case atFirstItem, behindItem:
+		case stateFirstItem, stateNextItem:
 			raw, err := l.nextItem()
 			if raw != nil || err != nil {
 				return raw, err
 			}
-		case behindList:
+		case stateEnd:
 			return nil, l.finish()
 		}
 		if err != nil {
@@ -82,7 +82,7 @@ func (l *list) begin() error {
 	}
 	if token == '{' {
 		l.advance(l.at + 1)
-		l.place = atFirstField
+		l.state = stateFirstField
 		return nil
 	}
 	if isLiteral(token) {
@@ -104,28 +104,28 @@ func (l *list) begin() error {
 
 // nextField reads a field, or moves past the closing brace.
 func (l *list) nextField() error {
-	name, more, err := l.field(l.place == atFirstField)
+	name, more, err := l.field(l.state == stateFirstField)
 	if err != nil {
 		return err
 	}
 	if !more {
-		l.place = behindList
+		l.state = stateEnd
 		return nil
 	}
-	l.place = behindField
+	l.state = stateNextField
 	if name == "items" && l.unread[l.at] == '[' {
-		l.place = atFirstItem
+		l.state = stateFirstItem
 		l.advance(l.at + 1)
-		return l.header.once(name)
+		return l.header.checkDuplicate(name)
 	}
 	from, to, err := l.value()
 	if err != nil {
 		return err
 	}
-	if l.beside += to - from; l.beside > l.limit {
+	if l.headerBytes += to - from; l.headerBytes > l.limit {
 		return l.tooLarge()
 	}
-	if err := l.header.note(name, l.unread[from:to], l.limits); err != nil {
+	if err := l.header.add(name, l.unread[from:to], l.limits); err != nil {
 		return err
 	}
 	l.advance(to)
@@ -141,10 +141,10 @@ func (l *list) nextItem() ([]byte, error) {
 	}
 	if token == ']' {
 		l.advance(l.at + 1)
-		l.place = behindField
+		l.state = stateNextField
 		return nil, nil
 	}
-	if l.place == behindItem {
+	if l.state == stateNextItem {
 		if err := l.expect(',', "a comma or the end of the items"); err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (l *list) nextItem() ([]byte, error) {
 			return nil, err
 		}
 	}
-	l.place = behindItem
+	l.state = stateNextItem
 	from, to, err := l.value()
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// checkMemory charges for the values of a large object. Like span it looks only at brackets and strings. A decoder
+// checkMemory charges for the values of a large object. Like scanner it looks only at brackets and strings. A decoder
 // stops at invalid JSON, and has allocated at most the charge by then.
 func checkMemory(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	perElement, perObject := sizes.PerElement(), sizes.PerObject()

@@ -8,8 +8,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// surelyInt64 is the number of digits that always fit into an int64.
-const surelyInt64 = 18
+// maxInt64Digits is the number of digits that always fit into an int64.
+const maxInt64Digits = 18
 
 // number parses a number: an int64 if it has no fraction or exponent and fits, else a float64, else an error.
 func (p *parser) number() (any, error) {
@@ -19,9 +19,9 @@ func (p *parser) number() (any, error) {
 		at++
 	}
 	first := at
-	var whole int64
+	var integer int64
 	for at < len(p.data) && isDigit(p.data[at]) {
-		whole = whole*10 + int64(p.data[at]-'0') // wraps around if there are too many digits
+		integer = integer*10 + int64(p.data[at]-'0') // wraps around if there are too many digits
 		at++
 	}
 	if at == first || p.data[first] == '0' && at > first+1 {
@@ -37,11 +37,11 @@ func (p *parser) number() (any, error) {
 		at = p.at
 	}
 	p.at = at
-	if isInteger && digits <= surelyInt64 {
+	if isInteger && digits <= maxInt64Digits {
 		if negative {
-			whole = -whole
+			integer = -integer
 		}
-		return whole, nil
+		return integer, nil
 	}
 	return p.longNumber(p.data[start:at], isInteger)
 }
@@ -76,8 +76,8 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func (p *parser) longNumber(literal []byte, isInteger bool) (any, error) {
 	if isInteger {
-		if whole, err := strconv.ParseInt(string(literal), 10, 64); err == nil {
-			return whole, nil
+		if integer, err := strconv.ParseInt(string(literal), 10, 64); err == nil {
+			return integer, nil
 		}
 	}
 	float, err := strconv.ParseFloat(string(literal), 64)

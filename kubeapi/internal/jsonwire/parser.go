@@ -7,9 +7,9 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// deepest bounds the nesting regardless of the limits, as encoding/json does. It protects the stacks of the parser and
-// of recursive callers.
-const deepest = 10_000
+// maxNesting bounds the nesting regardless of the limits, as encoding/json does. It protects the stacks of the parser
+// and of recursive callers.
+const maxNesting = 10_000
 
 // parser decodes JSON into the Go values that apimachinery would make, in one pass. It collects fields and elements on
 // stacks, so that each map and slice is made once with its final size.
@@ -23,7 +23,7 @@ type parser struct {
 	elements []any
 	unquoted []byte // buffer for strings with escapes
 
-	names, texts interning
+	names, values internTable
 }
 
 type field struct {
@@ -35,30 +35,30 @@ type field struct {
 // many as decode concurrently.
 var parsers = sync.Pool{New: func() any { return new(parser) }}
 
-// Larger stacks are not kept: they belong to an unusually large object or an attack.
+// Parsers with larger stacks are not pooled: they come from an unusually large object or an attack.
 const (
-	keptValues = 4096
-	keptBytes  = 64 << 10
+	maxPooledValues = 4096
+	maxPooledBytes  = 64 << 10
 )
 
 // parse parses all of data. It keeps no reference to data.
 func parse(data []byte, nesting int) (any, error) {
 	p := parsers.Get().(*parser)
 	value, err := p.parse(data, nesting)
-	if p.isUsual() {
+	if p.isPoolable() {
 		parsers.Put(p)
 	}
 	return value, err
 }
 
-// isUsual reports whether the parser is small enough to be pooled.
-func (p *parser) isUsual() bool {
-	return cap(p.fields) <= keptValues && cap(p.elements) <= keptValues && cap(p.unquoted) <= keptBytes
+// isPoolable reports whether the parser is small enough to be pooled.
+func (p *parser) isPoolable() bool {
+	return cap(p.fields) <= maxPooledValues && cap(p.elements) <= maxPooledValues && cap(p.unquoted) <= maxPooledBytes
 }
 
 func (p *parser) parse(data []byte, nesting int) (any, error) {
-	p.data, p.at, p.depth, p.nesting = data, 0, 0, min(nesting, deepest)
-	value, err := p.whole()
+	p.data, p.at, p.depth, p.nesting = data, 0, 0, min(nesting, maxNesting)
+	value, err := p.document()
 	p.data = nil
 	if err != nil {
 		// Drop the values left on the stacks, so that the pool does not keep them alive.
@@ -70,7 +70,7 @@ func (p *parser) parse(data []byte, nesting int) (any, error) {
 	return value, nil
 }
 
-func (p *parser) whole() (any, error) {
+func (p *parser) document() (any, error) {
 	value, err := p.value(p.token())
 	if err != nil {
 		return nil, err
@@ -97,22 +97,22 @@ func (p *parser) token() byte {
 func (p *parser) value(first byte) (any, error) {
 	switch first {
 	case '"':
-		return p.text()
+		return p.stringValue()
 	case '{':
 		return p.object()
 	case '[':
 		return p.array()
 	case 't':
-		return true, p.word("true")
+		return true, p.literal("true")
 	case 'f':
-		return false, p.word("false")
+		return false, p.literal("false")
 	case 'n':
-		return nil, p.word("null")
+		return nil, p.literal("null")
 	}
 	return p.number()
 }
 
-func (p *parser) word(word string) error {
+func (p *parser) literal(word string) error {
 	if end := p.at + len(word); end <= len(p.data) && string(p.data[p.at:end]) == word {
 		p.at = end
 		return nil
@@ -137,7 +137,7 @@ func (p *parser) object() (map[string]any, error) {
 		if token != '"' {
 			return nil, p.unexpected("the name of a field")
 		}
-		name, err := p.name()
+		name, err := p.fieldName()
 		if err != nil {
 			return nil, err
 		}
@@ -167,12 +167,12 @@ func (p *parser) object() (map[string]any, error) {
 	return object, nil
 }
 
-// groupOfMap is the number of fields that every Go map holds without growing.
-const groupOfMap = 8
+// smallMapSize is the number of fields that every Go map holds without growing.
+const smallMapSize = 8
 
 // newMap makes a map for so many fields. Most maps are small, and making those without a size is measurably faster.
 func newMap(fields int) map[string]any {
-	if fields <= groupOfMap {
+	if fields <= smallMapSize {
 		return make(map[string]any)
 	}
 	return make(map[string]any, fields)
@@ -226,7 +226,7 @@ func (p *parser) leave() {
 // unexpected returns the error for the byte at the parser's position.
 func (p *parser) unexpected(wanted string) error {
 	if p.at >= len(p.data) {
-		return fmt.Errorf("%w: it ends in place of %s", wire.ErrMalformed, wanted)
+		return fmt.Errorf("%w: unexpected end, expected %s", wire.ErrMalformed, wanted)
 	}
-	return fmt.Errorf("%w: %s at offset %d in place of %s", wire.ErrMalformed, character(p.data[p.at]), p.at, wanted)
+	return fmt.Errorf("%w: got %s at offset %d, expected %s", wire.ErrMalformed, formatByte(p.data[p.at]), p.at, wanted)
 }

@@ -34,14 +34,14 @@ func nestsDeeper(raw []byte, limit int) bool {
 			inString = isEscaped(raw, at)
 			continue
 		}
-		switch brackets[raw[at]] {
-		case quote:
+		switch byteClasses[raw[at]] {
+		case classQuote:
 			inString = true
-		case opening:
+		case classOpen:
 			if depth++; depth > limit {
 				return true
 			}
-		case closing:
+		case classClose:
 			depth--
 		}
 	}

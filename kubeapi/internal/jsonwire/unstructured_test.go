@@ -93,17 +93,17 @@ func TestZeroKeepsItsSignWhereApimachineryKeepsIt(t *testing.T) {
 
 func TestErrorsOfAnObjectSayWhere(t *testing.T) {
 	for raw, text := range map[string]string{
-		`{"a":nul}`:   "'n' at offset 5 in place of a value",
+		`{"a":nul}`:   "got 'n' at offset 5, expected a value",
 		`{"a":1e999}`: "the number 1e999 is too large",
 		`{"a":` + strings.Repeat("9", 1000) + `}`: "the number 99999999999999999999999999999999… is too large",
-		`{"a":1,}`:         "'}' at offset 7 in place of the name of a field",
-		`{"a":[1`:          "it ends in place of a comma or the end of the array",
-		`{"a":"\x"}`:       "'x' at offset 7 in place of an escape",
-		"{\"a\":\"\x01\"}": `'\x01' at offset 6 in place of a character of a string`,
-		`{} ü`:             "byte 0xc3 at offset 3 in place of the end",
+		`{"a":1,}`:         "got '}' at offset 7, expected the name of a field",
+		`{"a":[1`:          "unexpected end, expected a comma or the end of the array",
+		`{"a":"\x"}`:       "got 'x' at offset 7, expected an escape",
+		"{\"a\":\"\x01\"}": `got '\x01' at offset 6, expected a character of a string`,
+		`{} ü`:             "got byte 0xc3 at offset 3, expected the end",
 	} {
 		_, err := Encoding.Unstructured([]byte(raw), limits)
-		require.EqualError(t, err, "malformed answer: "+text)
+		require.EqualError(t, err, "malformed response: "+text)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestNoLimitLetsAnybodyNestWithoutEnd(t *testing.T) {
 	limits := limits
 	limits.Nesting = math.MaxInt
 	_, err := Encoding.Unstructured([]byte(`{"a":`+nested(5_000_000)+`}`), limits)
-	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: deepest}, err)
+	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: maxNesting}, err)
 	require.ErrorIs(t, Encoding.Into([]byte(`{"a":`+nested(5_000_000)+`}`), limits, new(typed)), wire.ErrMalformed)
 }
 

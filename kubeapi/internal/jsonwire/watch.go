@@ -11,26 +11,26 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// frames reads the body of a watch: a sequence of objects {"type":…,"object":…} with fields in any order. A frame stays
-// in the window until the next call of Next, and the returned object is part of it.
-type frames struct {
+// watcher reads the body of a watch: a sequence of objects {"type":…,"object":…} with fields in any order. A frame
+// stays in the window until the next call of Next, and the returned object is part of it.
+type watcher struct {
 	cursor
 	limits wire.Limits
 	err    error // returned by all later calls
 }
 
 // Next implements wire.Watch.
-func (f *frames) Next() (wire.Frame, error) {
-	if f.err != nil {
-		return wire.Frame{}, f.err
+func (w *watcher) Next() (wire.Frame, error) {
+	if w.err != nil {
+		return wire.Frame{}, w.err
 	}
-	f.keep = false
-	f.drop()
-	token, err := f.token()
+	w.keep = false
+	w.release()
+	token, err := w.token()
 	if err == nil {
 		var frame wire.Frame
-		if frame, err = f.frame(token); err == nil {
-			err = f.checkBehind()
+		if frame, err = w.frame(token); err == nil {
+			err = w.checkNextByte()
 		}
 		if err == nil {
 			return frame, nil
@@ -39,70 +39,70 @@ func (f *frames) Next() (wire.Frame, error) {
 			err = io.ErrUnexpectedEOF
 		}
 	}
-	f.err = err
+	w.err = err
 	return wire.Frame{}, err
 }
 
 // Begun implements wire.Watch.
-func (f *frames) Begun() bool { return f.keep && f.err == nil }
+func (w *watcher) Begun() bool { return w.keep && w.err == nil }
 
-// checkBehind refuses a frame that a damaged byte has ended too early: a closing bracket follows. It does not wait for
-// more bytes; if the bracket arrives later, the watch fails then.
-func (f *frames) checkBehind() error {
-	if f.at < len(f.unread) && brackets[f.unread[f.at]] == closing {
-		return f.unexpected("the end of a watch frame")
+// checkNextByte refuses a frame that a damaged byte has ended too early: a closing bracket follows. It does not wait
+// for more bytes; if the bracket arrives later, the watch fails then.
+func (w *watcher) checkNextByte() error {
+	if w.at < len(w.unread) && byteClasses[w.unread[w.at]] == classClose {
+		return w.unexpected("the end of a watch frame")
 	}
 	return nil
 }
 
 // frame reads the frame that begins at the cursor.
-func (f *frames) frame(token byte) (wire.Frame, error) {
+func (w *watcher) frame(token byte) (wire.Frame, error) {
 	if token != '{' {
-		return wire.Frame{}, fmt.Errorf("%w: %s in place of a watch frame", wire.ErrMalformed, kindOfValue(f.unread))
+		return wire.Frame{}, fmt.Errorf("%w: %s in place of a watch frame", wire.ErrMalformed, describeValue(w.unread))
 	}
-	f.keep = true
-	f.advance(f.at + 1)
-	var parts parts
+	w.keep = true
+	w.advance(w.at + 1)
+	var fields frameFields
 	for first := true; ; first = false {
-		name, more, err := f.field(first)
+		name, more, err := w.field(first)
 		if err != nil {
 			return wire.Frame{}, err
 		}
 		if !more {
 			break
 		}
-		from, to, err := f.value()
+		from, to, err := w.value()
 		if err != nil {
 			return wire.Frame{}, err
 		}
-		parts.note(name, part{from, to})
-		f.advance(to)
+		fields.set(name, byteRange{from, to})
+		w.advance(to)
 	}
-	if f.at > f.limit {
-		return wire.Frame{}, f.tooLarge()
+	if w.at > w.limit {
+		return wire.Frame{}, w.tooLarge()
 	}
-	return parts.frame(f.unread[:f.at], f.limits)
+	return fields.frame(w.unread[:w.at], w.limits)
 }
 
-// parts has the positions of a frame's fields. The last of duplicate fields counts.
-type parts struct{ eventType, object, kind part }
+// frameFields has the positions of a frame's fields. The last of duplicate fields counts.
+type frameFields struct{ eventType, object, kind byteRange }
 
-// part is empty if there is no such field.
-type part struct{ from, to int }
+// byteRange is empty if there is no such field.
+type byteRange struct{ from, to int }
 
-func (p *parts) note(name string, at part) {
+func (p *frameFields) set(name string, at byteRange) {
 	switch name {
 	case "type":
 		p.eventType = at
 	case "object":
 		p.object = at
-	case "kind": // only a value that is no frame has one
+	case "kind": // a frame has none
 		p.kind = at
 	}
 }
 
-func (p *parts) frame(data []byte, limits wire.Limits) (wire.Frame, error) {
-	eventType, err := typeOf(data[p.eventType.from:p.eventType.to])
+func (p *frameFields) frame(data []byte, limits wire.Limits) (wire.Frame, error) {
+	eventType, err := eventTypeOf(data[p.eventType.from:p.eventType.to])
 	if err != nil {
 		return wire.Frame{}, err
 	}
@@ -125,8 +125,8 @@ func (p *parts) frame(data []byte, limits wire.Limits) (wire.Frame, error) {
 	return wire.Frame{Type: eventType, Object: object}, nil
 }
 
-// typeOf reads the type of an event, empty if there is none. It allocates nothing for the known types.
-func typeOf(raw []byte) (watch.EventType, error) {
+// eventTypeOf reads the type of an event, empty if there is none. It allocates nothing for the known types.
+func eventTypeOf(raw []byte) (watch.EventType, error) {
 	switch string(raw) {
 	case "", "null":
 		return "", nil

@@ -7,52 +7,52 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// always has the metadata that is kept: all but annotations and managedFields. The cache, indexes and selectors need
-// it, and writing back an object with a partial list would lose the rest.
-var always = [][]string{
+// alwaysKept has the metadata that is kept: all but annotations and managedFields. The cache, indexes and selectors
+// need it, and writing back an object with a partial list would lose the rest.
+var alwaysKept = [][]string{
 	{"metadata", "name"}, {"metadata", "generateName"}, {"metadata", "namespace"},
 	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
 	{"metadata", "creationTimestamp"}, {"metadata", "deletionTimestamp"}, {"metadata", "deletionGracePeriodSeconds"},
 	{"metadata", "labels"}, {"metadata", "ownerReferences"}, {"metadata", "finalizers"},
 }
 
-var errNoMetadata = errors.New("has no metadata in JSON by its struct tags, or decodes its JSON itself: of such a type no fields can be named")
+var errNoMetadata = errors.New("fields of this type cannot be selected: its struct tags have no metadata, or it decodes its JSON itself")
 
 // New returns the fields for paths, which it checks against the struct type. With a nil type, for unstructured objects,
 // only the syntax is checked. The result also has the fields that every object must keep.
 //
 // Numbers is nil if the type lacks the number of any field.
-func New(paths []string, of reflect.Type) (*wire.Fields, error) {
+func New(paths []string, structType reflect.Type) (*wire.Fields, error) {
 	fields := &wire.Fields{Names: &wire.Names{}}
 	fields.Names.Below("apiVersion").Whole = true
 	fields.Names.Below("kind").Whole = true
-	for _, names := range always {
+	for _, names := range alwaysKept {
 		addNames(fields.Names, names)
 	}
 	b := builder{numbers: &wire.Numbers{}}
-	if of != nil {
-		if isLeaf(of) || b.add(of, always[0]) != nil {
+	if structType != nil {
+		if isLeaf(structType) || b.add(structType, alwaysKept[0]) != nil {
 			return nil, errNoMetadata
 		}
-		for _, names := range always[1:] {
-			_ = b.add(of, names) // a type may lack some
+		for _, names := range alwaysKept[1:] {
+			_ = b.add(structType, names) // a type may lack some
 		}
 	}
 	for _, path := range paths {
-		names, err := parse(path)
+		names, err := parsePath(path)
 		if err != nil {
 			return nil, err
 		}
 		addNames(fields.Names, names)
 		// In protobuf, apiVersion and kind are outside of the object and always kept.
-		if of == nil || len(names) == 1 && (names[0] == "apiVersion" || names[0] == "kind") {
+		if structType == nil || len(names) == 1 && (names[0] == "apiVersion" || names[0] == "kind") {
 			continue
 		}
-		if err := b.add(of, names); err != nil {
-			return nil, wrong(path, err)
+		if err := b.add(structType, names); err != nil {
+			return nil, pathError(path, err)
 		}
 	}
-	if of != nil && !b.unnumbered {
+	if structType != nil && !b.missingNumber {
 		fields.Numbers = b.numbers
 	}
 	return fields, nil

@@ -12,62 +12,62 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// builder follows paths through a Go type and records the fields' numbers.
+// builder resolves paths in a Go type and records the fields' numbers.
 type builder struct {
 	numbers *wire.Numbers
-	// unnumbered is set if a field had no number.
-	unnumbered bool
+	// missingNumber is set if a field had no number.
+	missingNumber bool
 }
 
-// add follows one path. Its error describes the fault without the path.
-func (b *builder) add(of reflect.Type, names []string) error {
-	at := b.numbers
+// add resolves one path. Its error does not contain the path.
+func (b *builder) add(t reflect.Type, names []string) error {
+	numbers := b.numbers
 	for i, name := range names {
-		of = element(of)
-		if isLeaf(of) {
-			return fmt.Errorf("%s is a %s, which is kept as a whole or not at all", strings.Join(names[:i], "."), of)
+		t = elementType(t)
+		if isLeaf(t) {
+			return fmt.Errorf("%s is a %s, whose fields cannot be selected", strings.Join(names[:i], "."), t)
 		}
-		switch of.Kind() {
+		switch t.Kind() {
 		case reflect.Struct:
-			fields, near := lookUp(of, name)
+			fields, similar := findField(t, name)
 			if fields == nil {
-				return fmt.Errorf("%s has no field %q%s", of, apiclient.Printable(name, mostText), near)
+				return fmt.Errorf("%s has no field %q%s", t, apiclient.Printable(name, maxPathText), similar)
 			}
 			for _, field := range fields {
-				at = b.below(at, field)
-				of = field.Type
+				numbers = b.fieldNumbers(numbers, field)
+				t = field.Type
 			}
 		case reflect.Map:
-			if of.Key().Kind() != reflect.String {
-				return fmt.Errorf("%s is a map whose keys cannot be named", strings.Join(names[:i], "."))
+			if t.Key().Kind() != reflect.String {
+				return fmt.Errorf("%s is a map whose keys are not strings", strings.Join(names[:i], "."))
 			}
 			// An entry is a message with the key in field 1 and the value in field 2.
-			entry := at.BelowKey(name)
+			entry := numbers.BelowKey(name)
 			entry.Below(1).Whole = true
-			at, of = entry.Below(2), of.Elem()
+			numbers, t = entry.Below(2), t.Elem()
 		default:
-			return fmt.Errorf("%s has no fields, it is a %s", strings.Join(names[:i], "."), of)
+			return fmt.Errorf("%s has no fields, it is a %s", strings.Join(names[:i], "."), t)
 		}
 	}
-	at.Whole = true
+	numbers.Whole = true
 	return nil
 }
 
-// below returns the numbers below a field.
-func (b *builder) below(at *wire.Numbers, field reflect.StructField) *wire.Numbers {
+// fieldNumbers returns the numbers below a field.
+func (b *builder) fieldNumbers(parent *wire.Numbers, field reflect.StructField) *wire.Numbers {
 	// The tag is, for example, "bytes,3,rep,name=containers".
 	parts := strings.Split(field.Tag.Get("protobuf"), ",")
 	if len(parts) > 1 && parts[0] != "group" {
 		if number, err := strconv.ParseInt(parts[1], 10, 32); err == nil && number > 0 {
-			return at.Below(int32(number))
+			return parent.Below(int32(number))
 		}
 	}
-	b.unnumbered = true
+	b.missingNumber = true
 	return &wire.Numbers{}
 }
 
-// element returns the type in which a path continues, behind pointers and lists. Bytes count as a string.
-func element(t reflect.Type) reflect.Type {
+// elementType returns the type in which a path continues, behind pointers and lists. Bytes count as a string.
+func elementType(t reflect.Type) reflect.Type {
 	for !isLeaf(t) {
 		switch t.Kind() {
 		case reflect.Pointer:
@@ -97,41 +97,41 @@ func isLeaf(t reflect.Type) bool {
 	return isMessage && t.Kind() != reflect.Struct
 }
 
-// lookUp finds a field by its JSON name. It returns the fields on the way, embedded ones first, or nil and a similar
+// findField finds a field by its JSON name. It returns the fields on the way, embedded ones first, or nil and a similar
 // name.
-func lookUp(of reflect.Type, name string) (way []reflect.StructField, near string) {
+func findField(of reflect.Type, name string) (fields []reflect.StructField, similar string) {
 	var embedded []reflect.StructField
 	for i := range of.NumField() {
 		field := of.Field(i)
-		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		jsonName, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case field.Tag.Get("json") == "-":
 			continue
-		case tag == "" && field.Anonymous && element(field.Type).Kind() == reflect.Struct:
-			if element(field.Type) != of { // avoid endless recursion
+		case jsonName == "" && field.Anonymous && elementType(field.Type).Kind() == reflect.Struct:
+			if elementType(field.Type) != of { // avoid endless recursion
 				embedded = append(embedded, field)
 			}
 			continue
 		case !field.IsExported():
 			continue
-		case tag == "":
-			tag = field.Name
+		case jsonName == "":
+			jsonName = field.Name
 		}
 		switch {
-		case tag == name:
+		case jsonName == name:
 			return []reflect.StructField{field}, ""
-		case strings.EqualFold(tag, name):
-			near = fmt.Sprintf(", but %q", tag)
+		case strings.EqualFold(jsonName, name):
+			similar = fmt.Sprintf(", but %q", jsonName)
 		}
 	}
 	for _, outer := range embedded {
-		inner, alike := lookUp(element(outer.Type), name)
+		inner, innerSimilar := findField(elementType(outer.Type), name)
 		if inner != nil {
 			return append([]reflect.StructField{outer}, inner...), ""
 		}
-		if near == "" {
-			near = alike
+		if similar == "" {
+			similar = innerSimilar
 		}
 	}
-	return nil, near
+	return nil, similar
 }

@@ -26,7 +26,7 @@ func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, _ wire.Limits) ([]byte
 			dst = append(dst, field...)
 			continue
 		}
-		if dst, err = cutField(dst, field, value, wanted.Numbers); err != nil {
+		if dst, err = cutMessageField(dst, field, value, wanted.Numbers); err != nil {
 			return dst, err
 		}
 	}
@@ -47,9 +47,9 @@ func cutMessage(dst, message []byte, wanted *wire.Numbers) ([]byte, error) {
 		case below.Whole || t.wireType != typeBytes:
 			dst = append(dst, field...)
 		case below.IsMap():
-			dst, err = cutEntry(dst, field, value, below)
+			dst, err = cutMapEntry(dst, field, value, below)
 		default:
-			dst, err = cutField(dst, field, value, below)
+			dst, err = cutMessageField(dst, field, value, below)
 		}
 		if err != nil {
 			return dst, err
@@ -58,9 +58,9 @@ func cutMessage(dst, message []byte, wanted *wire.Numbers) ([]byte, error) {
 	return dst, nil
 }
 
-// cutEntry copies a map entry if its key is wanted. As in all decoders, a missing key is the empty one, and the last of
-// duplicate keys counts.
-func cutEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error) {
+// cutMapEntry copies a map entry if its key is wanted. As in all decoders, a missing key is the empty one, and the last
+// of duplicate keys counts.
+func cutMapEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error) {
 	var key []byte
 	for rest := entry; len(rest) > 0; {
 		t, value, after, err := nextField(rest)
@@ -71,7 +71,7 @@ func cutEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error) {
 		if t.number != entryKey {
 			continue
 		}
-		if err := t.want("the key of a map"); err != nil {
+		if err := t.requireBytes("the key of a map"); err != nil {
 			return dst, err
 		}
 		key = value
@@ -79,12 +79,12 @@ func cutEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error) {
 	if wanted = wanted.FindKey(key); wanted == nil {
 		return dst, nil
 	}
-	return cutField(dst, field, entry, wanted)
+	return cutMessageField(dst, field, entry, wanted)
 }
 
-// cutField copies a message field without its unwanted fields. The new length takes as many bytes as the old one, since
-// decoders accept leading zeros.
-func cutField(dst, field, value []byte, wanted *wire.Numbers) ([]byte, error) {
+// cutMessageField copies a message field without its unwanted fields. The new length takes as many bytes as the old
+// one, since decoders accept leading zeros.
+func cutMessageField(dst, field, value []byte, wanted *wire.Numbers) ([]byte, error) {
 	before := len(field) - len(value)
 	dst = append(dst, field[:before]...)
 	begin := len(dst)

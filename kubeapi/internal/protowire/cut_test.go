@@ -144,7 +144,7 @@ func TestFaultsOnThePathOfACutAreErrorsOrLeftToTheDecoder(t *testing.T) {
 		"a message that is a number":     varintField(2, 1),
 		"a map that is a number":         bytesField(2, varintField(7, 1)),
 		"a string that is a number":      bytesField(2, varintField(10, 1)),
-		"a second raw":                   sealed(raw(textField(9, "x")), raw()),
+		"a duplicate raw":                sealed(raw(textField(9, "x")), raw()),
 		"no raw":                         sealed(typeMeta("v1", "Carp")),
 		"a raw that is a number":         sealed(varintField(envelopeRaw, 1)),
 		"an envelope with an encoding":   sealed(raw(), textField(envelopeContentEncoding, "gzip")),
@@ -199,7 +199,7 @@ type leaves struct{ wanted, others []string }
 
 func leavesOf(raw []byte, wanted *wire.Numbers) (l leaves) {
 	if isEnvelope(raw) {
-		each(raw[len(magic):], func(number int32, value []byte, isBytes bool) {
+		eachField(raw[len(magic):], func(number int32, value []byte, isBytes bool) {
 			if number == envelopeRaw && isBytes {
 				l.walk("raw", value, wanted)
 			}
@@ -212,7 +212,7 @@ func leavesOf(raw []byte, wanted *wire.Numbers) (l leaves) {
 
 func (l *leaves) walk(path string, message []byte, wanted *wire.Numbers) {
 	entries := 0
-	each(message, func(number int32, value []byte, isBytes bool) {
+	eachField(message, func(number int32, value []byte, isBytes bool) {
 		below, place := wanted.Find(number), fmt.Sprint(path, ".", number)
 		switch {
 		case below == nil:
@@ -221,7 +221,7 @@ func (l *leaves) walk(path string, message []byte, wanted *wire.Numbers) {
 			l.wanted = append(l.wanted, fmt.Sprintf("%s=%x", place, value))
 		case below.IsMap():
 			var key []byte
-			each(value, func(number int32, value []byte, _ bool) {
+			eachField(value, func(number int32, value []byte, _ bool) {
 				if number == entryKey {
 					key = value
 				}

@@ -28,7 +28,7 @@
 // accept both. They recognize an envelope by the magic bytes: in a message these would begin a group, which no
 // Kubernetes type has. Into sets the object's type from the envelope, and leaves it unchanged for a bare message.
 //
-// # Refusals
+// # Strictness
 //
 // These are malformed: groups, numbers of more than ten bytes, lengths that exceed their container, and a second raw in
 // an envelope (items of the first may have been returned). Unknown fields are skipped. A body that ends before raw was
@@ -41,7 +41,8 @@
 // The bytes do not distinguish a string from a message, so there is no unstructured form (wire.ErrNotSelfDescribing). A
 // Go type decodes itself with its generated Unmarshal method, which copies what it keeps. Its recursion is bounded by
 // the type, except for the few types that contain themselves, such as the schemas in a CustomResourceDefinition. For
-// those the nesting is checked before decoding (see shape). A message counts as one level, a map entry as none.
+// those the nesting is checked before decoding (see recursiveFields). A message counts as one level, a map entry as
+// none.
 //
 // If only some fields are wanted, Cut first makes a smaller message. Each field has its length, so unwanted fields are
 // skipped whatever their content.

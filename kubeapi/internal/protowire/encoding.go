@@ -41,13 +41,13 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err
 		return fmt.Errorf("%T cannot be decoded from protobuf: it has no Unmarshal method", object)
 	}
 	e := envelope{raw: raw}
-	enveloped := isEnvelope(raw)
-	if enveloped {
-		if e, err = open(raw); err != nil {
+	hasEnvelope := isEnvelope(raw)
+	if hasEnvelope {
+		if e, err = parseEnvelope(raw); err != nil {
 			return err
 		}
 	}
-	if err := shapeOf(reflect.TypeOf(object)).check(e.raw, 1, limits.Nesting); err != nil {
+	if err := recursiveFieldsOf(reflect.TypeOf(object)).checkNesting(e.raw, 1, limits.Nesting); err != nil {
 		return err
 	}
 	if err := checkMemory(e.raw, reflect.TypeOf(object), limits); err != nil {
@@ -60,7 +60,7 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err
 	if err := message.Unmarshal(e.raw); err != nil {
 		return wire.Undecodable(err)
 	}
-	if enveloped {
+	if hasEnvelope {
 		object.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(e.apiVersion, e.kind))
 	}
 	return nil

@@ -92,7 +92,7 @@ func TestMalformedObjectsAreRefused(t *testing.T) {
 		"kind of wrong type":      sealed(bytesField(envelopeTypeMeta, varintField(typeMetaKind, 1)), raw()),
 		"a type that is none":     sealed(textField(envelopeTypeMeta, "\xff"), raw()),
 		"an encoding":             sealed(good, raw(), textField(envelopeContentEncoding, "gzip")),
-		"a second raw":            sealed(good, raw(), raw()),
+		"a duplicate raw":         sealed(good, raw(), raw()),
 		"a bad raw":               sealed(good, raw([]byte("\xff"))),
 	} {
 		require.ErrorIs(t, Encoding.Into(data, roomy, &carp.Carp{}), wire.ErrMalformed, name)
@@ -104,7 +104,7 @@ func TestErrorsOfUnmarshalAreReportedAndNotKept(t *testing.T) {
 	err := Encoding.Into(nil, roomy, &byHand{unmarshal: func([]byte) error { return cause }})
 	require.NotErrorIs(t, err, cause, "which may hold the object")
 	require.ErrorIs(t, err, wire.ErrMalformed)
-	require.Equal(t, "malformed answer: cause…", err.Error())
+	require.Equal(t, "malformed response: cause…", err.Error())
 }
 
 func TestAPanicOfUnmarshalBecomesAnError(t *testing.T) {

@@ -22,7 +22,7 @@ const (
 
 var (
 	errContentEncoding = fmt.Errorf("%w: an envelope with a contentEncoding", wire.ErrMalformed)
-	errSecondRaw       = fmt.Errorf("%w: an envelope with a second raw", wire.ErrMalformed)
+	errDuplicateRaw    = fmt.Errorf("%w: an envelope with a duplicate raw", wire.ErrMalformed)
 	errNoRaw           = fmt.Errorf("%w: an envelope without raw", wire.ErrMalformed)
 )
 
@@ -36,8 +36,8 @@ type envelope struct {
 // isEnvelope reports whether an object has an envelope.
 func isEnvelope(data []byte) bool { return bytes.HasPrefix(data, magic) }
 
-// open reads an envelope. With an error it returns the fields that were read before.
-func open(data []byte) (envelope, error) {
+// parseEnvelope reads an envelope. With an error it returns the fields that were read before.
+func parseEnvelope(data []byte) (envelope, error) {
 	var e envelope
 	for rest := data[len(magic):]; len(rest) > 0; {
 		var t tag
@@ -47,7 +47,7 @@ func open(data []byte) (envelope, error) {
 			return e, err
 		}
 		if t.number <= envelopeContentEncoding {
-			if err := t.want("a field of an envelope"); err != nil {
+			if err := t.requireBytes("a field of an envelope"); err != nil {
 				return e, err
 			}
 		}
@@ -56,7 +56,7 @@ func open(data []byte) (envelope, error) {
 			err = e.readTypeMeta(value)
 		case envelopeRaw:
 			if e.raw != nil {
-				err = errSecondRaw
+				err = errDuplicateRaw
 			}
 			e.raw = value
 		case envelopeContentEncoding:
@@ -84,9 +84,9 @@ func (e *envelope) readTypeMeta(data []byte) error {
 		}
 		switch t.number {
 		case typeMetaAPIVersion:
-			e.apiVersion, err = string(value), t.want("apiVersion")
+			e.apiVersion, err = string(value), t.requireBytes("apiVersion")
 		case typeMetaKind:
-			e.kind, err = string(value), t.want("kind")
+			e.kind, err = string(value), t.requireBytes("kind")
 		}
 		if err != nil {
 			return err

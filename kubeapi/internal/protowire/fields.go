@@ -18,7 +18,7 @@ const (
 
 var (
 	errVarint  = fmt.Errorf("%w: a protobuf number of more than 64 bits", wire.ErrMalformed)
-	errLength  = fmt.Errorf("%w: a protobuf field longer than what it is in", wire.ErrMalformed)
+	errLength  = fmt.Errorf("%w: a protobuf field that exceeds its container", wire.ErrMalformed)
 	errNumber  = fmt.Errorf("%w: a protobuf field number that is not positive", wire.ErrMalformed)
 	errGroup   = fmt.Errorf("%w: a protobuf group", wire.ErrMalformed)
 	errUnknown = fmt.Errorf("%w: an unknown protobuf wire type", wire.ErrMalformed)
@@ -52,7 +52,7 @@ type tag struct {
 	wireType byte
 }
 
-func tagOf(value uint64) (tag, error) {
+func parseTag(value uint64) (tag, error) {
 	t := tag{number: int32(value >> 3), wireType: byte(value & 7)}
 	switch {
 	case t.number <= 0:
@@ -65,8 +65,8 @@ func tagOf(value uint64) (tag, error) {
 	return t, nil
 }
 
-// want returns an error if the field is not a string, bytes or a message.
-func (t tag) want(what string) error {
+// requireBytes returns an error if the field is not a string, bytes or a message.
+func (t tag) requireBytes(what string) error {
 	if t.wireType != typeBytes {
 		return fmt.Errorf("%w: %s has the wire type %d", wire.ErrMalformed, what, t.wireType)
 	}
@@ -80,7 +80,7 @@ func nextField(data []byte) (t tag, value, rest []byte, err error) {
 	if err != nil {
 		return t, nil, nil, err
 	}
-	if t, err = tagOf(number); err != nil {
+	if t, err = parseTag(number); err != nil {
 		return t, nil, nil, err
 	}
 	length := uint64(0)
@@ -116,7 +116,7 @@ func fieldEnd(data []byte, size int) (int, error) {
 	if tagSize == 0 {
 		return 0, nil
 	}
-	t, err := tagOf(number)
+	t, err := parseTag(number)
 	if err != nil {
 		return 0, err
 	}

@@ -67,7 +67,7 @@ func refusesMore(item []byte) bool {
 		return false
 	}
 	inner := false
-	each(item, func(number int32, metadata []byte, _ bool) {
+	eachField(item, func(number int32, metadata []byte, _ bool) {
 		inner = inner || number == objectMetadata && stops(metadata)
 	})
 	return inner || stops(item)
@@ -88,7 +88,7 @@ func checkList(t *testing.T, body []byte, got wiretest.Listing) {
 		}
 		return
 	}
-	_, strict := open(body)
+	_, strict := parseEnvelope(body)
 	limit, notList := &wire.LimitError{}, &wire.NotListError{}
 	if strict != nil || errors.Is(got.Err, errGroup) || errors.As(got.Err, &limit) || errors.As(got.Err, &notList) {
 		return // stricter on purpose

@@ -21,38 +21,38 @@ const (
 func (encoding) Identify(raw []byte) wire.Identity {
 	var id wire.Identity
 	if isEnvelope(raw) {
-		e, _ := open(raw) // fields before an error are valid
-		id.TypeMeta = metav1.TypeMeta{APIVersion: short([]byte(e.apiVersion)), Kind: short([]byte(e.kind))}
+		e, _ := parseEnvelope(raw) // fields before an error are valid
+		id.TypeMeta = metav1.TypeMeta{APIVersion: boundedString([]byte(e.apiVersion)), Kind: boundedString([]byte(e.kind))}
 		raw = e.raw
 	}
-	each(raw, func(number int32, metadata []byte, ok bool) {
+	eachField(raw, func(number int32, metadata []byte, ok bool) {
 		if number != objectMetadata || !ok {
 			return
 		}
-		each(metadata, func(number int32, value []byte, ok bool) {
+		eachField(metadata, func(number int32, value []byte, ok bool) {
 			switch {
 			case number == metaNamespace:
-				id.Namespace = short(value)
+				id.Namespace = boundedString(value)
 				id.NamespaceUnread = !ok || len(value) > wire.MaxName
 			case !ok:
 				return
 			}
 			switch number {
 			case metaName:
-				id.Name = short(value)
+				id.Name = boundedString(value)
 			case metaUID:
-				id.UID = types.UID(short(value))
+				id.UID = types.UID(boundedString(value))
 			case metaResourceVersion:
-				id.ResourceVersion = short(value)
+				id.ResourceVersion = boundedString(value)
 			}
 		})
 	})
 	return id
 }
 
-// each calls call with the fields of a message, up to the first error. ok is false for a field without bytes and for
-// the one that cannot be read.
-func each(message []byte, call func(number int32, value []byte, ok bool)) {
+// eachField calls call with the fields of a message, up to the first error. ok is false for a field without bytes and
+// for the one that cannot be read.
+func eachField(message []byte, call func(number int32, value []byte, ok bool)) {
 	for len(message) > 0 {
 		t, value, rest, err := nextField(message)
 		if err != nil {
@@ -64,7 +64,7 @@ func each(message []byte, call func(number int32, value []byte, ok bool)) {
 	}
 }
 
-func short(value []byte) string {
+func boundedString(value []byte) string {
 	if len(value) > wire.MaxName {
 		return ""
 	}

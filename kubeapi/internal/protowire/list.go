@@ -20,11 +20,11 @@ type list struct {
 	limits wire.Limits
 	header wire.Header
 
-	begun    bool // the magic bytes were read
-	hasRaw   bool // raw has begun
-	inRaw    bool // inside raw; left is the rest of it
-	hasItems bool
-	err      error
+	magicRead bool // the magic bytes were read
+	hasRaw    bool // raw has begun
+	inRaw     bool // inside raw; left is the rest of it
+	hasItems  bool
+	err       error
 }
 
 func newList(body io.Reader, limits wire.Limits) *list {
@@ -43,7 +43,7 @@ func (l *list) Next() ([]byte, error) {
 }
 
 func (l *list) next() ([]byte, error) {
-	if !l.begun {
+	if !l.magicRead {
 		if err := l.begin(); err != nil {
 			return nil, err
 		}
@@ -67,13 +67,13 @@ func (l *list) begin() error {
 	err := l.window.Need(len(magic))
 	unread := l.window.Unread()
 	if head := unread[:min(len(unread), len(magic))]; !bytes.HasPrefix(magic, head) {
-		return fmt.Errorf("%w: a body that does not begin as protobuf does", wire.ErrMalformed)
+		return fmt.Errorf("%w: the body does not begin with the magic bytes of protobuf", wire.ErrMalformed)
 	}
 	if err != nil {
 		return wire.Inside(err)
 	}
 	l.consume(len(magic))
-	l.begun = true
+	l.magicRead = true
 	return nil
 }
 
@@ -90,9 +90,9 @@ func (l *list) readEnvelope() error {
 	case envelopeTypeMeta:
 		return l.readTypeMeta(t)
 	case envelopeRaw:
-		return l.enterRaw(t)
+		return l.beginRaw(t)
 	case envelopeContentEncoding:
-		if err := t.want("contentEncoding"); err != nil {
+		if err := t.requireBytes("contentEncoding"); err != nil {
 			return err
 		}
 		encoding, err := l.value()
@@ -110,45 +110,45 @@ func (l *list) complete() error {
 	case !l.hasRaw:
 		return io.ErrUnexpectedEOF
 	case l.header.Kind == "" && !l.hasItems:
-		return l.notList(nil) // no kind and no items
+		return l.notListError(nil) // no kind and no items
 	}
 	return io.EOF
 }
 
 func (l *list) readTypeMeta(t tag) error {
-	if err := t.want("typeMeta"); err != nil {
+	if err := t.requireBytes("typeMeta"); err != nil {
 		return err
 	}
 	data, err := l.value()
 	if err != nil {
 		return err
 	}
-	about := runtime.TypeMeta{APIVersion: l.header.APIVersion, Kind: l.header.Kind}
-	if err := about.Unmarshal(data); err != nil {
+	typeMeta := runtime.TypeMeta{APIVersion: l.header.APIVersion, Kind: l.header.Kind}
+	if err := typeMeta.Unmarshal(data); err != nil {
 		return fmt.Errorf("%w: typeMeta: %w", wire.ErrMalformed, err)
 	}
-	l.header.TypeMeta = metav1.TypeMeta{APIVersion: about.APIVersion, Kind: about.Kind}
-	switch kind := about.Kind; {
+	l.header.TypeMeta = metav1.TypeMeta{APIVersion: typeMeta.APIVersion, Kind: typeMeta.Kind}
+	switch kind := typeMeta.Kind; {
 	case kind == "", strings.HasSuffix(kind, "List"):
 		return nil
 	case kind == "Status" && !l.hasRaw:
 		return nil // raw has the Status
 	default:
-		return l.notList(nil)
+		return l.notListError(nil)
 	}
 }
 
-// notList returns the error for a body of another kind.
-func (l *list) notList(status *metav1.Status) error {
+// notListError returns the error for a body of another kind.
+func (l *list) notListError(status *metav1.Status) error {
 	return &wire.NotListError{Kind: apiclient.Printable(l.header.Kind, apiclient.MaxForeignText), Status: status}
 }
 
-func (l *list) enterRaw(t tag) error {
-	if err := t.want("raw"); err != nil {
+func (l *list) beginRaw(t tag) error {
+	if err := t.requireBytes("raw"); err != nil {
 		return err
 	}
 	if l.hasRaw {
-		return errSecondRaw
+		return errDuplicateRaw
 	}
 	length, err := l.length()
 	if err != nil {
@@ -170,10 +170,10 @@ func (l *list) readStatus(length int64) error {
 	}
 	status := &metav1.Status{}
 	if checkMemory(data, reflect.TypeOf(status), l.limits) != nil || status.Unmarshal(data) != nil {
-		return l.notList(nil)
+		return l.notListError(nil)
 	}
 	status.TypeMeta = l.header.TypeMeta
-	return l.notList(status)
+	return l.notListError(status)
 }
 
 // Field numbers of every list, by convention.
@@ -184,7 +184,7 @@ const (
 	metadataContinue = 3
 )
 
-// readRaw reads a field of the list, and returns nil if it is no item.
+// readRaw reads a field of the list, and returns nil if it is not an item.
 func (l *list) readRaw() ([]byte, error) {
 	if l.left == 0 {
 		l.inRaw, l.left = false, unbounded
@@ -196,7 +196,7 @@ func (l *list) readRaw() ([]byte, error) {
 	}
 	switch t.number {
 	case listItems:
-		if err := t.want("an item"); err != nil {
+		if err := t.requireBytes("an item"); err != nil {
 			return nil, err
 		}
 		l.hasItems = true
@@ -208,7 +208,7 @@ func (l *list) readRaw() ([]byte, error) {
 }
 
 func (l *list) readMetadata(t tag) error {
-	if err := t.want("metadata"); err != nil {
+	if err := t.requireBytes("metadata"); err != nil {
 		return err
 	}
 	data, err := l.value()

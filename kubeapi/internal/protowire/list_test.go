@@ -121,7 +121,7 @@ func TestMalformedListsAreRefused(t *testing.T) {
 		"a type of another wire type":         sealed(varintField(envelopeTypeMeta, 1)),
 		"a content encoding":                  sealed(kind, textField(envelopeContentEncoding, "gzip"), raw(listMeta("42"))),
 		"a content encoding that comes late":  sealed(kind, raw(listMeta("42"), item("a")), textField(envelopeContentEncoding, "gzip")),
-		"a second raw":                        sealed(kind, raw(listMeta("42")), raw(listMeta("43"))),
+		"a duplicate raw":                     sealed(kind, raw(listMeta("42")), raw(listMeta("43"))),
 	} {
 		for how, deliver := range wiretest.Deliveries {
 			t.Run(name+", "+how, func(t *testing.T) {

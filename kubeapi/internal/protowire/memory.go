@@ -9,44 +9,44 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// costs has the memory charge for each field of a message, by number. Two bytes can encode an empty message, which
-// becomes a Go struct of a kilobyte.
-type costs struct {
-	fields map[int32]cost
+// messageCost has the memory charged for each field of a message, by number. Two bytes can encode an empty message,
+// which becomes a Go struct of a kilobyte.
+type messageCost struct {
+	fields map[int32]fieldCost
 }
 
-// cost is the charge for each occurrence of a field.
-type cost struct {
-	each    int
-	perByte int    // for packed numbers
-	message *costs // the costs of the field's message, or of a map's values
-	entry   bool   // the field is a map
-	lengths bool   // its keys and values are length-delimited
+// fieldCost is the charge for each occurrence of a field.
+type fieldCost struct {
+	perOccurrence   int
+	perByte         int          // for packed numbers
+	message         *messageCost // of the field's message, or of a map's values
+	isMap           bool         // the field is a map
+	lengthDelimited bool         // its keys and values are length-delimited
 }
 
-// typeCosts has the costs of a type, and the largest charge per byte in it.
-type typeCosts struct {
-	*costs
+// typeCost has the costs of a type, and the largest charge per byte in it.
+type typeCost struct {
+	*messageCost
 	perByte int
 }
 
-var allCosts sync.Map // reflect.Type: typeCosts
+var typeCostCache sync.Map // reflect.Type: typeCost
 
-// costsOf derives the costs from the struct tags of generated code.
-func costsOf(pointer reflect.Type) typeCosts {
-	if known, ok := allCosts.Load(pointer); ok {
-		return known.(typeCosts)
+// typeCostOf derives the costs from the struct tags of generated code.
+func typeCostOf(pointer reflect.Type) typeCost {
+	if known, ok := typeCostCache.Load(pointer); ok {
+		return known.(typeCost)
 	}
-	var t typeCosts
-	t.costs = costsByType{}.of(pointer, &t.perByte)
-	allCosts.Store(pointer, t)
+	var t typeCost
+	t.messageCost = messageCosts{}.of(pointer, &t.perByte)
+	typeCostCache.Store(pointer, t)
 	return t
 }
 
-// costsByType has the costs of the types visited so far.
-type costsByType map[reflect.Type]*costs
+// messageCosts has the costs of the types visited so far.
+type messageCosts map[reflect.Type]*messageCost
 
-func (known costsByType) of(t reflect.Type, perByte *int) *costs {
+func (known messageCosts) of(t reflect.Type, perByte *int) *messageCost {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
@@ -56,7 +56,7 @@ func (known costsByType) of(t reflect.Type, perByte *int) *costs {
 	if c, ok := known[t]; ok {
 		return c
 	}
-	c := &costs{fields: map[int32]cost{}}
+	c := &messageCost{fields: map[int32]fieldCost{}}
 	known[t] = c
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -69,14 +69,14 @@ func (known costsByType) of(t reflect.Type, perByte *int) *costs {
 		if err != nil {
 			continue
 		}
-		cost := costOf(field.Type)
+		cost := fieldCostOf(field.Type)
 		inner := field.Type
 		if inner.Kind() == reflect.Map {
 			inner = inner.Elem()
 		}
 		cost.message = known.of(inner, perByte)
 		c.fields[int32(number)] = cost
-		*perByte = max(*perByte, cost.each/2, cost.perByte)
+		*perByte = max(*perByte, cost.perOccurrence/2, cost.perByte)
 	}
 	return c
 }
@@ -84,33 +84,33 @@ func (known costsByType) of(t reflect.Type, perByte *int) *costs {
 // perField is the overhead of a string, time or similar value beyond its bytes.
 const perField = 64
 
-func costOf(t reflect.Type) cost {
+func fieldCostOf(t reflect.Type) fieldCost {
 	size := func(t reflect.Type) int { return int(t.Size()) }
 	switch t.Kind() {
 	case reflect.Map:
 		// Values are decoded one by one and copied; large ones are stored outside the map.
 		slot := size(t.Key()) + min(size(t.Elem()), 128)
-		return cost{each: perField + 6*slot + 2*size(t.Elem()), entry: true, lengths: hasLength(t.Key()) && hasLength(t.Elem())}
+		return fieldCost{perOccurrence: perField + 6*slot + 2*size(t.Elem()), isMap: true, lengthDelimited: isLengthDelimited(t.Key()) && isLengthDelimited(t.Elem())}
 	case reflect.Pointer:
-		return cost{each: perField + size(t.Elem())}
+		return fieldCost{perOccurrence: perField + size(t.Elem())}
 	case reflect.Slice:
 		element := t.Elem()
-		c := cost{each: perField + wire.Growing*size(element)}
+		c := fieldCost{perOccurrence: perField + wire.Growing*size(element)}
 		switch element.Kind() {
 		case reflect.Uint8:
-			c.each = perField
+			c.perOccurrence = perField
 		case reflect.Pointer:
-			c.each += size(element.Elem())
+			c.perOccurrence += size(element.Elem())
 		case reflect.Struct, reflect.String, reflect.Slice:
 		default:
 			c.perByte = wire.Growing * size(element)
 		}
 		return c
 	}
-	return cost{each: perField}
+	return fieldCost{perOccurrence: perField}
 }
 
-func hasLength(t reflect.Type) bool {
+func isLengthDelimited(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Slice, reflect.Struct, reflect.Pointer:
 		return true
@@ -121,7 +121,7 @@ func hasLength(t reflect.Type) bool {
 // checkMemory charges for the fields of a large object. It refuses fields that exceed their map entry: generated code
 // would read the bytes after each entry again.
 func checkMemory(message []byte, object reflect.Type, limits wire.Limits) error {
-	costs := costsOf(object)
+	costs := typeCostOf(object)
 	// An entry that exceeds itself has at least eight bytes.
 	if limits.Spares(len(message), max(costs.perByte, perField/2)+len(message)/8) {
 		return nil
@@ -133,7 +133,7 @@ func checkMemory(message []byte, object reflect.Type, limits wire.Limits) error 
 	return limits.CheckMemory(charged, len(message))
 }
 
-func (c *costs) charge(message []byte, charged *int64, limit int64) error {
+func (c *messageCost) charge(message []byte, charged *int64, limit int64) error {
 	for rest := message; len(rest) > 0 && *charged <= limit; {
 		t, value, after, err := nextField(rest)
 		if err != nil {
@@ -144,10 +144,10 @@ func (c *costs) charge(message []byte, charged *int64, limit int64) error {
 		if !known {
 			continue
 		}
-		*charged += int64(cost.each) + int64(cost.perByte)*int64(len(value))
+		*charged += int64(cost.perOccurrence) + int64(cost.perByte)*int64(len(value))
 		switch {
-		case cost.entry:
-			err = cost.chargeEntry(value, charged, limit)
+		case cost.isMap:
+			err = cost.chargeMapEntry(value, charged, limit)
 		case cost.message != nil:
 			err = cost.message.charge(value, charged, limit)
 		}
@@ -158,8 +158,8 @@ func (c *costs) charge(message []byte, charged *int64, limit int64) error {
 	return nil
 }
 
-// chargeEntry charges for a map entry.
-func (c cost) chargeEntry(entry []byte, charged *int64, limit int64) error {
+// chargeMapEntry charges for a map entry.
+func (c fieldCost) chargeMapEntry(entry []byte, charged *int64, limit int64) error {
 	for rest := entry; len(rest) > 0 && *charged <= limit; {
 		t, value, after, err := nextField(rest)
 		if err != nil {
@@ -169,7 +169,7 @@ func (c cost) chargeEntry(entry []byte, charged *int64, limit int64) error {
 		if t.number > entryValue {
 			continue
 		}
-		if err := t.want("an entry of a map"); err != nil && c.lengths {
+		if err := t.requireBytes("an entry of a map"); err != nil && c.lengthDelimited {
 			return err
 		}
 		if *charged += perField; t.number == entryValue && c.message != nil {

@@ -11,10 +11,10 @@ type stream struct {
 	window *wire.Window
 	limit  int // bytes of one value
 
-	// left is the number of unconsumed bytes of the current message, at least lent.
+	// left is the number of unconsumed bytes of the current message, at least unreleased.
 	left int64
-	// lent is the number of unread bytes that the last take has returned.
-	lent int
+	// unreleased is the number of unread bytes that the last take has returned.
+	unreleased int
 }
 
 func newStream(body io.Reader, first int, limits wire.Limits) stream {
@@ -29,8 +29,8 @@ func newStream(body io.Reader, first int, limits wire.Limits) stream {
 
 // release consumes the bytes that take returned.
 func (s *stream) release() {
-	s.consume(s.lent)
-	s.lent = 0
+	s.consume(s.unreleased)
+	s.unreleased = 0
 }
 
 func (s *stream) consume(n int) {
@@ -68,7 +68,7 @@ func (s *stream) tag() (tag, error) {
 	if err != nil {
 		return tag{}, err
 	}
-	return tagOf(value)
+	return parseTag(value)
 }
 
 // length reads the length of a field and checks that it fits into the current message.
@@ -104,7 +104,7 @@ func (s *stream) take(length int64) ([]byte, error) {
 	if err := s.window.Need(n); err != nil {
 		return nil, wire.Inside(err)
 	}
-	s.lent = n
+	s.unreleased = n
 	return s.window.Unread()[:n:n], nil
 }
 

@@ -15,8 +15,8 @@ import (
 // watcher reads the body of a watch. The package documentation has the format.
 type watcher struct {
 	stream
-	begun bool // the length of a frame was read but not its bytes
-	err   error
+	inFrame bool // the length of a frame was read but not its bytes
+	err     error
 }
 
 func newWatch(body io.Reader, limits wire.Limits) *watcher {
@@ -33,7 +33,7 @@ func (w *watcher) Next() (wire.Frame, error) {
 }
 
 // Begun implements wire.Watch.
-func (w *watcher) Begun() bool { return w.begun || len(w.window.Unread()) > 0 }
+func (w *watcher) Begun() bool { return w.inFrame || len(w.window.Unread()) > 0 }
 
 // lengthBytes is the size of the length before each frame.
 const lengthBytes = 4
@@ -48,18 +48,18 @@ func (w *watcher) next() (wire.Frame, error) {
 	}
 	head := w.window.Unread()[:lengthBytes]
 	length := int64(binary.BigEndian.Uint32(head))
-	unframed := isEnvelope(head) && length > int64(w.limit)
+	isUnframed := isEnvelope(head) && length > int64(w.limit)
 	w.consume(lengthBytes)
-	if unframed {
-		return wire.Frame{}, w.unframed()
+	if isUnframed {
+		return wire.Frame{}, w.unframedError()
 	}
-	w.begun = true
+	w.inFrame = true
 	data, err := w.frame(length)
-	w.begun = false
+	w.inFrame = false
 	if err != nil {
 		return wire.Frame{}, err
 	}
-	return frameOf(data)
+	return parseFrame(data)
 }
 
 // frame returns a frame, valid until release is called. It checks the fields as they arrive, so that a length that is
@@ -89,9 +89,9 @@ func (w *watcher) frame(length int64) ([]byte, error) {
 	return w.take(length)
 }
 
-// unframed returns the error for a body that is a single object: a list, from a server that does not know the watch
-// parameter, or a bare Status. Its magic bytes read as a length exceed any frame's.
-func (w *watcher) unframed() error {
+// unframedError returns the error for a body that is a single object: a list, from a server that does not know the
+// watch parameter, or a bare Status. Its magic bytes read as a length exceed any frame's.
+func (w *watcher) unframedError() error {
 	var e envelope
 	if t, err := w.tag(); err == nil && t == (tag{envelopeTypeMeta, typeBytes}) {
 		if data, err := w.value(); err == nil {
@@ -112,7 +112,7 @@ const (
 	extensionRaw = 1
 )
 
-func frameOf(data []byte) (wire.Frame, error) {
+func parseFrame(data []byte) (wire.Frame, error) {
 	var frame wire.Frame
 	for rest := data; len(rest) > 0; {
 		var t tag
@@ -123,10 +123,10 @@ func frameOf(data []byte) (wire.Frame, error) {
 		}
 		switch t.number {
 		case eventType:
-			frame.Type, err = eventTypeOf(value), t.want("the type of a watch frame")
+			frame.Type, err = eventTypeOf(value), t.requireBytes("the type of a watch frame")
 		case eventObject:
-			if err = t.want("the object of a watch frame"); err == nil {
-				frame.Object, err = objectOf(value, frame.Object)
+			if err = t.requireBytes("the object of a watch frame"); err == nil {
+				frame.Object, err = parseObject(value, frame.Object)
 			}
 		}
 		if err != nil {
@@ -143,9 +143,9 @@ func frameOf(data []byte) (wire.Frame, error) {
 	return frame, nil
 }
 
-// objectOf reads a RawExtension. before is the object of an earlier one in the same frame.
-func objectOf(data, before []byte) ([]byte, error) {
-	object := before
+// parseObject reads a RawExtension. previous is the object of an earlier one in the same frame.
+func parseObject(data, previous []byte) ([]byte, error) {
+	object := previous
 	for rest := data; len(rest) > 0; {
 		var t tag
 		var value []byte
@@ -156,7 +156,7 @@ func objectOf(data, before []byte) ([]byte, error) {
 		if t.number != extensionRaw {
 			continue
 		}
-		if err := t.want("the object of a watch frame"); err != nil {
+		if err := t.requireBytes("the object of a watch frame"); err != nil {
 			return nil, err
 		}
 		object = value

@@ -24,6 +24,6 @@
 //
 // io.EOF means that a body ended where it may, io.ErrUnexpectedEOF that it ended elsewhere. ErrMalformed is wrapped by
 // errors for bytes that do not conform to the protocol. A *LimitError means that a limit was exceeded, a *NotListError
-// that the body is no list. Any other error is from the body's Read. After an error, a List or Watch returns the same
-// error again.
+// that the body is not a list. Any other error is from the body's Read. After an error, a List or Watch returns the
+// same error again.
 package wire

@@ -12,16 +12,16 @@ import (
 
 var (
 	// ErrMalformed is wrapped by errors for bytes that do not conform to the encoding or the protocol.
-	ErrMalformed error = &apiclient.Sentinel{Text: "malformed answer", Cause: apiclient.CauseInvalidResponse}
+	ErrMalformed error = &apiclient.Sentinel{Text: "malformed response", Cause: apiclient.CauseInvalidResponse}
 
 	// ErrNotSelfDescribing: the bytes have a meaning only together with a Go type.
-	ErrNotSelfDescribing = errors.New("the encoding does not describe itself, it needs a Go type to decode into")
+	ErrNotSelfDescribing = errors.New("the encoding is not self-describing, decoding needs a Go type")
 )
 
 // Undecodable wraps a decoder's error, or that of a type's own method, as an ErrMalformed. It keeps only a short text:
 // such errors may contain the input, and are kept as long as the object is quarantined.
-func Undecodable(cause error) error {
-	return fmt.Errorf("%w: %s", ErrMalformed, apiclient.Printable(cause.Error(), apiclient.MaxForeignText))
+func Undecodable(err error) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, apiclient.Printable(err.Error(), apiclient.MaxForeignText))
 }
 
 // Caught, deferred around a decoder, turns its panic into an error: a type's methods are the caller's code.
@@ -62,7 +62,7 @@ func (e *LimitError) Error() string {
 	case LimitNesting:
 		return fmt.Sprintf("nested deeper than %d levels", e.Limit)
 	case LimitMemory:
-		return fmt.Sprintf("so many values that decoding them may take more than %d bytes of memory", e.Limit)
+		return fmt.Sprintf("decoding may need more than %d bytes of memory", e.Limit)
 	}
 	return fmt.Sprintf("%s larger than %d bytes", e.What, e.Limit)
 }

@@ -16,21 +16,21 @@ type Fields struct {
 // Names are the wanted fields of an object, or keys of a map, which look alike on the wire.
 type Names struct {
 	// Whole means that everything is wanted.
-	Whole bool
-	named []namedField
+	Whole  bool
+	fields []namedField
 }
 
 // namedField is an element of a slice, because comparing a handful of names is faster than hashing.
 type namedField struct {
-	name  string
-	below *Names
+	name   string
+	fields *Names
 }
 
 // Find returns the wanted fields below a field, nil if there are none.
 func (n *Names) Find(name []byte) *Names {
-	for i := range n.named {
-		if n.named[i].name == string(name) {
-			return n.named[i].below
+	for i := range n.fields {
+		if n.fields[i].name == string(name) {
+			return n.fields[i].fields
 		}
 	}
 	return nil
@@ -42,33 +42,33 @@ func (n *Names) Below(name string) *Names {
 		return below
 	}
 	below := &Names{}
-	n.named = append(n.named, namedField{name, below})
+	n.fields = append(n.fields, namedField{name, below})
 	return below
 }
 
 // Numbers are the wanted fields of a protobuf message. Those of a map field are its wanted keys.
 type Numbers struct {
 	// Whole means that everything is wanted.
-	Whole    bool
-	numbered []numberedField
-	keys     []keyedEntry
+	Whole      bool
+	fields     []numberedField
+	mapEntries []mapEntry
 }
 
 type numberedField struct {
 	number int32
-	below  *Numbers
+	fields *Numbers
 }
 
-type keyedEntry struct {
-	key   string
-	below *Numbers
+type mapEntry struct {
+	key    string
+	fields *Numbers
 }
 
 // Find returns the wanted fields below a field, nil if there are none.
 func (n *Numbers) Find(number int32) *Numbers {
-	for i := range n.numbered {
-		if n.numbered[i].number == number {
-			return n.numbered[i].below
+	for i := range n.fields {
+		if n.fields[i].number == number {
+			return n.fields[i].fields
 		}
 	}
 	return nil
@@ -80,18 +80,18 @@ func (n *Numbers) Below(number int32) *Numbers {
 		return below
 	}
 	below := &Numbers{}
-	n.numbered = append(n.numbered, numberedField{number, below})
+	n.fields = append(n.fields, numberedField{number, below})
 	return below
 }
 
 // IsMap reports whether keys are wanted, so that each message is a map entry.
-func (n *Numbers) IsMap() bool { return len(n.keys) > 0 }
+func (n *Numbers) IsMap() bool { return len(n.mapEntries) > 0 }
 
 // FindKey returns the wanted fields of the map entry with a key, nil if the entry is not wanted.
 func (n *Numbers) FindKey(key []byte) *Numbers {
-	for i := range n.keys {
-		if n.keys[i].key == string(key) {
-			return n.keys[i].below
+	for i := range n.mapEntries {
+		if n.mapEntries[i].key == string(key) {
+			return n.mapEntries[i].fields
 		}
 	}
 	return nil
@@ -103,6 +103,6 @@ func (n *Numbers) BelowKey(key string) *Numbers {
 		return below
 	}
 	below := &Numbers{}
-	n.keys = append(n.keys, keyedEntry{key, below})
+	n.mapEntries = append(n.mapEntries, mapEntry{key, below})
 	return below
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Charges for values before they are decoded: the largest total allocation that was measured in decoders, rounded up.
+// Memory charged for values before they are decoded, in bytes: the largest allocation measured in decoders, rounded up.
 const (
 	// PerValue is the charge for a value of any kind, including its share of a map or slice.
 	PerValue = 512
@@ -20,16 +20,16 @@ type Sizes struct {
 	Element, Single int
 }
 
-var sizes sync.Map // reflect.Type: Sizes
+var sizesByType sync.Map // reflect.Type: Sizes
 
 // SizesOf returns the sizes for a type. It caches them.
 func SizesOf(t reflect.Type) Sizes {
-	if known, ok := sizes.Load(t); ok {
+	if known, ok := sizesByType.Load(t); ok {
 		return known.(Sizes)
 	}
 	var s Sizes
 	s.add(t, map[reflect.Type]bool{})
-	sizes.Store(t, s)
+	sizesByType.Store(t, s)
 	return s
 }
 

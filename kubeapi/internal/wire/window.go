@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// sharedBytes is the size of the buffers that windows borrow while they have unread bytes: enough for usual objects, so
-// that growing is rare, and for many small ones in one read.
-const sharedBytes = 64 << 10
+// sharedBufferSize is the size of the buffers that windows borrow while they have unread bytes: enough for usual
+// objects, so that growing is rare, and for many small ones in one read.
+const sharedBufferSize = 64 << 10
 
-var sharedBuffers = sync.Pool{New: func() any { return new([sharedBytes]byte) }}
+var sharedBuffers = sync.Pool{New: func() any { return new([sharedBufferSize]byte) }}
 
 // Initial buffer sizes of an encoding. A watch is idle most of the time, and there may be thousands; few lists are read
 // at a time.
@@ -29,18 +29,18 @@ type Window struct {
 	source     io.Reader
 	buffer     []byte
 	start, end int
-	first      int // size of the first buffer
+	firstSize  int // size of the first buffer
 	limit      int // upper bound for Unread
-	failure    error
+	err        error
 
-	small  []byte             // the first buffer
-	shared *[sharedBytes]byte // the borrowed array that buffer is a part of, or nil
+	firstBuffer  []byte                  // the first buffer
+	sharedBuffer *[sharedBufferSize]byte // the borrowed array that buffer is a part of, or nil
 }
 
 // NewWindow returns a window onto source. Its buffer has first bytes initially, and at most the larger of first and
 // limit.
 func NewWindow(source io.Reader, first, limit int) *Window {
-	return &Window{source: source, first: max(first, 1), limit: limit}
+	return &Window{source: source, firstSize: max(first, 1), limit: limit}
 }
 
 // Unread returns the bytes that were read and not consumed, valid until the next call of Fill, Need or Consume.
@@ -53,7 +53,7 @@ func (w *Window) Consume(n int) {
 		return
 	}
 	w.start, w.end = 0, 0
-	w.replaceBuffer(w.small)
+	w.replaceBuffer(w.firstBuffer)
 }
 
 // Fill reads at least one more byte. It returns io.EOF if there is none, a *LimitError if the limit is reached, or the
@@ -67,8 +67,8 @@ func (w *Window) Need(n int) error {
 		w.fail(&LimitError{What: LimitValue, Limit: w.limit})
 	}
 	for w.end-w.start < n {
-		if w.failure != nil {
-			return w.failure
+		if w.err != nil {
+			return w.err
 		}
 		w.makeRoom()
 		if err := w.read(); err != nil {
@@ -85,8 +85,8 @@ func (w *Window) makeRoom() {
 		return // moving more bytes than were consumed would cost too much over time
 	}
 	buffer := w.buffer
-	outgrown := len(buffer) > sharedBytes && len(unread) < sharedBytes/2
-	if len(buffer) == len(unread) || outgrown {
+	oversized := len(buffer) > sharedBufferSize && len(unread) < sharedBufferSize/2
+	if len(buffer) == len(unread) || oversized {
 		w.grow(len(unread) + 1)
 		return
 	}
@@ -96,43 +96,43 @@ func (w *Window) makeRoom() {
 // grow moves the unread bytes into a buffer for at least n bytes, at most the limit. Beyond the shared size it doubles,
 // so that a value of any length is copied a constant number of times.
 func (w *Window) grow(n int) {
-	unread, most := w.Unread(), max(w.limit, w.first)
+	unread, maxSize := w.Unread(), max(w.limit, w.firstSize)
 	var buffer []byte
-	var shared *[sharedBytes]byte
+	var shared *[sharedBufferSize]byte
 	switch {
-	case n <= w.first:
-		if w.small == nil {
-			w.small = make([]byte, w.first)
+	case n <= w.firstSize:
+		if w.firstBuffer == nil {
+			w.firstBuffer = make([]byte, w.firstSize)
 		}
-		buffer = w.small
-	case n <= sharedBytes:
-		shared = sharedBuffers.Get().(*[sharedBytes]byte)
-		buffer = shared[:min(sharedBytes, most)]
+		buffer = w.firstBuffer
+	case n <= sharedBufferSize:
+		shared = sharedBuffers.Get().(*[sharedBufferSize]byte)
+		buffer = shared[:min(sharedBufferSize, maxSize)]
 	default:
-		buffer = make([]byte, min(2*n, most))
+		buffer = make([]byte, min(2*n, maxSize))
 	}
 	w.start, w.end = 0, copy(buffer, unread)
 	w.replaceBuffer(buffer)
-	w.shared = shared
+	w.sharedBuffer = shared
 }
 
 func (w *Window) replaceBuffer(buffer []byte) {
-	if w.shared != nil {
-		sharedBuffers.Put(w.shared)
-		w.shared = nil
+	if w.sharedBuffer != nil {
+		sharedBuffers.Put(w.sharedBuffer)
+		w.sharedBuffer = nil
 	}
 	w.buffer = buffer
 }
 
-// mostEmptyReads bounds consecutive reads that return neither bytes nor an error.
-const mostEmptyReads = 100
+// maxEmptyReads bounds consecutive reads that return neither bytes nor an error.
+const maxEmptyReads = 100
 
 func (w *Window) read() error {
-	for range mostEmptyReads {
+	for range maxEmptyReads {
 		n, err := w.source.Read(w.buffer[w.end:])
 		w.end += n
 		if err != nil {
-			w.failure = err
+			w.err = err
 		}
 		switch {
 		case n > 0:
@@ -145,8 +145,8 @@ func (w *Window) read() error {
 }
 
 func (w *Window) fail(err error) error {
-	if w.failure == nil {
-		w.failure = err
+	if w.err == nil {
+		w.err = err
 	}
-	return w.failure
+	return w.err
 }

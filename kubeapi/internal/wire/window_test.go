@@ -65,7 +65,7 @@ func TestWindowShowsTheStreamHoweverItIsReadAndConsumed(t *testing.T) {
 }
 
 func TestAWindowGrowsToItsLimitAndNoFurther(t *testing.T) {
-	for _, limit := range []int{10, 1000, 5000, sharedBytes, sharedBytes + 1, 200_000} {
+	for _, limit := range []int{10, 1000, 5000, sharedBufferSize, sharedBufferSize + 1, 200_000} {
 		for _, first := range []int{1, 64, 4096} {
 			w := NewWindow(zeros{}, first, limit)
 			require.NoError(t, w.Need(limit))
@@ -94,17 +94,17 @@ func TestAClaimThatNothingStandsBehindCostsNothing(t *testing.T) {
 	w := NewWindow(strings.NewReader("ten bytes."), 512, 16<<20)
 	require.Equal(t, io.EOF, w.Need(16<<20))
 	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*sharedBytes))
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*sharedBufferSize))
 	require.Equal(t, "ten bytes.", string(w.Unread()))
 }
 
 func TestAnEmptyWindowHoldsWhatItBeganWith(t *testing.T) {
-	for _, size := range []int{300, sharedBytes, 1 << 20} {
+	for _, size := range []int{300, sharedBufferSize, 1 << 20} {
 		w := NewWindow(zeros{}, 256, 2<<20)
 		require.NoError(t, w.Need(size))
 		w.Consume(len(w.Unread()))
 		require.Equal(t, 256, cap(w.buffer))
-		require.Nil(t, w.shared)
+		require.Nil(t, w.sharedBuffer)
 		require.NoError(t, w.Fill())
 		require.LessOrEqual(t, cap(w.buffer), 256)
 	}
@@ -118,7 +118,7 @@ func TestALargeBufferIsGivenUpOnceThereIsLittleInIt(t *testing.T) {
 		w.Consume(1000)
 		require.NoError(t, w.Need(1001))
 	}
-	require.LessOrEqual(t, cap(w.buffer), sharedBytes)
+	require.LessOrEqual(t, cap(w.buffer), sharedBufferSize)
 }
 
 func TestTheSourceIsNotAskedForCrumbs(t *testing.T) {
@@ -131,7 +131,7 @@ func TestTheSourceIsNotAskedForCrumbs(t *testing.T) {
 			require.NoError(t, w.Need(10_000))
 			w.Consume(9999)
 		}
-		require.Greater(t, source.least, sharedBytes/2)
+		require.Greater(t, source.least, sharedBufferSize/2)
 	}
 }
 

@@ -31,11 +31,11 @@ func Pruned(value any, wanted *wire.Names) any {
 func NamesOf(paths ...[]string) *wire.Names {
 	names := &wire.Names{}
 	for _, path := range paths {
-		at := names
+		current := names
 		for _, name := range path {
-			at = at.Below(name)
+			current = current.Below(name)
 		}
-		at.Whole = true
+		current.Whole = true
 	}
 	return names
 }

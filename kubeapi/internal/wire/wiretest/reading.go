@@ -28,14 +28,14 @@ type Listing struct {
 // ReadList reads a list to its end or its first error.
 func ReadList(encoding wire.Encoding, body io.Reader, limits wire.Limits) Listing {
 	list := encoding.List(body, limits)
-	var all Listing
+	var result Listing
 	for {
 		item, err := list.Next()
 		if err != nil {
-			all.Header, all.Err = list.Header(), err
-			return all
+			result.Header, result.Err = list.Header(), err
+			return result
 		}
-		all.Items = append(all.Items, bytes.Clone(item))
+		result.Items = append(result.Items, bytes.Clone(item))
 	}
 }
 
@@ -48,14 +48,14 @@ type Watching struct {
 // ReadWatch reads a watch to its end or its first error.
 func ReadWatch(encoding wire.Encoding, body io.Reader, limits wire.Limits) Watching {
 	w := encoding.Watch(body, limits)
-	var all Watching
+	var result Watching
 	for {
 		frame, err := w.Next()
 		if err != nil {
-			all.Err = err
-			return all
+			result.Err = err
+			return result
 		}
 		frame.Object = bytes.Clone(frame.Object)
-		all.Frames = append(all.Frames, frame)
+		result.Frames = append(result.Frames, frame)
 	}
 }

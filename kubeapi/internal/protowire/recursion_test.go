@@ -88,16 +88,16 @@ func (s *tree) Unmarshal(data []byte) error {
 
 func TestOnlyTypesThatContainThemselvesAreLookedInto(t *testing.T) {
 	for _, object := range []any{&carp.Carp{}, &metav1.PartialObjectMetadata{}, &metav1.Status{}, &custom{}, new(int)} {
-		require.Nil(t, shapeOf(reflect.TypeOf(object)), "%T", object)
+		require.Nil(t, recursiveFieldsOf(reflect.TypeOf(object)), "%T", object)
 	}
-	s := shapeOf(reflect.TypeFor[*tree]())
+	s := recursiveFieldsOf(reflect.TypeFor[*tree]())
 	require.NotNil(t, s)
 	require.Same(t, s, s.messages[3])
 	require.Same(t, s, s.messages[4])
-	require.Same(t, s, s.entries[5])
+	require.Same(t, s, s.mapEntries[5])
 	require.Len(t, s.messages, 2, "metadata is not looked into")
-	require.Len(t, s.entries, 1)
-	require.Same(t, s, shapeOf(reflect.TypeFor[*tree]()), "kept")
+	require.Len(t, s.mapEntries, 1)
+	require.Same(t, s, recursiveFieldsOf(reflect.TypeFor[*tree]()), "kept")
 }
 
 // nested wraps a tree in that many others, by each of the fields in turn.

@@ -9,32 +9,32 @@ import (
 	"unicode/utf8"
 )
 
-// text parses a string value.
-func (p *parser) text() (any, error) {
-	raw, err := p.quoted()
+// stringValue parses a string value.
+func (p *parser) stringValue() (any, error) {
+	raw, err := p.quotedString()
 	if err != nil {
 		return nil, err
 	}
-	if len(raw) <= mostInterned {
-		return p.texts.value(raw), nil
+	if len(raw) <= maxInternedLength {
+		return p.values.value(raw), nil
 	}
 	return string(raw), nil
 }
 
-// name parses a field name.
-func (p *parser) name() (string, error) {
-	raw, err := p.quoted()
+// fieldName parses a field name.
+func (p *parser) fieldName() (string, error) {
+	raw, err := p.quotedString()
 	if err != nil {
 		return "", err
 	}
-	if len(raw) <= mostInterned {
+	if len(raw) <= maxInternedLength {
 		return p.names.string(raw), nil
 	}
 	return string(raw), nil
 }
 
-// quoted moves past a string and returns its content, valid until the next call.
-func (p *parser) quoted() ([]byte, error) {
+// quotedString moves past a string and returns its content, valid until the next call.
+func (p *parser) quotedString() ([]byte, error) {
 	p.at++
 	start := p.at
 	end, simple := plainEnd(p.data, start)
@@ -42,22 +42,22 @@ func (p *parser) quoted() ([]byte, error) {
 		p.at = end + 1
 		return p.data[start:end], nil
 	}
-	p.unquoted = append(p.bufferFor(start), p.data[start:end]...)
+	p.unquoted = append(p.unquoteBuffer(start), p.data[start:end]...)
 	p.at = end
 	return p.unquote()
 }
 
-// longText is the length from which a string's buffer is sized in advance.
-const longText = 64 << 10
+// longString is the length from which a string's buffer is sized in advance.
+const longString = 64 << 10
 
-// bufferFor returns an empty buffer for the string at an offset. For a long string it has the final size, three times
-// the string's if bytes become U+FFFD. Growing it by append would allocate five times that in total.
-func (p *parser) bufferFor(start int) []byte {
+// unquoteBuffer returns an empty buffer for the string at an offset. For a long string it has the final size, three
+// times the string's if bytes become U+FFFD. Growing it by append would allocate five times that in total.
+func (p *parser) unquoteBuffer(start int) []byte {
 	empty := p.unquoted[:0]
-	if len(p.data)-start < longText {
+	if len(p.data)-start < longString {
 		return empty
 	}
-	s := span{inString: true}
+	s := scanner{inString: true}
 	end, _ := s.end(p.data, start)
 	need := end - start
 	if need > cap(empty) && !utf8.Valid(p.data[start:end]) {
@@ -182,5 +182,5 @@ func decodeString(raw []byte) (string, error) {
 	if text, ok := value.(string); ok && err == nil {
 		return text, nil
 	}
-	return "", errors.New("it is no string")
+	return "", errors.New("it is not a string")
 }

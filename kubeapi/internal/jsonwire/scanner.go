@@ -2,19 +2,19 @@ package jsonwire
 
 import "bytes"
 
-// Meaning of a byte outside of strings when looking for the end of a value.
+// Classes of bytes outside of strings, for finding the end of a value.
 const (
-	plain = iota
-	quote
-	opening
-	closing
+	classOther = iota
+	classQuote
+	classOpen
+	classClose
 )
 
-var brackets = [256]byte{'"': quote, '{': opening, '[': opening, '}': closing, ']': closing}
+var byteClasses = [256]byte{'"': classQuote, '{': classOpen, '[': classOpen, '}': classClose, ']': classClose}
 
-// span finds the end of a value by counting brackets outside of strings; a decoder checks the rest. The zero span is
-// for a value that begins with a bracket or a quote.
-type span struct {
+// scanner finds the end of a value by counting brackets outside of strings; a decoder checks the rest. The zero value
+// is for a value that begins with a bracket or a quote.
+type scanner struct {
 	// literal is set for any other value: null, true, false, a number, or a word that a decoder will refuse later.
 	literal bool
 
@@ -25,7 +25,7 @@ type span struct {
 // end scans data from the offset at. It returns the offset after the value and true, or len(data) and false if the
 // value continues. Then call it again from there with more data. data must start at or before the value, and its bytes
 // must not change.
-func (s *span) end(data []byte, at int) (int, bool) {
+func (s *scanner) end(data []byte, at int) (int, bool) {
 	if s.literal {
 		return literalEnd(data, at)
 	}
@@ -35,15 +35,15 @@ func (s *span) end(data []byte, at int) (int, bool) {
 	}
 outside:
 	for at < len(data) {
-		kind := brackets[data[at]]
+		class := byteClasses[data[at]]
 		at++
-		switch kind {
-		case plain:
-		case quote:
+		switch class {
+		case classOther:
+		case classQuote:
 			goto insideString
-		case opening:
+		case classOpen:
 			depth++
-		case closing:
+		case classClose:
 			if depth--; depth <= 0 {
 				return at, true
 			}
@@ -80,7 +80,7 @@ func isEscaped(data []byte, at int) bool {
 	return (at-first)%2 == 1
 }
 
-// literalEnd is span.end for literals. Their end is known only when another byte follows.
+// literalEnd is scanner.end for literals. Their end is known only when another byte follows.
 func literalEnd(data []byte, at int) (int, bool) {
 	for at < len(data) && isLiteral(data[at]) {
 		at++

@@ -64,15 +64,15 @@ func checkName(raw []byte) error {
 		return nil
 	}
 	if _, err := decodeString(raw); err != nil || !utf8.Valid(raw) {
-		return fmt.Errorf("%w: a field whose name is no JSON string: %s", wire.ErrMalformed,
+		return fmt.Errorf("%w: a field name that is not a JSON string: %s", wire.ErrMalformed,
 			apiclient.Printable(raw, apiclient.MaxForeignText))
 	}
 	return nil
 }
 
-// character formats a byte for an error's text. A non-ASCII byte is part of a character whose other bytes may not have
+// formatByte formats a byte for an error's text. A non-ASCII byte is part of a character whose other bytes may not have
 // arrived.
-func character(c byte) string {
+func formatByte(c byte) string {
 	if c >= utf8.RuneSelf {
 		return fmt.Sprintf("byte %#02x", c)
 	}
