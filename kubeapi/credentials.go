@@ -52,7 +52,7 @@ func readToken(path string) (string, error) {
 	}
 	// RFC 6750 allows letters, digits and some punctuation, all printable ASCII.
 	if bytes.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("bearer token: %s does not contain a single token", path)
+		return "", fmt.Errorf("bearer token: %s contains something other than a single token", path)
 	}
 	return string(token), nil
 }
