@@ -34,8 +34,6 @@ type Log[K comparable] struct {
 	// cursors are the cursors that read the log.
 	cursors []*Cursor[K]
 	last    *block[K]
-	// used is the number of records in the last block.
-	used int
 	// ended is set once the first list has ended.
 	ended bool
 }
@@ -69,20 +67,19 @@ func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, ve
 	if len(l.cursors) == 0 {
 		return
 	}
-	before, since := l.end.Load(), max(1, now.Sub(l.start))
+	end, since := l.end.Load(), max(1, now.Sub(l.start))
 	for record := range records {
-		if l.used == len(l.last.records) {
-			l.last.next = &block[K]{from: l.last.from + uint64(l.used), records: make([]Record[K], largeBlock)}
-			l.last, l.used = l.last.next, 0
+		if end-l.last.from == uint64(len(l.last.records)) {
+			l.last.next = &block[K]{from: end, records: make([]Record[K], largeBlock)}
+			l.last = l.last.next
 		}
 		record.Since = since
-		l.last.records[l.used] = record
-		l.used++
+		l.last.records[end-l.last.from] = record
+		end++
 	}
-	end := l.last.from + uint64(l.used)
-	l.end.Store(end)
+	count := int(end - l.end.Swap(end))
 	for _, c := range l.cursors {
-		c.appended(int(end-before), live, since, version)
+		c.appended(count, live, since, version)
 	}
 	l.trimLocked() // Next trims too, but a handler that hangs does not call it
 }
@@ -104,16 +101,17 @@ func (l *Log[K]) AppendEnd(live int, version *string) {
 // trimLocked clears the last block once every cursor is at the end, since its objects may be large. It moves no cursor,
 // and a cursor at the end reads no block.
 func (l *Log[K]) trimLocked() {
-	end := l.last.from + uint64(l.used)
-	if l.used == 0 || slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() != end }) {
+	end := l.end.Load()
+	used := end - l.last.from
+	if used == 0 || slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() != end }) {
 		return
 	}
-	if len(l.last.records) > smallBlock && l.used <= smallBlock {
+	if len(l.last.records) > smallBlock && used <= smallBlock {
 		l.last.records = make([]Record[K], smallBlock)
 	} else {
-		clear(l.last.records[:l.used])
+		clear(l.last.records[:used])
 	}
-	l.last.from, l.used = end, 0
+	l.last.from = end
 }
 
 // Record is one change of an object, as a handler is notified of it.
