@@ -57,12 +57,6 @@ type box struct {
 // the types of all their cells.
 type types struct{ all atomic.Pointer[[]word] }
 
-func newTypes() *types {
-	t := &types{}
-	t.all.Store(&[]word{nil})
-	return t
-}
-
 // cell returns the cell for an object and a name. It refers to the caller's bytes of the name. Only the writer calls
 // it.
 func (t *types) cell(obj any, name string) cell {

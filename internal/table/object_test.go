@@ -95,7 +95,7 @@ func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
 }
 
 func TestATypeTooManyAndATooLongNameAreKeptInABox(t *testing.T) {
-	kept, long := newTypes(), strings.Repeat("n", maxName)
+	kept, long := &newTable(0).types, strings.Repeat("n", maxName)
 	store := func(obj any, name string) (id uint32) {
 		c := kept.cell(obj, name)
 		require.Equal(t, obj, c.object(*kept.all.Load()))
@@ -136,7 +136,7 @@ func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 // Same is true for the result of a read of the same object, whatever its kind, and for no other value.
 func TestSameIsTrueForTheObjectThatWasKeptAndNoOther(t *testing.T) {
 	for _, obj := range kinds() {
-		types := newTypes()
+		types := &newTable(0).types
 		c := types.cell(obj, "")
 		require.True(t, Same(obj, c.object(*types.all.Load())), "%T", obj)
 	}

@@ -10,7 +10,7 @@ import (
 // may read concurrently. New returns one.
 type Table struct {
 	seed  maphash.Seed
-	types *types
+	types types
 	// version returns the version of the visible state.
 	version func() string
 
@@ -27,7 +27,7 @@ type Table struct {
 	epoch uint64
 
 	// Only the goroutine that may write uses the fields below. state is the one that it sees: the visible one, unless a
-	// write is staged.
+	// write is staged. Between two writes, staged has no meaning.
 	state  *state
 	staged bool
 	// namespaces has the numbers of the namespaces in the state.
@@ -67,7 +67,8 @@ type chunk [chunkLen]cell
 // New returns an empty table. version returns the version set in the last Commit or SetVersion. It is called under a
 // lock for each snapshot.
 func New(indexes int, version func() string) *Table {
-	t := &Table{seed: maphash.MakeSeed(), types: newTypes(), version: version, epoch: 1}
+	t := &Table{seed: maphash.MakeSeed(), version: version, epoch: 1}
+	t.types.all.Store(&[]word{nil})
 	t.reset(indexes)
 	t.visible.Store(t.state)
 	return t

@@ -81,7 +81,6 @@ func (t *Table) Commit(setVersion func()) {
 	}
 	t.changes.Add(1)
 	t.mu.Unlock()
-	t.staged = false
 	free := int(t.state.cells) - t.state.len + max(0, len(t.state.namespaces)-t.state.len)
 	for _, i := range t.state.indexes {
 		free += int(i.allocated) - i.len
