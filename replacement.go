@@ -56,9 +56,9 @@ type ReplacementPart struct {
 // storeReplacement is the Replacement of a store of this package.
 type storeReplacement struct {
 	in intake
-	// visible is true for a first list: its parts are published as they arrive. Other lists are staged until Commit. reset is
-	// ReplaceOptions.VersionsReset. over is true after Commit and Abort.
-	visible, reset, over bool
+	// initial is true for a first list. visible is true if its parts are published as they arrive. Other lists are staged until
+	// Commit. reset is ReplaceOptions.VersionsReset. over is true after Commit and Abort.
+	initial, visible, reset, over bool
 	// marks has the stored entries that the list contains. Commit deletes the others.
 	marks *table.Listing
 	// staged has the changes for Commit. newKeys has the keys of those without a stored entry.
@@ -86,7 +86,8 @@ func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 	m.writing.Lock()
 	defer m.writing.Unlock()
 	return &storeReplacement{
-		in: in, visible: !in.scope.committed && !options.Staged, mayBeTooOld: options.Staged, reset: options.VersionsReset,
+		in: in, mayBeTooOld: options.Staged, reset: options.VersionsReset,
+		initial: !in.scope.committed, visible: !in.scope.committed && !options.Staged,
 		marks: m.table.BeginListing(), newKeys: sets.Set[table.Key]{}, retained: sets.Set[table.Key]{},
 	}
 }
@@ -263,7 +264,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // publish applies the staged changes, deletes the entries that the list lacks, and sets the version, in one write.
 func (r *storeReplacement) publish(version string) []change {
 	m, scope := r.in.storage, r.in.scope
-	w := storeWrite{scope: scope, version: version, commitsList: true, list: r, feed: r.in.feed}
+	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed}
 	w.begin(m, r.staged, wholeStore)
 	refused := r.apply(&w, r.staged, nil)
 	for key := range r.marks.Unconfirmed {
@@ -274,6 +275,7 @@ func (r *storeReplacement) publish(version string) []change {
 	}
 	m.quarantine.releaseIf(func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) })
 	r.marks.End()
+	scope.committed = true
 	w.end(r.staged)
 	*r = storeReplacement{over: true}
 	return refused

@@ -63,11 +63,10 @@ func (m *storage) regression(c *change, stored table.Origin) error {
 
 // storeWrite is a write. It calls no user function.
 type storeWrite struct {
-	// version becomes that of scope, unless it is empty.
-	scope   *scope
-	version string
-	// commitsList is true for the commit of a list: then an empty version is set, too.
-	commitsList bool
+	// version becomes that of scope, unless it is empty. If setsVersion, an empty one does, too.
+	scope       *scope
+	version     string
+	setsVersion bool
 	// events is true if changes that are older than the stored states are refused.
 	events bool
 	// list is the list that is written, feed publishes the changes. Either may be nil.
@@ -151,9 +150,9 @@ func (w *storeWrite) apply(c *change) error {
 
 // end publishes the write with its version, and appends the changes to the log before the next write can begin.
 func (w *storeWrite) end(changes []change) {
-	m, initial := w.m, false
+	m := w.m
 	m.table.Commit(func() {
-		if w.version != "" || w.commitsList {
+		if w.version != "" || w.setsVersion {
 			version := new(w.version)
 			w.scope.version.Store(version)
 			if len(m.views) > 0 {
@@ -161,11 +160,9 @@ func (w *storeWrite) end(changes []change) {
 			}
 			m.applied.Store(version)
 		}
-		initial = w.list != nil && !w.scope.committed
-		w.scope.committed = w.scope.committed || w.commitsList
 	})
 	if w.feed != nil {
-		w.feed.publish(changes, initial, m.logged.Load())
+		w.feed.publish(changes, w.list != nil && w.list.initial, m.logged.Load())
 	}
 	m.logged.Store(m.applied.Load())
 	m.writing.Unlock()

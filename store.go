@@ -269,11 +269,7 @@ func (s *scope) LastStoreSyncResourceVersion() string {
 
 // Bookmark sets the applied version.
 func (s *scope) Bookmark(rv string) {
-	m := s.storage
-	m.moveVersion(func() {
-		s.version.Store(&rv)
-		m.applied.Store(m.lowest())
-	})
+	s.storage.write(nil, storeWrite{scope: s, version: rv, setsVersion: true})
 }
 
 // Resync does nothing.
@@ -317,27 +313,24 @@ func InNamespace(store Store, namespace string) Store {
 	whole, own := store.(*cache)
 	mustHave(own && whole != nil, "InNamespace: the store is a view of a namespace, or not one of NewStore or NewIndexer")
 	m := whole.storage
-	var view *keyedStore
-	m.moveVersion(func() {
-		if view = m.views[namespace]; view != nil {
-			return
-		}
+	var w storeWrite
+	w.begin(m, nil, 0)
+	view := m.views[namespace]
+	if view == nil {
 		s := &scope{storage: m, prefix: namespace + "/"}
 		s.version.Store(new(string))
 		view = &keyedStore{s, keyer{keyFunc: s.limitKeys(whole.keyFunc)}, whole.transformer}
 		m.views[namespace] = view
-		m.applied.Store(m.lowest())
-	})
+	}
+	w.scope, w.version, w.setsVersion = view.scope, *view.version.Load(), true // a new view changes the store's
+	w.end(nil)
 	return view
 }
 
-// lowest returns the lowest version of the store and its views, empty if they cannot be compared. A view without a version
-// counts as having the store's. The caller holds the table's lock.
+// lowest returns the lowest version of a store with views and of these, empty if they cannot be compared. A view without a
+// version counts as having the store's. The caller holds the table's lock.
 func (m *storage) lowest() *string {
 	whole := m.whole.version.Load()
-	if len(m.views) == 0 {
-		return whole
-	}
 	var versions []string
 	for _, view := range m.views {
 		versions = append(versions, cmp.Or(*view.version.Load(), *whole))
@@ -362,16 +355,4 @@ func lowestVersion(versions ...string) string {
 		}
 	}
 	return lowest
-}
-
-// moveVersion calls move, which changes a version and no object.
-func (m *storage) moveVersion(move func()) {
-	m.writing.Lock() // a write in progress is not in the log yet
-	m.table.SetVersion(move)
-	m.logged.Store(m.applied.Load())
-	m.writing.Unlock()
-	if m.gauge.Load() != nil {
-		m.showVersion()
-	}
-	m.versionMoved.wake()
 }

@@ -105,7 +105,8 @@ func (r *scriptRun) step(op byte) {
 	case 13:
 		r.addIndex()
 	case 14:
-		r.table.SetVersion(func() { r.model.label = fmt.Sprint(r.steps) })
+		r.table.Begin(0)
+		r.table.Commit(func() { r.model.label = fmt.Sprint(r.steps) })
 	case 15:
 		s := r.table.Snapshot()
 		require.Same(r, s, r.table.Snapshot(), "nothing was written in between")

@@ -68,7 +68,7 @@ func TestTheLabelOfASnapshotIsThatOfItsState(t *testing.T) {
 	require.Equal(t, "1", table.Snapshot().Version, "what is not committed has no label yet")
 	w.Commit(func() { label = "2" })
 	second := table.Snapshot()
-	table.SetVersion(func() { label = "3" })
+	begin(table, 0).Commit(func() { label = "3" })
 	third := table.Snapshot()
 	require.Equal(t, []string{"1", "2", "3"}, []string{first.Version, second.Version, third.Version})
 	e, _ := third.Get(KeyOf("a"))

@@ -64,8 +64,8 @@ const chunkLen = 102
 
 type chunk [chunkLen]cell
 
-// New returns an empty table. version returns the version set in the last Commit or SetVersion. It is called under a
-// lock for each snapshot.
+// New returns an empty table. version returns the version set in the last Commit. It is called under a lock for each
+// snapshot.
 func New(indexes int, version func() string) *Table {
 	t := &Table{seed: maphash.MakeSeed(), version: version, epoch: 1}
 	t.types.all.Store(&[]word{nil})
@@ -159,12 +159,4 @@ func (t *Table) freeze() {
 	if t.visible.Load().epoch == t.epoch {
 		t.epoch++
 	}
-}
-
-// SetVersion calls set, which changes the version. No snapshot is created meanwhile.
-func (t *Table) SetVersion(set func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.snapshot.Store(nil) // before set: it has the old version
-	set()
 }
