@@ -129,8 +129,6 @@ func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, er
 // valuesOf returns an object's values for each index.
 func (s *indexerSet) valuesOf(obj any, buffer *valueBuffer) (_ [][]string, err error) {
 	first := len(buffer.values)
-	buffer.values = slices.Grow(buffer.values, len(s.names))
-	buffer.texts = slices.Grow(buffer.texts, len(s.names))
 	for at, name := range s.names {
 		from := len(buffer.texts)
 		if buffer.texts, err = s.appendValues(buffer.texts, at, obj); err != nil {
@@ -170,7 +168,8 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 		if err := m.indexers.Load().conflict(newIndexers); err != nil { // before any function is called
 			return err
 		}
-		for e := range m.table.Snapshot().Each {
+		stored := m.table.Snapshot()
+		for e := range stored.Each {
 			key, obj := e.Key(), e.Object()
 			if table.Same(known[key].object, obj) {
 				continue
@@ -182,27 +181,23 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 				known[key] = indexedObject{obj, values}
 			}
 		}
-		if m.addComputed(newIndexers, known) {
+		if m.addComputed(newIndexers, stored, known) {
 			return nil
 		}
 	}
 }
 
-// addComputed adds indexes, unless the values of an object are missing, or a name has come into use.
-func (m *storage) addComputed(indexers Indexers, known map[table.Key]indexedObject) (done bool) {
+// addComputed adds indexes with the known values of the stored objects, unless the store has changed, or a name has come into
+// use.
+func (m *storage) addComputed(added Indexers, stored *table.Snapshot, known map[table.Key]indexedObject) (done bool) {
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	before, stored := m.indexers.Load(), m.table.Snapshot()
-	if before.conflict(indexers) != nil {
+	before := m.indexers.Load()
+	if before.conflict(added) != nil || m.table.Snapshot() != stored {
 		return false
 	}
-	for e := range stored.Each {
-		if !table.Same(known[e.Key()].object, e.Object()) {
-			return false
-		}
-	}
 	m.table.Begin(wholeStore)
-	m.table.AddIndexes(len(indexers))
+	m.table.AddIndexes(len(added))
 	for e := range stored.Each {
 		key := e.Key()
 		number := m.table.Find(key, m.table.Seek(key)).Number
@@ -211,6 +206,6 @@ func (m *storage) addComputed(indexers Indexers, known map[table.Key]indexedObje
 		}
 	}
 	m.table.Commit(nil)
-	m.indexers.Store(before.with(indexers))
+	m.indexers.Store(before.with(added))
 	return true
 }
