@@ -68,8 +68,8 @@ type storeReplacement struct {
 	mayBeTooOld bool
 	// retained has the keys whose newest state was refused or is in Retain. Their stored and quarantined states stay.
 	retained sets.Set[table.Key]
-	// batch has the changes that are being prepared.
-	batch []change
+	// batch has the changes that are being prepared, refused those that cannot be applied and have not been returned.
+	batch, refused []change
 }
 
 // errReplacementOver is returned after Commit and Abort.
@@ -97,9 +97,9 @@ func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r := k.BeginReplace(ReplaceOptions{}).(*storeReplacement)
 	r.visible = false
 	r.staged = make([]change, 0, len(list))
-	refused, _ := r.prepare(context.Background(), change{kind: Replaced}, list, nil)
+	_ = r.prepare(context.Background(), change{kind: Replaced}, list)
 	var failures []error
-	for _, c := range append(refused, r.publish(resourceVersion)...) {
+	for _, c := range r.publish(resourceVersion) {
 		failures = append(failures, c.failure())
 	}
 	return errors.Join(failures...)
@@ -117,8 +117,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		feed.beginWrite(len(part.Items) + len(part.Deleted))
 		defer feed.endWrite()
 	}
-	refused, err := r.prepare(ctx, change{kind: Replaced}, part.Items, nil)
-	if err != nil {
+	if err := r.prepare(ctx, change{kind: Replaced}, part.Items); err != nil {
 		return nil, err
 	}
 	for _, obj := range part.Retain {
@@ -126,15 +125,16 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 			r.retained.Insert(key)
 		}
 	}
-	refused, err = r.prepare(ctx, change{kind: Deleted, excluded: part.excluded}, part.Deleted, refused)
-	for i := range refused {
-		rejected = append(rejected, cmp.Or(refused[i].err, refused[i].finalErr))
+	err = r.prepare(ctx, change{kind: Deleted, excluded: part.excluded}, part.Deleted)
+	for _, c := range r.refused {
+		rejected = append(rejected, cmp.Or(c.err, c.finalErr))
 	}
+	r.refused = nil
 	return rejected, err
 }
 
-// prepare prepares objects in batches, publishes or stages them, and appends the refused changes.
-func (r *storeReplacement) prepare(ctx context.Context, each change, objects []any, refused []change) ([]change, error) {
+// prepare prepares objects in batches, and publishes or stages them.
+func (r *storeReplacement) prepare(ctx context.Context, each change, objects []any) error {
 	for len(objects) > 0 {
 		n := min(len(objects), table.InPlace)
 		r.batch = slices.Grow(r.batch[:0], n)[:n]
@@ -146,10 +146,10 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 		for i := range r.batch {
 			c := &r.batch[i]
 			if err := r.in.prepare(ctx, c); err != nil {
-				return nil, err
+				return err
 			}
 			if c.err != nil || c.finalErr != nil {
-				refused = append(refused, *c)
+				r.refused = append(r.refused, *c)
 			}
 			if r.retained.Delete(c.key); c.err != nil {
 				r.retained.Insert(c.key)
@@ -161,14 +161,14 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 		if r.visible {
 			w := storeWrite{scope: r.in.scope, list: r, feed: r.in.feed}
 			w.begin(r.in.storage, r.batch, 0)
-			refused = r.apply(&w, r.batch, refused)
+			r.apply(&w, r.batch)
 			w.end(r.batch)
 		} else {
 			r.in.buffer = valueBuffer{} // staged changes refer to it
 		}
 		clear(r.batch)
 	}
-	return refused, nil
+	return nil
 }
 
 // stage keeps a change until Commit, or quarantines it if it was refused. Inlined into prepare it would double a reflector's
@@ -228,17 +228,16 @@ func (r *storeReplacement) alreadyListed(c *change, at table.Slot) bool {
 	return true
 }
 
-// apply applies changes, and appends to refused those that fail for an index that was added meanwhile.
-func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []change) []change {
+// apply applies changes, and refuses those that fail for an index that was added meanwhile.
+func (r *storeReplacement) apply(w *storeWrite, changes []change) {
 	for i := range changes {
 		c := &changes[i]
 		_ = w.apply(c)
 		if c.err != nil && c.set != nil {
 			r.retained.Insert(c.key)
-			refused = append(refused, *c)
+			r.refused = append(r.refused, *c)
 		}
 	}
-	return refused
 }
 
 // Commit implements Replacement. Its error joins an *ObjectError for each object that fails for an index added meanwhile.
@@ -261,12 +260,13 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	return errors.Join(failures...)
 }
 
-// publish applies the staged changes, deletes the entries that the list lacks, and sets the version, in one write.
-func (r *storeReplacement) publish(version string) []change {
+// publish applies the staged changes, deletes the entries that the list lacks, and sets the version, in one write. It returns
+// the refused changes.
+func (r *storeReplacement) publish(version string) (refused []change) {
 	m, scope := r.in.storage, r.in.scope
 	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed}
 	w.begin(m, r.staged, wholeStore)
-	refused := r.apply(&w, r.staged, nil)
+	r.apply(&w, r.staged)
 	for key := range r.marks.Unconfirmed {
 		if scope.hasKey(key) && !r.retained.Has(key) {
 			r.staged = append(r.staged, change{kind: Deleted, key: key, place: m.table.Seek(key)})
@@ -277,6 +277,7 @@ func (r *storeReplacement) publish(version string) []change {
 	r.marks.End()
 	scope.committed = true
 	w.end(r.staged)
+	refused = r.refused
 	*r = storeReplacement{over: true}
 	return refused
 }

@@ -354,14 +354,13 @@ func (m *threadSafeMap) Get(key string) (item any, exists bool) {
 // Replace makes items the whole content.
 func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	r := (&keyedStore{scope: m.scope}).BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
-	var refused []change
 	for key, obj := range items {
 		c := changeUnder(key, obj)
 		if c.index(m.indexers.Load(), &r.in.buffer); c.err != nil {
 			r.retained.Insert(c.key)
-			refused = append(refused, c)
+			r.refused = append(r.refused, c)
 		}
 		r.staged = append(r.staged, c)
 	}
-	reportRefused(append(refused, r.publish(resourceVersion)...))
+	reportRefused(r.publish(resourceVersion))
 }
