@@ -148,21 +148,19 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			if err := r.in.prepare(ctx, c); err != nil {
 				return err
 			}
-			if c.err != nil || c.finalErr != nil {
+			r.retained.Delete(c.key)
+			switch {
+			case c.err != nil:
+				r.refuse(c)
+			case c.finalErr != nil:
 				r.refused = append(r.refused, *c)
-			}
-			if r.retained.Delete(c.key); c.err != nil {
-				r.retained.Insert(c.key)
 			}
 			if !r.visible && !c.unchanged {
 				r.stage(c)
 			}
 		}
 		if r.visible {
-			w := storeWrite{scope: r.in.scope, list: r, feed: r.in.feed}
-			w.begin(r.in.storage, r.batch, 0)
-			r.apply(&w, r.batch)
-			w.end(r.batch)
+			r.in.storage.write(r.batch, storeWrite{scope: r.in.scope, list: r, feed: r.in.feed})
 		} else {
 			r.in.buffer = valueBuffer{} // staged changes refer to it
 		}
@@ -228,16 +226,10 @@ func (r *storeReplacement) alreadyListed(c *change, at table.Slot) bool {
 	return true
 }
 
-// apply applies changes, and refuses those that fail for an index that was added meanwhile.
-func (r *storeReplacement) apply(w *storeWrite, changes []change) {
-	for i := range changes {
-		c := &changes[i]
-		_ = w.apply(c)
-		if c.err != nil && c.set != nil {
-			r.retained.Insert(c.key)
-			r.refused = append(r.refused, *c)
-		}
-	}
+// refuse keeps the stored state of a change that cannot be applied.
+func (r *storeReplacement) refuse(c *change) {
+	r.retained.Insert(c.key)
+	r.refused = append(r.refused, *c)
 }
 
 // Commit implements Replacement. Its error joins an *ObjectError for each object that fails for an index added meanwhile.
@@ -266,7 +258,9 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	m, scope := r.in.storage, r.in.scope
 	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed}
 	w.begin(m, r.staged, wholeStore)
-	r.apply(&w, r.staged)
+	for i := range r.staged {
+		_ = w.apply(&r.staged[i])
+	}
 	for key := range r.marks.Unconfirmed {
 		if scope.hasKey(key) && !r.retained.Has(key) {
 			r.staged = append(r.staged, change{kind: Deleted, key: key, place: m.table.Seek(key)})

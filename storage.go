@@ -123,6 +123,9 @@ func (w *storeWrite) apply(c *change) error {
 	case c.unchanged:
 		return nil
 	case c.err != nil:
+		if w.list != nil && c.set != nil { // it fails for an index that was added meanwhile
+			w.list.refuse(c)
+		}
 		m.quarantine.addChange(c)
 		return nil
 	case w.list != nil && c.origin.Same(at.Origin) && w.list.alreadyListed(c, at):
@@ -357,8 +360,7 @@ func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	for key, obj := range items {
 		c := changeUnder(key, obj)
 		if c.index(m.indexers.Load(), &r.in.buffer); c.err != nil {
-			r.retained.Insert(c.key)
-			r.refused = append(r.refused, c)
+			r.refuse(&c)
 		}
 		r.staged = append(r.staged, c)
 	}

@@ -81,8 +81,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "delivers-a-first-lists-writes-late", Guards: []string{"G3"}, File: "replacement.go",
-		From:    "\t\t\tw.end(r.batch)\n",
-		To:      "\t\t\tr.staged = append(r.staged, r.batch...)\n\t\t\tw.end(nil)\n",
+		From:    "list: r, feed: r.in.feed})\n",
+		To:      "list: r})\n\t\t\tr.staged = append(r.staged, r.batch...)\n",
 		Package: guarantees,
 		Test:    "TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt",
 		Fault:   "A handler that joins in the middle of the first list never receives some objects.",
