@@ -102,11 +102,10 @@ func (l *Log[K]) AppendEnd(live int, version *string) {
 // and a cursor at the end reads no block.
 func (l *Log[K]) trimLocked() {
 	end := l.end.Load()
-	used := end - l.last.from
-	if used == 0 || slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() != end }) {
+	if l.last.from == end || slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() != end }) {
 		return
 	}
-	if len(l.last.records) > smallBlock && used <= smallBlock {
+	if used := end - l.last.from; len(l.last.records) > smallBlock && used <= smallBlock {
 		l.last.records = make([]Record[K], smallBlock)
 	} else {
 		clear(l.last.records[:used])
