@@ -19,7 +19,7 @@ import (
 
 // B1: a streaming list that succeeds begins the count of attempts anew. Fails if one
 // failure now and one the next time make a list.
-func TestB1FailuresOfStreamsCountInARow(t *testing.T) {
+func TestB1OnlyConsecutiveStreamFailuresCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		r := newRig(t, source, stream)
@@ -93,7 +93,7 @@ func TestB1AStreamThatKeepsSendingIsNotCut(t *testing.T) {
 
 // B1: a server that accepts the request for a stream and never answers is left
 // after 10 s, not after the watch's timeout.
-func TestB1AStreamThatIsNeverAnsweredIsLeftAfterTenSeconds(t *testing.T) {
+func TestB1AStreamWithoutAResponseIsAbandonedAfterTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		source.HangWatches(1)
@@ -180,7 +180,7 @@ func TestB1ASilentStreamIsFollowedByOnePauseAndOneList(t *testing.T) {
 
 // B1: with the default backoff, too, the list follows a lost end within two seconds of the
 // silence, whatever the jitter, and wherever in the stream the silence begins.
-func TestB1ALostEndOfAStreamCostsTenSecondsAndAShortPause(t *testing.T) {
+func TestB1AStreamThatLosesItsBookmarkCostsTenSecondsAndAShortPause(t *testing.T) {
 	for _, jitter := range []float64{0, 0.5, 0.999} {
 		for _, between := range []time.Duration{0, 9 * time.Second} {
 			t.Run(fmt.Sprintf("jitter %v, %s between events", jitter, between), func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestB2AStreamingListThatIsExpiredIsNotHammered(t *testing.T) {
 // B2, G1: whatever a source answers to a request for a streaming list, a list is made
 // after two attempts, or after one that was rejected, and the mirror has synced within a
 // minute. Fails if a kind of failure does not count as an attempt.
-func TestB2AStreamingListThatIsAlwaysRefusedGivesWayToAList(t *testing.T) {
+func TestB2AStreamingListThatIsAlwaysRefusedFallsBackToAList(t *testing.T) {
 	for name, row := range map[string]struct {
 		err     error
 		streams int

@@ -15,7 +15,7 @@ import (
 
 // B3: watches that break, each after it has moved the version, are resumed without a
 // list, however many they are. Fails if they count as failures in a row.
-func TestB3WatchesThatBringSomethingBeforeTheyBreakNeedNoList(t *testing.T) {
+func TestB3WatchesThatDeliverEventsBeforeTheyBreakNeedNoList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		source.BreakNextWatches(cachetest.Forever, 1, apierrors.NewServiceUnavailable("later"))
@@ -70,7 +70,7 @@ func TestB3AWatchThatEndsAfterOneEventIsNotHammered(t *testing.T) {
 
 // B3, G13: a request that hangs for a while and is closed as soon as it is
 // answered is no watch that has lived. Fails if the life counts from the request.
-func TestB3ASlowRequestIsNoWatchThatHasLived(t *testing.T) {
+func TestB3RequestTimeIsNotWatchLifetime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		source.DelayWatches(12 * time.Second)

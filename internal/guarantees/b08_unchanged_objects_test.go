@@ -47,7 +47,7 @@ func TestB8ARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 }
 
 // B8: it holds for each way of listing.
-func TestB8NoWayOfListingDeliversUnchangedObjects(t *testing.T) {
+func TestB8NoListStrategyDeliversUnchangedObjects(t *testing.T) {
 	for strategy := range cache.ListStrategy(4) {
 		t.Run(fmt.Sprint(strategy), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

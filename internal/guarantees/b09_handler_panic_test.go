@@ -45,7 +45,7 @@ func reallyCrash(t *testing.T) (got *[]any) {
 // own option, a handler that panics during the initial list syncs, is notified of everything
 // else, and each panic is counted, reported with the key, and given to apimachinery's
 // panic handlers.
-func TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame(t *testing.T) {
+func TestB9AHandlerThatPanicsDuringTheInitialListStillSyncs(t *testing.T) {
 	for _, really := range []bool{false, true} {
 		t.Run(fmt.Sprint("ReallyCrash ", really), func(t *testing.T) {
 			got := reallyCrash(t)

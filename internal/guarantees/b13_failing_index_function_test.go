@@ -30,7 +30,7 @@ func newTagMap() cache.ThreadSafeStore {
 
 // B13 where there is nobody to return an error to: it is reported, and what was
 // there stays. Fails if storeWrite.take puts an entry in spite of its error.
-func TestB13AThreadSafeStoreReportsWhatItCannotTake(t *testing.T) {
+func TestB13AThreadSafeStoreReportsFailingIndexFunctions(t *testing.T) {
 	for name, bad := range map[string]any{
 		"index fails": tagged(podAt("a", "1", "2"), "bad"), "index panics": tagged(podAt("a", "1", "2"), "panic"),
 		"nil": nil, "nil pointer": (*object)(nil),

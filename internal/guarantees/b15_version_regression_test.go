@@ -25,7 +25,7 @@ import (
 )
 
 // The same by way of an informer. Fails as above.
-func TestB15AnInformerNoticesAnEventFromBeforeAlsoWhereAReaderHasChangedTheObject(t *testing.T) {
+func TestB15AnInformerNoticesAnOlderEventEvenIfAReaderModifiedTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newFixedSource(podAt("a", "1", "10"), podAt("a", "1", "20"))
 		h := &errorRecorder{}
@@ -869,7 +869,7 @@ func TestInAStreamOtherKeysAndEqualVersionsAreNoRegressions(t *testing.T) {
 // B15, G11: a bookmark older than what the stream has said of its version since the first
 // events ended is reported, and the newest state is asked for. Fails if only the version at
 // which the stream was asked for counts.
-func TestB15InAStreamABookmarkMustNotGoBack(t *testing.T) {
+func TestB15AnOlderBookmarkInAStreamIsARegression(t *testing.T) {
 	for name, row := range map[string]struct {
 		events   []watch.Event
 		failures []string

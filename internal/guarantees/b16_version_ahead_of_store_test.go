@@ -37,7 +37,7 @@ func (r *unavailableStore) Bookmark(string) error { return r.answer() }
 // B16, G11: the version of what a store has refused is not claimed, by the reflector or
 // its status; it holds with the list that answers the refusal. Fails if a version is
 // noted before the store has accepted what came with it.
-func TestB16WhatAStoreRefusesMovesNoVersion(t *testing.T) {
+func TestB16ARefusedWriteDoesNotAdvanceTheVersion(t *testing.T) {
 	for name, send := range map[string]func(*cachetest.Source) (apiruntime.Object, error){
 		"an object that is new": func(s *cachetest.Source) (apiruntime.Object, error) { return nil, s.Apply(pod("a", "2")) },
 		"a newer state":         func(s *cachetest.Source) (apiruntime.Object, error) { return s.Update(labelled(pod("a", "1"), "x")) },
@@ -69,7 +69,7 @@ func TestB16WhatAStoreRefusesMovesNoVersion(t *testing.T) {
 
 // B16: an object that a user writes does not move the store's version, a list and a bookmark
 // do. Fails if the version of any object that is stored is treated as the store's.
-func TestB16ASingleObjectDoesNotMoveTheVersion(t *testing.T) {
+func TestB16ASingleObjectDoesNotAdvanceTheVersion(t *testing.T) {
 	for _, s := range []cache.Store{newTagStore(), cache.NewStore(cache.MetaNamespaceKeyFunc)} {
 		must(t, s.Add(podAt("a", "1", "7")), s.Update(podAt("a", "1", "8")), s.Delete(podAt("a", "1", "9")))
 		assert.Empty(t, s.LastStoreSyncResourceVersion())

@@ -89,7 +89,7 @@ func TestAPanicOfProcessReachesTheCallerOfRun(t *testing.T) {
 // of Run, and nothing is left running: the bubble ends, and every watch was
 // stopped and its context ended. What panicked on another goroutine comes with
 // its stack.
-func TestB17APanicAnywhereLeavesNothingBehind(t *testing.T) {
+func TestB17APanicAnywhereLeavesNoGoroutine(t *testing.T) {
 	boomOnReport := cache.ReflectorOptions{ErrorHandler: func(context.Context, *cache.Reflector, error) { panic(errBoom) }}
 	streaming := func(o cache.ReflectorOptions) cache.ReflectorOptions { o.Strategy = cache.ListStreaming; return o }
 	nilChan := func() (<-chan watch.Event, bool) { panic(errBoom) }
@@ -166,7 +166,7 @@ func (*resyncPanics) Resync() error { panic("boom") }
 
 // B17, S16: a panic of the source, be it before an item, or of the store, comes out of
 // Run, and nothing is left running.
-func TestB17APanicInAListItemByItemLeavesNothingBehind(t *testing.T) {
+func TestB17APanicInAListItemByItemLeavesNoGoroutine(t *testing.T) {
 	for _, item := range []int{0, 1, 150} {
 		synctest.Test(t, func(t *testing.T) {
 			source := &itemSource{Source: filledSource(t, 300), each: func(_ context.Context, _, n int) error {

@@ -135,7 +135,7 @@ func (g gated) OnUpdate(old, obj any) {
 // B18, G8: a handler that hangs in the first of several changes is notified of the others merged with
 // the changes that follow, and nothing that was merged is kept. Fails if more than one record is
 // removed from the log before the handler returns, or if the log is kept from that record on.
-func TestB18AHandlerThatHangsAtTheFirstOfSeveralIsBoundedToo(t *testing.T) {
+func TestB18AHandlerThatHangsInTheFirstOfSeveralChangesIsBounded(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")
 	}

@@ -19,7 +19,7 @@ import (
 
 // B19: a stream is given the whole time of a watch once it has become one, however long
 // it took to get there. Fails if the deadline counts from the request for the stream.
-func TestB19AStreamIsAYoungWatchOnceItHasGivenTheFirstState(t *testing.T) {
+func TestB19TheTimeoutOfAStreamBeginsAfterItsFirstState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, h := newRecordedWatch(), &errorRecorder{}
 		source := &funcSource{watch: func(_ context.Context, n int) (watch.Interface, error) {

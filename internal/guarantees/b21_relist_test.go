@@ -9,7 +9,7 @@ import (
 // B21, kubernetes#83810: what a relist brings is never treated as a resync, which
 // some handlers do not want to hear of. Fails if a listed object is queued as
 // Sync.
-func TestB21WhatARelistBringsIsNoResync(t *testing.T) {
+func TestB21ChangesOfARelistAreNotDeliveredAsAResync(t *testing.T) {
 	f, _ := newListedQueue(t, podAt("a", "1", "1"), podAt("a", "2", "2"))
 	must(t, f.Resync(), f.Replace(items("1", "3", "2", "2"), "3"), f.Resync())
 	assert.ElementsMatch(t, []string{"Sync a/1@1, Replaced a/1@3", "Sync a/2@2"}, drainTexts(t, f))

@@ -490,7 +490,7 @@ func (d damagedChecks) ListWithContext(ctx context.Context, options metav1.ListO
 }
 
 // B23: an answer that damage has made longer is none of a source that ignores the limit, which would not be checked for an hour.
-func TestB23ACheckWhoseAnswerIsDamagedIsNotTheLastOfItsHour(t *testing.T) {
+func TestB23ADamagedResponseOfACheckDoesNotStopLaterChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := writtenSource(t)
 		var checks atomic.Int32

@@ -351,7 +351,7 @@ func (a *damagedAPI) mirror(t *testing.T, during time.Duration) (m mirrorResult)
 // are those of an event that might have been sent. That one object may be wrong then, no
 // other. Fails if a raw line break in a string, or the rest of a frame, is waited for without
 // end, or if what was damaged is quarantined and not asked for again.
-func TestB24ADamagedByteCostsNoEventBehindIt(t *testing.T) {
+func TestB24ADamagedByteLosesNoLaterEvent(t *testing.T) {
 	const places, damages = 200, "\"{}[,7\n\x00\xff"
 	for name, d := range encodings() {
 		h := newFrameHistory(t, d)

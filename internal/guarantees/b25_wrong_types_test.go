@@ -37,7 +37,7 @@ func forEachMirror(t *testing.T, test func(t *testing.T, way string, mirror func
 // failed list is one report with a typed cause, and WaitSynced names it. Once the source
 // answers with the right ones, they are there. Fails if such a list counts as an empty one,
 // or if its objects are reported one by one.
-func TestB25AListOfNothingButWrongTypesIsAFailedList(t *testing.T) {
+func TestB25AListOfOnlyWrongTypesFails(t *testing.T) {
 	forEachMirror(t, func(t *testing.T, way string, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
 		wrong := manyOf(100, wrongTypePod)
 		source, reported := newStateSource(wrong, wrong, validPods(100)), &errorRecorder{}
@@ -90,7 +90,7 @@ func checkListTypes(t *testing.T, errs []error, objects int) (all []*cache.ListT
 
 // B25: after such a relist what was there stays, the version too, until a list of the right
 // objects. Fails if it empties the store.
-func TestB25ARelistOfNothingButWrongTypesKeepsTheContent(t *testing.T) {
+func TestB25ARelistOfOnlyWrongTypesKeepsTheContent(t *testing.T) {
 	forEachMirror(t, func(t *testing.T, way string, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
 		source, reported := newStateSource(validPods(20), manyOf(100, wrongTypePod), validPods(10)), &errorRecorder{}
 		m := mirror(source, reported)

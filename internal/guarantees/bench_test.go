@@ -149,7 +149,7 @@ func benchmarkPipeline(b *testing.B, objects, handlers int, statusEvery time.Dur
 
 // F3: what waits for handlers that hang is kept once for all of them, in at most 100 bytes each.
 // Fails if a record grows, or a listener keeps what it has not received for itself.
-func TestWhatWaitsForSeveralHandlersIsKeptOnceInFewWords(t *testing.T) {
+func TestSeveralHandlersShareTheMemoryOfPendingChanges(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")
 	}

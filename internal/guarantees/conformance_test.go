@@ -85,7 +85,7 @@ func (k keyedStore) GetByKey(key string) (any, bool, error) {
 	return obj, exists, nil
 }
 
-func TestTheWholeLineOverHTTPConvergesToTheSource(t *testing.T) {
+func TestAMirrorOverHTTPConvergesToTheSource(t *testing.T) {
 	for name, strategy := range map[string]cache.ListStrategy{
 		"automatic": cache.ListAutomatic, "whole": cache.ListUnpaged, "paged": cache.ListPaged, "streaming": cache.ListStreaming,
 	} {
@@ -149,7 +149,7 @@ func TestSeveralNamespacesOverHTTPConvergeToTheirPartsOfTheSource(t *testing.T) 
 }
 
 // A refused login is a clear error, again and again, and no storm.
-func TestARefusedLoginIsReportedAsSuch(t *testing.T) {
+func TestARefusedLoginIsReportedAsUnauthorized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{Token: "secret"}))
 		api, err := kubeapi.New(kubeapi.Options{

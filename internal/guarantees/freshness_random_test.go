@@ -145,7 +145,7 @@ func seeds(many int) int {
 	return many
 }
 
-func TestWhatFreshReturnedNeverMissedACommitMadeBeforeIt(t *testing.T) {
+func TestFreshNeverMissesAnEarlierCommit(t *testing.T) {
 	for way, overHTTP := range ways {
 		t.Run(way, func(t *testing.T) { freshMissesNoCommit(t, overHTTP) })
 	}

@@ -203,7 +203,7 @@ func TestFreshOnABusyTypeNeedsOneList(t *testing.T) {
 	})
 }
 
-func TestFreshOnAQuietTypeBuysABookmark(t *testing.T) {
+func TestFreshOnAQuietTypeRequestsABookmark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		informer := runInformer(t, source, cache.InformerConfig[*object]{})
@@ -330,7 +330,7 @@ var questions = map[string]func(*cache.Informer[*object], context.Context) error
 
 // Fails if a question outlives the informer, or is asked once Run has returned, or if a caller waits for a source that
 // ignores its context.
-func TestAQuestionEndsWithTheInformer(t *testing.T) {
+func TestFreshAndVerifyEndWithTheInformer(t *testing.T) {
 	for name, ask := range questions {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestAQuestionEndsWithTheInformer(t *testing.T) {
 	}
 }
 
-func TestASourceThatIgnoresTheContextOfAQuestionIsReportedAndNotWaitedFor(t *testing.T) {
+func TestFreshAndVerifyReportASourceThatIgnoresTheirContextAndDoNotWait(t *testing.T) {
 	for name, ask := range questions {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -432,7 +432,7 @@ func TestVerifyFindsAndRepairsEveryDifference(t *testing.T) {
 	})
 }
 
-func TestTheListThatRepairsDeliversOnlyTheDifferences(t *testing.T) {
+func TestTheListOfARepairDeliversOnlyTheDifferences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
 		for i := range 250 { // in several parts

@@ -252,7 +252,7 @@ func newSourceWith(t *testing.T, change func(*cachetest.Options), objects ...api
 // G1: a source that was away, and has forgotten the mirror's version meanwhile, is
 // followed within a minute of its return, though the first request then is a watch that
 // only brings the 410. Fails if the list after it waits for another pause.
-func TestG1AnOutageThatOutlastedTheHistoryIsOverWithinAMinute(t *testing.T) {
+func TestG1AMirrorWhoseVersionExpiredInAnOutageConvergesWithinAMinute(t *testing.T) {
 	for name, strategy := range strategies {
 		for _, onStream := range []bool{false, true} {
 			for _, away := range []time.Duration{2 * time.Second, 20 * time.Second, 50 * time.Second, 2 * time.Minute, 20 * time.Minute} {

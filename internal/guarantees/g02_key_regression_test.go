@@ -285,7 +285,7 @@ func (h *exclusiveHandler) OnDelete(obj any) {
 
 // G2: one handler for all namespaces is called by one at a time, in each key's
 // order.
-func TestG2TheHandlerOfSeveralNamespacesIsCalledByOneAtATime(t *testing.T) {
+func TestG2AHandlerOfSeveralNamespacesIsNeverCalledConcurrently(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))

@@ -409,7 +409,7 @@ func TestG3AResyncDuringAWriteComesBeforeIt(t *testing.T) {
 // G3: an object that was created anew while it was streamed is another one: a handler is
 // called for the end of the one and the beginning of the other, or knows of the other alone.
 // Fails if the two are one Update.
-func TestG3InAStreamAnObjectThatWasMadeAnewIsAnotherOne(t *testing.T) {
+func TestG3InAStreamAnObjectWithANewUIDIsRecreated(t *testing.T) {
 	first, second := added(podWithKey("a/1", "5")), added(withUID(podWithKey("a/1", "7"), "another"))
 	for name, row := range map[string]struct {
 		streams [][]watch.Event

@@ -208,7 +208,7 @@ func TestG5SyncedMeansTheWholeFirstListIsApplied(t *testing.T) {
 // G5: a list that comes item by item is whole, in the source's order, and asks the
 // source for the same pages; synced turns true, and the version is there, with all of
 // it. Fails if a page's last items are left out, or batches overtake each other.
-func TestG5AListItemByItemIsWholeInOrderAndOfTheSamePages(t *testing.T) {
+func TestG5AListItemByItemIsCompleteAndInOrder(t *testing.T) {
 	for _, strategy := range []cache.ListStrategy{cache.ListPaged, cache.ListUnpaged} {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprintf("strategy %d, late %v", strategy, late), func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestG5NoNamespaceWaitsForAHandlerThatIsBusyWithAnother(t *testing.T) {
 }
 
 // G5: a namespace that has synced stays so when the run ends before its handler has.
-func TestG5WhatSyncsBeforeTheEndStaysSynced(t *testing.T) {
+func TestG5ANamespaceThatHasSyncedStaysSyncedAfterTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *namespaceRig
 		calls := 0

@@ -29,7 +29,7 @@ import (
 // G6: what a consumer has refused leaves the status with the object: by an event,
 // or by its absence from a relist, though the queue knows nothing of it. Fails if
 // the queue asks only its known objects which are quarantined.
-func TestG6WhatAConsumerRefusedIsForgottenWithTheObject(t *testing.T) {
+func TestG6ADeletionReleasesAnObjectThatAConsumerRefused(t *testing.T) {
 	for name, build := range refusingRigs {
 		for _, relist := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func (r *refusals) refuse(obj any) error {
 
 // G6: what a consumer refuses when it is only delivered again of what it has is quarantined until
 // it has accepted that, at a later resync. Fails if a resync releases nothing.
-func TestG6WhatWasRefusedAtAResyncIsReleasedByTheNext(t *testing.T) {
+func TestG6TheNextResyncReleasesAnObjectThatWasRefusedAtAResync(t *testing.T) {
 	for name, build := range resyncedRigs {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -777,7 +777,7 @@ func initialEventsEnd(version string) *object {
 // G6: without a readable name an undecoded object keeps nothing, in a list or out of
 // it: it is reported by its place or version, which counts. A namespace alone is no
 // name. What a deletion does to the quarantine has a test of its own.
-func TestAnUndecodedObjectWithoutANameKeepsNothing(t *testing.T) {
+func TestAnUndecodedObjectWithoutANameIsReportedAndNotKept(t *testing.T) {
 	for name, nameless := range map[string]*object{
 		"nothing readable":   {ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}},
 		"namespace readable": {ObjectMeta: metav1.ObjectMeta{Namespace: "a", ResourceVersion: "9"}},
@@ -906,7 +906,7 @@ func TestAnUndecodedBookmarkDoesNotEndAStreamingList(t *testing.T) {
 // G6: in a streaming list the last word of an object counts: decoded after undecoded is
 // accepted and not quarantined, undecoded after decoded leaves what came, and deleted,
 // decoded or not, is removed. Fails if what a stream once quarantined stays quarantined.
-func TestG6InAStreamingListTheLastWordOfAnObjectCounts(t *testing.T) {
+func TestG6InAStreamingListTheLastStateOfAnObjectCounts(t *testing.T) {
 	good := func(name, version string) watch.Event {
 		return watch.Event{Type: watch.Modified, Object: podAt("a", name, version)}
 	}
@@ -1096,7 +1096,7 @@ func TestG6AStateThatTheSourceHasRevertedIsNoLongerQuarantined(t *testing.T) {
 }
 
 // G6: the same in an informer, whose queue and store are its own.
-func TestG6AnInformerQuarantinesNothingThatWasReverted(t *testing.T) {
+func TestG6AnInformerReleasesARevertedObject(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -1115,7 +1115,7 @@ func TestG6AnInformerQuarantinesNothingThatWasReverted(t *testing.T) {
 }
 
 // G6: the same without a queue.
-func TestG6AReflectorsStoreQuarantinesNothingThatWasReverted(t *testing.T) {
+func TestG6AReflectorsStoreReleasesARevertedObject(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -1133,7 +1133,7 @@ func TestG6AReflectorsStoreQuarantinesNothingThatWasReverted(t *testing.T) {
 }
 
 // G6: the same in one of several namespaces, while what another quarantines stays held.
-func TestG6ANamespaceQuarantinesNothingThatWasReverted(t *testing.T) {
+func TestG6ANamespaceReleasesARevertedObject(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			eachNamespaceRig(t, func(t *testing.T, informer bool) {
@@ -1271,7 +1271,7 @@ func TestG6DamagedItemsWithoutANameAreListedOnceMore(t *testing.T) {
 // There is no list for what the watch has brought since: a later state, or its end. Nor for
 // what an event could not bring, or what was refused for another cause. Fails if such things are
 // listed again.
-func TestNothingIsListedOnceMoreForSoundOrOtherwiseRefusedItems(t *testing.T) {
+func TestOnlyDamagedItemsAreListedAgain(t *testing.T) {
 	for name, row := range map[string]struct {
 		objects []apiruntime.Object
 		events  []watch.Event
@@ -1304,7 +1304,7 @@ func TestNothingIsListedOnceMoreForSoundOrOtherwiseRefusedItems(t *testing.T) {
 }
 
 // A list that is made anyway before the pause is over is that second list.
-func TestAListThatComesFirstIsTheSecondOneOfADamagedItem(t *testing.T) {
+func TestAListForAnotherReasonCountsAsTheSecondListOfADamagedItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, reported := newStateSource([]apiruntime.Object{damaged("1", "5")}), &errorRecorder{}
 		options := damageOptions(wholeList, reported)
@@ -1319,7 +1319,7 @@ func TestAListThatComesFirstIsTheSecondOneOfADamagedItem(t *testing.T) {
 }
 
 // ListAndWatch is one round: it ends, without an error, where such a list would be next.
-func TestARoundEndsWhereADamagedItemIsToBeListedOnceMore(t *testing.T) {
+func TestListAndWatchEndsWhereADamagedItemWouldBeListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, reported := newStateSource([]apiruntime.Object{damaged("1", "5")}), &errorRecorder{}
 		r := cache.NewReflectorWithOptions(source.asListerWatcher(wholeList), nil, cache.NewStore(cache.MetaNamespaceKeyFunc), damageOptions(wholeList, reported))
@@ -1400,7 +1400,7 @@ func checkVersion(t *testing.T, store cache.Store, key, version string) {
 // G6: a store says of a key whose only state it has refused that it is quarantined, until
 // there is a state that it takes, or the key is deleted or no longer listed. An earlier state
 // is still returned. Fails if Get says "not found" of an object that the source has.
-func TestG6AStoresGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
+func TestG6AStoresGetOfAQuarantinedKeyReturnsErrQuarantined(t *testing.T) {
 	for name, make := range map[string]func() cache.Store{
 		"index": func() cache.Store {
 			return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
@@ -1439,7 +1439,7 @@ func TestG6AStoresGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 // G6: so does the store of whatever mirrors a source, wherever on its way the state was
 // refused: by the source's decoder, for its type, by a transform or by an index function, of a
 // list and of an event. Fails if only those are known that the store has refused itself.
-func TestG6AMirrorsGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
+func TestG6AMirrorsGetOfAQuarantinedKeyReturnsErrQuarantined(t *testing.T) {
 	for name, mirror := range map[string]func(cache.ListerWatcher, *errorRecorder) (run func(context.Context), store cache.Store){
 		"informer": func(source cache.ListerWatcher, reported *errorRecorder) (func(context.Context), cache.Store) {
 			i := cache.NewSharedIndexInformerWithOptions(source, &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
@@ -1522,7 +1522,7 @@ func TestG6AMirrorsGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 
 // G6: listers answer with that error too, and it is no NotFound: code that deletes what it does
 // not find deletes nothing. Fails if a lister makes a NotFound of it.
-func TestG6AListersGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
+func TestG6AListersGetOfAQuarantinedKeyReturnsErrQuarantined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, reported := newStateSource([]apiruntime.Object{validPod("good", "1"), damaged("damaged", "2")}), &errorRecorder{}
 		pods := schema.GroupResource{Resource: "pods"}
@@ -1554,7 +1554,7 @@ func TestG6AListersGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 
 // A mirror that is made anew for a store, in place of one that has ended, says what is
 // quarantined there: its first list ends what the other one held. Fails if that stays for good.
-func TestWhatAnEndedMirrorHeldIsForgottenByTheListOfTheNext(t *testing.T) {
+func TestTheFirstListOfANewMirrorReleasesKeysQuarantinedByAnEndedOne(t *testing.T) {
 	for name, mirror := range map[string]func(cache.Store, cache.ListerWatcher, cache.ReflectorOptions) func(context.Context){
 		"reflector": func(store cache.Store, source cache.ListerWatcher, options cache.ReflectorOptions) func(context.Context) {
 			return cache.NewReflectorWithOptions(source, nil, store, options).RunWithContext
@@ -1697,7 +1697,7 @@ func (r *keyedRig) stop() {
 
 // Fails if an object that was refused under the store's key is released by its name, or by the key
 // that another object has for a name.
-func TestG6WhatAWrappedStoreRefusesIsHeldAndReleasedUnderItsKey(t *testing.T) {
+func TestG6AnObjectThatAWrappedStoreRefusesIsQuarantinedAndReleasedByKey(t *testing.T) {
 	things := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing"}}
 	for name, row := range map[string]struct {
 		expected any
@@ -1751,7 +1751,7 @@ func TestG6WhatAWrappedStoreRefusesIsHeldAndReleasedUnderItsKey(t *testing.T) {
 }
 
 // The same for what a list brings.
-func TestG6WhatAWrappedStoreRefusesOfAListIsReleasedByALaterState(t *testing.T) {
+func TestG6ALaterStateReleasesAListedObjectThatAWrappedStoreRefused(t *testing.T) {
 	for name, store := range map[string]cache.ReflectorStore{"whole": newOwnKeys(), "in parts": replacingOwnKeys{newOwnKeys()}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -1772,7 +1772,7 @@ func TestG6WhatAWrappedStoreRefusesOfAListIsReleasedByALaterState(t *testing.T) 
 }
 
 // Fails if a stream's later state of an object does not count for a key that the store made.
-func TestG6AStreamsLaterStateReleasesWhatAWrappedStoreRefused(t *testing.T) {
+func TestG6ALaterStreamedStateReleasesAnObjectThatAWrappedStoreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newKeyedRig(t, replacingOwnKeys{newOwnKeys()}, nil, cache.ListStreaming, nil)
 		r.send(watch.Added, keyed("1", "a/2", "3", true))

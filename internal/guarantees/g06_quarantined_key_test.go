@@ -114,7 +114,7 @@ func TestG6ADeletionWithoutAKeyIsQuarantinedUntilTheNextList(t *testing.T) {
 // G6: of two objects of different kinds and the same name that are quarantined one may be
 // applied: the other stays quarantined for those who ask. Fails if the release of one is that of
 // the name.
-func TestG6GetKnowsOfTheOtherKindOfAQuarantinedName(t *testing.T) {
+func TestG6GetReportsAQuarantinedObjectOfAnotherKindWithTheSameName(t *testing.T) {
 	kindKey := func(obj any) (string, error) {
 		object, ok := obj.(*metav1.PartialObjectMetadata)
 		if !ok || refuses(obj) {

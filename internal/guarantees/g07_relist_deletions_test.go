@@ -18,7 +18,7 @@ import (
 // G7, B21, kubernetes#115658: a relist deletes what it lacks wherever that is: with
 // the consumer, in the queue only, or being processed at this moment. Fails if
 // a list leaves out one of the three.
-func TestG7ARelistDeletesWhatItLacksWhereverItIs(t *testing.T) {
+func TestG7ARelistDeletesAbsentObjectsThatAreStoredQueuedOrBeingProcessed(t *testing.T) {
 	relists := map[string]func(f *cache.DeltaFIFO) error{
 		"in one call": func(f *cache.DeltaFIFO) error { return f.Replace(items("stays", "9"), "9") },
 		"in parts": func(f *cache.DeltaFIFO) error {

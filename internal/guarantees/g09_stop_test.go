@@ -76,7 +76,7 @@ func TestG9RunReturnsAtOnceInEveryPhase(t *testing.T) {
 
 // G9: a source that ignores its context is waited for, and named after 30 s.
 // Fails if Run returns before the call does, or if nobody is notified.
-func TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed(t *testing.T) {
+func TestG9ASourceThatIgnoresItsContextIsWaitedForAndReported(t *testing.T) {
 	for op, hang := range map[string]func(*cachetest.Source){
 		"List":  func(s *cachetest.Source) { s.HangListsIgnoringContext(1) },
 		"Watch": func(s *cachetest.Source) { s.HangWatchesIgnoringContext(1) },
@@ -363,7 +363,7 @@ func TestG9AListItemByItemEndsWhileTheConsumerWrites(t *testing.T) {
 }
 
 // G9: a source that does not listen is waited for, and named after 30 s.
-func TestG9AnItemListerThatIgnoresItsContextIsWaitedForAndNamed(t *testing.T) {
+func TestG9AnItemListerThatIgnoresItsContextIsWaitedForAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, h := &itemFuncSource{list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 			assert.NoError(t, takeAll(take, metav1.ListMeta{}, 1, 50))

@@ -153,7 +153,7 @@ func (w *randomWriter) write() error {
 // G10: a snapshot shows objects, indexes and version as they are when it is made, and stays
 // so whatever is written afterwards: writes, deletions, lists, further indexes. Fails if a part
 // of it is not copied before it is changed, or if an older snapshot is handed out.
-func TestG10ASnapshotIsOfOneStateAndStaysAsItIs(t *testing.T) {
+func TestG10ASnapshotIsConsistentAndNeverChanges(t *testing.T) {
 	for seed := range uint64(8) {
 		w := &randomWriter{
 			Rand: rand.New(rand.NewPCG(seed, 0)), store: newTagStore(),
@@ -182,7 +182,7 @@ func TestG10ASnapshotIsOfOneStateAndStaysAsItIs(t *testing.T) {
 
 // G10: a snapshot stays as it is while single objects are written and removed by the thousand.
 // Fails if a writer does not know that a snapshot is in use.
-func TestG10ASnapshotStaysAsItIsThroughEverySingleWrite(t *testing.T) {
+func TestG10NoSingleWriteChangesASnapshot(t *testing.T) {
 	s := newTagStore()
 	for i := range 3000 {
 		must(t, s.Add(tagged(podAt("a", itoa(i), "1"), itoa(i%10))))
@@ -295,7 +295,7 @@ func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 
 // G10: an index that is added while objects are written is there in one step, over all objects.
 // Fails if it is shown before it is whole.
-func TestG10AnIndexIsWholeAsSoonAsItIsThere(t *testing.T) {
+func TestG10AnAddedIndexIsCompleteOnceVisible(t *testing.T) {
 	s, n := newTagStore(), 0
 	for i := range 500 {
 		must(t, s.Add(tagged(podAt("a", itoa(i), "1"), "x")))

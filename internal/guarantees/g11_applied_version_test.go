@@ -186,7 +186,7 @@ func TestG11AStoreWithViewsClaimsTheLowestVersion(t *testing.T) {
 // G11: "too large" allows for one older state, the next. After that an older one is a
 // regression again, which is not applied. Fails if what the source has said once counts for
 // ever.
-func TestG11AnEvenOlderStateIsNotAcceptedUnasked(t *testing.T) {
+func TestG11TooLargeAllowsOneOlderStateOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRestoredRig(t, cache.ListPaged, 0)
 		require.NoError(t, r.source.Rollback(6))

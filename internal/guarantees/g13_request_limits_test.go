@@ -203,7 +203,7 @@ func rateSince(source *cachetest.Source, failed time.Time) (first, later int) {
 // G13: a source whose watches are expired for ever is asked again after a pause each time,
 // within the limits: a state that was accepted has used up the pause before it. Fails if what
 // spares a pause is not forgotten with it.
-func TestG13AWatchThatIsExpiredForEverIsPausedForEachTime(t *testing.T) {
+func TestG13APauseFollowsEachExpiredWatch(t *testing.T) {
 	expired := cachetest.ErrExpired()
 	onStream := func(s *cachetest.Source) { s.BreakNextWatches(cachetest.Forever, 0, expired) }
 	atRequest := func(s *cachetest.Source) { s.FailWatches(cachetest.Forever, expired) }
@@ -281,7 +281,7 @@ func TestG13AListThatNeedsNoPauseKeepsTheLimits(t *testing.T) {
 // A watch that has lived is followed by a pause when its version is forgotten, as all the
 // watches of all the mirrors of a server are at the same time, whatever was before it.
 // Fails if a pause from before the watch counts.
-func TestAWatchThatHasLivedIsFollowedByAPauseWhenItExpires(t *testing.T) {
+func TestALongWatchThatExpiresIsFollowedByAPause(t *testing.T) {
 	const jitter = 0.5
 	for name, strategy := range strategies {
 		for what, expire := range map[string]func(*cachetest.Source){

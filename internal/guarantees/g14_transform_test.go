@@ -14,7 +14,7 @@ import (
 )
 
 // A store that transforms does it once for each object.
-func TestG14AMirrorsStoreThatTransformsDoesItOnce(t *testing.T) {
+func TestG14AStoreWithATransformerTransformsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
 		transform := func(obj any) (any, error) { runs++; return obj, nil }
@@ -30,7 +30,7 @@ func TestG14AMirrorsStoreThatTransformsDoesItOnce(t *testing.T) {
 }
 
 // G14: a transform that says nil of an object that was there deletes it.
-func TestG14ATransformThatSaysNilDeletesWhatWasThere(t *testing.T) {
+func TestG14ATransformThatReturnsNilDeletesTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		r := newRig(t, source, func(c *cache.Config) {

@@ -111,7 +111,7 @@ func TestAPanicOfAFilterIsAPanicOfTheHandler(t *testing.T) {
 	assert.PanicsWithValue(t, errBoom, func() { h.OnDelete(redPod) })
 }
 
-func TestAHandlerHasThePlaceThatAddsItAsItsName(t *testing.T) {
+func TestAHandlersDefaultNameIsItsCallSite(t *testing.T) {
 	informer := cache.NewTypedInformer(newSource(t), cache.InformerConfig[*object]{})
 	_, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{})
 	require.NoError(t, err)

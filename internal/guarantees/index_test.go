@@ -103,7 +103,7 @@ func blockingIndex(letGo <-chan struct{}) cache.IndexFunc {
 	}
 }
 
-func TestOfTwoBuildsOfOneNameOneFails(t *testing.T) {
+func TestOneOfTwoConcurrentAddIndexersOfOneNameFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTagStore()
 		require.NoError(t, s.Add(tagged(pod("a", "1"), "x")))

@@ -79,7 +79,7 @@ func TestAnInformerOfASetRunsUntilItIsStopped(t *testing.T) {
 	})
 }
 
-func TestWhyASetHasNotSyncedIsSaidOfEachInformer(t *testing.T) {
+func TestAWaitForASetDescribesEachInformerThatHasNotSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
 		broken, hangs := newSource(t), newSource(t)
@@ -139,7 +139,7 @@ func TestAPanicOfASourceStopsTheSetAndComesOutOfRun(t *testing.T) {
 }
 
 // Fails if somebody waits for what never runs, or the source is asked for it.
-func TestAnInformerThatIsStoppedBeforeItRunsHasRun(t *testing.T) {
+func TestAnInformerThatIsStoppedBeforeItRunsNeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
 		source := newSource(t, pod("a", "1"))

@@ -52,7 +52,7 @@ func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
 // Mode, backlog, age, delivered, panics and sync of each handler are in the status, to
 // the second. Fails if one handler's are another's, or the one that is being delivered is
 // counted as waiting.
-func TestTheStatusSaysHowEachHandlerStands(t *testing.T) {
+func TestTheStatusDescribesEachHandler(t *testing.T) {
 	survivePanics(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
@@ -325,7 +325,7 @@ func TestAContradictoryInformerIsNotConstructed(t *testing.T) {
 }
 
 // A wait for an informer that cannot sync says what that does, and what failed last.
-func TestAWaitThatEndsInVainSaysWhatTheInformerWasDoing(t *testing.T) {
+func TestAFailedWaitDescribesTheInformersState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t), nil)
 		r.source.FailLists(cachetest.Forever, errBoom)

@@ -31,7 +31,7 @@ func TestANameAndItsKeyAreInverse(t *testing.T) {
 	}
 }
 
-func TestAKeyWithTwoSlashesIsNone(t *testing.T) {
+func TestAKeyWithTwoSlashesIsInvalid(t *testing.T) {
 	for _, key := range []string{"a/b/c", "//", "/a/", "a//b"} {
 		_, _, err := cache.SplitMetaNamespaceKey(key)
 		require.ErrorContains(t, err, key)

@@ -281,7 +281,7 @@ func TestASourceIsNotReadWhileTheStoreWaits(t *testing.T) {
 
 // A list that corrects itself is accepted at its last word, which must not go back
 // either.
-func TestTheVersionThatAListEndsWithCounts(t *testing.T) {
+func TestTheLastVersionOfAListCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &errorRecorder{}
 		source := &itemFuncSource{funcSource: funcSource{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
@@ -347,7 +347,7 @@ func TestAServerWithoutStreamingListsCostsOneAttempt(t *testing.T) {
 
 // What does not belong into a streaming list is reported and skipped, or ends the
 // stream with a reason; the fallback brings the state.
-func TestOddEventsInAStreamingListAreReported(t *testing.T) {
+func TestUnexpectedEventsInAStreamingListAreReported(t *testing.T) {
 	unversioned := &object{}
 	end := map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	for name, row := range map[string]struct {
@@ -550,7 +550,7 @@ func TestItemsAreRefusedAfterListItemsHasReturned(t *testing.T) {
 // Nothing of a list that is given up is reported that was not applied, and what it has said of its version counts only
 // where something of it shows. Fails if an older state is reported as accepted before it is, or if a list of other types
 // raises the version below which no state is accepted.
-func TestAListThatIsGivenUpHasNotSteppedBack(t *testing.T) {
+func TestAnAbortedListIsNoVersionRegression(t *testing.T) {
 	type answer struct {
 		about metav1.ListMeta
 		items []apiruntime.Object

@@ -199,7 +199,7 @@ func TestAGenericListerOfOtherThingsFailsWithTheirKey(t *testing.T) {
 }
 
 // Anything may be added to the store behind a typed informer. Fails if an object that is no T counts.
-func TestTheLenOfAReaderIsThatOfItsList(t *testing.T) {
+func TestLenEqualsTheLengthOfTheList(t *testing.T) {
 	type stray struct{ *object }
 	for name, indexes := range map[string]cache.TypedIndexers[*object]{
 		"with the namespace index":         nil,

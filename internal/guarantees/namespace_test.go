@@ -58,7 +58,7 @@ func TestMistakesInMakingAViewPanic(t *testing.T) {
 
 // A reflector's part in a mirror of several namespaces is named after the place
 // that made it, unless it is given a name.
-func TestANamespacesReflectorIsNamedAfterThePlaceAndTheNamespace(t *testing.T) {
+func TestANamespacesReflectorIsNamedAfterTheCallSiteAndTheNamespace(t *testing.T) {
 	status := cache.New(&cache.Config{
 		Namespaces: map[string]cache.Source{"a": &cache.ListWatch{}}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc),
 	}).Status()

@@ -163,7 +163,7 @@ type describedSource struct{ *cachetest.Source }
 
 func (describedSource) TypeDescription() string { return "apps/v1 deployments" }
 
-func TestWhereAnythingIsExpectedTheSourceSaysWhatItIs(t *testing.T) {
+func TestWithoutAnExpectedTypeTheSourceDescribesIt(t *testing.T) {
 	source := describedSource{cachetest.NewSource(cachetest.Options{})}
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	assert.Equal(t, "apps/v1 deployments", cache.NewReflector(source, nil, store, 0).TypeDescription())
@@ -572,7 +572,7 @@ func TestSourcesWithoutContextsAreAdapted(t *testing.T) {
 
 // Objects that the reflector does not pass on: of the wrong type or kind, nil,
 // without metadata. Reported and skipped, in lists and in events; the rest continues.
-func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
+func TestObjectsOfWrongTypesAreReportedAndSkipped(t *testing.T) {
 	noMeta := &metav1.Status{Status: "no metadata of its own"}
 	wrongType := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": "a", "name": "wrong", "resourceVersion": "8", "uid": "w"},

@@ -327,7 +327,7 @@ func TestAStatusWithAQuarantinedObjectCostsOneAllocationMore(t *testing.T) {
 }
 
 // Fails if the status waits for a lock of the goroutine that applies events or of one that calls a handler, or they for it.
-func TestAStatusTakesNoLockOfTheEventPath(t *testing.T) {
+func TestStatusAcquiresNoLockOfTheEventPath(t *testing.T) {
 	source := newSource(t, pod("a", "1"))
 	informer := cache.NewTypedInformer[*object](source, cache.InformerConfig[*object]{})
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {

@@ -100,7 +100,7 @@ func TestASnapshotKnowsOfAViewThatWasMadeBefore(t *testing.T) {
 
 // A typed snapshot is a lister that never changes. Fails if one of its methods reads what
 // the store holds at the time.
-func TestATypedSnapshotStaysAsItIs(t *testing.T) {
+func TestATypedSnapshotNeverChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, tagged(pod("a", "1"), "x"), tagged(pod("a", "2"), "y"), tagged(pod("b", "1"), "x"))
 		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
@@ -285,7 +285,7 @@ func indexContentOf(s cache.Reader[any], index string) (map[string][]string, err
 	return keys, err
 }
 
-func TestAThreadSafeStoreTakesAnyKey(t *testing.T) {
+func TestAThreadSafeStoreAcceptsAnyKey(t *testing.T) {
 	s := newTagMap()
 	for _, key := range []string{"", "a/b/c", "x"} {
 		obj := tagged(pod("a", "1"), "v")
@@ -324,7 +324,7 @@ func TestReplaceOfAThreadSafeStoreKeepsNoAliasOfTheMap(t *testing.T) {
 	assert.Equal(t, "8", s.LastStoreSyncResourceVersion())
 }
 
-func TestAnIndexWithoutAFunctionIsAProgrammersError(t *testing.T) {
+func TestAnIndexWithoutAFunctionPanics(t *testing.T) {
 	assert.PanicsWithValue(t, `cache: index "x" has no function`, func() {
 		cache.NewThreadSafeStore(cache.Indexers{"x": nil}, nil)
 	})

@@ -35,7 +35,7 @@ func TestAStoreHoldsTheNewestStateOfEachKey(t *testing.T) {
 	assert.Equal(t, map[string]string{"b/1": "2"}, contents(s))
 }
 
-func TestWithoutAKeyFunctionThereIsNoStore(t *testing.T) {
+func TestAStoreWithoutAKeyFunctionPanics(t *testing.T) {
 	assert.Panics(t, func() { cache.NewStore(nil) })
 	assert.Panics(t, func() { cache.NewIndexer(nil, cache.Indexers{}) })
 }

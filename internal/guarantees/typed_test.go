@@ -333,7 +333,7 @@ func quarantinedTypes(t *testing.T, inf interface{ Status() cache.Status }) (typ
 
 // Code that knows only the compatible interface may set another transform. Fails if what
 // that makes is stored, and so is a hole in each list.
-func TestWhatAnotherTransformMakesIsQuarantinedIfItIsOfAnotherType(t *testing.T) {
+func TestAnObjectThatATransformTurnsIntoAnotherTypeIsQuarantined(t *testing.T) {
 	toMachine := func(obj any) (any, error) {
 		o := obj.(*object)
 		if o.Name == "2" {
@@ -385,7 +385,7 @@ func TestWithoutATransformObjectsOfAnotherTypeAreQuarantinedAllTheSame(t *testin
 	})
 }
 
-func TestAnExampleThatIsNoneIsAMistakeThatIsNamed(t *testing.T) {
+func TestAnInvalidObjectTypePanicsAndNamesTheField(t *testing.T) {
 	source := newSource(t)
 	for text, make := range map[string]func(){
 		"ObjectType is a *guarantees.machine and the informer one of *v1.PartialObjectMetadata: set Convert": func() {

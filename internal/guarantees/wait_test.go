@@ -162,7 +162,7 @@ func TestAWaitThatTimesOutNamesWhatWasNotDone(t *testing.T) {
 }
 
 // B11: waiting for a handler that was removed ends, and does not wait for the others.
-func TestAWaitEndsWhenACheckerIsDoneInVain(t *testing.T) {
+func TestAWaitEndsWhenACheckerFails(t *testing.T) {
 	for _, cause := range []error{cache.ErrHandlerRemoved, cache.ErrInformerStopped} {
 		ok, took, logged, err := waitBothWays(t, 0, func() []cache.DoneChecker {
 			return []cache.DoneChecker{checkerDoneAfter("never", -1), checkerFailingAfter("removed", 3*time.Second, fmt.Errorf("pods: %w", cause)), checkerDoneAfter("first", 0)}
@@ -180,7 +180,7 @@ func TestAWaitEndsWhenACheckerIsDoneInVain(t *testing.T) {
 	}
 }
 
-func TestAWaitInVainNamesAllThatWereDoneByThen(t *testing.T) {
+func TestAFailedWaitNamesAllFailedCheckers(t *testing.T) {
 	ok, took, logged, err := waitBothWays(t, time.Minute, func() []cache.DoneChecker {
 		return []cache.DoneChecker{
 			checkerFailingAfter("one", 0, cache.ErrHandlerRemoved), checkerFailingAfter("two", 0, cache.ErrInformerStopped), checkerFailingAfter("well", 0, nil),
@@ -301,7 +301,7 @@ func TestAllCachesMustBeSyncedTogether(t *testing.T) {
 	})
 }
 
-func TestAStopEndsPollingAtOnce(t *testing.T) {
+func TestStoppingEndsPollingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		stop := make(chan struct{})
@@ -311,7 +311,7 @@ func TestAStopEndsPollingAtOnce(t *testing.T) {
 	})
 }
 
-func TestANilFunctionIsAMistakeAndNoHang(t *testing.T) {
+func TestANilFunctionFailsTheWait(t *testing.T) {
 	never := func() bool { t.Error("asked"); return false }
 	out := captureKlog(t, 0)
 	assert.False(t, cache.WaitForCacheSync(nil, never, nil, never))
@@ -363,7 +363,7 @@ func TestAWaitForNothing(t *testing.T) {
 	require.ErrorContains(t, err, "HasSyncedChecker")
 }
 
-func TestANilCheckerIsAMistakeAndNoHang(t *testing.T) {
+func TestANilCheckerFailsTheWait(t *testing.T) {
 	for _, null := range []cache.DoneChecker{nil, (*timedChecker)(nil), (*cache.DeltaFIFO)(nil)} {
 		out := &logLines{}
 		ctx := klog.NewContext(t.Context(), out.logger(0))

@@ -60,7 +60,7 @@ func (k *nilKind) DeepCopyObject() apiruntime.Object { return k }
 
 func (k *nilKind) GetObjectKind() schema.ObjectKind { return nil }
 
-func TestHollowObjectsDoNotPanic(t *testing.T) {
+func TestMalformedObjectsDoNotPanic(t *testing.T) {
 	for name, row := range map[string]struct {
 		obj  apiruntime.Object
 		want int // how many are reported
@@ -109,7 +109,7 @@ func TestAnErrorEventWithoutAStatusIsDescribed(t *testing.T) {
 }
 
 // Events of objects without a readable key are reported and leave nothing behind.
-func TestObjectsWithoutAKeyKeepNothing(t *testing.T) {
+func TestObjectsWithoutAKeyAreReportedAndNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &errorRecorder{}
 		events := newRecordedWatch()
@@ -237,7 +237,7 @@ func (sharedChannel) Stop() {}
 // An error ends a watch, and what comes after it in the channel is the next watch's. Fails if
 // events that are there are removed from the channel and then left, which nobody would hear
 // of again.
-func TestWhatFollowsAnErrorIsLeftToTheNextWatch(t *testing.T) {
+func TestEventsAfterAnErrorAreLeftToTheNextWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := make(sharedChannel, 3)
 		events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "2")}

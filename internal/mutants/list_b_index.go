@@ -12,7 +12,7 @@ var indexFaults = []Mutant{
 		Fault:   "An object whose index function fails is stored all the same, and no index finds it.",
 	},
 	{
-		Name:    "leaves-the-index-entry-of-a-value-that-an-object-had",
+		Name:    "keeps-the-index-entry-of-an-old-value",
 		Guards:  []string{"B14"},
 		File:    "internal/table/index.go",
 		From:    "			i.remove(record, number)\n",
@@ -22,7 +22,7 @@ var indexFaults = []Mutant{
 		Fault:   "An index finds an object under a value that it does not have any more.",
 	},
 	{
-		Name:    "does-not-look-at-an-object-that-leaves-the-store",
+		Name:    "does-not-check-deleted-objects-for-mutation",
 		Guards:  []string{"B14"},
 		File:    "mutation/detector.go",
 		From:    "			watched[i].compare(report)\n",
@@ -32,7 +32,7 @@ var indexFaults = []Mutant{
 		Fault:   "A change of an object shortly before its deletion is never reported.",
 	},
 	{
-		Name:   "remembers-the-map-of-indexers-that-it-hands-out",
+		Name:   "returns-the-same-map-of-indexers-twice",
 		Guards: []string{"B22"},
 		File:   "index.go",
 		From: `// GetIndexers returns a copy of the index functions.

@@ -12,7 +12,7 @@ var lifetimeFaults = []Mutant{
 		Fault:   "Each watch that ends leaves a connection open, and so does a program that stops.",
 	},
 	{
-		Name: "waits-for-an-open-watch-as-long-as-it-stays-open", Guards: []string{"B19"}, File: "watch.go",
+		Name: "never-ends-an-overdue-watch", Guards: []string{"B19"}, File: "watch.go",
 		From:    "\terr := m.handleTimer(w)\n",
 		To:      "\terr := m.handleTimer(w)\n\tw.waits.timer = nil\n",
 		Package: guarantees,
@@ -20,7 +20,7 @@ var lifetimeFaults = []Mutant{
 		Fault:   "After a firewall has dropped the connection the cache stays as it is for ever.",
 	},
 	{
-		Name:    "lists-anew-because-a-connection-was-half-open",
+		Name:    "relists-after-a-half-open-connection",
 		Guards:  []string{"B19"},
 		File:    "retry.go",
 		From:    "CauseOverdueWatch:      watchAgain",
@@ -40,7 +40,7 @@ var lifetimeFaults = []Mutant{
 		Fault:   "A list whose connection freezes halfway is waited for for ever.",
 	},
 	{
-		Name:    "waits-for-the-end-of-a-string-beyond-a-line-break",
+		Name:    "continues-a-string-across-lines",
 		Guards:  []string{"B24"},
 		File:    "kubeapi/internal/jsonwire/strict_scanner.go",
 		From:    "		case s.inString:\n			return at, false, errLineInString\n",
@@ -50,17 +50,17 @@ var lifetimeFaults = []Mutant{
 		Fault:   "A quote that is lost on the way keeps the last event of a burst back until another one comes.",
 	},
 	{
-		Name:    "quarantines-what-was-damaged-on-a-watch-at-once",
+		Name:    "quarantines-a-damaged-watch-event-at-once",
 		Guards:  []string{"B24"},
 		File:    "kubeapi/suspects.go",
 		From:    "	s.seen[hash] = struct{}{}\n	return true\n",
 		To:      "	s.seen[hash] = struct{}{}\n	return !wellFormed\n",
 		Package: guarantees,
-		Test:    "TestB24ADamagedByteCostsNoEventBehindIt",
+		Test:    "TestB24ADamagedByteLosesNoLaterEvent",
 		Fault:   "An object whose timestamp lost a digit on the way is wrong until it changes next.",
 	},
 	{
-		Name:    "lets-a-frame-arrive-without-a-deadline",
+		Name:    "reads-a-frame-without-a-deadline",
 		Guards:  []string{"B24"},
 		File:    "kubeapi/frame_reader.go",
 		From:    "	r.deadline.start(frameTimeout + r.allowance - r.waited)\n",
@@ -70,7 +70,7 @@ var lifetimeFaults = []Mutant{
 		Fault:   "A length that grew on the way makes later events a part of one frame, for as long as any come.",
 	},
 	{
-		Name:    "deletes-what-a-damaged-item-stood-for",
+		Name:    "deletes-the-object-of-a-damaged-item",
 		Guards:  []string{"B24"},
 		File:    "kubeapi/list.go",
 		From:    "			return l.damageError()\n",
@@ -80,7 +80,7 @@ var lifetimeFaults = []Mutant{
 		Fault:   "A byte that is damaged in the name of a listed object deletes it, and a controller acts on that.",
 	},
 	{
-		Name: "keeps-alive-what-has-been-processed", Guards: []string{"B18"}, File: "delta_fifo_pop.go",
+		Name: "retains-processed-objects", Guards: []string{"B18"}, File: "delta_fifo_pop.go",
 		From:  "\t\t}\n\t\t*r = record{}\n",
 		To:    "\t\t}\n\t\tr.kind = 0\n",
 		Test:  "TestAProcessedObjectIsReleasedAtOnce",

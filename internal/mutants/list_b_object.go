@@ -4,11 +4,11 @@ package mutants
 // changed (B6-B8, B25).
 var objectFaults = []Mutant{
 	{
-		Name: "treats-a-list-of-nothing-but-wrong-types-as-empty", Guards: []string{"B25", "G6"}, File: "list.go",
+		Name: "treats-a-list-of-wrong-types-as-empty", Guards: []string{"B25", "G6"}, File: "list.go",
 		From:    "at >= 0 && !l.typeSeen {",
 		To:      "at >= 0 && !l.typeSeen && l.items == 0 {",
 		Package: guarantees,
-		Test:    "TestB25AListOfNothingButWrongTypesIsAFailedList",
+		Test:    "TestB25AListOfOnlyWrongTypesFails",
 		Fault:   "A controller whose source answers with another type deletes everything that it does not find.",
 	},
 	{
@@ -22,7 +22,7 @@ var objectFaults = []Mutant{
 		Fault:   "One object without a name empties the cache of all that the list has behind it.",
 	},
 	{
-		Name:    "leaves-out-of-a-list-what-cannot-be-decoded",
+		Name:    "omits-undecodable-objects-from-a-list",
 		Guards:  []string{"B6"},
 		File:    "kubeapi/list.go",
 		From:    "	return l.passItem(item)\n",
@@ -42,7 +42,7 @@ var objectFaults = []Mutant{
 		Fault:   "Objects that the program does not want fill the quarantine, and stay if they were there.",
 	},
 	{
-		Name:   "compares-a-listed-object-with-the-stored-one-alone",
+		Name:   "ignores-queued-states-of-listed-objects",
 		Guards: []string{"B8"},
 		File:   "delta_fifo.go",
 		From:   "kind != recordDeleted; last.present {",
@@ -51,21 +51,21 @@ var objectFaults = []Mutant{
 		Fault:  "A list that comes while much is queued delivers all of it a second time.",
 	},
 	{
-		Name: "treats-objects-without-a-uid-as-one", Guards: []string{"B8"}, File: "internal/table/key.go",
+		Name: "treats-objects-without-a-uid-as-unchanged", Guards: []string{"B8"}, File: "internal/table/key.go",
 		From:  "return o.uid&hasUID != 0 && o.uid&(decimalVersion|otherVersion) != 0 && o == as",
 		To:    "return o.uid&(decimalVersion|otherVersion) != 0 && o == as",
 		Test:  "TestAnUnchangedObjectStaysThroughARelist",
 		Fault: "A list does not deliver what a source without UIDs shows in another state under the same version.",
 	},
 	{
-		Name: "records-what-a-transform-has-left-as-received", Guards: []string{"B8"}, File: "intake.go",
+		Name: "records-the-origin-after-the-transform", Guards: []string{"B8"}, File: "intake.go",
 		From:  "\t\tc.object = out\n",
 		To:    "\t\tc.object, c.origin = out, originOf(receivedOf(out))\n",
 		Test:  "TestAnUnchangedObjectStaysThroughARelist",
 		Fault: "With a transform that strips metadata each list delivers every object anew, and none counts as re-created.",
 	},
 	{
-		Name:    "treats-a-cut-list-as-whole",
+		Name:    "accepts-a-truncated-list",
 		Guards:  []string{"B6"},
 		File:    "kubeapi/internal/jsonwire/list.go",
 		From:    "if l.state != stateEnd {",

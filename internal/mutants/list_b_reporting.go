@@ -3,7 +3,7 @@ package mutants
 // reportingFaults: errors on the stream (B5).
 var reportingFaults = []Mutant{
 	{
-		Name:    "counts-a-stream-that-failed-without-a-report",
+		Name:    "does-not-report-stream-errors",
 		Guards:  []string{"B5", "G12"},
 		File:    "retry.go",
 		From:    "\t} else {\n\t\tm.reportFailure(m.ctx, err)\n\t}\n",
@@ -13,7 +13,7 @@ var reportingFaults = []Mutant{
 		Fault:   "The error handler receives failed requests, and no error that a server sends on an open watch.",
 	},
 	{
-		Name:    "treats-an-error-in-a-streaming-list-as-its-end",
+		Name:    "drops-the-error-of-a-streaming-list",
 		Guards:  []string{"B5", "G12"},
 		File:    "watch.go",
 		From:    "\t\tsent := m.collect(w, i > 0)\n",
@@ -23,7 +23,7 @@ var reportingFaults = []Mutant{
 		Fault:   "The reason of a server that refuses a streaming list in its middle is never reported.",
 	},
 	{
-		Name:    "drops-an-error-behind-what-ended-the-watch",
+		Name:    "drops-an-error-after-the-event-that-ends-a-watch",
 		Guards:  []string{"G12"},
 		File:    "watch.go",
 		From:    "\t\t\tm.report(m.ctx, sent)\n",
@@ -33,7 +33,7 @@ var reportingFaults = []Mutant{
 		Fault:   "A server's reason for the end of a stream, right behind an event that cannot be applied, is lost.",
 	},
 	{
-		Name:    "treats-a-cut-stream-as-ended",
+		Name:    "treats-a-cut-stream-as-closed",
 		Guards:  []string{"B5"},
 		File:    "kubeapi/watch.go",
 		From:    "if err == io.EOF || w.response.ctx.Err() != nil {",

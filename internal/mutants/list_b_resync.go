@@ -3,7 +3,7 @@ package mutants
 // resyncFaults: resyncs that are missed, and what relists used to lose (B20, B21).
 var resyncFaults = []Mutant{
 	{
-		Name:    "sets-the-resync-timer-anew-only-after-a-resync",
+		Name:    "resets-the-resync-timer-only-after-a-resync",
 		Guards:  []string{"B20"},
 		File:    "handlers.go",
 		From:    "	l.timer.Reset(l.resync)\n	l.due =",
@@ -13,7 +13,7 @@ var resyncFaults = []Mutant{
 		Fault:   "A handler whose first resync was due during the first list never gets one.",
 	},
 	{
-		Name:    "resyncs-nothing-while-anything-waits",
+		Name:    "skips-resyncs-while-changes-are-pending",
 		Guards:  []string{"B20"},
 		File:    "handlers.go",
 		From:    "> resyncBacklog;",
@@ -23,7 +23,7 @@ var resyncFaults = []Mutant{
 		Fault:   "A handler that is always a little behind is never resynced.",
 	},
 	{
-		Name:    "repeats-at-a-resync-what-waits",
+		Name:    "resyncs-objects-with-pending-changes",
 		Guards:  []string{"B20"},
 		File:    "handlers.go",
 		From:    "l.snapshot(eventlog.Update, l.cursor.Keys())",
@@ -39,11 +39,11 @@ var resyncFaults = []Mutant{
 		From:    "{{kind: f.listedType, object: obj}}",
 		To:      "{{kind: Sync, object: obj}}",
 		Package: guarantees,
-		Test:    "TestB21WhatARelistBringsIsNoResync",
+		Test:    "TestB21ChangesOfARelistAreNotDeliveredAsAResync",
 		Fault:   "A consumer that ignores resyncs misses what changed while the watch was down.",
 	},
 	{
-		Name: "transforms-again-what-is-resynced", Guards: []string{"B21", "G14"}, File: "delta_fifo.go",
+		Name: "transforms-resynced-objects-again", Guards: []string{"B21", "G14"}, File: "delta_fifo.go",
 		From:    "\t\tcase last.present: // not if",
 		To:      "\t\tcase last.present && f.transformer != nil:\n\t\t\tobj, _ := f.transformer(last.object)\n\t\t\tf.log.add(record{kind: recordSync, object: obj, key: key, origin: last.origin})\n\t\tcase last.present: // not if",
 		Package: guarantees,

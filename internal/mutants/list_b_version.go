@@ -3,7 +3,7 @@ package mutants
 // versionFaults: versions that go back, and that run ahead (B15, B16, B23).
 var versionFaults = []Mutant{
 	{
-		Name:    "refuses-for-ever-the-lists-of-a-source-that-regressed",
+		Name:    "never-accepts-a-regressed-source",
 		Guards:  []string{"B15", "G1"},
 		File:    "retry.go",
 		From:    "\t\tp.version, p.versionInvalid = \"\", true\n",
@@ -25,34 +25,34 @@ var versionFaults = []Mutant{
 		From:    "m.regression(c, at.Origin)",
 		To:      "m.regression(c, table.Origin{})",
 		Package: guarantees,
-		Test:    "TestB15AnInformerNoticesAnEventFromBeforeAlsoWhereAReaderHasChangedTheObject",
+		Test:    "TestB15AnInformerNoticesAnOlderEventEvenIfAReaderModifiedTheObject",
 		Fault:   "An informer's handlers and readers see an object regress, and nothing is reported.",
 	},
 	{
-		Name: "ignores-versions-of-objects-the-program-stored", Guards: []string{"B15", "G2"}, File: "store.go",
+		Name: "ignores-versions-of-directly-stored-objects", Guards: []string{"B15", "G2"}, File: "store.go",
 		From:  "\t_ = in.prepare(context.Background(), c)\n",
 		To:    "\tc.origin = table.Origin{}\n\t_ = in.prepare(context.Background(), c)\n",
 		Test:  "TestARegressionIsNotMistakenForABadObject",
 		Fault: "An event that is older than its object is treated as the newest.",
 	},
 	{
-		Name: "moves-the-version-with-any-object-that-is-stored", Guards: []string{"B16", "G11"}, File: "store.go",
+		Name: "advances-the-version-with-each-stored-object", Guards: []string{"B16", "G11"}, File: "store.go",
 		From:    "\t\tk.storage.write(one[:], storeWrite{scope: k.scope})\n",
 		To:      "\t\tk.Bookmark(c.meta.received.ResourceVersion)\n\t\tk.storage.write(one[:], storeWrite{scope: k.scope})\n",
 		Package: guarantees,
-		Test:    "TestB16ASingleObjectDoesNotMoveTheVersion",
+		Test:    "TestB16ASingleObjectDoesNotAdvanceTheVersion",
 		Fault:   "The store claims a version of which it has one object, and not those that came before it.",
 	},
 	{
-		Name: "accepts-the-version-of-what-a-store-has-refused", Guards: []string{"B16", "G11"}, File: "watch.go",
+		Name: "advances-the-version-past-a-refused-write", Guards: []string{"B16", "G11"}, File: "watch.go",
 		From:    "\t\tif err != nil && m.ctx.Err() == nil {\n\t\t\tif undecoded",
 		To:      "\t\tif err != nil && m.ctx.Err() == nil {\n\t\t\tm.setAccepted(m.changes[from].version, \"event\")\n\t\t\tif undecoded",
 		Package: guarantees,
-		Test:    "TestB16WhatAStoreRefusesMovesNoVersion",
+		Test:    "TestB16ARefusedWriteDoesNotAdvanceTheVersion",
 		Fault:   "The reflector's version is one that its store does not have.",
 	},
 	{
-		Name:    "refuses-the-list-that-answers-a-watch-which-regressed",
+		Name:    "refuses-the-list-after-a-watch-regression",
 		Guards:  []string{"B15"},
 		File:    "retry.go",
 		From:    "p.version, p.versionInvalid = \"\", true",
@@ -62,7 +62,7 @@ var versionFaults = []Mutant{
 		Fault:   "A server that was restored from a backup is reported twice, and followed a pause later.",
 	},
 	{
-		Name:    "asks-twice-for-the-newest-after-a-410",
+		Name:    "lists-at-the-newest-version-twice-after-a-410",
 		Guards:  []string{"B15", "G1"},
 		File:    "list.go",
 		From:    "		if !l.progress.versionInvalid {",
@@ -72,7 +72,7 @@ var versionFaults = []Mutant{
 		Fault:   "A source that comes back restored is followed two pauses after that, up to two minutes.",
 	},
 	{
-		Name:    "forgets-the-newest-version-of-a-stream-that-broke",
+		Name:    "forgets-the-newest-version-of-a-broken-stream",
 		Guards:  []string{"B15", "G2"},
 		File:    "watch.go",
 		From:    "w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)\n",
@@ -92,7 +92,7 @@ var versionFaults = []Mutant{
 		Fault:   "An object that a streaming list has sent is replaced by an older state of it, without a report.",
 	},
 	{
-		Name:    "never-asks-a-server-that-was-away-for-its-version",
+		Name:    "never-checks-the-version-after-an-outage",
 		Guards:  []string{"B23"},
 		File:    "retry.go",
 		From:    "p.checks.wanted || cause != causeShortWatch",
@@ -102,7 +102,7 @@ var versionFaults = []Mutant{
 		Fault:   "After a restore from a backup the cache shows for good what the server has lost.",
 	},
 	{
-		Name:    "treats-a-late-answer-as-any-other",
+		Name:    "ignores-late-watch-responses",
 		Guards:  []string{"B23"},
 		File:    "watch.go",
 		From:    " || w.answeredAt.Sub(now) >= lateAnswer",
@@ -112,7 +112,7 @@ var versionFaults = []Mutant{
 		Fault:   "Where client-go's client hides an outage, a restore from a backup is not noticed for minutes.",
 	},
 	{
-		Name:    "treats-a-silent-watch-as-quiet",
+		Name:    "never-checks-a-silent-watch",
 		Guards:  []string{"B23"},
 		File:    "reflector_run.go",
 		From:    "checks.wanted || m.bookmarks.Load()\n",
@@ -122,7 +122,7 @@ var versionFaults = []Mutant{
 		Fault:   "A restore behind a clean close is not noticed, though the bookmarks have stopped.",
 	},
 	{
-		Name:    "counts-silence-from-each-watch",
+		Name:    "restarts-the-silence-with-each-watch",
 		Guards:  []string{"B23"},
 		File:    "reflector_run.go",
 		From:    "isDue(m.progress.lastReceived.Add(maxSilence))",
@@ -132,7 +132,7 @@ var versionFaults = []Mutant{
 		Fault:   "A restore behind a clean close is not noticed where watches end before three minutes.",
 	},
 	{
-		Name: "trusts-versions-that-are-issued-again", Guards: []string{"B23"}, File: "list.go",
+		Name: "trusts-reissued-versions", Guards: []string{"B23"}, File: "list.go",
 		From:    "VersionsReset: reset}",
 		To:      "VersionsReset: reset && l.mayBeTooOld()}",
 		Package: guarantees,

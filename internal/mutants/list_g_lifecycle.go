@@ -3,7 +3,7 @@ package mutants
 // How a run ends: G9.
 var lifecycleMutants = []Mutant{
 	{
-		Name: "sleeps-a-pause-out-before-it-stops", Guards: []string{"G9"}, File: "reflector_run.go",
+		Name: "finishes-a-pause-before-it-stops", Guards: []string{"G9"}, File: "reflector_run.go",
 		From:    "\t\tfor m.wait(waitChannels{timer: timer.C()}).reason == wakeDone {",
 		To:      "\t\t<-timer.C()\n\t\tfor m.check != nil && isClosed(m.check.done) {",
 		Package: guarantees,
@@ -11,19 +11,19 @@ var lifecycleMutants = []Mutant{
 		Fault:   "A process that is asked to end while its server is away hangs for up to a minute.",
 	},
 	{
-		Name: "leaves-a-hanging-source-behind", Guards: []string{"G9"}, File: "listwatch.go",
+		Name: "returns-while-a-source-call-hangs", Guards: []string{"G9"}, File: "listwatch.go",
 		From:    "Waited: slowSource})\n\t\treturn true\n",
 		To:      "Waited: slowSource})\n\t\tc.done = make(chan struct{})\n\t\tclose(c.done)\n\t\treturn true\n",
 		Package: guarantees,
-		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed",
+		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndReported",
 		Fault:   "Run returns while its source is still being called, and nobody owns that goroutine.",
 	},
 	{
-		Name: "does-not-say-which-source-it-waits-for", Guards: []string{"G9"}, File: "listwatch.go",
+		Name: "does-not-report-a-hanging-source", Guards: []string{"G9"}, File: "listwatch.go",
 		From:    "\t\tr.report(ctx, &SlowSourceError{Op: op, Waited: slowSource})\n",
 		To:      "",
 		Package: guarantees,
-		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed",
+		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndReported",
 		Fault:   "A process hangs at its end and nothing says because of what.",
 	},
 	{

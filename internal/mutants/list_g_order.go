@@ -3,7 +3,7 @@ package mutants
 // What readers and handlers see of each key, and in which order: G2, G3, G4.
 var orderMutants = []Mutant{
 	{
-		Name: "forgets-what-an-aborted-first-list-has-shown", Guards: []string{"G2"}, File: "list.go",
+		Name: "forgets-the-version-of-an-aborted-first-list", Guards: []string{"G2"}, File: "list.go",
 		From:    "l.typeSeen && !l.proof.Load().accepted {",
 		To:      "l.typeSeen && l.proof.Load().accepted {",
 		Package: guarantees,
@@ -11,11 +11,11 @@ var orderMutants = []Mutant{
 		Fault:   "After a first list that broke off, a handler receives an older state of an object that it knows.",
 	},
 	{
-		Name: "repeats-a-stale-state-at-a-resync", Guards: []string{"G2"}, File: "delta_fifo.go",
+		Name: "resyncs-a-stale-state", Guards: []string{"G2"}, File: "delta_fifo.go",
 		From:    "\t\tcase last.queued != nil:\n\t\tcase last.err",
 		To:      "\t\tcase last.queued != nil && f.own != nil:\n\t\t\tfound := f.own.entry(key)\n\t\t\tf.log.add(record{kind: recordSync, object: found.Object, key: key, origin: found.Origin})\n\t\tcase last.queued != nil:\n\t\tcase last.err",
 		Package: guarantees,
-		Test:    "TestB21WhatARelistBringsIsNoResync",
+		Test:    "TestB21ChangesOfARelistAreNotDeliveredAsAResync",
 		Fault:   "A resync queues the stored state behind a newer one that is waiting, and the object regresses.",
 	},
 	{
@@ -33,7 +33,7 @@ var orderMutants = []Mutant{
 		Fault:   "Version 10 is treated as older than version 9.",
 	},
 	{
-		Name: "compares-events-with-what-is-stored-as-strings", Guards: []string{"G2"}, File: "internal/table/key.go",
+		Name: "compares-event-versions-as-strings", Guards: []string{"G2"}, File: "internal/table/key.go",
 		From:    "o.version < other.version",
 		To:      "strconv.FormatUint(o.version, 10) < strconv.FormatUint(other.version, 10)",
 		Package: guarantees,
@@ -41,7 +41,7 @@ var orderMutants = []Mutant{
 		Fault:   "An object at version 10 is treated as older than itself at version 9, and everything is listed anew.",
 	},
 	{
-		Name: "merges-updates-from-a-state-that-was-never-delivered", Guards: []string{"G3"}, File: "internal/eventlog/log.go",
+		Name: "merges-an-update-from-an-undelivered-state", Guards: []string{"G3"}, File: "internal/eventlog/log.go",
 		From:    "first.Kind, first.Old = Update, old\n",
 		To:      "first.Kind, first.Old = Update, later.Old\n\t\t\t_ = old\n",
 		Package: guarantees,
@@ -59,7 +59,7 @@ var orderMutants = []Mutant{
 		Fault:   "A handler receives the deletion of an object whose addition it never received.",
 	},
 	{
-		Name: "leaves-a-changed-object-out-of-its-new-index-value", Guards: []string{"G4"}, File: "internal/table/index.go",
+		Name: "omits-a-changed-object-from-its-new-index-value", Guards: []string{"G4"}, File: "internal/table/index.go",
 		From:    "\trecords = records[:0]\n",
 		To:      "\tif len(records) == 1 {\n\t\trefs.set(number, nil)\n\t\treturn\n\t}\n\trecords = records[:0]\n",
 		Package: guarantees,

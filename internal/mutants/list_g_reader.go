@@ -3,11 +3,11 @@ package mutants
 // What readers see, and that they need not wait for it: G10.
 var readerMutants = []Mutant{
 	{
-		Name: "does-not-know-that-somebody-keeps-a-snapshot", Guards: []string{"G10"}, File: "internal/table/table.go",
+		Name: "forgets-retained-snapshots", Guards: []string{"G10"}, File: "internal/table/table.go",
 		From:    "\tt.freeze()\n\ts := &Snapshot{",
 		To:      "\ts := &Snapshot{",
 		Package: guarantees,
-		Test:    "TestG10ASnapshotIsOfOneStateAndStaysAsItIs",
+		Test:    "TestG10ASnapshotIsConsistentAndNeverChanges",
 		Fault:   "A report that is computed from a snapshot adds up inconsistent objects.",
 	},
 	{
@@ -15,15 +15,15 @@ var readerMutants = []Mutant{
 		From:    "\t\tt.epoch++\n",
 		To:      "",
 		Package: guarantees,
-		Test:    "TestG10ASnapshotStaysAsItIsThroughEverySingleWrite",
+		Test:    "TestG10NoSingleWriteChangesASnapshot",
 		Fault:   "Objects that were written later appear in a snapshot that is retained.",
 	},
 	{
-		Name: "writes-objects-into-what-a-snapshot-shows", Guards: []string{"G10"}, File: "internal/table/cow.go",
+		Name: "writes-objects-into-a-snapshot", Guards: []string{"G10"}, File: "internal/table/cow.go",
 		From:    "\tif p == nil || p.epoch != epoch {\n",
 		To:      "\tif p == nil {\n",
 		Package: guarantees,
-		Test:    "TestG10ASnapshotIsOfOneStateAndStaysAsItIs",
+		Test:    "TestG10ASnapshotIsConsistentAndNeverChanges",
 		Fault:   "An object that a snapshot has turns into another during an iteration.",
 	},
 	{
@@ -31,15 +31,15 @@ var readerMutants = []Mutant{
 		From:    "\tif i.epoch != t.epoch {\n",
 		To:      "\tif i == nil {\n",
 		Package: guarantees,
-		Test:    "TestG10ASnapshotIsOfOneStateAndStaysAsItIs",
+		Test:    "TestG10ASnapshotIsConsistentAndNeverChanges",
 		Fault:   "A snapshot finds objects by values that they have only had since.",
 	},
 	{
-		Name: "hands-out-a-snapshot-from-before-a-write", Guards: []string{"G10"}, File: "internal/table/write.go",
+		Name: "returns-a-snapshot-from-before-a-write", Guards: []string{"G10"}, File: "internal/table/write.go",
 		From:    "\t\tt.snapshot.Store(nil)\n\t\tt.visible.Store(t.state)\n",
 		To:      "\t\tt.visible.Store(t.state)\n",
 		Package: guarantees,
-		Test:    "TestG10ASnapshotIsOfOneStateAndStaysAsItIs",
+		Test:    "TestG10ASnapshotIsConsistentAndNeverChanges",
 		Fault:   "A writer that lists after its write does not find the object.",
 	},
 	{
@@ -51,7 +51,7 @@ var readerMutants = []Mutant{
 		Fault:   "A program finds a deployment's new pod and, where it looks next, not the new deployment.",
 	},
 	{
-		Name: "has-readers-wait-for-a-large-write", Guards: []string{"G10"}, File: "internal/table/write.go",
+		Name: "blocks-readers-during-a-large-write", Guards: []string{"G10"}, File: "internal/table/write.go",
 		From:  "t.staged = changes > InPlace ||",
 		To:    "t.staged = changes < 0 ||",
 		Test:  "TestReadersDoNotWaitForALargeWrite",
@@ -66,7 +66,7 @@ var readerMutants = []Mutant{
 		Fault:   "Readers wait while an index function works on one object.",
 	},
 	{
-		Name: "treats-keys-with-one-hash-as-one", Guards: []string{"G10"}, File: "internal/table/table.go",
+		Name: "treats-keys-with-equal-hashes-as-equal", Guards: []string{"G10"}, File: "internal/table/table.go",
 		From:    "c.kind != 0 && c.text() == key.name &&",
 		To:      "c.kind != 0 && len(c.text()) == len(key.name) &&",
 		Package: "./internal/table",
@@ -74,7 +74,7 @@ var readerMutants = []Mutant{
 		Fault:   "A look-up of one object returns another one.",
 	},
 	{
-		Name: "ends-a-search-at-a-removed-entry", Guards: []string{"G10"}, File: "internal/table/directory.go",
+		Name: "ends-a-lookup-at-a-removed-entry", Guards: []string{"G10"}, File: "internal/table/directory.go",
 		From:    "if hash != 0 && (group+at-firstGroup(hash))&(groups-1) >= at {",
 		To:      "if hash != 0 && firstGroup(hash) == group {",
 		Package: "./internal/table",

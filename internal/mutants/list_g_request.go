@@ -3,14 +3,14 @@ package mutants
 // Requests to the source, and reports of its failures: G1, G12, G13.
 var requestMutants = []Mutant{
 	{
-		Name: "lets-a-pause-grow-to-five-minutes", Guards: []string{"G1"}, File: "backoff.go",
+		Name: "allows-pauses-of-five-minutes", Guards: []string{"G1"}, File: "backoff.go",
 		From:  "longestPause = 30 * time.Second",
 		To:    "longestPause = 5 * time.Minute",
 		Test:  "TestNoPauseIsLongerThanAMinute",
 		Fault: "A server is back, and the cache stays stale for minutes.",
 	},
 	{
-		Name: "does-not-heed-retry-after", Guards: []string{"G1"}, File: "backoff.go",
+		Name: "ignores-retry-after", Guards: []string{"G1"}, File: "backoff.go",
 		From:    "pause = max(pause, min(f.retryAfter, maxRetryAfter), b.delay(now, f.requests))",
 		To:      "pause = max(pause, b.delay(now, f.requests))",
 		Package: guarantees,
@@ -18,7 +18,7 @@ var requestMutants = []Mutant{
 		Fault:   "An overloaded server is asked again before the time that it named.",
 	},
 	{
-		Name: "asks-for-the-very-version-that-cannot-be-watched", Guards: []string{"G1"}, File: "list.go",
+		Name: "lists-at-the-exact-version-that-cannot-be-watched", Guards: []string{"G1"}, File: "list.go",
 		From:    "options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan",
 		To:      "options.ResourceVersionMatch = metav1.ResourceVersionMatchExact",
 		Package: guarantees,
@@ -26,7 +26,7 @@ var requestMutants = []Mutant{
 		Fault:   "The mirror lists the same old state again and again and never gets past it.",
 	},
 	{
-		Name: "is-silent-about-a-watch-that-is-refused", Guards: []string{"G12"}, File: "retry.go",
+		Name: "does-not-report-a-refused-watch", Guards: []string{"G12"}, File: "retry.go",
 		From:    "\t} else {\n\t\tm.reportFailure(m.ctx, err)\n\t}\n",
 		To:      "\t} else if next != stateWatch {\n\t\tm.reportFailure(m.ctx, err)\n\t}\n",
 		Package: guarantees,
@@ -42,7 +42,7 @@ var requestMutants = []Mutant{
 		Fault:   "Alerts count twice as many failures as there were.",
 	},
 	{
-		Name: "keeps-the-last-failure-out-of-the-status", Guards: []string{"G12"}, File: "status.go",
+		Name: "omits-the-last-failure-from-the-status", Guards: []string{"G12"}, File: "status.go",
 		From:    "\tr.status.LastFailure = last\n",
 		To:      "",
 		Package: guarantees,
@@ -50,7 +50,7 @@ var requestMutants = []Mutant{
 		Fault:   "The status says that a source fails and not why.",
 	},
 	{
-		Name: "asks-a-broken-watch-again-without-a-pause", Guards: []string{"G13"}, File: "retry.go",
+		Name: "resumes-a-broken-watch-without-a-pause", Guards: []string{"G13"}, File: "retry.go",
 		From:    "p.watchFailures < watchesBeforeList {\n\t\t\t\tnext = stateWatch\n",
 		To:      "p.watchFailures < watchesBeforeList {\n\t\t\t\tnext, f = stateWatch, failure{atOnce: true}\n",
 		Package: guarantees,
@@ -58,7 +58,7 @@ var requestMutants = []Mutant{
 		Fault:   "A thousand clients storm a server that is just coming back.",
 	},
 	{
-		Name: "starts-the-backoff-over-with-each-good-list", Guards: []string{"G13"}, File: "list.go",
+		Name: "resets-the-backoff-with-each-good-list", Guards: []string{"G13"}, File: "list.go",
 		From:    "\tm.relistWaiters = nil\n",
 		To:      "\tm.relistWaiters = nil\n\tp.backoff.seriesStart = time.Time{}\n",
 		Package: guarantees,
@@ -66,7 +66,7 @@ var requestMutants = []Mutant{
 		Fault:   "A server whose watches fail is listed again every second, though lists are what costs it most.",
 	},
 	{
-		Name: "does-not-count-the-requests-that-are-about-to-be-made", Guards: []string{"G13"}, File: "backoff.go",
+		Name: "ignores-upcoming-requests-in-the-limit", Guards: []string{"G13"}, File: "backoff.go",
 		From:  "len(made)+n-allowed",
 		To:    "len(made)-allowed",
 		Test:  "TestBackoffKeepsTheLimitsWhateverFails",

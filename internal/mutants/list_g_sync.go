@@ -20,7 +20,7 @@ var syncMutants = []Mutant{
 		Fault:   "A controller begins to work with a part of the objects, and deletes what the others own.",
 	},
 	{
-		Name: "counts-what-is-queued-as-synced", Guards: []string{"G5"}, File: "delta_fifo_pop.go",
+		Name: "counts-queued-objects-as-synced", Guards: []string{"G5"}, File: "delta_fifo_pop.go",
 		From:    "(f.log.head >= f.log.initialEnd ||",
 		To:      "(true ||",
 		Package: guarantees,
@@ -36,7 +36,7 @@ var syncMutants = []Mutant{
 		Fault:   "An event in the middle of a first list makes the rest of the list look like news, and synced come early.",
 	},
 	{
-		Name: "syncs-a-handler-by-what-is-queued-for-it", Guards: []string{"G5"}, File: "informer.go",
+		Name: "syncs-a-handler-once-its-list-is-queued", Guards: []string{"G5"}, File: "informer.go",
 		From: "\t\tinf.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())\n",
 		To: `	inf.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
 	for _, l := range inf.listeners {
@@ -48,7 +48,7 @@ var syncMutants = []Mutant{
 		Fault:   "A handler's work queue counts as complete before the handler has run once.",
 	},
 	{
-		Name: "ends-the-initial-list-of-a-handler-that-joins-in-its-middle", Guards: []string{"G5"}, File: "internal/eventlog/cursor.go",
+		Name: "syncs-a-handler-that-joins-during-the-first-list", Guards: []string{"G5"}, File: "internal/eventlog/cursor.go",
 		From:    "\tif c.log.ended {\n",
 		To:      "\tif c.log.ended || s.Len > 0 {\n",
 		Package: guarantees,
@@ -56,19 +56,19 @@ var syncMutants = []Mutant{
 		Fault:   "A handler that is added while the first list is read has synced with half of it.",
 	},
 	{
-		Name: "looks-for-the-absent-in-the-store-and-the-queue-alone", Guards: []string{"G7"}, File: "delta_fifo.go",
+		Name: "keeps-absent-objects-that-are-being-processed", Guards: []string{"G7"}, File: "delta_fifo.go",
 		From:    "r := f.log.get(number); r.kind != 0 && r.kind != recordBookmark {",
 		To:      "r := f.log.get(number); r.kind != 0 && r.kind != recordBookmark && !r.out {",
 		Package: guarantees,
-		Test:    "TestG7ARelistDeletesWhatItLacksWhereverItIs",
+		Test:    "TestG7ARelistDeletesAbsentObjectsThatAreStoredQueuedOrBeingProcessed",
 		Fault:   "An object that is being processed when the relist comes stays in the cache for ever.",
 	},
 	{
-		Name: "looks-for-the-absent-with-the-consumer-alone", Guards: []string{"G7"}, File: "delta_fifo.go",
+		Name: "keeps-absent-objects-that-are-queued", Guards: []string{"G7"}, File: "delta_fifo.go",
 		From:    "r := f.log.get(number); r.kind != 0 && r.kind != recordBookmark {",
 		To:      "r := f.log.get(number); r.kind != 0 && r.kind != recordBookmark && r.out {",
 		Package: guarantees,
-		Test:    "TestG7ARelistDeletesWhatItLacksWhereverItIs",
+		Test:    "TestG7ARelistDeletesAbsentObjectsThatAreStoredQueuedOrBeingProcessed",
 		Fault:   "An object that was only queued when the relist came stays in the cache for ever.",
 	},
 	{
@@ -88,14 +88,14 @@ var syncMutants = []Mutant{
 		Fault:   "A handler that joins in the middle of the first list never receives some objects.",
 	},
 	{
-		Name: "leaves-out-of-a-relist-what-changes-back-within-it", Guards: []string{"G7"}, File: "replacement.go",
+		Name: "skips-a-state-that-a-relist-reverts", Guards: []string{"G7"}, File: "replacement.go",
 		From:  " && !again && !refused",
 		To:    " && (!again || true) && !refused",
 		Test:  "TestOfSeveralStatesInAListTheLastOneCounts",
 		Fault: "Of two states that one relist brings of an object, the cache is left with the earlier.",
 	},
 	{
-		Name: "reuses-numbers-of-entries-during-a-relist", Guards: []string{"G7"}, File: "internal/table/write.go",
+		Name: "reuses-entry-numbers-during-a-relist", Guards: []string{"G7"}, File: "internal/table/write.go",
 		From:    "\t\t\tmarks[i].set(to, l.marks.get(from))\n",
 		To:      "\t\t\t_ = to\n\t\t\tmarks[i].set(from, l.marks.get(from))\n",
 		Package: guarantees,
@@ -103,7 +103,7 @@ var syncMutants = []Mutant{
 		Fault:   "If somebody removes an object from the store during a relist, another one that was deleted may stay for ever.",
 	},
 	{
-		Name: "treats-an-object-in-a-listed-objects-place-as-listed", Guards: []string{"G7"}, File: "internal/table/write.go",
+		Name: "treats-a-new-object-in-a-listed-entry-as-listed", Guards: []string{"G7"}, File: "internal/table/write.go",
 		From:    "\t\tl.marks.set(at.Number, false)\n",
 		To:      "\t\t_ = l\n",
 		Package: guarantees,
@@ -111,14 +111,14 @@ var syncMutants = []Mutant{
 		Fault:   "If somebody removes an object from the store and adds one during a relist, the added one may stay for ever.",
 	},
 	{
-		Name: "leaves-out-objects-stored-before-the-first-list", Guards: []string{"G7"}, File: "replacement.go",
+		Name: "keeps-objects-stored-before-the-first-list", Guards: []string{"G7"}, File: "replacement.go",
 		From:  "if scope.hasKey(key) && !r.retained.Has(key) {",
 		To:    "if !r.visible && !r.retained.Has(key) {",
 		Test:  "TestAFirstListShowsPartByPart",
 		Fault: "An object that was stored before the first list stays for ever.",
 	},
 	{
-		Name: "never-begins-to-merge", Guards: []string{"G8"}, File: "internal/eventlog/cursor.go",
+		Name: "never-merges", Guards: []string{"G8"}, File: "internal/eventlog/cursor.go",
 		From:    "c.changes() > max(1024, 2*live) {\n",
 		To:      "c.changes() > max(1<<40, 2*live) {\n",
 		Package: guarantees,
@@ -126,7 +126,7 @@ var syncMutants = []Mutant{
 		Fault:   "A handler that hangs costs memory without bound.",
 	},
 	{
-		Name: "merges-for-a-handler-that-asked-for-everything", Guards: []string{"G8"}, File: "handlers.go",
+		Name: "merges-for-an-unbounded-handler", Guards: []string{"G8"}, File: "handlers.go",
 		From:    "options.Delivery = cmp.Or(options.Delivery, defaults.Delivery)\n",
 		To:      "options.Delivery = cmp.Or(min(options.Delivery, Coalesced), defaults.Delivery)\n",
 		Package: guarantees,

@@ -10,14 +10,14 @@ var versionMutants = []Mutant{
 		Fault: "A reader that waited for its own write's version reads the state before it.",
 	},
 	{
-		Name: "says-a-version-holds-when-it-is-queued", Guards: []string{"G11"}, File: "delta_fifo_pop.go",
+		Name: "claims-a-version-once-it-is-queued", Guards: []string{"G11"}, File: "delta_fifo_pop.go",
 		From:  "\tif l.version = version; ",
 		To:    "\tif l.version, l.processed = version, version; ",
 		Test:  "TestAVersionHoldsOnceAllBeforeItIsProcessed",
 		Fault: "The version that a controller says it has processed runs ahead of what it has.",
 	},
 	{
-		Name: "leaves-a-namespace-without-a-version-out", Guards: []string{"G11"}, File: "store.go",
+		Name: "ignores-namespaces-without-a-version", Guards: []string{"G11"}, File: "store.go",
 		From:    "\t\tversions = append(versions, cmp.Or(*view.version.Load(), *whole))\n",
 		To:      "\t\tif version := cmp.Or(*view.version.Load(), *whole); version != \"\" {\n\t\t\tversions = append(versions, version)\n\t\t}\n",
 		Package: guarantees,
