@@ -1,27 +1,21 @@
-// Package mutants keeps small faults that the project's tests must notice.
+// Package mutants has small faults that the project's tests must notice.
 //
-// A test that cannot fail is worse than none, and whether it can is not seen by
-// looking at it. So this package has a list of faults as a tired or hostile colleague
-// might make them: to forget an index on a deletion, to record a version before the
-// write, to count synced early. Each breaks a guarantee (G1 to G14) or brings back a
-// fault that users of other caches know (B1 to B26), and names the one existing test
-// that must fail because of it.
+// A test that cannot fail is worse than none. So this package has a list of plausible
+// faults, such as forgetting an index on a deletion, recording a version before the write,
+// or reporting synced too early. Each breaks a guarantee (G1 to G14) or reintroduces a known
+// fault of other caches (B1 to B26), and names the one existing test that must fail.
 //
 //	go run ./internal/mutants/cmd
 //
-// applies them one at a time, to copies that the go command is given with
-// -overlay; the files on disk are never touched. A mutant is killed if the package
-// still compiles and the named test fails, by whatever it fails: an assertion, a
-// panic, a deadlock. One that survives is a hole in the tests and fails the run. So
-// does one that has lost its place in a file that has moved on, does not compile, or
-// names a test that was not run: it proves nothing any more. Nor does one whose test was
-// not over in time: that may be the machine's doing, and a test that waits in virtual
-// time says by itself what it waits for. Before all this each named test must pass
-// without any mutant.
+// applies them one at a time, to copies of the files that the go command reads with
+// -overlay; the files on disk are not changed. A mutant is killed if the package compiles and
+// the named test fails: by an assertion, a panic or a deadlock. The run fails if a mutant
+// survives, because the tests have a gap. It also fails if a mutant proves nothing: its text
+// no longer occurs in the file, it does not compile, its test did not run, or its test timed
+// out, which may be due to a slow machine. Each named test must first pass without a mutant.
 //
-// The tests of this package are run with all others and try no mutant of the list.
-// They see that each still applies and is still Go, that its test exists, and that no
-// guarantee or fault has fewer mutants than it must have.
+// The tests of this package try no mutant. They check that each mutant applies and parses,
+// that its test exists, and that each guarantee and fault has enough mutants.
 //
 // # To add a mutant
 //
@@ -30,12 +24,12 @@
 //
 //	go run ./internal/mutants/cmd -v -only name-of-the-mutant
 //
-// The test may not be written for the mutant's line. If a mutant survives, the test
-// that is missing states a behaviour of which the mutant is one breach of many. A
-// mutant that changes nothing that anybody could notice is none: take it off the list.
+// Do not write the test for the mutant's line. If a mutant survives, write the missing test of
+// a behavior, which the mutant breaks in one of many ways. Remove a mutant that has no
+// observable effect.
 //
-// Its test should take a second or two at most. Mutants within one function's body are built
-// together, as copies of their functions of which the environment variable MUTANT of the test's
-// process chooses one; a mutant of anything else, of a function that recovers, or that does not
-// compile, is built alone, without the test files that its test does not use.
+// The test should take at most two seconds. Mutants of function bodies are built together, as
+// copies of their functions; the environment variable MUTANT of the test process selects one.
+// All other mutants, those of functions that recover and those that do not compile are built
+// one by one, without the test files that their test does not use.
 package mutants

@@ -15,19 +15,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tables of docs/testing.md say which tests, which mutants and which checks of the
-// simulation hold each promise. Here they are compared with what there is.
+// These tests compare the tables of docs/testing.md, which list the tests, mutants and checks of
+// the simulation for each promise, with the code.
 
 // promise is one row of the tables.
 type promise struct {
 	number string
-	// tests, mutants and simulation are the cells of that name.
+	// tests, mutants and simulation are the cells of these columns.
 	tests, mutants, simulation string
 }
 
 var (
 	row = regexp.MustCompile(`(?m)^\| ([GB]\d+) \| ([^|]+) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$`)
-	// named is what stands in a cell as code.
+	// named matches code in a cell.
 	named = regexp.MustCompile("`([^`]+)`")
 	tag   = regexp.MustCompile(`^[GB]\d+$`)
 )
@@ -54,8 +54,7 @@ func promises(t *testing.T) (all []promise) {
 	return all
 }
 
-// sources are the texts of all files under dir for which wanted is true, one after the
-// other.
+// sources returns the concatenated texts of the files under dir for which wanted is true.
 func sources(t *testing.T, dir string, wanted func(name string) bool) string {
 	t.Helper()
 	var all strings.Builder
@@ -76,7 +75,7 @@ func sources(t *testing.T, dir string, wanted func(name string) bool) string {
 	return all.String()
 }
 
-// firstOf are the first groups of all that a pattern finds, as a set.
+// firstOf returns the set of first groups of a pattern's matches.
 func firstOf(pattern, text string) map[string]bool {
 	set := map[string]bool{}
 	for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
@@ -85,7 +84,7 @@ func firstOf(pattern, text string) map[string]bool {
 	return set
 }
 
-// The contract and the list of faults have the same numbers as the tables: each once.
+// The tables have each guarantee of doc.go and each fault of docs/faults.md once.
 func TestTheTablesHaveARowForEachGuaranteeAndFault(t *testing.T) {
 	want := firstOf(`(?m)^//\t(G\d+) `, read(t, "doc.go"))
 	for number := range firstOf(`(?m)^### (B\d+):`, read(t, "docs", "faults.md")) {
@@ -100,7 +99,7 @@ func TestTheTablesHaveARowForEachGuaranteeAndFault(t *testing.T) {
 	require.Equal(t, want, have)
 }
 
-// Each row names tests that exist; one that ends in * stands for those that begin so.
+// Each row names existing tests; a name that ends in * is a prefix.
 func TestTheTablesNameTestsThatExist(t *testing.T) {
 	have := firstOf(`(?m)^func (Test\w+)\(`, sources(t, ".", func(name string) bool { return strings.HasSuffix(name, "_test.go") }))
 	for _, p := range promises(t) {
@@ -117,11 +116,11 @@ func TestTheTablesNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// numbered finds the numbered tests of a text, with their numbers.
+// numbered matches numbered tests and their numbers.
 var numbered = regexp.MustCompile(`(?m)^func Test([GB])(\d+)[A-Z]\w*\(`)
 
-// Each promise has numbered tests, in the files of internal/guarantees that begin with its
-// number; the root package has none.
+// Each promise has numbered tests, in files of internal/guarantees that begin with its number; the
+// root package has none.
 func TestEachPromiseHasItsFileOfNumberedTests(t *testing.T) {
 	have := map[string]bool{}
 	files, err := filepath.Glob(filepath.Join(moduleRoot, "internal", "guarantees", "*_test.go"))
@@ -148,7 +147,7 @@ func TestEachPromiseHasItsFileOfNumberedTests(t *testing.T) {
 	}
 }
 
-// Each row names the mutants that guard its number: all of them, and no others.
+// Each row names exactly the mutants that guard its number.
 func TestTheTablesNameEachMutantInTheRowsThatItGuards(t *testing.T) {
 	want := map[string][]string{}
 	for _, m := range All() {
@@ -164,8 +163,8 @@ func TestTheTablesNameEachMutantInTheRowsThatItGuards(t *testing.T) {
 	}
 }
 
-// Each row says what of the simulation checks it: functions, steps, and numbers that
-// failures begin with. One that the simulation does not see says so in words.
+// Each row names functions and steps of the simulation that check it, and the numbers with which
+// failures begin, or says that the simulation does not check it.
 func TestTheTablesNameChecksOfTheSimulation(t *testing.T) {
 	text := sources(t, "internal/simulation", func(name string) bool {
 		return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && name != "doc.go"
@@ -191,7 +190,7 @@ func TestTheTablesNameChecksOfTheSimulation(t *testing.T) {
 			assert.True(t, exists, "%s: the simulation has no %s", p.number, check)
 		}
 	}
-	// The other way round: what a failure may begin with is somewhere in the tables.
+	// Conversely, each number with which a failure may begin is in the tables.
 	said := map[string]bool{}
 	for _, p := range promises(t) {
 		for _, check := range names(p.simulation) {
@@ -203,10 +202,10 @@ func TestTheTablesNameChecksOfTheSimulation(t *testing.T) {
 	}
 }
 
-// goBlock is a piece of Go in a document.
+// goBlock matches Go code in a document.
 var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
-// Each piece stands in a source file, line by line, with any indentation: so the gate compiles it, and mostly runs it.
+// All lines of the code are consecutive in a source file, with any indentation, so that it is compiled and mostly run.
 func TestTheDocumentsShowCodeOfThisRepository(t *testing.T) {
 	unindented := regexp.MustCompile(`(?m)^[ \t]+`)
 	all := unindented.ReplaceAllString(sources(t, ".", func(name string) bool { return strings.HasSuffix(name, ".go") }), "")

@@ -21,27 +21,26 @@ type testRun struct {
 	timeout time.Duration
 }
 
-// testLog is what a call of "go test" said.
+// testLog is the output of a call of "go test".
 type testLog struct {
-	// began has each top-level test that was begun, ended how it ended: "pass",
+	// started has each top-level test that was begun, ended how it ended: "pass",
 	// "fail" or "skip". One whose process ended under it has failed.
-	began map[string]bool
-	ended map[string]string
+	started map[string]bool
+	ended   map[string]string
 	// built is false if the package could not be built, or be tested at all.
 	built bool
-	// output is everything that was printed, said what each test printed of that.
-	output string
-	said   map[string]string
+	// output is all output, outputs that of each test.
+	output  string
+	outputs map[string]string
 }
 
-// testEvent is what "go test -json" prints; see "go doc test2json".
+// testEvent is an event of "go test -json"; see "go doc test2json".
 type testEvent struct {
 	Action, Test, Output string
 	FailedBuild          string
 }
 
-// run runs the tests. The error is about the go command; what came of the tests is
-// in the log.
+// run runs the tests. The error is one of the go command; results of tests are in the log.
 func (r testRun) run(ctx context.Context) (testLog, error) {
 	args := []string{
 		"test", "-json", "-vet=off", "-count=1",
@@ -52,7 +51,7 @@ func (r testRun) run(ctx context.Context) (testLog, error) {
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, r.pkg)...)
 	cmd.Dir = r.root
-	// An interrupt lets the go command end the test, too; a kill would leave it.
+	// An interrupt makes the go command also end the test process; a kill would not.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer
@@ -68,9 +67,9 @@ func (r testRun) run(ctx context.Context) (testLog, error) {
 }
 
 func readTestLog(events []byte, printed string) testLog {
-	log := testLog{began: map[string]bool{}, ended: map[string]string{}, said: map[string]string{}, built: true}
+	log := testLog{started: map[string]bool{}, ended: map[string]string{}, outputs: map[string]string{}, built: true}
 	var output strings.Builder
-	// Build errors come on standard error, or as events, by the go command's age.
+	// Build errors are on standard error or events, depending on the go command's version.
 	output.WriteString(printed)
 	for line := range bytes.Lines(events) {
 		var e testEvent
@@ -79,39 +78,38 @@ func readTestLog(events []byte, printed string) testLog {
 			continue
 		}
 		output.WriteString(e.Output)
-		log.take(e)
+		log.record(e)
 	}
 	log.output = output.String()
 	log.built = log.built && !strings.Contains(log.output, "[setup failed]")
 	return log
 }
 
-func (l *testLog) take(e testEvent) {
+func (l *testLog) record(e testEvent) {
 	test, _, _ := strings.Cut(e.Test, "/")
-	l.said[test] += e.Output
+	l.outputs[test] += e.Output
 	switch {
 	case e.Action == "build-fail" || e.FailedBuild != "":
 		l.built = false
 	case e.Test == "" || strings.Contains(e.Test, "/"):
 	case e.Action == "run":
-		l.began[e.Test] = true
+		l.started[e.Test] = true
 	case e.Action == "pass" || e.Action == "fail" || e.Action == "skip":
 		l.ended[e.Test] = e.Action
 	}
 }
 
-// saidByTest is a line that a test has logged. The traces of a panic have no colon
-// after the number.
-var saidByTest = regexp.MustCompile(`_test\.go:\d+: `)
+// testLogLine matches a line that a test logged. Stack traces have no colon after the number.
+var testLogLine = regexp.MustCompile(`_test\.go:\d+: `)
 
-// timedOut says whether the test process was ended because its time was up, whatever
-// had failed before.
+// timedOut says whether the test process was ended because of its timeout, even if a test failed
+// before.
 func (l *testLog) timedOut() bool { return strings.Contains(l.output, "panic: test timed out after ") }
 
-// failure says in a word or two how a test failed. An assertion precedes a deadlock:
-// a test that gives up leaves behind what it has not stopped.
+// failure classifies how a test failed. A failed assertion has precedence over a deadlock, which
+// may follow because a failed test does not stop its goroutines.
 func (l *testLog) failure() string {
-	if saidByTest.MatchString(l.output) {
+	if testLogLine.MatchString(l.output) {
 		return "failure"
 	}
 	for _, sign := range []struct{ text, means string }{
@@ -127,17 +125,17 @@ func (l *testLog) failure() string {
 	return "failure"
 }
 
-// tail is the last lines of an output.
+// tail returns the last lines of an output.
 func tail(output string, lines int) string {
 	all := strings.Split(strings.TrimRight(output, "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// about is the end of what was printed about a test: by it, or by the compiler.
-func (l *testLog) about(test string) string {
+// outputOf returns the end of the output of a test or, if it did not build, of the compiler.
+func (l *testLog) outputOf(test string) string {
 	const lines = 20
 	if !l.built {
 		return tail(l.output, lines)
 	}
-	return tail(l.said[test], lines)
+	return tail(l.outputs[test], lines)
 }

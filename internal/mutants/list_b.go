@@ -2,8 +2,7 @@ package mutants
 
 import "slices"
 
-// faultMutants put back the faults B1-B26 of other caches, or a part of one, each in
-// the way in which somebody might write it who means well.
+// faultMutants reintroduce the faults B1-B26 of other caches, or parts of them.
 var faultMutants = slices.Concat(
 	pausingFaults,
 	reportingFaults,

@@ -1,6 +1,6 @@
 package mutants
 
-// handlerFaults: handlers that panic, that are removed, and runs that are two (B9-B12).
+// handlerFaults: handlers that panic, handlers that are removed, concurrent runs (B9-B12).
 var handlerFaults = []Mutant{
 	{
 		Name:    "never-counts-a-handler-that-panicked-as-synced",
@@ -10,7 +10,7 @@ var handlerFaults = []Mutant{
 		To:      "	case eventlog.End:\n		if l.panics.Load() > 0 {\n			l.synced.finish(errHandlerPanicked)\n		}\n		l.synced.finish(nil)\n",
 		Package: guarantees,
 		Test:    "TestB9AHandlerThatPanicsDuringTheInitialListStillSyncs",
-		Fault:   "A program gives up on a handler that panicked once, though it has received the whole list.",
+		Fault:   "A handler that panicked once never counts as synced, though it has received the whole list.",
 	},
 	{
 		Name:    "ignores-recover-panics",
@@ -30,7 +30,7 @@ var handlerFaults = []Mutant{
 		To:      "	case <-time.After(1000 * shutDownLimit):\n",
 		Package: guarantees,
 		Test:    "TestB10AHandlerIsRemovedInsideAHandlerDuringShutdown",
-		Fault:   "A handler that shuts itself down waits for itself for ever.",
+		Fault:   "A handler that shuts itself down waits for itself forever.",
 	},
 	{
 		Name:    "shuts-a-handler-down-without-waiting-for-its-call",
@@ -40,7 +40,7 @@ var handlerFaults = []Mutant{
 		To:      "	default:\n",
 		Package: guarantees,
 		Test:    "TestB10ShutDownWaitsForTheRunningCall",
-		Fault:   "A program closes what its handler writes to while the handler still runs.",
+		Fault:   "A program closes a resource of its handler while the handler still runs.",
 	},
 	{
 		Name:    "never-ends-a-wait-for-a-removed-handler",
@@ -60,7 +60,7 @@ var handlerFaults = []Mutant{
 		To:      "		close(s.succeeded)\n",
 		Package: guarantees,
 		Test:    "TestB11WaitingForAHandlerThatIsRemovedEnds",
-		Fault:   "A program starts to work with a handler that was removed before it had seen the list.",
+		Fault:   "A program starts to use a handler that was removed before it had received the list.",
 	},
 	{
 		Name:    "refuses-a-second-run-silently",
@@ -70,6 +70,6 @@ var handlerFaults = []Mutant{
 		To:      "		_ = fmt.Errorf(\"controller of %s: %w\", c.reflector.name, ErrAlreadyRan)\n",
 		Package: guarantees,
 		Test:    "TestB12OfTwoConcurrentRunsOneReturnsAtOnce",
-		Fault:   "A controller that somebody runs twice by mistake does nothing the second time, and says nothing.",
+		Fault:   "A controller that is run twice by mistake does nothing the second time, and reports nothing.",
 	},
 }

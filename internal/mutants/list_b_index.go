@@ -1,7 +1,6 @@
 package mutants
 
-// indexFaults: index functions that fail, and stored objects that somebody changed
-// (B13, B14, B22).
+// indexFaults: index functions that fail, and stored objects that are modified (B13, B14, B22).
 var indexFaults = []Mutant{
 	{
 		Name: "stores-an-object-that-has-no-index-values", Guards: []string{"B13"}, File: "storage.go",
@@ -9,7 +8,7 @@ var indexFaults = []Mutant{
 		To:      "\t\tm.quarantine.addChange(c)\n\t\tm.table.Put(c.key, at, c.object, c.origin, make([][]string, len(m.indexers.Load().names)))\n\t\treturn nil\n",
 		Package: guarantees,
 		Test:    "TestB13AFailingIndexFunctionChangesNothing",
-		Fault:   "An object whose index function fails is stored all the same, and no index finds it.",
+		Fault:   "An object whose index function fails is stored, and no index finds it.",
 	},
 	{
 		Name:    "keeps-the-index-entry-of-an-old-value",
@@ -19,7 +18,7 @@ var indexFaults = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB14AChangedObjectLeavesNoDanglingIndexEntry",
-		Fault:   "An index finds an object under a value that it does not have any more.",
+		Fault:   "An index finds an object under a value that it no longer has.",
 	},
 	{
 		Name:    "does-not-check-deleted-objects-for-mutation",
@@ -29,7 +28,7 @@ var indexFaults = []Mutant{
 		To:      "			if stored, _, _ := store.GetByKey(watched[i].key); stored != nil {\n				watched[i].compare(report)\n			}\n",
 		Package: guarantees,
 		Test:    "TestB14AChangedObjectLeavesNoDanglingIndexEntryAndIsNamed",
-		Fault:   "A change of an object shortly before its deletion is never reported.",
+		Fault:   "A mutation of an object shortly before its deletion is never reported.",
 	},
 	{
 		Name:   "returns-the-same-map-of-indexers-twice",
@@ -53,6 +52,6 @@ func (m *storage) GetIndexers() Indexers {
 `,
 		Package: guarantees,
 		Test:    "TestB22GetIndexersReturnsACopy",
-		Fault:   "A change of the map that GetIndexers returned changes the indexes that others see.",
+		Fault:   "A change of the map that GetIndexers returned is visible to other callers.",
 	},
 }

@@ -1,7 +1,7 @@
 package mutants
 
-// lifetimeFaults: goroutines that outlive the run, objects that are kept, and waits that are too long
-// (B17-B19, B24).
+// lifetimeFaults: goroutines that outlive the run, objects that are retained, and waits that
+// are too long (B17-B19, B24).
 var lifetimeFaults = []Mutant{
 	{
 		Name: "never-stops-a-watch-that-has-ended", Guards: []string{"B17"}, File: "watch.go",
@@ -9,7 +9,7 @@ var lifetimeFaults = []Mutant{
 		To:      "\tm.watch = nil\n\tswitch {",
 		Package: guarantees,
 		Test:    "TestB17AStreamIsStoppedIfTheContextEndsAsItIsCommitted",
-		Fault:   "Each watch that ends leaves a connection open, and so does a program that stops.",
+		Fault:   "Each ended watch leaves a connection open.",
 	},
 	{
 		Name: "never-ends-an-overdue-watch", Guards: []string{"B19"}, File: "watch.go",
@@ -17,7 +17,7 @@ var lifetimeFaults = []Mutant{
 		To:      "\terr := m.handleTimer(w)\n\tw.waits.timer = nil\n",
 		Package: guarantees,
 		Test:    "TestB19AHalfOpenWatchIsEndedAndResumed",
-		Fault:   "After a firewall has dropped the connection the cache stays as it is for ever.",
+		Fault:   "After a firewall has dropped the connection the cache is stale forever.",
 	},
 	{
 		Name:    "relists-after-a-half-open-connection",
@@ -37,7 +37,7 @@ var lifetimeFaults = []Mutant{
 		To:      "	return body\n",
 		Package: "./kubeapi",
 		Test:    "TestABodyThatStopsEndsTheRequestAfterTheLimit",
-		Fault:   "A list whose connection freezes halfway is waited for for ever.",
+		Fault:   "A list whose connection freezes halfway never ends.",
 	},
 	{
 		Name:    "continues-a-string-across-lines",
@@ -47,7 +47,7 @@ var lifetimeFaults = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB24ALostQuoteIsNoticedAtTheEndOfItsLine",
-		Fault:   "A quote that is lost on the way keeps the last event of a burst back until another one comes.",
+		Fault:   "A quote that is lost in transit delays the last event of a burst until the next event.",
 	},
 	{
 		Name:    "quarantines-a-damaged-watch-event-at-once",
@@ -57,7 +57,7 @@ var lifetimeFaults = []Mutant{
 		To:      "	s.seen[hash] = struct{}{}\n	return !wellFormed\n",
 		Package: guarantees,
 		Test:    "TestB24ADamagedByteLosesNoLaterEvent",
-		Fault:   "An object whose timestamp lost a digit on the way is wrong until it changes next.",
+		Fault:   "An object whose timestamp lost a digit in transit is wrong until its next change.",
 	},
 	{
 		Name:    "reads-a-frame-without-a-deadline",
@@ -67,7 +67,7 @@ var lifetimeFaults = []Mutant{
 		To:      "	r.deadline.start(frameTimeout + r.allowance)\n",
 		Package: guarantees,
 		Test:    "TestB24AFrameThatGrowsByLaterEventsIsGivenUp",
-		Fault:   "A length that grew on the way makes later events a part of one frame, for as long as any come.",
+		Fault:   "A frame length that was increased in transit makes all later events part of one frame.",
 	},
 	{
 		Name:    "deletes-the-object-of-a-damaged-item",
@@ -77,13 +77,13 @@ var lifetimeFaults = []Mutant{
 		To:      "			return nil\n",
 		Package: "./kubeapi",
 		Test:    "TestB24AnItemThatDoesNotSayWhoseItIsDeletesNothing",
-		Fault:   "A byte that is damaged in the name of a listed object deletes it, and a controller acts on that.",
+		Fault:   "A damaged byte in the name of a listed object deletes it, and a controller acts on that.",
 	},
 	{
 		Name: "retains-processed-objects", Guards: []string{"B18"}, File: "delta_fifo_pop.go",
 		From:  "\t\t}\n\t\t*r = record{}\n",
 		To:    "\t\t}\n\t\tr.kind = 0\n",
 		Test:  "TestAProcessedObjectIsReleasedAtOnce",
-		Fault: "Behind one change that waits, every state that has been processed since stays in memory.",
+		Fault: "While one change is pending, every state processed after it stays in memory.",
 	},
 }

@@ -1,7 +1,6 @@
 package mutants
 
-// objectFaults: objects that cannot be applied, transforms, and objects that have not
-// changed (B6-B8, B25).
+// objectFaults: objects that cannot be applied, transforms, and unchanged objects (B6-B8, B25).
 var objectFaults = []Mutant{
 	{
 		Name: "treats-a-list-of-wrong-types-as-empty", Guards: []string{"B25", "G6"}, File: "list.go",
@@ -9,7 +8,7 @@ var objectFaults = []Mutant{
 		To:      "at >= 0 && !l.typeSeen && l.items == 0 {",
 		Package: guarantees,
 		Test:    "TestB25AListOfOnlyWrongTypesFails",
-		Fault:   "A controller whose source answers with another type deletes everything that it does not find.",
+		Fault:   "A source that answers with another type empties the cache, and controllers act on that.",
 	},
 	{
 		Name:    "ends-a-part-at-its-first-object-without-a-key",
@@ -19,7 +18,7 @@ var objectFaults = []Mutant{
 		To:      "\t\t\tif c.err.Stage == stageKey {\n\t\t\t\treturn c.failure()\n\t\t\t}\n",
 		Package: guarantees,
 		Test:    "TestB6AListWithBadObjectsIsQueuedWithoutThem",
-		Fault:   "One object without a name empties the cache of all that the list has behind it.",
+		Fault:   "One object without a name removes all objects after it in the list from the cache.",
 	},
 	{
 		Name:    "omits-undecodable-objects-from-a-list",
@@ -29,7 +28,7 @@ var objectFaults = []Mutant{
 		To:      "	if _, bad := item.(*UndecodableObject); bad {\n		return nil\n	}\n	return l.passItem(item)\n",
 		Package: guarantees,
 		Test:    "TestB6BytesThatCannotBeDecodedAreQuarantinedByName",
-		Fault:   "An object that cannot be decoded is deleted from the cache, and nobody learns why.",
+		Fault:   "An object that cannot be decoded is deleted from the cache without a report.",
 	},
 	{
 		Name:    "treats-nil-from-a-transform-as-an-error",
@@ -39,7 +38,7 @@ var objectFaults = []Mutant{
 		To:      "\tif out, err = transform(obj); err == nil && isNilPointer(out) {\n\t\terr = errNilObject\n\t}\n\tif err != nil {\n",
 		Package: guarantees,
 		Test:    "TestB7ATransformHasOneOutcomeOnEveryPath",
-		Fault:   "Objects that the program does not want fill the quarantine, and stay if they were there.",
+		Fault:   "Objects that a transform drops are quarantined, and stay in the cache if they were stored.",
 	},
 	{
 		Name:   "ignores-queued-states-of-listed-objects",
@@ -48,21 +47,21 @@ var objectFaults = []Mutant{
 		From:   "kind != recordDeleted; last.present {",
 		To:     "kind != recordDeleted; !last.present {",
 		Test:   "TestARelistLeavesUnchangedObjectsAlone",
-		Fault:  "A list that comes while much is queued delivers all of it a second time.",
+		Fault:  "A list that arrives while changes are queued delivers them a second time.",
 	},
 	{
 		Name: "treats-objects-without-a-uid-as-unchanged", Guards: []string{"B8"}, File: "internal/table/key.go",
 		From:  "return o.uid&hasUID != 0 && o.uid&(decimalVersion|otherVersion) != 0 && o == as",
 		To:    "return o.uid&(decimalVersion|otherVersion) != 0 && o == as",
 		Test:  "TestAnUnchangedObjectStaysThroughARelist",
-		Fault: "A list does not deliver what a source without UIDs shows in another state under the same version.",
+		Fault: "A list does not deliver changed objects of a source that has no UIDs and reuses versions.",
 	},
 	{
 		Name: "records-the-origin-after-the-transform", Guards: []string{"B8"}, File: "intake.go",
 		From:  "\t\tc.object = out\n",
 		To:    "\t\tc.object, c.origin = out, originOf(receivedOf(out))\n",
 		Test:  "TestAnUnchangedObjectStaysThroughARelist",
-		Fault: "With a transform that strips metadata each list delivers every object anew, and none counts as re-created.",
+		Fault: "With a transform that strips metadata each relist delivers every object again, and no re-creation is noticed.",
 	},
 	{
 		Name:    "accepts-a-truncated-list",
@@ -72,7 +71,7 @@ var objectFaults = []Mutant{
 		To:      "if l.state == stateStart {",
 		Package: "./kubeapi/internal/jsonwire",
 		Test:    "TestBrokenListsAreErrorsThatSayWhere",
-		Fault:   "A connection that breaks in the middle of a list deletes the rest of the cache, which says that it is in sync.",
+		Fault:   "A connection that breaks in the middle of a list deletes the rest of the cache, which claims to be in sync.",
 	},
 	{
 		Name:    "lets-a-transform-change-the-key",
@@ -82,6 +81,6 @@ var objectFaults = []Mutant{
 		To:      "\tcase is == \"\":\n",
 		Package: guarantees,
 		Test:    "TestB7ATransformHasOneOutcomeOnEveryPath",
-		Fault:   "An object that was renamed on its way in is never found again when it is to be deleted.",
+		Fault:   "An object that a transform renamed is not found when it is deleted.",
 	},
 }

@@ -1,7 +1,6 @@
 package mutants
 
-// pausingFaults: streaming lists and watches that fail, and the pauses after
-// them (B1-B4, B26).
+// pausingFaults: streaming lists and watches that fail, and pauses (B1-B4, B26).
 var pausingFaults = []Mutant{
 	{
 		Name:    "forgets-how-many-streams-have-failed",
@@ -11,7 +10,7 @@ var pausingFaults = []Mutant{
 		To:      "m.progress.streamFailures = 1",
 		Package: guarantees,
 		Test:    "TestB1ASilentStreamIsFollowedByOnePauseAndOneList",
-		Fault:   "A server that cuts each streaming list is asked for it for ever, and the cache stays empty.",
+		Fault:   "If a server cuts each streaming list, no list is ever requested and the cache stays empty.",
 	},
 	{
 		Name:    "streams-again-after-a-silent-stream",
@@ -21,7 +20,7 @@ var pausingFaults = []Mutant{
 		To:      "m.progress.streamFailures >= streamAttempts || rejected",
 		Package: guarantees,
 		Test:    "TestB1ASilentStreamIsFollowedByOnePauseAndOneList",
-		Fault:   "Where the end of a streaming list is lost the cache is empty for 20 s and more.",
+		Fault:   "If the final bookmark of a streaming list is lost, the cache is empty for 20 s or more.",
 	},
 	{
 		Name:    "uses-the-watch-timeout-for-a-stream-response",
@@ -31,7 +30,7 @@ var pausingFaults = []Mutant{
 		To:      "phase = PhaseStreaming",
 		Package: guarantees,
 		Test:    "TestB1AStreamWithoutAResponseIsAbandonedAfterTenSeconds",
-		Fault:   "A server that accepts a streaming list and says nothing keeps the cache empty for ten minutes.",
+		Fault:   "A server that never answers a streaming list keeps the cache empty for ten minutes.",
 	},
 	{
 		Name:    "streams-again-every-second-after-expired",
@@ -41,7 +40,7 @@ var pausingFaults = []Mutant{
 		To:      "\trejected := CauseOf(err) == CauseBadRequest\n\tif CauseOf(err) == CauseExpired {\n\t\tm.progress.versionInvalid = true\n\t\tm.reportFailure(m.ctx, err)\n\t\t<-m.clock.After(time.Second)\n\t\treturn stateList\n\t}\n\tm.progress.streamFailures++\n",
 		Package: guarantees,
 		Test:    "TestB2AStreamingListThatIsExpiredIsNotHammered",
-		Fault:   "A streaming list that is answered with expired is asked for sixty times a minute.",
+		Fault:   "A streaming list that is answered with expired is requested sixty times a minute.",
 	},
 	{
 		Name:    "does-not-count-an-expired-stream-as-an-attempt",
@@ -51,7 +50,7 @@ var pausingFaults = []Mutant{
 		To:      "if CauseOf(err) != CauseExpired {\n\t\tm.progress.streamFailures++\n\t}",
 		Package: guarantees,
 		Test:    "TestB2AStreamingListThatIsAlwaysRefusedFallsBackToAList",
-		Fault:   "Where each streaming list is expired no list is ever made, and the cache stays empty.",
+		Fault:   "If each streaming list is answered with expired, no list is ever requested and the cache stays empty.",
 	},
 	{
 		Name:    "treats-a-watch-with-an-event-as-healthy",
@@ -61,7 +60,7 @@ var pausingFaults = []Mutant{
 		To:      "case lived < shortWatch && w.version == w.from:",
 		Package: guarantees,
 		Test:    "TestG13AWatchThatClosesAfterProgressIsFollowedSooner",
-		Fault:   "A proxy that closes each watch after its first event is asked once for every event.",
+		Fault:   "A proxy that closes each watch after its first event receives one request for every event.",
 	},
 	{
 		Name:    "counts-request-time-as-watch-lifetime",
@@ -71,7 +70,7 @@ var pausingFaults = []Mutant{
 		To:      "\tsince := w.requestedAt\n",
 		Package: guarantees,
 		Test:    "TestB3RequestTimeIsNotWatchLifetime",
-		Fault:   "A server under load that answers late and closes at once is asked again without a pause.",
+		Fault:   "An overloaded server that answers late and closes at once receives the next request without a pause.",
 	},
 	{
 		Name:    "checks-the-context-only-between-two-waits",
@@ -91,7 +90,7 @@ var pausingFaults = []Mutant{
 		To:      "\tl.recordCommit(l)\n",
 		Package: guarantees,
 		Test:    "TestB1OnlyConsecutiveStreamFailuresCount",
-		Fault:   "Two failures a month apart make a list of what could be streamed.",
+		Fault:   "Two stream failures a month apart cause a list instead of a stream.",
 	},
 	{
 		Name: "counts-old-watch-failures", Guards: []string{"B3"}, File: "status.go",
@@ -99,7 +98,7 @@ var pausingFaults = []Mutant{
 		To:      "r.progress.version = version\n",
 		Package: guarantees,
 		Test:    "TestB3WatchesThatDeliverEventsBeforeTheyBreakNeedNoList",
-		Fault:   "Every fifth watch that a proxy cuts is followed by a list of everything.",
+		Fault:   "Every fifth watch that a proxy cuts is followed by a full list.",
 	},
 	{
 		Name:    "doubles-pauses-in-the-first-minute",
@@ -109,7 +108,7 @@ var pausingFaults = []Mutant{
 		To:      "first+1-quickRequests))*time.Hour, longestPause)",
 		Package: guarantees,
 		Test:    "TestB26ARecoveredServerIsFollowedWithinSeconds",
-		Fault:   "A server was away for 50 s, and the cache is behind for as long again.",
+		Fault:   "After an outage of 50 s the cache is stale for another 50 s.",
 	},
 	{
 		Name:    "has-no-quick-retries",
@@ -119,7 +118,7 @@ var pausingFaults = []Mutant{
 		To:      "first+1-quickRequests))*time.Hour, steadyPause)",
 		Package: guarantees,
 		Test:    "TestB26APausedSourceIsAskedAgainAtTheseTimes",
-		Fault:   "A server was away for 3 s, and the cache is behind for half as long again.",
+		Fault:   "After an outage of 3 s the cache is stale for another 1.5 s.",
 	},
 	{
 		Name:    "restarts-a-list-after-a-failed-page",
@@ -129,7 +128,7 @@ var pausingFaults = []Mutant{
 		To:      "failures >= 1 || permanentCauses",
 		Package: guarantees,
 		Test:    "TestB26AFailedPageIsAskedForAgain",
-		Fault:   "Where half of the requests fail, a list of ten pages is never whole.",
+		Fault:   "If half of the requests fail, a list of ten pages never completes.",
 	},
 	{
 		Name:    "relists-after-a-reset-connection",
@@ -139,7 +138,7 @@ var pausingFaults = []Mutant{
 		To:      "\t\t\taction = watchThenList\n",
 		Package: guarantees,
 		Test:    "TestB26ResetConnectionsNeverCauseAList",
-		Fault:   "A network that drops connections makes each mirror list everything.",
+		Fault:   "A network that drops connections makes each mirror relist.",
 	},
 	{
 		Name:    "always-resumes-a-cut-stream",
@@ -149,6 +148,6 @@ var pausingFaults = []Mutant{
 		To:      "if cause == CauseConnectionLost {",
 		Package: guarantees,
 		Test:    "TestB26AStreamThatIsAlwaysCutIsAnsweredByAList",
-		Fault:   "A proxy cuts each stream at one event, and the cache stays at the state before it.",
+		Fault:   "If a proxy cuts each stream at a certain event, the cache stays at the state before it.",
 	},
 }

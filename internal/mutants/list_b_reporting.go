@@ -10,7 +10,7 @@ var reportingFaults = []Mutant{
 		To:      "\t} else if m.setLastFailure(err, true); request || activity != PhaseWatching {\n\t\tm.options.ErrorHandler(m.ctx, m.Reflector, err)\n\t}\n",
 		Package: guarantees,
 		Test:    "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",
-		Fault:   "The error handler receives failed requests, and no error that a server sends on an open watch.",
+		Fault:   "The error handler never receives errors that a server sends on an open watch.",
 	},
 	{
 		Name:    "drops-the-error-of-a-streaming-list",
@@ -20,7 +20,7 @@ var reportingFaults = []Mutant{
 		To:      "\t\tsent := m.collect(w, i > 0)\n\t\tif sent != nil && w.listing != nil {\n\t\t\tsent = errNoInitialEventsEnd\n\t\t}\n",
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
-		Fault:   "The reason of a server that refuses a streaming list in its middle is never reported.",
+		Fault:   "The error of a server that ends a streaming list halfway is never reported.",
 	},
 	{
 		Name:    "drops-an-error-after-the-event-that-ends-a-watch",
@@ -30,7 +30,7 @@ var reportingFaults = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG12AnErrorBehindTheEventThatEndsAWatchIsReported",
-		Fault:   "A server's reason for the end of a stream, right behind an event that cannot be applied, is lost.",
+		Fault:   "A server's error right after an event that cannot be applied is lost.",
 	},
 	{
 		Name:    "treats-a-cut-stream-as-closed",
@@ -40,6 +40,6 @@ var reportingFaults = []Mutant{
 		To:      "if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) || w.response.ctx.Err() != nil {",
 		Package: "./kubeapi",
 		Test:    "TestWatchThatBreaksEndsWithAnErrorThatSaysHow",
-		Fault:   "A network that cuts every watch looks like a server that closes them, and nothing is reported.",
+		Fault:   "A network that cuts every watch looks like a server that closes them, and no failure is reported.",
 	},
 }

@@ -1,6 +1,6 @@
 package mutants
 
-// resyncFaults: resyncs that are missed, and what relists used to lose (B20, B21).
+// resyncFaults: missed resyncs and lost changes of relists (B20, B21).
 var resyncFaults = []Mutant{
 	{
 		Name:    "resets-the-resync-timer-only-after-a-resync",
@@ -10,7 +10,7 @@ var resyncFaults = []Mutant{
 		To:      "	if !l.HasSynced() {\n		return\n	}\n	l.timer.Reset(l.resync)\n	l.due =",
 		Package: guarantees,
 		Test:    "TestB20NoHandlerIsResyncedBeforeItHasSynced",
-		Fault:   "A handler whose first resync was due during the first list never gets one.",
+		Fault:   "A handler whose first resync was due during the first list is never resynced.",
 	},
 	{
 		Name:    "skips-resyncs-while-changes-are-pending",
@@ -20,7 +20,7 @@ var resyncFaults = []Mutant{
 		To:      "> 0*resyncBacklog;",
 		Package: guarantees,
 		Test:    "TestB20ASlowHandlersResyncsDoNotPileUp",
-		Fault:   "A handler that is always a little behind is never resynced.",
+		Fault:   "A handler that always has a backlog is never resynced.",
 	},
 	{
 		Name:    "resyncs-objects-with-pending-changes",
@@ -30,7 +30,7 @@ var resyncFaults = []Mutant{
 		To:      "l.snapshot(eventlog.Update, nil)",
 		Package: guarantees,
 		Test:    "TestB20ASlowHandlersResyncsDoNotPileUp",
-		Fault:   "A handler that is behind works twice on each object that has changed.",
+		Fault:   "A handler with a backlog processes each changed object twice.",
 	},
 	{
 		Name:    "delivers-a-relists-changes-as-a-resync",
@@ -48,6 +48,6 @@ var resyncFaults = []Mutant{
 		To:      "\t\tcase last.present && f.transformer != nil:\n\t\t\tobj, _ := f.transformer(last.object)\n\t\t\tf.log.add(record{kind: recordSync, object: obj, key: key, origin: last.origin})\n\t\tcase last.present: // not if",
 		Package: guarantees,
 		Test:    "TestResyncRepeatsKnownObjectsThatAreNotQueued",
-		Fault:   "A transform that is not made to run twice mangles an object at each resync.",
+		Fault:   "A transform that is not idempotent corrupts an object at each resync.",
 	},
 }

@@ -1,6 +1,6 @@
 package mutants
 
-// versionFaults: versions that go back, and that run ahead (B15, B16, B23).
+// versionFaults: versions that regress, and versions ahead of the content (B15, B16, B23).
 var versionFaults = []Mutant{
 	{
 		Name:    "never-accepts-a-regressed-source",
@@ -10,7 +10,7 @@ var versionFaults = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB15ASourceThatRegressedForGoodIsAccepted",
-		Fault:   "After a source has regressed for good the cache never accepts its content again.",
+		Fault:   "After a source has regressed permanently the cache never accepts its content.",
 	},
 	{
 		Name: "accepts-an-older-bookmark", Guards: []string{"B15", "G11"}, File: "watch.go",
@@ -33,7 +33,7 @@ var versionFaults = []Mutant{
 		From:  "\t_ = in.prepare(context.Background(), c)\n",
 		To:    "\tc.origin = table.Origin{}\n\t_ = in.prepare(context.Background(), c)\n",
 		Test:  "TestARegressionIsNotMistakenForABadObject",
-		Fault: "An event that is older than its object is treated as the newest.",
+		Fault: "An event that is older than the stored object is applied.",
 	},
 	{
 		Name: "advances-the-version-with-each-stored-object", Guards: []string{"B16", "G11"}, File: "store.go",
@@ -41,7 +41,7 @@ var versionFaults = []Mutant{
 		To:      "\t\tk.Bookmark(c.meta.received.ResourceVersion)\n\t\tk.storage.write(one[:], storeWrite{scope: k.scope})\n",
 		Package: guarantees,
 		Test:    "TestB16ASingleObjectDoesNotAdvanceTheVersion",
-		Fault:   "The store claims a version of which it has one object, and not those that came before it.",
+		Fault:   "The store claims the version of one object, without the changes before it.",
 	},
 	{
 		Name: "advances-the-version-past-a-refused-write", Guards: []string{"B16", "G11"}, File: "watch.go",
@@ -49,7 +49,7 @@ var versionFaults = []Mutant{
 		To:      "\t\tif err != nil && m.ctx.Err() == nil {\n\t\t\tm.setAccepted(m.changes[from].version, \"event\")\n\t\t\tif undecoded",
 		Package: guarantees,
 		Test:    "TestB16ARefusedWriteDoesNotAdvanceTheVersion",
-		Fault:   "The reflector's version is one that its store does not have.",
+		Fault:   "The reflector claims a version that its store does not have.",
 	},
 	{
 		Name:    "refuses-the-list-after-a-watch-regression",
@@ -59,7 +59,7 @@ var versionFaults = []Mutant{
 		To:      "p.versionInvalid = true",
 		Package: guarantees,
 		Test:    "TestB15AWatchThatShowsARollbackIsAnsweredByOneAcceptedList",
-		Fault:   "A server that was restored from a backup is reported twice, and followed a pause later.",
+		Fault:   "A server that was restored from a backup is reported twice, and mirrored only after a pause.",
 	},
 	{
 		Name:    "lists-at-the-newest-version-twice-after-a-410",
@@ -69,7 +69,7 @@ var versionFaults = []Mutant{
 		To:      "		if !l.progress.versionInvalid || l.listed {",
 		Package: guarantees,
 		Test:    "TestG1AMirrorConvergesWithTheFirstListAfterA410AndARestore",
-		Fault:   "A source that comes back restored is followed two pauses after that, up to two minutes.",
+		Fault:   "A source that returns restored is mirrored only after two pauses, up to two minutes.",
 	},
 	{
 		Name:    "forgets-the-newest-version-of-a-broken-stream",
@@ -79,7 +79,7 @@ var versionFaults = []Mutant{
 		To:      "_ = w.listing.newest\n",
 		Package: guarantees,
 		Test:    "TestB15AStreamThatBrokeIsNotFollowedByAnOlderState",
-		Fault:   "After a streaming list that broke a lagging replica brings back what it has deleted.",
+		Fault:   "After a broken streaming list a lagging replica restores objects that the stream had deleted.",
 	},
 	{
 		Name:    "lets-a-key-regress-in-a-stream",
@@ -89,7 +89,7 @@ var versionFaults = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB15InAStreamNoKeyRegresses",
-		Fault:   "An object that a streaming list has sent is replaced by an older state of it, without a report.",
+		Fault:   "An object of a streaming list is replaced by an older state, without a report.",
 	},
 	{
 		Name:    "never-checks-the-version-after-an-outage",
@@ -99,7 +99,7 @@ var versionFaults = []Mutant{
 		To:      "p.checks.wanted || cause == causeRegression",
 		Package: guarantees,
 		Test:    "TestB23AServerRestoredFromAnOlderCopyIsMirrored",
-		Fault:   "After a restore from a backup the cache shows for good what the server has lost.",
+		Fault:   "After a restore from a backup the cache permanently shows objects that the server has lost.",
 	},
 	{
 		Name:    "ignores-late-watch-responses",
@@ -109,7 +109,7 @@ var versionFaults = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB23AWatchThatWasAnsweredLateIsChecked",
-		Fault:   "Where client-go's client hides an outage, a restore from a backup is not noticed for minutes.",
+		Fault:   "If client-go's client hides an outage, a restore from a backup is not noticed for minutes.",
 	},
 	{
 		Name:    "never-checks-a-silent-watch",
@@ -119,7 +119,7 @@ var versionFaults = []Mutant{
 		To:      "checks.wanted\n",
 		Package: guarantees,
 		Test:    "TestB23ASilentWatchIsCheckedAfterThreeMinutes",
-		Fault:   "A restore behind a clean close is not noticed, though the bookmarks have stopped.",
+		Fault:   "A restore after a clean close is not noticed, though the bookmarks have stopped.",
 	},
 	{
 		Name:    "restarts-the-silence-with-each-watch",
@@ -129,7 +129,7 @@ var versionFaults = []Mutant{
 		To:      "isDue(latest(w.answeredAt, m.progress.lastReceived).Add(maxSilence))",
 		Package: guarantees,
 		Test:    "TestB23TheSilenceOfSeveralWatchesIsChecked",
-		Fault:   "A restore behind a clean close is not noticed where watches end before three minutes.",
+		Fault:   "A restore after a clean close is not noticed if watches end before three minutes.",
 	},
 	{
 		Name: "trusts-reissued-versions", Guards: []string{"B23"}, File: "list.go",
@@ -137,6 +137,6 @@ var versionFaults = []Mutant{
 		To:      "VersionsReset: reset && l.mayBeTooOld()}",
 		Package: guarantees,
 		Test:    "TestB23NoObjectCountsAsUnchangedAfterARestore",
-		Fault:   "An object that was changed again after a restore stays as it was before, under the same version.",
+		Fault:   "An object that was changed after a restore keeps its old state, because the version is the same.",
 	},
 }

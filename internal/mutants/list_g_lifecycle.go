@@ -8,7 +8,7 @@ var lifecycleMutants = []Mutant{
 		To:      "\t\t<-timer.C()\n\t\tfor m.check != nil && isClosed(m.check.done) {",
 		Package: guarantees,
 		Test:    "TestG9RunReturnsAtOnceInEveryPhase",
-		Fault:   "A process that is asked to end while its server is away hangs for up to a minute.",
+		Fault:   "A process that stops while its server is down hangs for up to a minute.",
 	},
 	{
 		Name: "returns-while-a-source-call-hangs", Guards: []string{"G9"}, File: "listwatch.go",
@@ -16,7 +16,7 @@ var lifecycleMutants = []Mutant{
 		To:      "Waited: slowSource})\n\t\tc.done = make(chan struct{})\n\t\tclose(c.done)\n\t\treturn true\n",
 		Package: guarantees,
 		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndReported",
-		Fault:   "Run returns while its source is still being called, and nobody owns that goroutine.",
+		Fault:   "Run returns while a call of its source still runs, on a goroutine without an owner.",
 	},
 	{
 		Name: "does-not-report-a-hanging-source", Guards: []string{"G9"}, File: "listwatch.go",
@@ -24,7 +24,7 @@ var lifecycleMutants = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndReported",
-		Fault:   "A process hangs at its end and nothing says because of what.",
+		Fault:   "A process hangs when it stops, and the cause is not reported.",
 	},
 	{
 		Name: "returns-while-a-handler-runs", Guards: []string{"G9"}, File: "informer.go",
@@ -32,7 +32,7 @@ var lifecycleMutants = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG9RunWaitsForTheHandlersRunningCallsAndDropsTheRest",
-		Fault:   "A program tears down what its handler uses while the handler still runs.",
+		Fault:   "A program closes a resource of its handler while the handler still runs.",
 	},
 	{
 		Name: "lets-one-namespace-hold-up-the-panic-of-another", Guards: []string{"G9"}, File: "internal/tasks/tasks.go",
@@ -40,7 +40,7 @@ var lifecycleMutants = []Mutant{
 		To:      "time.NewTimer(crashAfter)",
 		Package: guarantees,
 		Test:    "TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs",
-		Fault:   "A handler has panicked, and the process lives on, half dead, for as long as the source of another namespace hangs.",
+		Fault:   "A handler has panicked, and the process continues without it while the source of another namespace hangs.",
 	},
 	{
 		Name: "stops-a-watch-without-waiting-for-its-connection", Guards: []string{"G9"}, File: "kubeapi/watch.go",

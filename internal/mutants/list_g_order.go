@@ -1,6 +1,6 @@
 package mutants
 
-// What readers and handlers see of each key, and in which order: G2, G3, G4.
+// The states of each key that readers and handlers see, and their order: G2, G3, G4.
 var orderMutants = []Mutant{
 	{
 		Name: "forgets-the-version-of-an-aborted-first-list", Guards: []string{"G2"}, File: "list.go",
@@ -8,7 +8,7 @@ var orderMutants = []Mutant{
 		To:      "l.typeSeen && l.proof.Load().accepted {",
 		Package: guarantees,
 		Test:    "TestG2AFirstListIsNotFollowedByAnOlderOne",
-		Fault:   "After a first list that broke off, a handler receives an older state of an object that it knows.",
+		Fault:   "After an aborted first list a handler receives an older state of an object that it knows.",
 	},
 	{
 		Name: "resyncs-a-stale-state", Guards: []string{"G2"}, File: "delta_fifo.go",
@@ -16,7 +16,7 @@ var orderMutants = []Mutant{
 		To:      "\t\tcase last.queued != nil && f.own != nil:\n\t\t\tfound := f.own.entry(key)\n\t\t\tf.log.add(record{kind: recordSync, object: found.Object, key: key, origin: found.Origin})\n\t\tcase last.queued != nil:\n\t\tcase last.err",
 		Package: guarantees,
 		Test:    "TestB21ChangesOfARelistAreNotDeliveredAsAResync",
-		Fault:   "A resync queues the stored state behind a newer one that is waiting, and the object regresses.",
+		Fault:   "A resync queues the stored state after a newer pending one, and the object regresses.",
 	},
 	{
 		Name: "compares-versions-as-strings", Guards: []string{"G2"}, File: "keys.go",
@@ -38,7 +38,7 @@ var orderMutants = []Mutant{
 		To:      "strconv.FormatUint(o.version, 10) < strconv.FormatUint(other.version, 10)",
 		Package: guarantees,
 		Test:    "TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder",
-		Fault:   "An object at version 10 is treated as older than itself at version 9, and everything is listed anew.",
+		Fault:   "An object at version 10 is treated as older than at version 9, and causes a relist.",
 	},
 	{
 		Name: "merges-an-update-from-an-undelivered-state", Guards: []string{"G3"}, File: "internal/eventlog/log.go",
@@ -46,7 +46,7 @@ var orderMutants = []Mutant{
 		To:      "first.Kind, first.Old = Update, later.Old\n\t\t\t_ = old\n",
 		Package: guarantees,
 		Test:    "TestG3ForEachKeyAHandlerReceivesAddThenUpdatesThenDelete",
-		Fault:   "A handler that fell behind gets an update whose old object it has never received.",
+		Fault:   "A handler with a backlog receives an update whose old object it has never received.",
 	},
 	{
 		Name: "delivers-a-delete-of-an-object-never-added", Guards: []string{"G3"}, File: "internal/eventlog/log.go",
@@ -64,7 +64,7 @@ var orderMutants = []Mutant{
 		To:      "\tif len(records) == 1 {\n\t\trefs.set(number, nil)\n\t\treturn\n\t}\n\trecords = records[:0]\n",
 		Package: guarantees,
 		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreNotified",
-		Fault:   "A handler looks an object up by the label that it was just notified of, and does not find it.",
+		Fault:   "A handler looks up an object by the label that it just received, and does not find it.",
 	},
 	{
 		Name: "removes-a-deleted-object-in-the-background", Guards: []string{"G4"}, File: "storage.go",

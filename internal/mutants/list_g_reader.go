@@ -1,6 +1,6 @@
 package mutants
 
-// What readers see, and that they need not wait for it: G10.
+// Reads are consistent and never wait: G10.
 var readerMutants = []Mutant{
 	{
 		Name: "forgets-retained-snapshots", Guards: []string{"G10"}, File: "internal/table/table.go",
@@ -8,7 +8,7 @@ var readerMutants = []Mutant{
 		To:      "\ts := &Snapshot{",
 		Package: guarantees,
 		Test:    "TestG10ASnapshotIsConsistentAndNeverChanges",
-		Fault:   "A report that is computed from a snapshot adds up inconsistent objects.",
+		Fault:   "A sum that is computed from a snapshot uses inconsistent objects.",
 	},
 	{
 		Name: "writes-to-pages-of-a-snapshot", Guards: []string{"G10"}, File: "internal/table/table.go",
@@ -16,7 +16,7 @@ var readerMutants = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG10NoSingleWriteChangesASnapshot",
-		Fault:   "Objects that were written later appear in a snapshot that is retained.",
+		Fault:   "Objects that were written later appear in a retained snapshot.",
 	},
 	{
 		Name: "writes-objects-into-a-snapshot", Guards: []string{"G10"}, File: "internal/table/cow.go",
@@ -24,7 +24,7 @@ var readerMutants = []Mutant{
 		To:      "\tif p == nil {\n",
 		Package: guarantees,
 		Test:    "TestG10ASnapshotIsConsistentAndNeverChanges",
-		Fault:   "An object that a snapshot has turns into another during an iteration.",
+		Fault:   "An object in a snapshot is replaced by another one during an iteration.",
 	},
 	{
 		Name: "changes-the-indexes-of-a-snapshot", Guards: []string{"G10"}, File: "internal/table/index.go",
@@ -32,7 +32,7 @@ var readerMutants = []Mutant{
 		To:      "\tif i == nil {\n",
 		Package: guarantees,
 		Test:    "TestG10ASnapshotIsConsistentAndNeverChanges",
-		Fault:   "A snapshot finds objects by values that they have only had since.",
+		Fault:   "A snapshot finds objects by index values that they received later.",
 	},
 	{
 		Name: "returns-a-snapshot-from-before-a-write", Guards: []string{"G10"}, File: "internal/table/write.go",
@@ -48,14 +48,14 @@ var readerMutants = []Mutant{
 		To:      "\tcase at < 0: // a write was met\n",
 		Package: "./internal/table",
 		Test:    "TestNoLookUpAnswersInTheMiddleOfAWriteInPlace",
-		Fault:   "A program finds a deployment's new pod and, where it looks next, not the new deployment.",
+		Fault:   "A program finds a new pod and then not the new deployment that was written before it.",
 	},
 	{
 		Name: "blocks-readers-during-a-large-write", Guards: []string{"G10"}, File: "internal/table/write.go",
 		From:  "t.staged = changes > InPlace ||",
 		To:    "t.staged = changes < 0 ||",
 		Test:  "TestReadersDoNotWaitForALargeWrite",
-		Fault: "While a list of 100,000 objects is applied every request that needs the cache stands still.",
+		Fault: "While a list of 100,000 objects is applied, every reader of the cache is blocked.",
 	},
 	{
 		Name: "calls-index-functions-under-the-lock", Guards: []string{"G10"}, File: "intake.go",
@@ -87,6 +87,6 @@ var readerMutants = []Mutant{
 		To:      "\tcase t.changes.Load() != at: // a write was met\n",
 		Package: "./internal/table",
 		Test:    "TestNoLookUpAnswersInTheMiddleOfAWriteInPlace",
-		Fault:   "A program finds an object of a batch as it is now and, where it looks next, another one as it was.",
+		Fault:   "A program reads the new state of one object of a batch and then the old state of another.",
 	},
 }

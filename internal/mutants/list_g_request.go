@@ -7,7 +7,7 @@ var requestMutants = []Mutant{
 		From:  "longestPause = 30 * time.Second",
 		To:    "longestPause = 5 * time.Minute",
 		Test:  "TestNoPauseIsLongerThanAMinute",
-		Fault: "A server is back, and the cache stays stale for minutes.",
+		Fault: "A server has recovered, and the cache stays stale for minutes.",
 	},
 	{
 		Name: "ignores-retry-after", Guards: []string{"G1"}, File: "backoff.go",
@@ -15,7 +15,7 @@ var requestMutants = []Mutant{
 		To:      "pause = max(pause, b.delay(now, f.requests))",
 		Package: guarantees,
 		Test:    "TestG1RetryAfterIsHonoured",
-		Fault:   "An overloaded server is asked again before the time that it named.",
+		Fault:   "An overloaded server receives a request before its Retry-After has passed.",
 	},
 	{
 		Name: "lists-at-the-exact-version-that-cannot-be-watched", Guards: []string{"G1"}, File: "list.go",
@@ -23,7 +23,7 @@ var requestMutants = []Mutant{
 		To:      "options.ResourceVersionMatch = metav1.ResourceVersionMatchExact",
 		Package: guarantees,
 		Test:    "TestG1APagedRelistGetsPastAVersionThatCannotBeWatched",
-		Fault:   "The mirror lists the same old state again and again and never gets past it.",
+		Fault:   "The mirror lists the same old state again and again.",
 	},
 	{
 		Name: "does-not-report-a-refused-watch", Guards: []string{"G12"}, File: "retry.go",
@@ -31,7 +31,7 @@ var requestMutants = []Mutant{
 		To:      "\t} else if next != stateWatch {\n\t\tm.reportFailure(m.ctx, err)\n\t}\n",
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
-		Fault:   "A cache cannot reach its server, and no error handler is called.",
+		Fault:   "A cache cannot reach its server, and the error handler is not called.",
 	},
 	{
 		Name: "reports-a-failed-list-twice", Guards: []string{"G12"}, File: "retry.go",
@@ -39,7 +39,7 @@ var requestMutants = []Mutant{
 		To:      "\tif activity == PhaseListing {\n\t\tm.reportFailure(m.ctx, err)\n\t}\n\tif ends {\n\t\treturn stateEnd\n",
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
-		Fault:   "Alerts count twice as many failures as there were.",
+		Fault:   "Each failure of a list is counted and alerted twice.",
 	},
 	{
 		Name: "omits-the-last-failure-from-the-status", Guards: []string{"G12"}, File: "status.go",
@@ -47,7 +47,7 @@ var requestMutants = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
-		Fault:   "The status says that a source fails and not why.",
+		Fault:   "The status shows that a source fails, but not why.",
 	},
 	{
 		Name: "resumes-a-broken-watch-without-a-pause", Guards: []string{"G13"}, File: "retry.go",
@@ -55,7 +55,7 @@ var requestMutants = []Mutant{
 		To:      "p.watchFailures < watchesBeforeList {\n\t\t\t\tnext, f = stateWatch, failure{atOnce: true}\n",
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
-		Fault:   "A thousand clients storm a server that is just coming back.",
+		Fault:   "A server that is recovering receives requests of a thousand clients at once.",
 	},
 	{
 		Name: "resets-the-backoff-with-each-good-list", Guards: []string{"G13"}, File: "list.go",
@@ -63,14 +63,14 @@ var requestMutants = []Mutant{
 		To:      "\tm.relistWaiters = nil\n\tp.backoff.seriesStart = time.Time{}\n",
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
-		Fault:   "A server whose watches fail is listed again every second, though lists are what costs it most.",
+		Fault:   "A server whose watches fail receives a list every second, its most expensive request.",
 	},
 	{
 		Name: "ignores-upcoming-requests-in-the-limit", Guards: []string{"G13"}, File: "backoff.go",
 		From:  "len(made)+n-allowed",
 		To:    "len(made)-allowed",
 		Test:  "TestBackoffKeepsTheLimitsWhateverFails",
-		Fault: "A failing source gets more requests in the first minute than was promised.",
+		Fault: "A failing source receives more requests in the first minute than promised.",
 	},
 	{
 		Name: "pauses-after-progress-as-after-a-failure", Guards: []string{"G13"}, File: "backoff.go",

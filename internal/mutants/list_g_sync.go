@@ -1,7 +1,6 @@
 package mutants
 
-// When something has synced, what a relist takes away, and what may wait for a slow
-// handler: G5, G7, G8.
+// Synced, deletions by relists, and the backlog of a slow handler: G5, G7, G8.
 var syncMutants = []Mutant{
 	{
 		Name: "treats-the-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "foreign_store.go",
@@ -9,7 +8,7 @@ var syncMutants = []Mutant{
 		To:      "\tif queue, ours := w.store.(*DeltaFIFO); ours {\n\t\tqueue.mu.Lock()\n\t\tqueue.populated = true\n\t\tqueue.unlock()\n\t}\n\tfor _, obj := range part.Retain {\n",
 		Package: guarantees,
 		Test:    "TestG5SyncedIsWhenTheFirstListHasBeenProcessed",
-		Fault:   "A controller begins its work on the first 500 of 50,000 objects.",
+		Fault:   "A controller starts with the first 500 of 50,000 objects.",
 	},
 	{
 		Name: "treats-an-informers-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "replacement.go",
@@ -17,7 +16,7 @@ var syncMutants = []Mutant{
 		To:      "\t\tdefer feed.endWrite()\n\t\tdefer feed.markSynced()\n",
 		Package: guarantees,
 		Test:    "TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList",
-		Fault:   "A controller begins to work with a part of the objects, and deletes what the others own.",
+		Fault:   "A controller starts with a part of the objects, and deletes the dependents of the others.",
 	},
 	{
 		Name: "counts-queued-objects-as-synced", Guards: []string{"G5"}, File: "delta_fifo_pop.go",
@@ -33,7 +32,7 @@ var syncMutants = []Mutant{
 		To:      "f.populated = true",
 		Package: guarantees,
 		Test:    "TestG5AnEventDoesNotEndAFirstListThatHasBegun",
-		Fault:   "An event in the middle of a first list makes the rest of the list look like news, and synced come early.",
+		Fault:   "An event during a first list makes synced true too early, and the rest of the list look like new objects.",
 	},
 	{
 		Name: "syncs-a-handler-once-its-list-is-queued", Guards: []string{"G5"}, File: "informer.go",
@@ -45,7 +44,7 @@ var syncMutants = []Mutant{
 `,
 		Package: guarantees,
 		Test:    "TestG5AHandlerHasSyncedOnceItHasHandledTheInitialList",
-		Fault:   "A handler's work queue counts as complete before the handler has run once.",
+		Fault:   "A handler counts as synced before its first call.",
 	},
 	{
 		Name: "syncs-a-handler-that-joins-during-the-first-list", Guards: []string{"G5"}, File: "internal/eventlog/cursor.go",
@@ -53,7 +52,7 @@ var syncMutants = []Mutant{
 		To:      "\tif c.log.ended || s.Len > 0 {\n",
 		Package: guarantees,
 		Test:    "TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList",
-		Fault:   "A handler that is added while the first list is read has synced with half of it.",
+		Fault:   "A handler that is added during the first list has synced after half of it.",
 	},
 	{
 		Name: "keeps-absent-objects-that-are-being-processed", Guards: []string{"G7"}, File: "delta_fifo.go",
@@ -61,7 +60,7 @@ var syncMutants = []Mutant{
 		To:      "r := f.log.get(number); r.kind != 0 && r.kind != recordBookmark && !r.out {",
 		Package: guarantees,
 		Test:    "TestG7ARelistDeletesAbsentObjectsThatAreStoredQueuedOrBeingProcessed",
-		Fault:   "An object that is being processed when the relist comes stays in the cache for ever.",
+		Fault:   "An object that is deleted in a relist while it is being processed stays in the cache forever.",
 	},
 	{
 		Name: "keeps-absent-objects-that-are-queued", Guards: []string{"G7"}, File: "delta_fifo.go",
@@ -69,7 +68,7 @@ var syncMutants = []Mutant{
 		To:      "r := f.log.get(number); r.kind != 0 && r.kind != recordBookmark && r.out {",
 		Package: guarantees,
 		Test:    "TestG7ARelistDeletesAbsentObjectsThatAreStoredQueuedOrBeingProcessed",
-		Fault:   "An object that was only queued when the relist came stays in the cache for ever.",
+		Fault:   "An object that is deleted in a relist while it is only queued stays in the cache forever.",
 	},
 	{
 		Name: "deletes-other-namespaces-objects-at-a-relist", Guards: []string{"G7"}, File: "replacement.go",
@@ -92,7 +91,7 @@ var syncMutants = []Mutant{
 		From:  " && !again && !refused",
 		To:    " && (!again || true) && !refused",
 		Test:  "TestOfSeveralStatesInAListTheLastOneCounts",
-		Fault: "Of two states that one relist brings of an object, the cache is left with the earlier.",
+		Fault: "If a relist has two states of an object, the cache keeps the earlier one.",
 	},
 	{
 		Name: "reuses-entry-numbers-during-a-relist", Guards: []string{"G7"}, File: "internal/table/write.go",
@@ -100,7 +99,7 @@ var syncMutants = []Mutant{
 		To:      "\t\t\t_ = to\n\t\t\tmarks[i].set(from, l.marks.get(from))\n",
 		Package: guarantees,
 		Test:    "TestG7WritesOfOthersDuringAListDoNotCountAsListed",
-		Fault:   "If somebody removes an object from the store during a relist, another one that was deleted may stay for ever.",
+		Fault:   "If the program removes an object from the store during a relist, another deleted one may stay forever.",
 	},
 	{
 		Name: "treats-a-new-object-in-a-listed-entry-as-listed", Guards: []string{"G7"}, File: "internal/table/write.go",
@@ -108,14 +107,14 @@ var syncMutants = []Mutant{
 		To:      "\t\t_ = l\n",
 		Package: guarantees,
 		Test:    "TestG7WritesOfOthersDuringAListDoNotCountAsListed",
-		Fault:   "If somebody removes an object from the store and adds one during a relist, the added one may stay for ever.",
+		Fault:   "If the program removes an object from the store and adds one during a relist, the added one may stay forever.",
 	},
 	{
 		Name: "keeps-objects-stored-before-the-first-list", Guards: []string{"G7"}, File: "replacement.go",
 		From:  "if scope.hasKey(key) && !r.retained.Has(key) {",
 		To:    "if !r.visible && !r.retained.Has(key) {",
 		Test:  "TestAFirstListShowsPartByPart",
-		Fault: "An object that was stored before the first list stays for ever.",
+		Fault: "An object that was stored before the first list, and is not in it, stays forever.",
 	},
 	{
 		Name: "never-merges", Guards: []string{"G8"}, File: "internal/eventlog/cursor.go",
@@ -123,7 +122,7 @@ var syncMutants = []Mutant{
 		To:      "c.changes() > max(1<<40, 2*live) {\n",
 		Package: guarantees,
 		Test:    "TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey",
-		Fault:   "A handler that hangs costs memory without bound.",
+		Fault:   "A handler that hangs uses unbounded memory.",
 	},
 	{
 		Name: "merges-for-an-unbounded-handler", Guards: []string{"G8"}, File: "handlers.go",
@@ -131,7 +130,7 @@ var syncMutants = []Mutant{
 		To:      "options.Delivery = cmp.Or(min(options.Delivery, Coalesced), defaults.Delivery)\n",
 		Package: guarantees,
 		Test:    "TestG8AnUnboundedHandlerReceivesEverythingAfterItHung",
-		Fault:   "A handler that is to see every state misses most of them.",
+		Fault:   "A handler that asked for every state misses most of them.",
 	},
 	{
 		Name: "clears-pending-notifications-of-a-slow-handler", Guards: []string{"G8", "G3"}, File: "internal/eventlog/log.go",
@@ -146,6 +145,6 @@ var syncMutants = []Mutant{
 		From:  "if cap(l.records) > keptCapacity &&",
 		To:    "if cap(l.records) < 0 &&",
 		Test:  "TestTheMemoryOfABurstIsReleasedAsItDrains",
-		Fault: "The memory of the worst minute of the year is kept until the process ends.",
+		Fault: "The memory of the largest burst is retained until the process ends.",
 	},
 }

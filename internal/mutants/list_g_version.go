@@ -1,20 +1,20 @@
 package mutants
 
-// What the applied version claims: G11.
+// The applied version: G11.
 var versionMutants = []Mutant{
 	{
 		Name: "records-an-events-version-before-its-write", Guards: []string{"G11"}, File: "intake.go",
 		From:  "\t\tif err := in.prepare(ctx, &changes[i]); err != nil {\n\t\t\treturn 0, err\n",
 		To:    "\t\tin.Bookmark(changes[i].version)\n\t\tif err := in.prepare(ctx, &changes[i]); err != nil {\n\t\t\treturn 0, err\n",
 		Test:  "TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject",
-		Fault: "A reader that waited for its own write's version reads the state before it.",
+		Fault: "A reader that waited for the version of its own write reads the state before it.",
 	},
 	{
 		Name: "claims-a-version-once-it-is-queued", Guards: []string{"G11"}, File: "delta_fifo_pop.go",
 		From:  "\tif l.version = version; ",
 		To:    "\tif l.version, l.processed = version, version; ",
 		Test:  "TestAVersionHoldsOnceAllBeforeItIsProcessed",
-		Fault: "The version that a controller says it has processed runs ahead of what it has.",
+		Fault: "A controller's applied version is ahead of its content.",
 	},
 	{
 		Name: "ignores-namespaces-without-a-version", Guards: []string{"G11"}, File: "store.go",
@@ -22,6 +22,6 @@ var versionMutants = []Mutant{
 		To:      "\t\tif version := cmp.Or(*view.version.Load(), *whole); version != \"\" {\n\t\t\tversions = append(versions, version)\n\t\t}\n",
 		Package: guarantees,
 		Test:    "TestG11AStoreWithViewsClaimsTheLowestVersion",
-		Fault:   "The store of several namespaces claims a version while one of them has not been listed yet.",
+		Fault:   "The store of several namespaces claims a version before one of them has been listed.",
 	},
 }

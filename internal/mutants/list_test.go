@@ -12,8 +12,8 @@ import (
 
 const moduleRoot = "../.."
 
-// Each mutant applies to exactly one place of the file as it is now, and what comes
-// of it is Go, and another program.
+// Each mutant applies to exactly one place of its file, and the result is a different valid
+// program.
 func TestEachMutantApplies(t *testing.T) {
 	for _, m := range All() {
 		_, err := m.mutate(moduleRoot)
@@ -21,7 +21,7 @@ func TestEachMutantApplies(t *testing.T) {
 	}
 }
 
-// Each mutant names a top-level test that is in its package.
+// Each mutant names a top-level test of its package.
 func TestEachMutantsTestExists(t *testing.T) {
 	packages := map[string][]*testFile{}
 	for _, m := range All() {
@@ -32,28 +32,28 @@ func TestEachMutantsTestExists(t *testing.T) {
 			require.NoError(t, err)
 			packages[m.pkg()] = files
 		}
-		_, err := unneeded(files, m.Test)
+		_, err := unneededFiles(files, m.Test)
 		assert.NoError(t, err, m.Name)
 	}
 }
 
-// Mutants are distinguished by their names, and by what they change.
-func TestNoMutantIsThereTwice(t *testing.T) {
+// Mutants have unique names and unique changes.
+func TestMutantsAreUnique(t *testing.T) {
 	slug := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	names, changes := map[string]bool{}, map[string]string{}
 	for _, m := range All() {
 		assert.Regexp(t, slug, m.Name)
-		assert.False(t, names[m.Name], "%s is there twice", m.Name)
+		assert.False(t, names[m.Name], "%s occurs twice", m.Name)
 		names[m.Name] = true
 		change := m.File + "\n" + m.From + "\n" + m.To
 		if other, twice := changes[change]; twice {
-			assert.Equal(t, other, m.Name, "they change the same")
+			assert.Equal(t, other, m.Name, "two mutants with the same change")
 		}
 		changes[change] = m.Name
 	}
 }
 
-// Every guarantee has two mutants at least, every fault one.
+// Every guarantee has at least two mutants, every fault at least one.
 func TestEveryGuaranteeAndFaultHasMutants(t *testing.T) {
 	have := map[string]int{}
 	for _, m := range All() {
@@ -72,6 +72,6 @@ func TestEveryGuaranteeAndFaultHasMutants(t *testing.T) {
 		assert.GreaterOrEqual(t, have[number], least, "mutants of %s", number)
 	}
 	for number := range have {
-		assert.Contains(t, want, number, "there is no such number")
+		assert.Contains(t, want, number, "no such guarantee or fault")
 	}
 }

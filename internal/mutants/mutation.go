@@ -18,17 +18,16 @@ var (
 	errUnparsed = errors.New("the mutant is no Go")
 )
 
-// mutation is a mutant as it applies to the file on disk.
+// mutation is a mutant applied to its file.
 type mutation struct {
-	// path is the file's, and line where the change begins.
+	// path is the path of the file, and line the first changed line.
 	path string
 	line int
 	text []byte
 }
 
-// mutate applies the mutant to the module at root, in memory. It fails if the
-// mutant is out of date: the project has moved on, and nobody knows any more what
-// the mutant proves.
+// mutate applies the mutant to the module at root, in memory. It fails if the mutant is
+// outdated: From no longer occurs exactly once.
 func (m Mutant) mutate(root string) (mutation, error) {
 	switch {
 	case m.Name == "" || m.Test == "" || m.Fault == "" || len(m.Guards) == 0:
@@ -39,17 +38,17 @@ func (m Mutant) mutate(root string) (mutation, error) {
 	path := filepath.Join(root, filepath.FromSlash(m.File))
 	original, err := os.ReadFile(path)
 	if err != nil {
-		return mutation{}, fmt.Errorf("its file cannot be read: %w", err)
+		return mutation{}, fmt.Errorf("read its file: %w", err)
 	}
 	if n := strings.Count(string(original), m.From); m.From == "" || n != 1 {
 		return mutation{}, fmt.Errorf("%w in %s, and occurs %d times", errNotOnce, m.File, n)
 	}
 	text := []byte(strings.Replace(string(original), m.From, m.To, 1))
-	before, err := code(original)
+	before, err := normalized(original)
 	if err != nil {
 		return mutation{}, fmt.Errorf("%s: %w", m.File, err)
 	}
-	after, err := code(text)
+	after, err := normalized(text)
 	switch {
 	case err != nil:
 		return mutation{}, fmt.Errorf("%w: %w", errUnparsed, err)
@@ -60,9 +59,9 @@ func (m Mutant) mutate(root string) (mutation, error) {
 	return mutation{path: path, line: line, text: text}, nil
 }
 
-// code is a file without its comments and in the one layout, so that two files that
-// do the same in the same words are equal.
-func code(text []byte) ([]byte, error) {
+// normalized returns a file formatted and without comments, so that files with equal code are
+// equal.
+func normalized(text []byte) ([]byte, error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, "", text, parser.SkipObjectResolution)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// keysAfter has, for each method that logs, the index of its first key.
+// keysAfter is, for each logging method, the index of its first key argument.
 var keysAfter = map[string]int{"Info": 1, "Error": 2, "HandleErrorWithLogger": 3, "HandleErrorWithContext": 3, "WithValues": 0}
 
-// logKeys are the keys that a file logs with: those of calls on loggers, and of the steps of a trace.
+// logKeys returns the keys that a file logs, in calls of loggers and steps of traces.
 func logKeys(t *testing.T, path string) map[string]bool {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
@@ -72,7 +72,7 @@ func text(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// Programs filter their logs by keys. Fails if one is used that docs/logging.md does not have, or the other way round.
+// Programs filter their logs by keys. Fails unless docs/logging.md has exactly the keys in use.
 func TestTheKeysOfTheLogAreDocumented(t *testing.T) {
 	used := map[string]bool{}
 	for _, dir := range []string{".", "kubeapi", "overlay", "sources", "statuspage", "adapters/clientgo"} {
@@ -101,8 +101,7 @@ func TestTheKeysOfTheLogAreDocumented(t *testing.T) {
 	assert.Equal(t, slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(used)), "docs/logging.md has the first, the source the second")
 }
 
-// Fails if an operator meets a cause or an alert of which docs/operating.md does not say what to do, or it names one that
-// does not exist.
+// Fails unless docs/operating.md has instructions for exactly the existing causes and alerts.
 func TestEachCauseAndEachAlertSaysWhatToDo(t *testing.T) {
 	causes := firstOf(`Cause = "([a-z-]+)"`, read(t, "retry.go"))
 	_, table, found := strings.Cut(read(t, "docs", "operating.md"), "## Causes")

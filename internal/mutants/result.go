@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Result is what became of one mutant.
+// Result is the outcome of one mutant.
 type Result struct {
 	Mutant Mutant
-	// Line is where in the mutant's file the change begins; 0 if it does not apply.
+	// Line is the first changed line of the mutant's file; 0 if the mutant does not apply.
 	Line int
 	// Killed is true if the mutant was built and its test failed.
 	Killed bool
@@ -18,22 +18,22 @@ type Result struct {
 	How string
 	// Err says why a mutant was not killed.
 	Err error
-	// Output is the end of what the go command printed.
+	// Output is the end of the go command's output.
 	Output string
-	// Took is how long it took to build and test it.
+	// Took is the time of building and testing.
 	Took time.Duration
 }
 
-// Summary is what became of all.
+// Summary is the outcome of a run.
 type Summary struct {
 	Killed, Total int
-	// Left names those that were not killed, in the order of the list.
+	// Left are the names of mutants that were not killed, in the order of the list.
 	Left []string
 	Took time.Duration
 }
 
-// String is "mutants: N of N killed in 182s", and which were not: what keeps only the
-// end of a long output still shows them.
+// String returns "mutants: N of N killed in 182s" and the names of those that were not, so
+// that the end of a long output shows them.
 func (s Summary) String() string {
 	text := fmt.Sprintf("mutants: %d of %d killed in %.0fs", s.Killed, s.Total, s.Took.Seconds())
 	if len(s.Left) > 0 {
@@ -42,30 +42,30 @@ func (s Summary) String() string {
 	return text
 }
 
-// Why a mutant was not killed.
+// Reasons why a mutant was not killed.
 var (
-	// ErrSurvived: the test passes although the fault is there.
+	// ErrSurvived: the test passes with the mutant.
 	ErrSurvived = errors.New("survived: its test passes")
-	// ErrOutdated: the mutant does not apply to the file any more.
+	// ErrOutdated: the mutant no longer applies to the file.
 	ErrOutdated = errors.New("does not apply")
 	// ErrNotBuilt: the mutated package does not compile.
 	ErrNotBuilt = errors.New("does not compile")
 	// ErrNoTest: the test does not exist, was skipped, or was not run.
 	ErrNoTest = errors.New("its test was not run")
-	// ErrTimeout: the test had not come to its end when its time was up.
+	// ErrTimeout: the test did not end in time.
 	ErrTimeout = errors.New("its test was not over in time, which proves nothing")
-	// ErrRed: the test fails without the mutant, so its failing with it says nothing.
+	// ErrRed: the test also fails without the mutant.
 	ErrRed = errors.New("its test fails without any mutant")
 )
 
-// passed says why a test that ran without mutants proves nothing.
+// passed returns an error unless a test that ran without mutants passed.
 func (l *testLog) passed(test string) error {
 	switch {
 	case !l.built:
 		return fmt.Errorf("%w: its package does not compile", ErrRed)
 	case l.ended[test] == "pass":
 		return nil
-	case l.ended[test] == "fail", l.ended[test] == "" && l.began[test]:
+	case l.ended[test] == "fail", l.ended[test] == "" && l.started[test]:
 		return ErrRed
 	case l.ended[test] == "skip":
 		return fmt.Errorf("%w: it was skipped", ErrNoTest)
@@ -73,9 +73,9 @@ func (l *testLog) passed(test string) error {
 	return fmt.Errorf("%w: it does not exist", ErrNoTest)
 }
 
-// judge says what a run of the test has shown.
-func (r *Result) judge(log testLog) {
-	r.Output = log.about(r.Mutant.Test)
+// setOutcome sets Killed or Err from the log of the test.
+func (r *Result) setOutcome(log testLog) {
+	r.Output = log.outputOf(r.Mutant.Test)
 	switch test := r.Mutant.Test; {
 	case !log.built:
 		r.Err = ErrNotBuilt
@@ -83,12 +83,12 @@ func (r *Result) judge(log testLog) {
 		r.Err = ErrSurvived
 	case log.ended[test] == "skip":
 		r.Err = fmt.Errorf("%w: it was skipped", ErrNoTest)
-	case !log.began[test]:
+	case !log.started[test]:
 		r.Err = ErrNoTest
 	case log.timedOut():
 		r.Err = ErrTimeout
 	default:
-		// It has failed, or was still running when the process ended.
+		// It failed, or was still running when the process ended.
 		r.Killed, r.How = true, log.failure()
 	}
 }

@@ -14,23 +14,22 @@ import (
 	"time"
 )
 
-// Runner applies mutants one at a time and has each one's test run against it.
-// The zero value, with a Root, is ready.
+// Runner runs the test of each mutant with the mutant applied. The zero value with a Root is
+// ready.
 type Runner struct {
 	// Root is the directory of the module.
 	Root string
-	// Jobs is how many mutants are tried at once. Default: 2.
+	// Jobs is the number of mutants that are run concurrently. Default: 2.
 	Jobs int
 	// Timeout ends a test that hangs, which is no kill. Default: 10 minutes.
 	Timeout time.Duration
-	// Report, if not nil, is called once for each mutant when it is known what
-	// became of it, in the order of the list, by one at a time.
+	// Report, if not nil, is called with each result, in the order of the list and not
+	// concurrently.
 	Report func(Result)
 }
 
-// Run tries the mutants. First every test must pass without any, or its failing
-// later proves nothing. Mutants that were not killed are in the results alone; the
-// error is of the go command, of the file system, or ctx's.
+// Run runs the mutants. Before that every test must pass without a mutant. Mutants that were
+// not killed are no error of Run; an error is one of the go command, the file system or ctx.
 func (r *Runner) Run(ctx context.Context, all []Mutant) (Summary, error) {
 	began := time.Now()
 	s := &session{Runner: *r, packages: map[string]*testPackage{}}
@@ -40,10 +39,10 @@ func (r *Runner) Run(ctx context.Context, all []Mutant) (Summary, error) {
 		return Summary{}, err
 	}
 	defer os.RemoveAll(s.scratch)
-	if err := s.withoutMutants(ctx, all); err != nil {
+	if err := s.runWithoutMutants(ctx, all); err != nil {
 		return Summary{}, err
 	}
-	results, err := s.tryAll(ctx, all)
+	results, err := s.runAll(ctx, all)
 	summary := Summary{Total: len(all), Took: time.Since(began)}
 	for _, result := range results {
 		if result.Killed {
@@ -58,7 +57,7 @@ func (r *Runner) Run(ctx context.Context, all []Mutant) (Summary, error) {
 // session is one run of a Runner.
 type session struct {
 	Runner
-	// scratch is the directory of the mutated files and overlays.
+	// scratch is the temporary directory for mutated files and overlays.
 	scratch  string
 	packages map[string]*testPackage
 	// included are the numbers of the mutants that are built together.
@@ -68,7 +67,8 @@ type session struct {
 // testPackage is a package whose tests kill mutants.
 type testPackage struct {
 	files []*testFile
-	// log is of the tests without mutants, and binary has those that are built together, if they could be.
+	// log is the log of the tests without mutants; binary has the mutants that are built together,
+	// "" if there is none.
 	log    testLog
 	binary string
 }
@@ -82,8 +82,8 @@ func (s *session) setDefaults() {
 	}
 }
 
-// withoutMutants runs all tests without mutants, those of one package together.
-func (s *session) withoutMutants(ctx context.Context, all []Mutant) error {
+// runWithoutMutants runs all tests without mutants, by package.
+func (s *session) runWithoutMutants(ctx context.Context, all []Mutant) error {
 	tests := map[string][]string{}
 	for _, m := range all {
 		if !slices.Contains(tests[m.pkg()], m.Test) {
@@ -114,8 +114,8 @@ func (s *session) withoutMutants(ctx context.Context, all []Mutant) error {
 	return nil
 }
 
-// tryAll tries the mutants, some at a time, and reports them in their order.
-func (s *session) tryAll(ctx context.Context, all []Mutant) ([]Result, error) {
+// runAll runs the mutants, Jobs at a time, and reports them in the order of the list.
+func (s *session) runAll(ctx context.Context, all []Mutant) ([]Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	results, errs := make([]Result, len(all)), make([]error, len(all))
 	done := make([]chan struct{}, len(all))
@@ -132,7 +132,7 @@ func (s *session) tryAll(ctx context.Context, all []Mutant) ([]Result, error) {
 		workers.Go(func() {
 			for i := range next {
 				began := time.Now()
-				results[i], errs[i] = s.try(ctx, i, all[i])
+				results[i], errs[i] = s.runOne(ctx, i, all[i])
 				results[i].Took = time.Since(began)
 				close(done[i])
 			}
@@ -141,7 +141,7 @@ func (s *session) tryAll(ctx context.Context, all []Mutant) ([]Result, error) {
 	for i := range all {
 		<-done[i]
 		if errs[i] != nil {
-			// The others end soon: either it is ctx's, or the go command cannot be run.
+			// The others end soon: ctx has ended, or the go command cannot be run.
 			return results[:i], fmt.Errorf("mutant %s: %w", all[i].Name, errs[i])
 		}
 		if s.Report != nil {
@@ -151,12 +151,12 @@ func (s *session) tryAll(ctx context.Context, all []Mutant) ([]Result, error) {
 	return results, nil
 }
 
-// try builds and tests one mutant.
-func (s *session) try(ctx context.Context, number int, m Mutant) (Result, error) {
+// runOne builds one mutant and runs its test.
+func (s *session) runOne(ctx context.Context, number int, m Mutant) (Result, error) {
 	result := Result{Mutant: m}
 	pkg := s.packages[m.pkg()]
 	if result.Err = pkg.log.passed(m.Test); result.Err != nil {
-		result.Output = pkg.log.about(m.Test)
+		result.Output = pkg.log.outputOf(m.Test)
 		return result, nil
 	}
 	changed, err := m.mutate(s.Root)
@@ -168,11 +168,11 @@ func (s *session) try(ctx context.Context, number int, m Mutant) (Result, error)
 	if s.included[number] && pkg.binary != "" {
 		log, err := s.runTogether(ctx, m.pkg(), pkg.binary, []string{m.Test}, strconv.Itoa(number+1))
 		if err == nil {
-			result.judge(log)
+			result.setOutcome(log)
 		}
 		return result, err
 	}
-	left, err := unneeded(pkg.files, m.Test)
+	left, err := unneededFiles(pkg.files, m.Test)
 	if err != nil {
 		result.Err = fmt.Errorf("%w: %w", ErrNoTest, err)
 		return result, nil
@@ -185,17 +185,17 @@ func (s *session) try(ctx context.Context, number int, m Mutant) (Result, error)
 	if err != nil {
 		return result, err
 	}
-	result.judge(log)
+	result.setOutcome(log)
 	return result, nil
 }
 
-// writeOverlay writes the mutated file and the overlay that puts it in its place and
-// leaves the test files out; it returns the overlay's path.
+// writeOverlay writes the mutated file, and an overlay that replaces the original by it and
+// removes the unneeded test files. It returns the overlay's path.
 func (s *session) writeOverlay(number int, changed mutation, left []string) (string, error) {
 	mutated := filepath.Join(s.scratch, fmt.Sprintf("%d.go", number))
 	replace := map[string]string{changed.path: mutated}
 	for _, path := range left {
-		replace[path] = "" // to the go command, a file that is not there
+		replace[path] = "" // an absent file
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// small is a module with one function, whose tests know of half of what it does.
+// small is a module with one function, of which tests cover only a part.
 var small = map[string]string{
 	"go.mod": "module small\n\ngo 1.21\n",
 	"clamp.go": `package small
@@ -42,7 +42,7 @@ func TestRed(t *testing.T) { t.Fatal("always") }
 func TestSkipped(t *testing.T) { t.Skip() }
 `,
 	"below_test.go": "package small\n\nfunc below() int { return -1 }\n",
-	// Its part in a build is that it is not needed for the test above.
+	// Not needed for the test above.
 	"other_test.go": "package small\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) { _ = clamp(1) }\n",
 }
 
@@ -61,8 +61,7 @@ func smallMutant(name, from, to string) Mutant {
 	}
 }
 
-// A mutant is killed if it was built and its test fails, and only then. Whatever else
-// becomes of one is said, and is no kill.
+// A mutant is killed only if it was built and its test failed. All other outcomes are errors.
 func TestOnlyAMutantThatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
 	red := smallMutant("red", "return n\n", "return 1\n")
 	red.Test = "TestRed"
@@ -134,8 +133,7 @@ func TestTheSummaryIsOneLine(t *testing.T) {
 		Summary{Killed: 61, Total: 63, Left: []string{"one", "two"}, Took: took}.String())
 }
 
-// What a test uses is built with it, by way of other files too; what it does not use
-// is left out.
+// A test is built with the files that it uses, directly or indirectly, and without others.
 func TestATestIsBuiltWithWhatItUses(t *testing.T) {
 	root := writeSmall(t)
 	files, err := testFilesOf(root)
@@ -144,7 +142,7 @@ func TestATestIsBuiltWithWhatItUses(t *testing.T) {
 		"TestNoLessThanZero": {"other_test.go"},
 		"TestOther":          {"below_test.go", "clamp_test.go"},
 	} {
-		left, err := unneeded(files, test)
+		left, err := unneededFiles(files, test)
 		require.NoError(t, err)
 		var names []string
 		for _, path := range left {
@@ -152,16 +150,16 @@ func TestATestIsBuiltWithWhatItUses(t *testing.T) {
 		}
 		assert.Equal(t, want, names)
 	}
-	_, err = unneeded(files, "TestThatIsNotThere")
+	_, err = unneededFiles(files, "TestThatIsNotThere")
 	assert.Error(t, err)
 }
 
-// On a machine that is busy enough any test is not over in time.
+// On a busy machine any test may time out.
 func TestATestThatIsNotOverInTimeKillsNothing(t *testing.T) {
 	for _, before := range []string{"", "    clamp_test.go:7: waiting\n"} {
 		result := Result{Mutant: smallMutant("hangs", "return 0", "select {}")}
-		result.judge(testLog{
-			built: true, began: map[string]bool{"TestNoLessThanZero": true},
+		result.setOutcome(testLog{
+			built: true, started: map[string]bool{"TestNoLessThanZero": true},
 			output: before + "panic: test timed out after 2m0s\n\trunning tests:\n\t\tTestNoLessThanZero (2m0s)\n",
 		})
 		assert.False(t, result.Killed)
@@ -169,7 +167,7 @@ func TestATestThatIsNotOverInTimeKillsNothing(t *testing.T) {
 	}
 }
 
-// What a test was doing when it failed is read from how the process ended.
+// A failure is classified by the process's output.
 func TestAFailureIsNamedByItsFirstSign(t *testing.T) {
 	for output, want := range map[string]string{
 		"    clamp_test.go:7: 1\n--- FAIL: TestNoLessThanZero (0.00s)\n":                          "failure",

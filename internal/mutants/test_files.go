@@ -10,25 +10,23 @@ import (
 	"strings"
 )
 
-// Most of the time that a mutant takes is the compiler's, and most of what it
-// compiles is tests that are not run: of the root package 7 s of 9 s. So a mutant's
-// build leaves out every test file that its test has no use for. A file too many
-// costs time; one too few is a build that fails, which is never treated as a kill.
+// Most of a mutant's time is compilation, mostly of tests that are not run: 7 s of 9 s for the
+// root package. So a mutant's build omits the test files that its test does not need. A needless
+// file costs time; a missing one fails the build, which does not count as a kill.
 
-// testFile is a test file of a package, and what of it matters for what it needs.
+// testFile is a test file with the names that it declares and uses.
 type testFile struct {
 	path string
-	// declares are its top-level names, and uses the names in it that are declared
-	// elsewhere. receivers are the types that it declares methods of.
+	// declares are its top-level names, uses the names that are declared elsewhere, and
+	// receivers the types of its methods.
 	declares, uses, receivers map[string]bool
-	// tests are the top-level tests in it.
+	// tests are its top-level tests.
 	tests map[string]bool
-	// always is true if it has an effect without being named: an init, a TestMain,
-	// an import for its effects.
+	// always is true if it has effects without being used: an init, a TestMain, a blank import.
 	always bool
 }
 
-// testFilesOf reads the test files of the package in a directory.
+// testFilesOf reads the test files in a directory.
 func testFilesOf(dir string) ([]*testFile, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
@@ -64,8 +62,8 @@ func readTestFile(path string) (*testFile, error) {
 	for _, declaration := range parsed.Decls {
 		f.declare(declaration)
 	}
-	// Resolved by the parser, file by file: a type checker would know better and take
-	// longer than what it saves. Keys of composite literals are among them.
+	// The parser's unresolved names of the file. They include keys of composite literals; a type
+	// checker would be exact, but take longer than it saves.
 	for _, name := range parsed.Unresolved {
 		f.uses[name.Name] = true
 	}
@@ -75,8 +73,8 @@ func readTestFile(path string) (*testFile, error) {
 	return f, nil
 }
 
-// useSelectors is for the files of an external test package: what a test file of the
-// package itself lends to them has the package's name before it.
+// useSelectors adds the names after a selector, since an external test package uses names of the
+// package's own test files by its package name.
 func (f *testFile) useSelectors(parsed *ast.File) {
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		if selector, ok := n.(*ast.SelectorExpr); ok {
@@ -115,7 +113,7 @@ func (f *testFile) declare(declaration ast.Decl) {
 	}
 }
 
-// receiver is the name of the type that a method belongs to.
+// receiver returns the name of a method's receiver type.
 func receiver(e ast.Expr) string {
 	for {
 		switch t := e.(type) {
@@ -133,8 +131,8 @@ func receiver(e ast.Expr) string {
 	}
 }
 
-// unneeded are the files that a test does not need.
-func unneeded(all []*testFile, test string) ([]string, error) {
+// unneededFiles returns the files that a test does not need.
+func unneededFiles(all []*testFile, test string) ([]string, error) {
 	needed := map[*testFile]bool{}
 	var need func(f *testFile)
 	need = func(f *testFile) {
@@ -184,8 +182,8 @@ func (f *testFile) needs(other *testFile) bool {
 	return false
 }
 
-// extends says whether it has methods of a type that no test file declares: they may
-// be called without being named, through an interface.
+// extends says whether it has methods of a type that no test file declares. They may be called
+// through an interface, without being named.
 func (f *testFile) extends(all []*testFile) bool {
 	for name := range f.receivers {
 		declared := false

@@ -19,22 +19,23 @@ import (
 	"time"
 )
 
-// Most of a mutant's time was its build. So mutants that change the body of one function are built together, once for each package of
-// tests: each is a copy of its function beside the original, which begins by calling the copy that the environment variable names.
-// The others are built alone.
+// Mutants that change the body of one function are built together, once for each package of tests, because building them one by one
+// takes most of the time. Each is a copy of its function; the original begins by calling the copy that the environment variable names.
+// All other mutants are built one by one.
 
-// chosenVariable names the mutant in use, by its number in the list counted from 1.
+// chosenVariable is the environment variable that selects a mutant by its number in the list, from 1.
 const chosenVariable = "MUTANT"
 
-// copyOf is where the copy of a mutant's function is in a written file, in lines.
+// copyOf has the lines of the copy of a mutant's function in a written file.
 type copyOf struct {
 	mutant      int
 	path        string
 	first, last int
 }
 
-// together writes the files and the overlay of all mutants that can be built together but those that are left out, and returns where they are.
-func (s *session) together(all []Mutant, leftOut map[int]bool) (overlay string, copies []copyOf, err error) {
+// writeTogether writes the files and the overlay of the mutants that can be built together, without those in leftOut, and returns the
+// overlay's path and the copies.
+func (s *session) writeTogether(all []Mutant, leftOut map[int]bool) (overlay string, copies []copyOf, err error) {
 	byFile := map[string][]int{}
 	for number, m := range all {
 		if !leftOut[number] {
@@ -46,7 +47,7 @@ func (s *session) together(all []Mutant, leftOut map[int]bool) (overlay string, 
 		path := filepath.Join(s.Root, filepath.FromSlash(file))
 		original, err := os.ReadFile(path)
 		if err != nil {
-			continue // try says so
+			continue // runOne reports it
 		}
 		text, pkg, some := withCopies(original, all, numbers)
 		if len(some) == 0 {
@@ -74,13 +75,13 @@ func (s *session) together(all []Mutant, leftOut map[int]bool) (overlay string, 
 	return overlay, copies, os.WriteFile(overlay, text, 0o600)
 }
 
-// edit is a replacement of a file's bytes.
+// edit replaces bytes of a file.
 type edit struct {
 	from, to int
 	text     string
 }
 
-// withCopies is a file with a copy of a function for each of the mutants that change the body of one, and which those are.
+// withCopies returns a file with a copy of a function for each mutant that changes a function body, and these copies.
 func withCopies(original []byte, all []Mutant, numbers []int) (text []byte, pkg string, made []copyOf) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, "", original, parser.SkipObjectResolution)
@@ -95,7 +96,7 @@ func withCopies(original []byte, all []Mutant, numbers []int) (text []byte, pkg 
 		if at < 0 || bytes.Count(original, []byte(m.From)) != 1 {
 			continue
 		}
-		f, call, renames := copied(parsed, files, at, at+len(m.From), number)
+		f, call, renames := functionCopy(parsed, files, at, at+len(m.From), number)
 		if f == nil {
 			continue
 		}
@@ -103,7 +104,7 @@ func withCopies(original []byte, all []Mutant, numbers []int) (text []byte, pkg 
 		begin, end := offset(f.Pos()), offset(f.End())
 		changes := append(slices.Clone(renames), edit{at, at + len(m.From), m.To},
 			edit{offset(f.Name.Pos()), offset(f.Name.End()), copyName(f, number)})
-		mutated := applied(original[begin:end], begin, changes)
+		mutated := applyEdits(original[begin:end], begin, changes)
 		if _, err := parser.ParseFile(token.NewFileSet(), "", append([]byte("package p\n"), mutated...), parser.SkipObjectResolution); err != nil {
 			continue
 		}
@@ -118,11 +119,11 @@ func withCopies(original []byte, all []Mutant, numbers []int) (text []byte, pkg 
 		}
 		edits = append(edits, edit{offset(f.Body.Lbrace) + 1, offset(f.Body.Lbrace) + 1, call})
 	}
-	return append(applied(original, 0, edits), copies.Bytes()...), parsed.Name.Name, made
+	return append(applyEdits(original, 0, edits), copies.Bytes()...), parsed.Name.Name, made
 }
 
-// applied is a text, which begins at an offset of its file, after some edits.
-func applied(text []byte, begin int, edits []edit) []byte {
+// applyEdits applies edits to a text that begins at an offset of its file.
+func applyEdits(text []byte, begin int, edits []edit) []byte {
 	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
 	var out bytes.Buffer
 	done := 0
@@ -139,9 +140,9 @@ func copyName(f *ast.FuncDecl, number int) string {
 	return f.Name.Name + "Mutant" + strconv.Itoa(number+1)
 }
 
-// copied is the function whose body has the bytes from..to, the call of its copy, and the names that its nameless parameters get; nil if
-// there is none, or a copy would not do the same: recover and the callers of a function depend on how deep it is.
-func copied(parsed *ast.File, files *token.FileSet, from, to, number int) (f *ast.FuncDecl, call string, renames []edit) {
+// functionCopy returns the function whose body contains the bytes from..to, the call of its copy, and edits that name its unnamed
+// parameters. It returns nil if there is none, or if a copy would behave differently because recover and runtime.Callers depend on the depth.
+func functionCopy(parsed *ast.File, files *token.FileSet, from, to, number int) (f *ast.FuncDecl, call string, renames []edit) {
 	offset := func(p token.Pos) int { return files.Position(p).Offset }
 	for _, declaration := range parsed.Decls {
 		d, is := declaration.(*ast.FuncDecl)
@@ -197,7 +198,7 @@ func copied(parsed *ast.File, files *token.FileSet, from, to, number int) (f *as
 	return f, fmt.Sprintf(" if mutantInUse == \"%d\" { return %s };", number+1, called), renames
 }
 
-// dependsOnDepth says whether a function recovers itself, or looks at its callers.
+// dependsOnDepth says whether a function calls recover or runtime.Callers.
 func dependsOnDepth(body *ast.BlockStmt) (depends bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -216,15 +217,15 @@ func dependsOnDepth(body *ast.BlockStmt) (depends bool) {
 	return depends
 }
 
-// compilerSays finds the places of errors in files that together has written.
-var compilerSays = regexp.MustCompile(`(together[0-9]+\.go):([0-9]+)`)
+// compileError matches the positions of compile errors in the files that writeTogether wrote.
+var compileError = regexp.MustCompile(`(together[0-9]+\.go):([0-9]+)`)
 
-// buildTogether builds the test binaries of some packages with all mutants that can be built together, and returns those. Mutants that do
-// not compile are left out. If the build fails for another reason, nothing is built together.
+// buildTogether builds the test binaries of packages with all mutants that can be built together, and returns both. Mutants that do not
+// compile are omitted. If the build fails for another reason, nothing is built together.
 func (s *session) buildTogether(ctx context.Context, all []Mutant, packages []string) (binaries map[string]string, included map[int]bool, err error) {
 	leftOut := map[int]bool{}
 	for {
-		overlay, copies, err := s.together(all, leftOut)
+		overlay, copies, err := s.writeTogether(all, leftOut)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -248,7 +249,7 @@ func (s *session) buildTogether(ctx context.Context, all []Mutant, packages []st
 			return binaries, included, nil
 		}
 		before := len(leftOut)
-		for _, place := range compilerSays.FindAllSubmatch(said, -1) {
+		for _, place := range compileError.FindAllSubmatch(said, -1) {
 			line, _ := strconv.Atoi(string(place[2]))
 			for _, c := range copies {
 				if c.path == string(place[1]) && c.first <= line && line <= c.last {
@@ -262,7 +263,7 @@ func (s *session) buildTogether(ctx context.Context, all []Mutant, packages []st
 	}
 }
 
-// runTogether runs tests of a binary with one mutant in use, or none.
+// runTogether runs tests of a binary with one mutant selected, or none.
 func (s *session) runTogether(ctx context.Context, pkg, binary string, tests []string, inUse string) (testLog, error) {
 	cmd := exec.CommandContext(ctx, binary, "-test.v=test2json", "-test.paniconexit0", "-test.timeout", (time.Duration(len(tests)) * s.Timeout).String(),
 		"-test.run", "^("+strings.Join(tests, "|")+")$")

@@ -1,10 +1,10 @@
-// Command cmd applies the project's mutants one at a time and says which of them the
-// tests kill. It is run anywhere inside the module:
+// Command cmd applies the project's mutants one at a time and prints which of them the tests
+// kill. Run it anywhere inside the module:
 //
 //	go run ./internal/mutants/cmd [-only regexp] [-j N] [-v]
 //
-// It prints a line for each mutant, last "mutants: N of N killed in 182s" with the names
-// of those that were not, and exits with 1 unless all were killed.
+// It prints a line for each mutant, and last "mutants: N of N killed in 182s" with the names of
+// those that were not killed. It exits with 1 unless all were killed.
 package main
 
 import (
