@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// calls are those of a mirror into code that is not the library's: the source, handlers,
-// transforms, index functions. After the end of its context a run waits for those that
-// are under way, and begins none (G9).
+// calls are a mirror's calls of user code: source, handlers, transforms, index functions. After
+// its context has ended a run waits for running calls and begins no others (G9).
 type calls struct {
 	mirror *mirror
 
 	mu      sync.Mutex
 	running int
-	// nests is true where user code calls the library, which calls user code.
+	// nests is true if user code calls the library, which calls user code.
 	nests    bool
 	lastLeft time.Time
 	// outlived is true once a call into the source has outlived its context by more than
@@ -23,11 +22,10 @@ type calls struct {
 	cancelled, returned time.Time
 }
 
-// patience is how long a call into the source may outlive its context before it is named
-// in a report (G9).
+// patience is the time after which a call of the source that outlives its context is reported (G9).
 const patience = 30 * time.Second
 
-// begin notes that a call begins, and returns what notes its end.
+// begin records that a call begins; end records its end.
 func (c *calls) begin(what string) (end func()) { return c.enter(what, false) }
 
 // beginSource is begin for a call into the source.
@@ -73,8 +71,7 @@ func (c *calls) cancelledAt() time.Time {
 	return c.cancelled
 }
 
-// runReturned notes that Run has returned, and checks that it waited for calls and for
-// nothing else.
+// runReturned checks, when Run has returned, that it waited for running calls and nothing else.
 func (c *calls) runReturned() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// compare checks that all that runs shows what the source has (G1, G6, G7).
+// compare checks that all running mirrors equal the source (G1, G6, G7).
 func (w *world) compare(when string) {
 	w.checked()
 	now := w.truth.now()
@@ -42,7 +42,7 @@ func (m *mirror) compareContent(when string, now map[string]state, shown map[str
 	for key, s := range now {
 		object := shown[key]
 		switch {
-		case s.present() && m.cannotTake(s):
+		case s.present() && m.cannotApply(s):
 			if !held[key] && m.setup.Kind != KindForeign {
 				m.world.fail("G6: %s %s: the source's %s is bad (%s), and not in the status", m.name, when, key, s.bad)
 			}
@@ -63,8 +63,8 @@ func (m *mirror) compareContent(when string, now map[string]state, shown map[str
 	}
 }
 
-// cannotTake says whether a state is too bad for this mirror.
-func (m *mirror) cannotTake(s state) bool {
+// cannotApply says whether this mirror cannot apply a state.
+func (m *mirror) cannotApply(s state) bool {
 	switch s.bad {
 	case "":
 		return false
@@ -99,7 +99,7 @@ func (m *mirror) compareIndex(when string, shown map[string]*Object) {
 	}
 }
 
-// compareHandlers checks what a program has that replays what it received.
+// compareHandlers checks the state that each handler has replayed.
 func (m *mirror) compareHandlers(when string, shown map[string]*Object) {
 	for _, h := range m.handlers {
 		view := h.shown()
@@ -122,13 +122,12 @@ func (m *mirror) compareHandlers(when string, shown map[string]*Object) {
 	}
 }
 
-// compareSequences checks that handlers which receive everything all received the same
-// (G3): those that were there from the start, and cannot have fallen far enough behind
-// for anything to be merged.
+// compareSequences checks that handlers that receive all changes received the same ones (G3):
+// those that joined before the start and whose backlog cannot have been merged.
 func (w *world) compareSequences() {
 	for _, m := range w.mirrors {
 		if m.stopped() {
-			continue // in the middle of telling them
+			continue // notifications are in progress
 		}
 		var first *handler
 		for _, h := range m.handlers {

@@ -11,40 +11,40 @@ import (
 	"time"
 )
 
-// damage is what the network does to the bytes of answers (B24): to those of the next lists,
-// of the next frames of watches, or of the next frames of streaming lists. What it makes of them
-// is no JSON any more: what still is might have been sent, and nobody can notice it.
+// damage changes bytes of responses in the network (B24): of the next lists, frames of watches, or
+// frames of streaming lists. The result is never valid JSON, because a valid one could not be
+// noticed.
 type damage struct {
 	mu   sync.Mutex
-	next map[string]damaging
-	// done are the results, as the same bytes twice are what the server means.
+	next map[string]pendingDamage
+	// done are the results. No result occurs twice: equal bytes twice count as the server's.
 	done map[string]bool
 	// serials are the states in which a byte was damaged.
 	serials map[int]bool
-	// last is when anything was damaged, broken how many answers were no JSON any more.
+	// last is the time of the last damage, broken the number of damaged responses.
 	last   time.Time
 	broken int
-	// metCaller is true once a caller of Fresh or Verify may have met it.
-	metCaller atomic.Bool
-	// noted is true once an object was written that cannot be decoded.
+	// reachedCaller is true once a caller of Fresh or Verify may have received damage.
+	reachedCaller atomic.Bool
+	// noted is true once an undecodable object was written.
 	noted bool
 }
 
-// damaging is the damage that is still due for a kind of answer.
-type damaging struct {
+// pendingDamage is the remaining damage for one kind of response.
+type pendingDamage struct {
 	left int
 	how  string
 	at   int
 }
 
-// How an answer is damaged.
+// Kinds of damage.
 const (
-	damagedByte = "byte" // one byte is another
-	damagedCut  = "cut"  // the connection is cut in its middle
-	damagedEnd  = "end"  // it ends in its middle, in good order
+	damagedByte = "byte" // one byte is changed
+	damagedCut  = "cut"  // the connection is cut halfway
+	damagedEnd  = "end"  // the response ends halfway without an error
 )
 
-// The kinds of answers.
+// Kinds of responses.
 const (
 	listAnswer   = "list"
 	watchAnswer  = "watch"
@@ -62,29 +62,29 @@ func kindOfAnswer(r *http.Request) string {
 	return listAnswer
 }
 
-// begin damages the next answers of a kind.
+// begin damages the next responses of a kind.
 func (d *damage) begin(answers string, s Step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.next == nil {
-		d.next, d.done, d.serials = map[string]damaging{}, map[string]bool{}, map[int]bool{}
+		d.next, d.done, d.serials = map[string]pendingDamage{}, map[string]bool{}, map[int]bool{}
 	}
 	how := s.What
 	if how != damagedCut && how != damagedEnd {
 		how = damagedByte
 	}
-	d.next[answers] = damaging{left: s.N, how: how, at: max(int(s.For), 0)}
+	d.next[answers] = pendingDamage{left: s.N, how: how, at: max(int(s.For), 0)}
 }
 
-// heal ends all damage that has not been done.
+// heal cancels all pending damage.
 func (d *damage) heal() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.next)
 }
 
-// strike is what becomes of an answer or frame, and how it was damaged, "" if it was not.
-func (d *damage) strike(answers string, p []byte) (damaged []byte, how string) {
+// apply returns a response or frame with pending damage applied, and the kind of damage, "" if none.
+func (d *damage) apply(answers string, p []byte) (damaged []byte, how string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	next := d.next[answers]
@@ -104,14 +104,14 @@ func (d *damage) strike(answers string, p []byte) (damaged []byte, how string) {
 	damaged, at = d.change(p, at)
 	serial := serialAround(p, at)
 	if answers == listAnswer && d.serials[serial] {
-		return p, "" // an item that is damaged twice stays quarantined until it is next written
+		return p, "" // an item that is damaged twice stays quarantined until its next change
 	}
 	d.broken++
 	d.serials[serial] = true
 	return damaged, next.how
 }
 
-// change changes the first byte, from a place on, that makes p no JSON, nor what was sent before.
+// change changes the first byte at or after from for which the result is invalid JSON and new.
 func (d *damage) change(p []byte, from int) (changed []byte, at int) {
 	const others = "\" x}{,\x00]\\\n:"
 	for i := range p {
@@ -128,7 +128,7 @@ func (d *damage) change(p []byte, from int) (changed []byte, at int) {
 
 var serialPattern = regexp.MustCompile(`"` + serialMark + `":"(\d+)"`)
 
-// serialAround is the serial of the object that a byte belongs to, 0 if there is none.
+// serialAround returns the serial of the object that contains an offset, 0 if there is none.
 func serialAround(p []byte, at int) int {
 	begin := []byte(`{"kind":"` + objectKind.Kind + `"`)
 	from := max(bytes.LastIndex(p[:min(at+len(begin), len(p))], begin), 0)
@@ -144,52 +144,52 @@ func serialAround(p []byte, at int) int {
 	return serial
 }
 
-// hasStruck says whether a byte of a state has ever been damaged.
-func (d *damage) hasStruck(serial int) bool {
+// wasDamaged says whether a byte of a state has ever been damaged.
+func (d *damage) wasDamaged(serial int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.serials[serial]
 }
 
-// lately says whether anything has been damaged in the last minutes, or may be mistaken for damaged.
-func (d *damage) lately() bool {
+// damagedRecently says whether anything was damaged, or may be mistaken for damaged, in the last
+// minutes.
+func (d *damage) damagedRecently() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.noted || !d.last.IsZero() && time.Since(d.last) < 3*time.Minute
 }
 
-// since says whether anything has been damaged since.
-func (d *damage) since(began time.Time) bool {
+// damagedSince says whether anything has been damaged since a time.
+func (d *damage) damagedSince(began time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.last.IsZero() && !d.last.Before(began)
 }
 
-// note notes that something may be sent that mirrors take for damaged: each asks for it once more,
-// whenever it gets to it.
-func (d *damage) note() {
+// noteUndecodable records that an undecodable object may be sent, which each mirror requests once
+// more, at some time.
+func (d *damage) noteUndecodable() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.noted = true
 }
 
-// count is how many answers were no JSON any more.
+// count returns the number of damaged responses.
 func (d *damage) count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.broken
 }
 
-// damaging makes of a decodeMark something of the same length that is no label, and damages
-// the bytes of answers.
+// damaging makes objects with a decodeMark undecodable, and damages the bytes of responses.
 func (w *world) damaging(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(&damagedAnswer{ResponseWriter: rw, world: w, kind: kindOfAnswer(r)}, r)
 	})
 }
 
-// damagedAnswer is an answer on its way through a network that damages it. A server writes each
-// list, and each frame of a watch, in one piece.
+// damagedAnswer damages the bytes of a response. A server writes each list and each frame of a
+// watch in one call.
 type damagedAnswer struct {
 	http.ResponseWriter
 	world *world
@@ -211,11 +211,11 @@ func (a *damagedAnswer) Flush() {
 }
 
 func (a *damagedAnswer) Write(p []byte) (int, error) {
-	p = garble(p)
+	p = damageLabel(p)
 	if a.code != http.StatusOK {
 		return a.ResponseWriter.Write(p)
 	}
-	damaged, how := a.world.damage.strike(a.kind, p)
+	damaged, how := a.world.damage.apply(a.kind, p)
 	if how != "" {
 		a.world.note("a %s is damaged (%s): %q", a.kind, how, damaged)
 	}

@@ -1,118 +1,111 @@
-// Package simulation lets mirrors live through scripts that nobody has thought of, and
-// checks all that they show against a model.
+// Package simulation runs mirrors through random scripts, and checks everything that they
+// show against a model.
 //
-// A test checks what its author had in mind. What breaks a cache that is left alone for
-// a year is what nobody had: an object created again under its name while the watch is
-// half open, the third page expires and a handler stalls. So here a script is drawn at
-// random from a seed: writes, faults of the source and of the network, faults of the
-// user's functions, handlers that come and go. It is carried out in a bubble of
-// testing/synctest, where an hour takes less than a tenth of a second and a goroutine that
-// is left when it ends fails the run. One seed is about twenty minutes of virtual time; thousands of seeds are
-// run before a change lands:
+// A test only covers what its author thought of. A cache that runs for a year breaks because of
+// combinations: an object is re-created while the watch is half open, the third page expires and
+// a handler stalls. So a script is generated from a seed: writes, faults of the source, of the
+// network and of the user's functions, handlers that are added and removed. It runs in a bubble
+// of testing/synctest, where an hour takes less than a tenth of a second and a leaked goroutine
+// fails the run. One seed is about twenty minutes of virtual time. Run thousands of seeds before
+// a change lands:
 //
 //	go run ./internal/simulation/cmd -seeds 2000 -from 0
 //
-// docs/testing.md says how to read what that prints.
+// docs/testing.md explains the output.
 //
 // # A run
 //
 //	Script ──steps──▶ world ──writes──▶ truth (what the source was given)
 //	                    │                  ▲ all checks compare with it
 //	                    ▼                  │
-//	              cachetest.Source     observer, handler, look, finale
+//	              cachetest.Source     observer, handler, checks, finale
 //	                    │  directly, or  ▲
-//	                    ▼  over HTTP     │ what it shows, tells and reports
+//	                    ▼  over HTTP     │ content, handler calls, reports
 //	                   tap ──────▶ mirror (1 to 3 of 7 kinds, with handlers)
 //
-// A Script is plain data: what there is at the start (Setup), and Steps with the pauses
-// between them. Any part of a script is a script, which is what makes shrinking possible:
-// a step can be carried out whatever has happened before, and at worst does nothing.
+// A Script is plain data: a Setup, and Steps with the pauses between them. Each part of a script
+// is a script, so it can be shrunk: a step can run whatever happened before, and at worst has no
+// effect.
 //
-// The truth has every state that the source was made to hold, with the moment at which
-// it came. Moments count what happened to the source, and unlike versions never go
-// back. A state is known to the truth before the source has it, so that nobody can be
-// shown something of which the truth knows nothing.
+// The truth records every state of the source with its moment. Moments count the changes of the
+// source and, unlike versions, never regress. A state is recorded before the source has it, so
+// that no mirror can show an unrecorded one.
 //
-// A tap stands between each reflector and its source. It changes nothing but marks: it
-// numbers objects (receipts) and failures, so that the order in which objects were sent, how
-// often each was transformed, and whether each failure was reported once, can be known
-// afterwards.
+// A tap is between each reflector and its source. It only sets marks: it numbers objects
+// (receipts) and failures. So the order in which objects were sent, the number of transforms of
+// each, and the reports of each failure can be checked afterwards.
 //
 // # Checks
 //
-// At each call: a handler receives what follows on what it received before, in order, and
-// the store is not behind it (handler.go); a state that anyone sees follows on what he
-// saw (observer.go); a transform sees each receipt once (mirror.go); nothing is called
-// after its time (calls.go).
+// At each call: a handler receives a change that follows the previous one, in order, and the
+// store is not behind it (handler.go); each observed state of a key follows the one observed
+// before (observer.go); a transform receives each receipt once (mirror.go); user code is not
+// called after the run (calls.go).
 //
-// After each step, in the middle of whatever the mirrors are doing (look.go): what a reader sees
-// is a state of the source as it was at one moment, and that not before the one that the
-// version names; versions do not go back without a report; backlogs are bounded.
+// After each step, whatever the mirrors are doing (checks.go): readers see the source at one
+// moment, not before the moment of the applied version; versions do not regress without a report;
+// backlogs are bounded.
 //
-// At the end (finale.go): everything is repaired; after the pause that G1 allows store,
-// index, and each handler's replayed view must equal the source (compare.go), without what
-// is quarantined; after three calm minutes still, and nobody may have received anything.
-// Then the requests are counted (rates.go), reports are matched with failures (reports.go),
-// and everything is stopped at one moment: each Run must return at once, and leave nothing.
+// At the end (finale.go) all faults are ended. After the pause that G1 allows, the store, its
+// index and each handler's replayed view must equal the source, without quarantined objects
+// (compare.go). That must still hold after three minutes, without any handler call. Then requests
+// are counted (rates.go), reports are matched with failures (reports.go), and everything is
+// stopped at the same moment: each Run must return at once and leave no goroutine.
 //
-// Some scripts end with a restore (Setup.RestoreLast): the source, well by then, regresses to an
-// older state, refuses one watch of each reflector and accepts the next without a word. Every
-// mirror must follow, though nothing is written any more (B23).
+// Some scripts end with a restore (Setup.RestoreLast): the healthy source regresses to an older
+// state, refuses one watch of each reflector and accepts the next without an error. Every mirror
+// must converge although nothing is written after that (B23).
 //
-// Over HTTP the network damages what it carries (damage.go): a byte, a frame or list that is cut. All
-// of it breaks the syntax, since well-formed bytes might have been sent. Some scripts end with a last
-// write whose frame is damaged (Setup.DamageLast): it must be shown though nothing follows (B24).
+// Over HTTP the network damages bytes, or cuts frames and lists (damage.go). Damage always breaks
+// the syntax, since valid bytes could have been sent. Some scripts end with a last write whose
+// frame is damaged (Setup.DamageLast): it must be shown although nothing follows (B24).
 //
-// A failure begins with what it breaks, "1m2s: G7: ..."; FailureKind reads that. A
-// check may be lenient where the library promises nothing (after a source has regressed in
-// time, for what could not be decoded): the comment says why. A check that was lenient
-// without a reason would be a hole.
+// A failure begins with the broken promise, "1m2s: G7: ..."; FailureKind reads it. A check may be
+// lenient where the library promises nothing (after a source has regressed, for undecodable
+// objects); a comment gives the reason.
 //
 // # What a seed fixes
 //
-// The script, and the random numbers that the mirrors are given for their jitter. Not
-// the schedule of goroutines, nor the order of Go's maps. So a seed that fails may hold
-// when it is run again: Replay runs it up to 200 times, and Shrink takes a smaller script
-// for failing if any of its runs fails in the same way. RunsToTrust says after how many
-// runs without a failure one may be mistaken for healthy.
+// The script, and the random numbers for the mirrors' jitter; not the schedule of goroutines, nor
+// the order of Go's maps. So a failing seed may pass when it runs again: Replay runs it up to 200
+// times, and Shrink accepts a smaller script if any of its runs fails in the same way. RunsToTrust
+// computes after how many passing runs a script counts as healthy.
 //
 // # How it is built
 //
-//	script.go, generate.go   a script; how one is drawn from a seed
-//	steps.go, writes.go      what a script may do; writes, and restoring a backup
-//	world.go, object.go      one run: source, truth, mirrors, clock; what objects are marked with
-//	truth.go                 the model: each key's life, and moments
+//	script.go, generate.go   scripts; generating one from a seed
+//	steps.go, writes.go      the steps; writes, and restoring a backup
+//	world.go, object.go      one run: source, truth, mirrors, clock; marks of objects
+//	truth.go                 the model: the states of each key, and moments
 //	tap.go, tap_watch.go     between reflector and source: receipts, failures, requests
-//	damage.go, wrong_type.go what a network damages; lists of nothing but another type
+//	damage.go, wrong_type.go damage in the network; lists of only wrong types
 //	mirror.go, mirror_kinds.go, foreign_store.go
-//	                         what mirrors: the seven kinds, and a store that is not ours
-//	handler.go               a handler that replays what it receives, and checks each call
-//	observer.go, look.go     states seen one after the other; a look at everything
-//	snapshots.go             snapshots of a store, compared at once, and again at the end
-//	calls.go, rates.go       calls of user code and when Run may return; requests a minute
+//	                         mirrors of all kinds, and a store of another package
+//	handler.go               a handler that replays its calls and checks each of them
+//	observer.go, checks.go   observed states of a key; checks after each step
+//	snapshots.go             snapshots of a store, compared at once and again at the end
+//	calls.go, rates.go       calls of user code, and the return of Run; requests per minute
 //	freshness.go             callers of Fresh and Verify, and watches that lose events
-//	finale.go                healing, calm, stopping
-//	compare.go, reports.go   the content at the end, and the reports, against the truth
-//	trace.go                 the last things that happened, for readers of a failure
-//	replay.go, shrink*.go    running again; making smaller
-//	record*.go, recording/   what happened in a run as lines, for corpora of fuzz targets
-//	soak*.go                 a day of churn: is everything as flat at its end as at its start?
-//	cmd/                     many seeds, in processes of their own
-//	testdata/scripts/        small scripts of faults that are fixed; the tests run them
+//	finale.go                ending all faults, three calm minutes, stopping
+//	compare.go, reports.go   the final content and the reports, compared with the truth
+//	trace.go                 the last events, printed with a failure
+//	replay.go, shrink*.go    running a script again; making it smaller
+//	record*.go, recording/   recorded runs, for corpora of fuzz targets
+//	soak*.go                 a day of churn: memory, goroutines and backlogs stay flat
+//	cmd/                     many seeds, in their own processes
+//	testdata/scripts/        small scripts of fixed faults, which the tests run
 //
 // # To add a step
 //
-// Give it a name in steps (steps.go), and an element in choices (generate.go) that draws
-// it, with a weight: 1 is rare, 8 frequent. Something that lasts is a spell, which brings its own
-// end. What it does must leave the truth true: a write walks through world.write or
-// world.remove, and a fault that lasts is ended by world.heal. A new choice changes what
-// all seeds mean from then on, so scripts that are to stay are kept as files.
+// Name it in steps (steps.go), and add an element to choices (generate.go), with a weight: 1 is
+// rare, 8 frequent. A step that lasts is made by lasting, with the step that ends it. Writes must
+// use world.write or world.remove, which update the truth, and world.heal must end a fault that
+// lasts. A new choice changes the scripts of all seeds, so scripts worth keeping are files.
 //
 // # To add a check
 //
-// Put it where what it looks at is seen first, and report with world.fail and the number of the
-// guarantee: "G7: %s shows ...". Checks are called by many goroutines; the world's own
-// lock guards failures and trace, each part has its own for the rest. Then break what
-// it is to notice, on purpose, and see it fail: a check that has never failed checks
-// nothing. A row of docs/testing.md names it.
+// Check as early as possible, and report with world.fail and the number of the guarantee: "G7: %s
+// shows ...". Checks run on many goroutines; the world's lock guards failures and trace, each part
+// has a lock for the rest. Break the library on purpose and see the check fail. Name the check in
+// docs/testing.md.
 package simulation

@@ -9,8 +9,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// finale ends all faults, gives the mirrors the time that they are promised, and then
-// compares all that they show with the source.
+// finale ends all faults, waits for the time that G1 allows, and then compares the mirrors with
+// the source.
 func (w *world) finale() {
 	w.note("-- finale")
 	repaired := time.Now()
@@ -19,7 +19,7 @@ func (w *world) finale() {
 	if w.restored && !w.script.Setup.RefuseFutureWatches {
 		pause += restoreAtMost
 	}
-	if w.damage.lately() {
+	if w.damage.damagedRecently() {
 		pause += damagedAtMost
 	}
 	time.Sleep(pause)
@@ -27,32 +27,32 @@ func (w *world) finale() {
 	if slices.ContainsFunc(w.mirrors, func(m *mirror) bool {
 		return m.hasReportedSince(repaired, "regression") || m.hasReportedSince(repaired, "wrong-type")
 	}) {
-		// A source that went back and came past the mirror's version again is only found out by
-		// the first list after the healing: another follows, after a pause (B15). So it does after a
-		// list of wrong types whose last page was asked for after the healing (B25).
+		// If a source regressed and has passed the mirror's version since, only the first list after
+		// heal notices it, and another list follows after a pause (B15). Likewise after a list of
+		// wrong types whose last page was requested after heal (B25).
 		time.Sleep(pauseAtMost)
 		w.settle()
 	}
-	w.look()
+	w.check()
 	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(repaired, "store-error") }) {
 		w.compare("after the pause that G1 allows")
 	}
-	w.askAtLast()
+	w.askFinally()
 	w.damageLast()
 	w.restoreLast()
 	received, resyncs := w.received(), w.resyncs()
 	time.Sleep(calm)
 	w.settle()
 	w.compare("after a calm")
-	w.calmed(received, resyncs)
+	w.checkCalm(received, resyncs)
 	w.compareSequences()
 	w.checkRates()
 	w.checkReports()
 	w.stopAll()
 }
 
-// damageLast damages the frame with which each watch is sent a last write, and checks that what was
-// written is shown though nothing follows it (B24).
+// damageLast damages the frame of a last write on each watch, and checks that the write is shown
+// although nothing follows it (B24).
 func (w *world) damageLast() {
 	at := w.script.Setup.DamageLast
 	if at <= 0 || w.server == nil {
@@ -75,8 +75,8 @@ func (w *world) damageLast() {
 	}
 }
 
-// restoreLast takes a source that is well back to an older state, and checks that this is noticed
-// though nothing is written after it (B23).
+// restoreLast reverts a healthy source to an older state, and checks that mirrors notice it although
+// nothing is written after it (B23).
 func (w *world) restoreLast() {
 	n := w.script.Setup.RestoreLast
 	if n == 0 {
@@ -91,16 +91,16 @@ func (w *world) restoreLast() {
 	}
 }
 
-// restoreAtMost is how much longer it may take to follow a source that has regressed and does
-// not say so, where a run of failures has used up what G13 allows: a watch that is refused, a
-// check beside the next one, and a list, with a pause of a minute before each.
+// restoreAtMost is the additional time to converge after a silent regression if failures have used
+// up the requests that G13 allows: a refused watch, a check beside the next one, and a list, with
+// a pause of a minute before each.
 const restoreAtMost = 3 * time.Minute
 
-// damagedAtMost is how much longer it may take after damage: a frame that does not end is
-// waited for, and lists for undecoded items are a minute apart, within the limits of G13.
+// damagedAtMost is the additional time to converge after damage: the reader waits for the rest of a
+// frame, and lists for undecoded items are a minute apart, within the limits of G13.
 const damagedAtMost = 2 * time.Minute
 
-// heal ends all faults, and writes anew what could not be applied because of them.
+// heal ends all faults, and writes objects again that could not be applied because of them.
 func (w *world) heal() {
 	w.repaired.Store(true)
 	w.transformsFail.Store(false)
@@ -125,7 +125,7 @@ func (w *world) heal() {
 	}
 	w.settle() // else a watch that was delayed is opened in the middle of what follows
 	if w.silent.Load() || w.restored && slices.ContainsFunc(w.mirrors, func(m *mirror) bool {
-		return slices.ContainsFunc(m.taps, (*tap).gaveUpChecks)
+		return slices.ContainsFunc(m.taps, (*tap).abandonedVersionChecks)
 	}) {
 		// Nobody but a list can tell of these.
 		w.advance(0) // else present readers need not know
@@ -156,8 +156,8 @@ func (w *world) received() map[*handler]int {
 	return received
 }
 
-// hasReportedSince says whether it has reported a failure of a kind since: a refusal of a store
-// that is not ours, and a source that went back, are followed by a list after another pause.
+// hasReportedSince says whether it has reported a cause since a time. After the refusal of a foreign
+// store, and after a regression, a list follows after another pause.
 func (m *mirror) hasReportedSince(since time.Time, cause cache.Cause) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,16 +166,16 @@ func (m *mirror) hasReportedSince(since time.Time, cause cache.Cause) bool {
 	})
 }
 
-// calm is how long nothing happens after everything was repaired.
+// calm is the time without any change after all faults have ended.
 const calm = 3 * time.Minute
 
-// calmed checks that no handler received anything while nothing happened, but for resyncs,
-// and those as often as they were due (B20).
-func (w *world) calmed(received, resyncs map[*handler]int) {
+// checkCalm checks that without changes no handler received anything but the resyncs that were due
+// (B20).
+func (w *world) checkCalm(received, resyncs map[*handler]int) {
 	after := w.resyncs()
 	for h, n := range w.received() {
 		m := h.mirror
-		if m.stopped() || m.heldInTheEnd() {
+		if m.stopped() || m.hasQuarantined() {
 			continue
 		}
 		again := after[h] - resyncs[h]
@@ -202,13 +202,12 @@ func (w *world) resyncs() map[*handler]int {
 	return resyncs
 }
 
-// heldInTheEnd says whether it quarantines anything that a list may change, be it one that
-// comes in the calm.
-func (m *mirror) heldInTheEnd() bool { return len(m.status().Quarantined) > 0 }
+// hasQuarantined says whether it quarantines anything, which a later list may change.
+func (m *mirror) hasQuarantined() bool { return len(m.status().Quarantined) > 0 }
 
-// abrupt ends every run in whatever it is doing; what ignores its context, and what hangs,
-// is let go some time later.
-func (w *world) abrupt() {
+// stopAbruptly ends every run in any state; calls that ignore their context or hang are released
+// some time later.
+func (w *world) stopAbruptly() {
 	w.note("-- abrupt end")
 	for _, m := range w.mirrors {
 		m.stop()
@@ -216,7 +215,7 @@ func (w *world) abrupt() {
 	time.Sleep(patience + 5*time.Second)
 }
 
-// stopAll ends every run, at one moment, and checks that each returns at once.
+// stopAll ends all runs at the same moment, and checks that each returns at once.
 func (w *world) stopAll() {
 	for _, m := range w.mirrors {
 		m.stop()
@@ -226,10 +225,10 @@ func (w *world) stopAll() {
 	}
 }
 
-// afterwards checks for leftovers once everything has been stopped.
+// afterwards checks that nothing is left after everything has been stopped.
 func (w *world) afterwards() {
 	for _, m := range w.mirrors {
-		m.stillSo()
+		m.checkKeptSnapshots()
 		if status := m.status(); status.Phase != cache.PhaseStopped {
 			w.fail("G9: %s has returned from Run, and its phase is %s", m.name, status.Phase)
 		}

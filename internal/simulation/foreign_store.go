@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// foreignStore is a store that is not ours, and knows nothing but the five methods that
-// a reflector needs. While the script says so, it refuses everything.
+// foreignStore is a store with only the five methods that a reflector needs. It refuses everything
+// while the script says so.
 type foreignStore struct {
 	mirror *mirror
 
@@ -51,7 +51,7 @@ func (s *foreignStore) Delete(obj any) error {
 func (s *foreignStore) Replace(list []any, _ string) error {
 	objects := make(map[string]any, len(list))
 	for _, obj := range list {
-		// To refuse all because of one would have it list for ever.
+		// Refusing the whole list because of one object would cause endless lists.
 		if key, err := keyFunction(obj); err == nil {
 			objects[key] = obj
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Callers ask informers whether they are fresh, and whether they equal the source, in the middle of whatever happens. What Fresh
-// or Verify has returned without an error must have missed nothing that was committed before the call, and what Verify reports
-// must be a difference. Only a watch that loses an event (the step "lose") or is not sent one (the step "hide") makes any.
+// Callers call Fresh and Verify of informers at any time. If Fresh or Verify returns no error, the store must have everything that was
+// committed before the call, and each difference that Verify reports must be one. Differences arise only if a watch loses an event (the
+// step "lose") or does not receive one (the step "hide").
 
-// callerPatience is how long a caller waits for an answer: longer than a healthy source needs.
+// callerPatience is the timeout of a caller: longer than a healthy source needs.
 const callerPatience = time.Minute
 
 // callerKey marks the context of a caller: its requests are not the reflector's.
@@ -22,20 +22,19 @@ type callerKey struct{}
 
 func isOfCaller(ctx context.Context) bool { return ctx.Value(callerKey{}) != nil }
 
-// question is one call of Fresh or Verify.
-type question struct {
+// callerRequest is one call of Fresh or Verify.
+type callerRequest struct {
 	mirror *mirror
 	what   string
-	// since is the moment up to which everything had been committed when it was asked, turns how often the source had been
-	// something else than it said by then.
+	// since is the moment of the call, turns the number of regressions of the source by then.
 	since int
 	turns int64
-	// differences are those that it found, and whole is false if it could not look at everything.
+	// differences are those that it found; whole is false if it could not compare everything.
 	differences []string
 	whole       bool
 }
 
-// freshStep writes, and asks whether what was written is there.
+// freshStep writes, and calls Fresh.
 func (w *world) freshStep(s Step) {
 	if s.Key != "" {
 		w.write(s.Key, "", false)
@@ -43,35 +42,35 @@ func (w *world) freshStep(s Step) {
 	w.ask("Fresh", w.mirrorAt(s.Mirror))
 }
 
-// verifyStep asks whether a mirror equals the source.
+// verifyStep calls Verify.
 func (w *world) verifyStep(s Step) { w.ask("Verify", w.mirrorAt(s.Mirror)) }
 
-// lose has the watches of an informer lose their next events.
+// lose makes the watches of an informer lose their next events.
 func (w *world) lose(s Step) {
 	m := w.mirrorAt(s.Mirror)
 	if m.verify == nil {
-		return // nothing would find that
+		return // only Verify would find it
 	}
 	for _, t := range m.taps {
 		t.lost.Store(int64(s.N))
 	}
 }
 
-// ask asks on a goroutine of its own, for which the world waits at its end.
+// ask makes a call on its own goroutine, for which the world waits at its end.
 func (w *world) ask(what string, m *mirror) {
 	if m.verify == nil || !m.begun() {
 		return
 	}
 	q := w.question(what, m)
-	w.questions.Go(func() { q.ask(w.ctx) })
+	w.questions.Go(func() { q.send(w.ctx) })
 }
 
-func (w *world) question(what string, m *mirror) *question {
-	return &question{mirror: m, what: what, since: w.truth.present(), turns: w.turns.Load(), whole: true}
+func (w *world) question(what string, m *mirror) *callerRequest {
+	return &callerRequest{mirror: m, what: what, since: w.truth.present(), turns: w.regressions.Load(), whole: true}
 }
 
-// ask asks, and checks what can be read once there is an answer.
-func (q *question) ask(ctx context.Context) error {
+// send asks, and checks what can be read once there is an answer.
+func (q *callerRequest) send(ctx context.Context) error {
 	m, w := q.mirror, q.mirror.world
 	call := m.fresh
 	if q.what == "Verify" {
@@ -84,10 +83,10 @@ func (q *question) ask(ctx context.Context) error {
 	err := call(ctx)
 	m.asked.Add(-1)
 	w.note("%s of %s returned after %v: %v", q.what, m.name, time.Since(began), err)
-	q.answers(err)
-	damaged := w.damage.since(began)
+	q.recordErrors(err)
+	damaged := w.damage.damagedSince(began)
 	if damaged || err != nil {
-		w.damage.metCaller.Store(true)
+		w.damage.reachedCaller.Store(true)
 	}
 	switch stopped := m.calls.cancelledAt(); {
 	case time.Since(began) > callerPatience:
@@ -98,8 +97,8 @@ func (q *question) ask(ctx context.Context) error {
 		if stopped.IsZero() {
 			w.fail("G9: %s of %s says that it has stopped, and it has not", q.what, m.name)
 		}
-	case w.turns.Load() > q.turns || w.oldLists.Load():
-		// The source has said that it is what it is not: that the version is an older one.
+	case w.regressions.Load() > q.turns || w.oldLists.Load():
+		// The source claimed an older version than it has.
 	default:
 		for _, key := range q.differences {
 			if !w.truth.isHidden(key) {
@@ -107,21 +106,21 @@ func (q *question) ask(ctx context.Context) error {
 			}
 		}
 		if q.whole && !damaged {
-			q.missesNothing()
+			q.checkNothingMissed()
 		}
 	}
 	return err
 }
 
-// answers notes what an error says. Several namespaces have one each.
-func (q *question) answers(err error) {
+// recordErrors notes what an error says. Several namespaces have one each.
+func (q *callerRequest) recordErrors(err error) {
 	var found *cache.DivergenceError
 	several, joined := err.(interface{ Unwrap() []error })
 	switch {
 	case err == nil:
 	case joined:
 		for _, one := range several.Unwrap() {
-			q.answers(one)
+			q.recordErrors(one)
 		}
 	case errors.As(err, &found):
 		q.differences = slices.Concat(q.differences, found.Missing, found.Extra, found.Outdated)
@@ -130,9 +129,8 @@ func (q *question) answers(err error) {
 	}
 }
 
-// missesNothing checks that no state is shown that was over before the question. Verify has found lost events, which Fresh
-// knows nothing of.
-func (q *question) missesNothing() {
+// checkNothingMissed checks that no shown state was replaced before the call. Verify finds lost events, Fresh does not.
+func (q *callerRequest) checkNothingMissed() {
 	m, truth := q.mirror, q.mirror.world.truth
 	shown := map[string]*Object{}
 	for _, obj := range m.list() {
@@ -142,20 +140,20 @@ func (q *question) missesNothing() {
 	}
 	m.world.checked()
 	for key, now := range truth.now() {
-		// One that Verify misses in two states, of which each may have been deleted after its list, is no difference yet.
+		// If each of two listed states may have been deleted after its list, their absence is no difference yet.
 		if truth.isHidden(key) && (q.what == "Fresh" || shown[key] == nil && now.moment > q.since) {
 			continue
 		}
-		if len(intersect([]span{{q.since, math.MaxInt}}, truth.allSpans(key, m.looks(key, shown[key])))) == 0 {
+		if len(intersect([]span{{q.since, math.MaxInt}}, truth.allSpans(key, m.looksLike(key, shown[key])))) == 0 {
 			m.world.fail("G1: %s of %s has returned, and it shows %s, which was over when it was asked", q.what, m.name,
 				describe(key, shown[key]))
 		}
 	}
 }
 
-// askAtLast asks each informer that runs, of a source that is well, whether a last write is there, and whether it finds what its
-// watches lose: an event of a random kind.
-func (w *world) askAtLast() {
+// askFinally calls Fresh of each running informer after a last write to a healthy source, and Verify after its watches have lost an
+// event of a random kind.
+func (w *world) askFinally() {
 	kept, lost := keyAt(0), keyAt(len(namespaces)) // of one namespace
 	for _, m := range w.mirrors {
 		if m.verify == nil || m.stopped() {
@@ -165,11 +163,11 @@ func (w *world) askAtLast() {
 		if w.write(lost, "", false); plant == 0 {
 			w.remove(lost, false)
 		}
-		w.source.CloseWatches()  // one that is open may be planned to break with its next event
+		w.source.CloseWatches()  // an open one may be set to break at its next event
 		time.Sleep(backoffReset) // else a list is followed by a pause before the watch, as G13 asks for
 		w.write(kept, "", false)
-		w.askWell("Fresh", m)
-		w.askWell("Verify", m)
+		w.askHealthy("Fresh", m)
+		w.askHealthy("Verify", m)
 		for _, t := range m.taps {
 			t.lost.Store(1)
 		}
@@ -182,28 +180,28 @@ func (w *world) askAtLast() {
 		for _, t := range m.taps {
 			t.lost.Store(0)
 		}
-		w.write(kept, "", false) // which moves the version past what was lost
+		w.write(kept, "", false) // advances the version past the lost event
 		w.settle()
 		var expected []string
-		if !m.looks(lost, m.get(lost))(w.truth.now()[lost]) { // else its watch was not open
+		if !m.looksLike(lost, m.get(lost))(w.truth.now()[lost]) { // else its watch was not open
 			expected = []string{lost}
 		}
-		if found := w.askWell("Verify", m); !slices.Equal(found, expected) {
+		if found := w.askHealthy("Verify", m); !slices.Equal(found, expected) {
 			w.fail("G1: Verify of %s found %v, and events were lost of %v", m.name, found, expected)
 		}
-		if found := w.askWell("Verify", m); len(found) > 0 {
+		if found := w.askHealthy("Verify", m); len(found) > 0 {
 			w.fail("G1: Verify of %s has found %v again", m.name, found)
 		}
 	}
 }
 
-// backoffReset is how long nothing may fail until a reflector asks without pauses again.
+// backoffReset is the time without failures that resets a reflector's backoff.
 const backoffReset = 2*time.Minute + time.Second
 
-// askWell asks about a source that is well, which must be answered.
-func (w *world) askWell(what string, m *mirror) (found []string) {
+// askHealthy makes a call that must succeed because the source is healthy.
+func (w *world) askHealthy(what string, m *mirror) (found []string) {
 	q := w.question(what, m)
-	err := q.ask(w.ctx)
+	err := q.send(w.ctx)
 	if !q.whole {
 		w.fail("G1: %s of %s, of a source that is well: %v", what, m.name, err)
 	}
@@ -211,7 +209,7 @@ func (w *world) askWell(what string, m *mirror) (found []string) {
 	return q.differences
 }
 
-// losesEvent says whether the watch of a reflector loses an event, and notes what then may not be shown.
+// losesEvent says whether the watch of a reflector loses this event, and records the key.
 func (t *tap) losesEvent(key string) bool {
 	if t.lost.Load() <= 0 {
 		return false

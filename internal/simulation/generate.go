@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Generate makes the script of a seed: the same one, always.
+// Generate returns the script of a seed. It is deterministic.
 func Generate(seed uint64) Script {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 0))}
 	s := Script{Seed: seed, Setup: g.setup()}
 	g.mirrors = len(s.Setup.Mirrors)
-	// Each script has a taste for some things, so that they meet each other often.
-	g.tastes()
+	// Each script prefers some steps, so that these often coincide.
+	g.drawWeights()
 	for range 20 + g.random.IntN(80) {
 		s.Steps = append(s.Steps, g.step()...)
 	}
@@ -25,7 +25,7 @@ type generator struct {
 	total   int
 }
 
-// choice is something that a script may do, and how often.
+// choice is a possible step with its weight.
 type choice struct {
 	weight int
 	make   func(*generator) []Step
@@ -69,8 +69,8 @@ func (g *generator) mirror() MirrorSetup {
 	return m
 }
 
-// tastes draws how often this script does what.
-func (g *generator) tastes() {
+// drawWeights draws the weights of this script's steps.
+func (g *generator) drawWeights() {
 	for _, c := range choices {
 		c.weight *= pick(g, 0, 1, 1, 3)
 		g.choices = append(g.choices, c)
@@ -81,7 +81,7 @@ func (g *generator) tastes() {
 	g.total += writes.weight
 }
 
-// step makes one thing happen, or one that ends some time later.
+// step draws a step, or two if it lasts until the second.
 func (g *generator) step() []Step {
 	n := g.random.IntN(g.total)
 	for _, c := range g.choices {
@@ -95,7 +95,7 @@ func (g *generator) step() []Step {
 	return g.writes()
 }
 
-// pause is how long until the next step: mostly not long, so that things meet.
+// pause draws the time until the next step, mostly short, so that steps coincide.
 func (g *generator) pause() time.Duration {
 	switch g.random.IntN(20) {
 	case 0, 1, 2, 3, 4, 5, 6:
@@ -114,8 +114,8 @@ func (g *generator) key() string { return keyAt(g.random.IntN(14)) }
 
 func (g *generator) kind() string { return pick(g, failureKinds...) }
 
-// few is a small number, seldom a large one.
-func (g *generator) few() int { return 1 + g.random.IntN(pick(g, 1, 2, 4, 12)) }
+// smallNumber draws a small number, rarely a larger one.
+func (g *generator) smallNumber() int { return 1 + g.random.IntN(pick(g, 1, 2, 4, 12)) }
 
 func (g *generator) writes() []Step {
 	switch g.random.IntN(20) {
@@ -141,8 +141,8 @@ func once(weight int, make func(*generator) Step) choice {
 	return choice{weight, func(g *generator) []Step { return []Step{make(g)} }}
 }
 
-// spell is a choice of something that lasts until a later step.
-func spell(weight int, begin func(*generator) Step, end Step) choice {
+// lasting is a choice of a step that lasts until a later one.
+func lasting(weight int, begin func(*generator) Step, end Step) choice {
 	return choice{weight, func(g *generator) []Step {
 		steps := []Step{begin(g)}
 		for range g.random.IntN(6) {
@@ -156,72 +156,72 @@ func spell(weight int, begin func(*generator) Step, end Step) choice {
 	}}
 }
 
-// events is a number of events, or bytes; it stands in For.
+// events draws a number of events or bytes, which is stored in For.
 func (g *generator) events(most int) time.Duration { return time.Duration(g.random.IntN(most)) }
 
 func (g *generator) damage(answers string) Step {
-	return Step{Do: answers, N: g.few(), What: pick(g, damagedByte, damagedByte, damagedCut, damagedEnd), For: g.events(10000)}
+	return Step{Do: answers, N: g.smallNumber(), What: pick(g, damagedByte, damagedByte, damagedCut, damagedEnd), For: g.events(10000)}
 }
 
 var choices = []choice{
-	once(8, func(g *generator) Step { return Step{Do: "fail-lists", N: g.few(), What: g.kind()} }),
-	once(8, func(g *generator) Step { return Step{Do: "fail-watches", N: g.few(), What: g.kind()} }),
+	once(8, func(g *generator) Step { return Step{Do: "fail-lists", N: g.smallNumber(), What: g.kind()} }),
+	once(8, func(g *generator) Step { return Step{Do: "fail-watches", N: g.smallNumber(), What: g.kind()} }),
 	once(6, func(g *generator) Step { return Step{Do: "break-watches", What: g.kind()} }),
 	once(6, func(g *generator) Step { return Step{Do: "close-watches"} }),
-	once(4, func(g *generator) Step { return Step{Do: "close-next-watches", N: g.few(), For: g.events(6)} }),
+	once(4, func(g *generator) Step { return Step{Do: "close-next-watches", N: g.smallNumber(), For: g.events(6)} }),
 	once(4, func(g *generator) Step {
-		return Step{Do: "break-next-watches", N: g.few(), For: g.events(6), What: g.kind()}
+		return Step{Do: "break-next-watches", N: g.smallNumber(), For: g.events(6), What: g.kind()}
 	}),
-	spell(3, func(g *generator) Step { return Step{Do: "hang-lists", N: g.few()} }, Step{Do: "go-on"}),
-	spell(3, func(g *generator) Step { return Step{Do: "hang-watches", N: g.few()} }, Step{Do: "go-on"}),
-	spell(3, func(g *generator) Step {
+	lasting(3, func(g *generator) Step { return Step{Do: "hang-lists", N: g.smallNumber()} }, Step{Do: "go-on"}),
+	lasting(3, func(g *generator) Step { return Step{Do: "hang-watches", N: g.smallNumber()} }, Step{Do: "go-on"}),
+	lasting(3, func(g *generator) Step {
 		return Step{Do: "delay-lists", For: time.Duration(g.random.IntN(20)) * time.Second}
 	}, Step{Do: "delay-lists"}),
-	spell(2, func(g *generator) Step {
+	lasting(2, func(g *generator) Step {
 		return Step{Do: "delay-watches", For: time.Duration(g.random.IntN(20)) * time.Second}
 	}, Step{Do: "delay-watches"}),
-	spell(3, func(g *generator) Step {
+	lasting(3, func(g *generator) Step {
 		return Step{Do: "delay-events", For: time.Duration(g.random.IntN(3000)) * time.Millisecond}
 	}, Step{Do: "delay-events"}),
-	spell(1, func(g *generator) Step { return Step{Do: "deaf-lists", N: g.few()} }, Step{Do: "go-on"}),
-	spell(1, func(g *generator) Step { return Step{Do: "deaf-watches", N: g.few()} }, Step{Do: "go-on"}),
-	spell(4, func(g *generator) Step { return Step{Do: "silence"} }, Step{Do: "resume"}),
-	once(3, func(g *generator) Step { return Step{Do: "old-lists", N: g.few(), For: g.events(30)} }),
-	once(2, func(g *generator) Step { return Step{Do: "old-bookmark", N: g.few()} }),
+	lasting(1, func(g *generator) Step { return Step{Do: "deaf-lists", N: g.smallNumber()} }, Step{Do: "go-on"}),
+	lasting(1, func(g *generator) Step { return Step{Do: "deaf-watches", N: g.smallNumber()} }, Step{Do: "go-on"}),
+	lasting(4, func(g *generator) Step { return Step{Do: "silence"} }, Step{Do: "resume"}),
+	once(3, func(g *generator) Step { return Step{Do: "old-lists", N: g.smallNumber(), For: g.events(30)} }),
+	once(2, func(g *generator) Step { return Step{Do: "old-bookmark", N: g.smallNumber()} }),
 	once(3, func(g *generator) Step { return Step{Do: "bookmarks"} }),
 	once(1, func(g *generator) Step { return Step{Do: "double-bookmarks", N: g.random.IntN(2)} }),
-	once(3, func(g *generator) Step { return Step{Do: "no-initial-end", N: g.few()} }),
+	once(3, func(g *generator) Step { return Step{Do: "no-initial-end", N: g.smallNumber()} }),
 	once(2, func(g *generator) Step { return Step{Do: "restore", N: g.random.IntN(30)} }),
 	once(6, func(g *generator) Step { return Step{Do: "compact"} }),
 	once(3, func(g *generator) Step { return Step{Do: "compact-watches"} }),
 	once(3, func(g *generator) Step { return Step{Do: "expire-tokens"} }),
-	once(2, func(g *generator) Step { return Step{Do: "advance", N: g.few()} }),
+	once(2, func(g *generator) Step { return Step{Do: "advance", N: g.smallNumber()} }),
 	once(1, func(g *generator) Step { return Step{Do: "hide", Key: g.key()} }),
 	once(5, func(g *generator) Step { return Step{Do: "cut"} }),
-	once(5, func(g *generator) Step { return Step{Do: "cut-next", N: g.few(), For: g.events(4000)} }),
+	once(5, func(g *generator) Step { return Step{Do: "cut-next", N: g.smallNumber(), For: g.events(4000)} }),
 	once(4, func(g *generator) Step { return g.damage("damage-lists") }),
 	once(4, func(g *generator) Step { return g.damage("damage-watches") }),
 	once(4, func(g *generator) Step { return g.damage("damage-streams") }),
-	once(3, func(g *generator) Step { return Step{Do: "wrong-types", N: g.few()} }),
-	spell(4, func(g *generator) Step { return Step{Do: "freeze"} }, Step{Do: "thaw"}),
-	spell(4, func(g *generator) Step { return Step{Do: "refuse", N: 1} }, Step{Do: "refuse"}),
-	spell(2, func(g *generator) Step { return Step{Do: "transforms-fail", N: 1} }, Step{Do: "transforms-fail"}),
-	spell(2, func(g *generator) Step { return Step{Do: "indexes-fail", N: 1} }, Step{Do: "indexes-fail"}),
-	spell(2, func(g *generator) Step {
+	once(3, func(g *generator) Step { return Step{Do: "wrong-types", N: g.smallNumber()} }),
+	lasting(4, func(g *generator) Step { return Step{Do: "freeze"} }, Step{Do: "thaw"}),
+	lasting(4, func(g *generator) Step { return Step{Do: "refuse", N: 1} }, Step{Do: "refuse"}),
+	lasting(2, func(g *generator) Step { return Step{Do: "transforms-fail", N: 1} }, Step{Do: "transforms-fail"}),
+	lasting(2, func(g *generator) Step { return Step{Do: "indexes-fail", N: 1} }, Step{Do: "indexes-fail"}),
+	lasting(2, func(g *generator) Step {
 		return Step{Do: "transforms-take", For: time.Duration(g.random.IntN(2000)) * time.Millisecond}
 	}, Step{Do: "transforms-take"}),
-	spell(1, func(g *generator) Step {
+	lasting(1, func(g *generator) Step {
 		return Step{Do: "indexing-takes", For: time.Duration(g.random.IntN(500)) * time.Millisecond}
 	}, Step{Do: "indexing-takes"}),
 	once(5, func(g *generator) Step {
 		return Step{Do: "join", Mirror: g.random.IntN(3), N: g.random.IntN(3), For: pick(g, 0, 0, time.Second)}
 	}),
 	once(3, func(g *generator) Step { return Step{Do: "leave", Mirror: g.random.IntN(3), N: g.random.IntN(4)} }),
-	spell(4, func(g *generator) Step { return Step{Do: "stall", Mirror: g.random.IntN(3)} }, Step{Do: "release"}),
+	lasting(4, func(g *generator) Step { return Step{Do: "stall", Mirror: g.random.IntN(3)} }, Step{Do: "release"}),
 	once(3, func(g *generator) Step { return Step{Do: "stop", Mirror: g.random.IntN(3)} }),
 	once(1, func(g *generator) Step { return Step{Do: "again", Mirror: g.random.IntN(3)} }),
 	once(6, func(g *generator) Step { return Step{Do: "fresh", Mirror: g.random.IntN(3), Key: pick(g, "", g.key())} }),
 	once(4, func(g *generator) Step { return Step{Do: "verify", Mirror: g.random.IntN(3)} }),
-	once(2, func(g *generator) Step { return Step{Do: "lose", Mirror: g.random.IntN(3), N: g.few()} }),
+	once(2, func(g *generator) Step { return Step{Do: "lose", Mirror: g.random.IntN(3), N: g.smallNumber()} }),
 	once(4, func(g *generator) Step { return Step{Do: "settle"} }),
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// handler is notified by a mirror, and keeps what a program would: all that it was
-// received, replayed. It checks each call against what came before it.
+// handler is a mirror's handler. It replays the calls as a program would, and checks each call
+// against the previous ones.
 type handler struct {
 	mirror       *mirror
 	name         string
@@ -24,26 +24,23 @@ type handler struct {
 	// receipts is the highest receipt that it received, by namespace where each has a
 	// reflector of its own.
 	receipts map[string]int
-	// stall, while it is there, is what calls wait for.
+	// stall, if not nil, blocks calls until it is closed.
 	stall chan struct{}
-	// owed are the keys that it is to receive before it has synced, as things were at a
-	// moment. Once that was looked at there are none.
+	// owed are the keys that it must receive before it has synced; nil once checked.
 	owed   []string
 	owedAt int
-	// everReceived are the keys that it has received, and whether the first time was as
-	// part of the initial list.
+	// everReceived are the received keys; true if the first Add was part of the initial list.
 	everReceived map[string]bool
 	// late is true if it joined a mirror that ran. sequence are the receipts that it was
 	// received, the other way round for a deletion; resyncs counts what it received again.
 	late     bool
 	sequence []int
 	resyncs  int
-	// left is true once it was removed: nothing more may come.
+	// left is true once it was removed: no call may follow.
 	left bool
 	// calling is true while a call is under way.
 	calling bool
-	// joined is the newest receipt when it joined: older ones came with the snapshot
-	// it was given, in no order.
+	// joined is the newest receipt when it joined: older ones were in its snapshot, unordered.
 	joined int
 }
 
@@ -76,8 +73,8 @@ func (h *handler) OnAdd(obj any, initial bool) {
 	h.sequence = append(h.sequence, receiptOf(object))
 	h.mu.Unlock()
 	h.mirror.note("%s OnAdd %s receipt %d initial %v", h.name, describe(key, object), receiptOf(object), initial)
-	h.ordered(object)
-	h.sees(key, object)
+	h.checkOrder(object)
+	h.checkState(key, object)
 }
 
 // OnUpdate implements cache.ResourceEventHandler.
@@ -104,7 +101,7 @@ func (h *handler) OnUpdate(oldObj, newObj any) {
 	case old == object:
 		h.resyncs++
 	case old.UID == object.UID && old.ResourceVersion == object.ResourceVersion &&
-		h.mirror.setup.Kind != KindProcess && !h.mirror.hasHeld(key) && !h.mirror.world.wentBack() &&
+		h.mirror.setup.Kind != KindProcess && !h.mirror.wasQuarantined(key) && !h.mirror.world.regressed() &&
 		h.mirror.regressions() == 0 && !h.mirror.unknown.Load(): // after one content counts, and each receipt makes it another
 		h.fail("B8: OnUpdate of %s, which has not changed", describe(key, object))
 		fallthrough
@@ -115,9 +112,9 @@ func (h *handler) OnUpdate(oldObj, newObj any) {
 	h.mu.Unlock()
 	h.mirror.note("%s OnUpdate %s receipt %d", h.name, describe(key, object), receiptOf(object))
 	if old != object {
-		h.ordered(object)
+		h.checkOrder(object)
 	}
-	h.sees(key, object)
+	h.checkState(key, object)
 }
 
 // OnDelete implements cache.ResourceEventHandler.
@@ -136,11 +133,11 @@ func (h *handler) OnDelete(obj any) {
 	h.sequence = append(h.sequence, -receiptOf(object))
 	h.mu.Unlock()
 	h.mirror.note("%s OnDelete %s tombstone %v", h.name, describe(key, object), isTombstone(obj))
-	h.observer.sees(key, nil)
-	h.sawStore(key, nil)
+	h.observer.observe(key, nil)
+	h.checkStoreNotBehind(key, nil)
 }
 
-// called begins a call; done ends it, as slowly as the script says, or in a panic.
+// called begins a call; done ends it, with the script's delay or panic.
 func (h *handler) called(what string, obj any) (object *Object, done func()) {
 	left := h.mirror.calls.begin(what)
 	h.mu.Lock()
@@ -170,7 +167,7 @@ func (h *handler) called(what string, obj any) (object *Object, done func()) {
 	}
 }
 
-// linger takes as long as the script says.
+// linger waits for the script's delay.
 func (h *handler) linger(stall chan struct{}) {
 	w := h.mirror.world
 	if w.repaired.Load() {
@@ -184,21 +181,21 @@ func (h *handler) linger(stall chan struct{}) {
 	}
 }
 
-// sees checks a state that receives against the source and the store.
-func (h *handler) sees(key string, object *Object) {
-	h.observer.sees(key, object)
-	h.sawStore(key, object)
+// checkState checks a received state against the source and the store.
+func (h *handler) checkState(key string, object *Object) {
+	h.observer.observe(key, object)
+	h.checkStoreNotBehind(key, object)
 	if h.mirror.hasTransform() && object.Annotations[transformedMark] != "1" {
 		h.mirror.world.fail("G14: %s received %s, transformed %q", h.name, describe(key, object), object.Annotations[transformedMark])
 	}
 }
 
-// orderLost is how many receipts a mirror may have been sent before a handler may have
-// fallen so far behind that its changes are merged, which happens at 1,024.
+// orderLost is the number of receipts after which a handler's backlog may have been merged, which
+// happens at 1,024.
 const orderLost = 1000
 
-// ordered checks that what an ordered handler receives arrived in that order (G3).
-func (h *handler) ordered(object *Object) {
+// checkOrder checks that an ordered handler receives objects in the order of their arrival (G3).
+func (h *handler) checkOrder(object *Object) {
 	sent := h.mirror.sent()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -216,20 +213,20 @@ func (h *handler) ordered(object *Object) {
 	h.receipts[of] = max(receipt, h.receipts[of])
 }
 
-// sawStore checks that the store is as new as what receives (G4).
-func (h *handler) sawStore(key string, received *Object) {
+// checkStoreNotBehind checks that the store is as new as the received state (G4).
+func (h *handler) checkStoreNotBehind(key string, received *Object) {
 	m := h.mirror
-	if m.get == nil || m.world.wentBack() {
+	if m.get == nil || m.world.regressed() {
 		return
 	}
-	m.lookNowAndThen()
+	m.checkSnapshotSometimes()
 	held := m.get(key)
 	h.observer.mu.Lock()
 	from := h.observer.at[key]
 	h.observer.mu.Unlock()
 	// What a state looks like to a store that lags is what it looks like to no other.
-	fits := (&observer{mirror: m}).fits(held)
-	if m.world.truth.find(key, from, fits) < 0 && !m.world.wentBack() {
+	fits := (&observer{mirror: m}).matches(held)
+	if m.world.truth.find(key, from, fits) < 0 && !m.world.regressed() {
 		m.world.fail("G4: %s receives %s, and the store has %s", h.name, describe(key, received), describe(key, held))
 	}
 	if held == nil || held != received || m.byGroup == nil {
@@ -247,11 +244,10 @@ func (h *handler) fail(format string, args ...any) {
 	h.mirror.world.fail("%s: "+format, append([]any{h.name}, args...)...)
 }
 
-// lookAtSync checks, when it says that it has synced, that it has received all that it
-// was to receive before (G5), but for what has changed meanwhile, or has been reverted
-// and done again: that may be undelivered.
-func (h *handler) lookAtSync() {
-	if h.mirror.world.wentBack() {
+// checkSync checks, once it has synced, that it has received all owed keys (G5), except those that
+// have changed since, which may be undelivered.
+func (h *handler) checkSync() {
+	if h.mirror.world.regressed() {
 		return
 	}
 	if h.registration == nil || len(h.owed) == 0 || !h.registration.HasSynced() {
@@ -262,8 +258,8 @@ func (h *handler) lookAtSync() {
 	now := h.mirror.world.truth.now()
 	for _, key := range h.owed {
 		s := now[key]
-		if s.moment > h.owedAt || !s.shown() || h.mirror.hasRefused(s.serial) || h.mirror.world.damage.hasStruck(s.serial) {
-			continue // what was damaged on its way came later, or not at all
+		if s.moment > h.owedAt || !s.shown() || h.mirror.hasRefused(s.serial) || h.mirror.world.damage.wasDamaged(s.serial) {
+			continue // a damaged object is delivered later, or never
 		}
 		if initial, received := h.everReceived[key]; !received {
 			h.fail("G5: has synced and never received %s", key)
@@ -274,14 +270,14 @@ func (h *handler) lookAtSync() {
 	h.owed = nil
 }
 
-// shown is what a program would have that replays the calls.
+// shown returns the replayed state.
 func (h *handler) shown() map[string]*Object {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.view)
 }
 
-// hold makes calls wait, until release.
+// hold blocks calls until release.
 func (h *handler) hold() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

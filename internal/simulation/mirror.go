@@ -14,13 +14,13 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// mirror is one thing of ours that mirrors the source: a reflector and all that it
-// feeds, with a record of it. Unused parts are nil.
+// mirror is one mirror of the source: a reflector and everything that it feeds, with a record of
+// its behavior. Unused parts are nil.
 type mirror struct {
 	world *world
 	setup MirrorSetup
 	name  string
-	// taps are before each of its reflectors: one, or one a namespace.
+	// taps are those of its reflectors: one, or one for each namespace.
 	taps  []*tap
 	calls *calls
 
@@ -37,7 +37,7 @@ type mirror struct {
 	join  func(*handler) error
 	leave func(*handler) error
 
-	// fresh and verify are those of an informer, and asked counts the calls of them that are under way.
+	// fresh and verify are methods of an informer; asked counts their running calls.
 	fresh, verify func(context.Context) error
 	asked         atomic.Int64
 
@@ -46,30 +46,30 @@ type mirror struct {
 	done     chan struct{}
 	observer observer
 	version  versions
-	// snapshots are of what it shows; see lookAtSnapshot.
+	// snapshots are of its content; see checkSnapshot.
 	snapshots snapshots
 
-	// regressed counts the reports that the source went back in time.
+	// regressed counts its reports of version regressions.
 	regressed atomic.Int64
-	// unknown is true once the source has not known its version: another past may have the same ones since. After a stream
-	// that was expired that is so as long as the next one has not ended, and so said its version.
+	// unknown is true once its version may belong to a history that the source has lost. After an expired stream that is so
+	// until the next stream has ended.
 	unknown atomic.Bool
 
 	mu       sync.Mutex
 	receipts int
-	// callerReceipts are those of objects that callers of Verify were sent, below 0.
+	// callerReceipts counts down: receipts of objects sent to callers of Verify are negative.
 	callerReceipts int
 	faults         int
 	reports        []reported
-	// everHeld are the keys that it has reported as quarantined.
-	everHeld map[string]bool
+	// everQuarantined are the keys that it has reported as quarantined.
+	everQuarantined map[string]bool
 	// transformed counts the transforms of each receipt.
 	transformed map[int]int
-	// refused are the serials of states that a function could not take for a time.
+	// refused are the serials of states for which a function failed temporarily.
 	refused map[int]bool
 }
 
-// reported is what the error handler received.
+// reported is an error that the error handler received.
 type reported struct {
 	at   time.Time
 	err  error
@@ -79,7 +79,7 @@ type reported struct {
 func newMirror(w *world, index int, setup MirrorSetup) *mirror {
 	m := &mirror{
 		world: w, setup: setup, name: fmt.Sprintf("%s-%d", setup.Kind, index), done: make(chan struct{}),
-		everHeld: map[string]bool{}, transformed: map[int]int{}, refused: map[int]bool{},
+		everQuarantined: map[string]bool{}, transformed: map[int]int{}, refused: map[int]bool{},
 	}
 	m.calls = &calls{mirror: m, nests: setup.Kind == KindProcess}
 	m.observer = observer{mirror: m, what: "store of " + m.name}
@@ -90,7 +90,7 @@ func newMirror(w *world, index int, setup MirrorSetup) *mirror {
 	return m
 }
 
-// begun says whether its run has been started.
+// begun says whether its run has started.
 func (m *mirror) begun() bool { return m.cancel != nil }
 
 // begin starts the run.
@@ -110,7 +110,7 @@ func (m *mirror) stop() {
 	m.cancel()
 }
 
-// runAgain is a second run. Its end says nothing of the first.
+// runAgain is a second, concurrent Run.
 func (m *mirror) runAgain(ctx context.Context) {
 	if m.again != nil {
 		m.again(ctx)
@@ -119,7 +119,7 @@ func (m *mirror) runAgain(ctx context.Context) {
 	m.run(ctx)
 }
 
-// count is how often a cause was reported.
+// count returns the number of reports of a cause.
 func (m *mirror) count(cause error) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +145,7 @@ func (m *mirror) nextReceipt() int {
 	return m.receipts
 }
 
-// nextCallerReceipt is for an object that a caller is sent: no mirror shows that.
+// nextCallerReceipt returns a receipt for an object sent to a caller of Verify, which no mirror shows.
 func (m *mirror) nextCallerReceipt() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +153,7 @@ func (m *mirror) nextCallerReceipt() int {
 	return m.callerReceipts
 }
 
-// sent is how many objects it has been sent.
+// sent returns the number of objects that it has been sent.
 func (m *mirror) sent() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,30 +181,30 @@ func (m *mirror) report(_ context.Context, _ *cache.Reflector, err error) {
 	var object *cache.ObjectError
 	m.mu.Lock()
 	if errors.As(err, &object) {
-		m.everHeld[object.Key] = true
+		m.everQuarantined[object.Key] = true
 	}
 	m.reports = append(m.reports, reported{time.Now(), err, err.Error()})
 	m.mu.Unlock()
-	m.note("%s reports: %v", m.name, short(err.Error()))
+	m.note("%s reports: %v", m.name, firstLine(err.Error()))
 	if cause == "" {
 		m.world.fail("G12: %s: a report without a cause: %v", m.name, err)
 	}
 }
 
-// short is the first line of a text: reports of panics have their stack.
-func short(text string) string {
+// firstLine returns the first line of a text: reports of panics include the stack.
+func firstLine(text string) string {
 	first, _, _ := strings.Cut(text, "\n")
 	return first
 }
 
-// regressions is how often it has reported that the source went back in time.
+// regressions returns the number of reported version regressions.
 func (m *mirror) regressions() int { return int(m.regressed.Load()) }
 
-// hasHeld says whether it has ever reported a key as quarantined.
-func (m *mirror) hasHeld(key string) bool {
+// wasQuarantined says whether it has ever reported a key as quarantined.
+func (m *mirror) wasQuarantined(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.everHeld[key]
+	return m.everQuarantined[key]
 }
 
 func (m *mirror) refuse(serial int) {
@@ -235,7 +235,7 @@ func (m *mirror) receivedCount() int {
 	return n
 }
 
-// add makes a handler, if the mirror takes any.
+// add adds a handler, if the mirror has handlers.
 func (m *mirror) add(setup HandlerSetup, name string) {
 	if m.join == nil {
 		return
@@ -259,8 +259,8 @@ func (m *mirror) add(setup HandlerSetup, name string) {
 	}
 }
 
-// owed are the keys that a handler which joins now receives before it has synced: what
-// is shown, or, before the run, what the source has.
+// owed returns the keys that a handler that joins now receives before it has synced: those of the
+// store or, before the run, of the source.
 func (m *mirror) owed() (owed []string) {
 	if !m.begun() {
 		for key, s := range m.world.truth.now() {

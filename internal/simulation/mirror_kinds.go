@@ -12,7 +12,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// make builds what the setup says.
+// make builds the mirror of the setup.
 func (m *mirror) make(random *rand.Rand) {
 	var mu sync.Mutex // several namespaces have one source of jitter
 	jitter := func() float64 {
@@ -77,8 +77,8 @@ func (m *mirror) indexers() cache.Indexers {
 	return cache.Indexers{groupsIndex: m.index, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 }
 
-// reads takes what an indexer answers for what the mirror shows.
-func (m *mirror) reads(indexer cache.Indexer) {
+// readFrom uses an indexer as the content of the mirror.
+func (m *mirror) readFrom(indexer cache.Indexer) {
 	m.list = indexer.List
 	m.snapshots.version = indexer.LastStoreSyncResourceVersion
 	m.snapshots.take = indexer.(cache.Snapshotter).Snapshot
@@ -104,7 +104,7 @@ func (m *mirror) makeTyped(options cache.ReflectorOptions) {
 			return typed, err
 		},
 	})
-	m.reads(informer.Shared().GetIndexer())
+	m.readFrom(informer.Shared().GetIndexer())
 	m.snapshots.typed = informer.Reader.Snapshot
 	m.run = func(ctx context.Context) { m.ran(informer.Run(ctx)) }
 	m.again = func(ctx context.Context) {
@@ -121,12 +121,12 @@ func (m *mirror) makeShared(options cache.ReflectorOptions) {
 		Namespaces: sources, Indexers: m.indexers(), KeyFunction: keyFunction, Transform: m.transform, ResyncPeriod: m.setup.Resync,
 		RecreateAsUpdate: m.setup.Merge, ReflectorOptions: options,
 	})
-	m.reads(informer.GetIndexer())
+	m.readFrom(informer.GetIndexer())
 	m.run = informer.RunWithContext
 	m.informer(informer)
 }
 
-// informer is what both forms of an informer have.
+// informer sets the parts that typed and untyped informers have in common.
 func (m *mirror) informer(informer cache.SharedIndexInformer) {
 	m.applied, m.synced = informer.LastSyncResourceVersion, informer.HasSynced
 	m.status = func() cache.Status { return m.statusOf(informer) }
@@ -139,7 +139,7 @@ func (m *mirror) informer(informer cache.SharedIndexInformer) {
 		registration, err := informer.AddEventHandlerWithOptions(h, cache.HandlerOptions{
 			Name: h.name, Delivery: cache.Delivery(h.setup.Delivery), RecoverPanics: true, Logger: quiet(),
 		})
-		h.mu.Lock() // it is being called already
+		h.mu.Lock() // calls have already begun
 		defer h.mu.Unlock()
 		h.registration = registration
 		return err
@@ -171,7 +171,7 @@ func (m *mirror) makeController(options cache.ReflectorOptions) {
 		FullResyncPeriod: m.setup.Resync, ReflectorOptions: options,
 	}
 	config.ListerWatcher, config.Namespaces = m.sources()
-	m.reads(indexer)
+	m.readFrom(indexer)
 	m.controller(cache.New(config))
 }
 
@@ -190,7 +190,7 @@ func (m *mirror) controller(c cache.Controller) {
 	m.status = func() cache.Status { return m.statusOf(c) }
 }
 
-// makeProcess makes what programs have that apply the deltas themselves.
+// makeProcess makes a controller with a queue and a Process that applies the deltas.
 func (m *mirror) makeProcess(options cache.ReflectorOptions) {
 	indexer := cache.NewIndexer(keyFunction, m.indexers())
 	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
@@ -199,7 +199,7 @@ func (m *mirror) makeProcess(options cache.ReflectorOptions) {
 	})
 	h := newHandler(m, m.firstHandler(), m.name+"/process")
 	m.handlers = []*handler{h}
-	m.reads(indexer)
+	m.readFrom(indexer)
 	m.controller(cache.New(&cache.Config{
 		Queue: queue, ListerWatcher: m.source(""), ObjectType: &Object{}, FullResyncPeriod: m.setup.Resync,
 		ReflectorOptions: options,
@@ -214,7 +214,7 @@ func (m *mirror) makeProcess(options cache.ReflectorOptions) {
 	}))
 }
 
-// process applies the deltas of a key, and tells a handler.
+// process applies the deltas of a key, and notifies a handler.
 func process(store cache.Store, h *handler, deltas cache.Deltas, initial bool) error {
 	var errs []error
 	for _, d := range deltas {
@@ -250,7 +250,7 @@ func processOne(store cache.Store, h *handler, d cache.Delta, initial bool) erro
 
 func (m *mirror) makeReflector(options cache.ReflectorOptions) {
 	indexer := cache.NewIndexer(keyFunction, m.indexers())
-	m.reads(indexer)
+	m.readFrom(indexer)
 	m.reflector(indexer, options)
 }
 
@@ -269,15 +269,14 @@ func (m *mirror) reflector(store cache.ReflectorStore, options cache.ReflectorOp
 	m.status = r.Status
 }
 
-// hasTransform says whether what it shows has been transformed.
+// hasTransform says whether its objects are transformed.
 func (m *mirror) hasTransform() bool {
 	return m.setup.Kind != KindReflector && m.setup.Kind != KindForeign
 }
 
-// follows says whether what it shows is at each moment what the source had at one
-// moment: the deltas of a queue that is popped key by key come in another order.
-func (m *mirror) follows() bool { return m.setup.Kind != KindProcess }
+// showsPointInTime says whether its content always equals the source at one moment. A queue that is
+// popped key by key changes the order.
+func (m *mirror) showsPointInTime() bool { return m.setup.Kind != KindProcess }
 
-// pauseAtMost is how long a failing source may be left alone, without what it names (G1),
-// and with the second that one is given which was restored.
+// pauseAtMost is the longest pause without a Retry-After (G1), plus a second for a restored source.
 const pauseAtMost = 61 * time.Second

@@ -13,26 +13,23 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Object is what the source of a simulation holds: the least that has metadata. What a
-// run must know of a state is in its annotations and labels.
+// Object is the type of the source's objects. Its annotations and labels have the marks.
 type Object = metav1.PartialObjectMetadata
 
 var objectKind = schema.GroupVersionKind{Group: "simulation", Version: "v1", Kind: "Thing"}
 
 const (
-	// serialMark numbers the states that were written, from 1: no two have the same.
+	// serialMark numbers the written states, from 1.
 	serialMark = "serial"
-	// receiptMark numbers the objects that one mirror was sent, in the order of their
-	// arrival. The tap sets it.
+	// receiptMark numbers the objects sent to one mirror, in order. The tap sets it.
 	receiptMark = "receipt"
-	// transformedMark counts the transforms that an object has been through.
+	// transformedMark counts the transforms of an object.
 	transformedMark = "transformed"
-	// badMark says which function cannot take the object.
+	// badMark names the function that fails for the object.
 	badMark = "bad"
-	// unwantedMark has the transform answer nil.
+	// unwantedMark makes the transform return nil.
 	unwantedMark = "unwanted"
-	// decodeMark is the label that the server's network turns into something that is no
-	// label: the object cannot be decoded.
+	// decodeMark is a label that the network damages, so that the object cannot be decoded.
 	decodeMark = "undecodable"
 	// groupMark is the label that objects are indexed by: any number of values, joined
 	// by dots.
@@ -42,7 +39,7 @@ const (
 // groupsIndex is the name of the index by groupMark.
 const groupsIndex = "groups"
 
-// What badMark may say.
+// Values of badMark.
 const (
 	badTransform      = "transform"
 	badTransformPanic = "transform-panic"
@@ -67,8 +64,8 @@ func splitKey(key string) (namespace, name string) {
 	return namespace, name
 }
 
-// asObject is what a store or a handler has been given; a tombstone's is the last known
-// one. Nil if it is nothing of ours.
+// asObject returns the Object of a store's or handler's argument, of a tombstone the last known one;
+// nil if there is none.
 func asObject(obj any) *Object {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj

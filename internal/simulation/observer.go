@@ -5,23 +5,22 @@ import (
 	"sync"
 )
 
-// observer sees states of keys one after the other: a store's reader, or a handler. What
-// it sees of a key must be a subsequence of what the source had under it (G2), but where
-// the mirror has reported that the source itself went back.
+// observer observes the states of keys over time, as a reader or a handler. The observed states of a
+// key must be a subsequence of the source's (G2), unless the mirror has reported a regression.
 type observer struct {
 	mirror *mirror
 	what   string
 
 	mu sync.Mutex
-	// at is how far into the life of each key it has come.
+	// at is the position in the life of each key.
 	at map[string]int
-	// back counts, for each key, how often it has seen it go back.
+	// back counts the regressions of each key.
 	back map[string]int
 }
 
-// sees is called with each state seen: nil for none.
-func (o *observer) sees(key string, object *Object) {
-	fits := o.fits(object)
+// observe is called with each observed state; nil is absent.
+func (o *observer) observe(key string, object *Object) {
+	fits := o.matches(object)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.at == nil {
@@ -45,8 +44,8 @@ func (o *observer) sees(key string, object *Object) {
 	o.at[key] = found
 }
 
-// fits says which states of the source may look like object.
-func (o *observer) fits(object *Object) func(state) bool {
+// matches returns a function that says whether a state of the source may be shown as object.
+func (o *observer) matches(object *Object) func(state) bool {
 	if object == nil {
 		return o.mirror.maybeAbsent
 	}
@@ -54,10 +53,10 @@ func (o *observer) fits(object *Object) func(state) bool {
 	return func(s state) bool { return s.serial == serial }
 }
 
-// maybeAbsent says whether a mirror may show nothing where the source has s: what is
-// not wanted, what has no key, and, for a store that is not ours, what cannot be applied.
+// maybeAbsent says whether s may be absent from a mirror: if it is unwanted, has no key or, in a
+// foreign store, cannot be applied.
 func (m *mirror) maybeAbsent(s state) bool {
-	if m.setup.Kind == KindForeign && s.present() && m.world.damage.hasStruck(s.serial) {
+	if m.setup.Kind == KindForeign && s.present() && m.world.damage.wasDamaged(s.serial) {
 		return true
 	}
 	return !s.shown() && (!s.present() || s.unwanted || s.bad == badKey || m.setup.Kind == KindForeign)
@@ -70,18 +69,18 @@ func describe(key string, object *Object) string {
 	return key + "@" + object.ResourceVersion + " serial " + strconv.Itoa(serialOf(object))
 }
 
-// versions checks that the applied version does not go back without a report (G11).
+// versions checks that the applied version does not regress without a report (G11).
 type versions struct {
 	mu   sync.Mutex
 	last uint64
 	text string
-	// descents counts how often it has regressed.
+	// descents counts regressions.
 	descents int
 	synced   bool
 }
 
-// look reads the applied version and synced, in this order, and returns the former.
-func (v *versions) look(m *mirror) string {
+// check reads the applied version and synced, in this order, and returns the former.
+func (v *versions) check(m *mirror) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	text, synced := m.applied(), m.synced()

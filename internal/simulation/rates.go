@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// What G13 allows a source that fails: in the first minute of a stretch of failures, and
-// in any minute after it.
+// The limits of G13: requests in the first minute of a series of failures, and in any later minute.
 const (
 	shortWatch = 10 * time.Second
 
@@ -23,8 +22,8 @@ func (w *world) checkRates() {
 	}
 }
 
-// checkRates walks through the stretches of requests of which none took 10 s, be it a watch
-// or an answer: each that does begins another.
+// checkRates checks each stretch of requests that lasted less than 10 s, watches included. A longer
+// request begins another stretch.
 func (t *tap) checkRates() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,32 +33,32 @@ func (t *tap) checkRates() {
 			began = r.at
 		}
 		// A list is one with the watch after it, however long it takes, unless a page failed.
-		broken := r.failed || i+1 < len(t.requests) && t.requests[i+1].of == r
-		if r.lasted() >= shortWatch && !r.check && (!r.list || broken) {
+		broken := r.failed || i+1 < len(t.requests) && t.requests[i+1].firstPage == r
+		if r.duration() >= shortWatch && !r.check && (!r.list || broken) {
 			t.checkStretch(began, from, i+1)
 			// What follows may be because of how this one ended.
-			from, began = i+1, r.at.Add(r.lasted())
+			from, began = i+1, r.at.Add(r.duration())
 		}
 	}
 	t.checkStretch(began, from, len(t.requests))
 	t.checkDeadlines()
 }
 
-// checkDeadlines checks that no watch was left open for much longer than the half minute
-// past its timeout that it is given (B19): what it sends may be received late.
+// checkDeadlines checks that no watch stayed open much longer than 30 s past its timeout (B19). Its
+// events may be received late.
 func (t *tap) checkDeadlines() {
 	const batches, batch = 8, 32 // before the deadline is looked at
 	grace := 30*time.Second + 2*time.Minute + batches*batch*time.Duration(t.mirror.world.slowest.Load())
 	for _, r := range t.requests {
 		opened := !r.list && (r.open || !r.ended.IsZero())
-		if opened && r.lasted()-r.answered.Sub(r.at) > r.timeout+grace {
-			t.mirror.world.fail("B19: %s left a watch open for %v that had asked for %v", t.mirror.name, r.lasted(), r.timeout)
+		if opened && r.duration()-r.answered.Sub(r.at) > r.timeout+grace {
+			t.mirror.world.fail("B19: %s left a watch open for %v that had asked for %v", t.mirror.name, r.duration(), r.timeout)
 		}
 	}
 }
 
-// gaveUpChecks says whether checks of the source's version have failed three times. They are not made again then (B23).
-func (t *tap) gaveUpChecks() bool {
+// abandonedVersionChecks says whether checks of the source's version have failed three times. They are not made again then (B23).
+func (t *tap) abandonedVersionChecks() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	failed := 0
@@ -71,8 +70,8 @@ func (t *tap) gaveUpChecks() bool {
 	return failed >= 3
 }
 
-// lasted is how long a request had an answer to wait for, or to read.
-func (r *asked) lasted() time.Duration {
+// duration is the time until the response was complete.
+func (r *request) duration() time.Duration {
 	switch {
 	case !r.ended.IsZero():
 		return r.ended.Sub(r.at)
@@ -82,13 +81,13 @@ func (r *asked) lasted() time.Duration {
 	return r.answered.Sub(r.at)
 }
 
-// lived says whether it was a watch that was of use for so long that its end is no short
+// wasLongLived says whether it was a watch that was of use for so long that its end is no short
 // one's. One whose first state never ended was of none.
-func (r *asked) lived() bool {
+func (r *request) wasLongLived() bool {
 	if r.list || r.endless || r.answered.IsZero() || r.failed && r.ended.IsZero() {
 		return false
 	}
-	useful := r.lasted()
+	useful := r.duration()
 	if r.events == 0 {
 		useful -= r.answered.Sub(r.at)
 	}
@@ -100,7 +99,7 @@ func (r *asked) lived() bool {
 // and a watch that lived for so long ends no run of failures, which takes two minutes.
 func (t *tap) checkStretch(start time.Time, from, to int) {
 	found := t.exceeds(start, t.requests[from:to])
-	if next := slices.IndexFunc(t.requests[from:to], func(r *asked) bool { return !r.check }); found != "" && next >= 0 &&
+	if next := slices.IndexFunc(t.requests[from:to], func(r *request) bool { return !r.check }); found != "" && next >= 0 &&
 		from > 0 && !t.requests[from-1].list && !t.requests[from-1].failed &&
 		t.exceeds(t.requests[from+next].at, t.requests[from:to]) == "" {
 		return // a watch whose end was only acted on once slow handlers, or a deaf check, had let it
@@ -131,22 +130,23 @@ func (t *tap) runFrom(i int) (began time.Time, first int, ok bool) {
 	if r.check && !r.failed {
 		return time.Time{}, 0, false
 	}
-	if r.lived() {
-		end := r.at.Add(r.lasted())
+	if r.wasLongLived() {
+		end := r.at.Add(r.duration())
 		return end, i + 1, r.failed || t.mirror.reportedAt(end)
 	}
 	failed := r
 	if r.list && !r.failed && i+1 < len(t.requests) {
 		failed = t.requests[i+1]
 	}
-	return r.at, i, (failed.failed || !failed.list) && !failed.lived()
+	return r.at, i, (failed.failed || !failed.list) && !failed.wasLongLived()
 }
 
-// exceeds says how requests are more than a run of failures that began at start may make.
-func (t *tap) exceeds(start time.Time, requests []*asked) string {
+// exceeds describes how requests exceed the limits of a series of failures that began at start; empty
+// if they do not.
+func (t *tap) exceeds(start time.Time, requests []*request) string {
 	first, later := firstMinute, laterMinute
 	for _, r := range requests {
-		if r.moved && !r.failed && r.lasted() < shortWatch {
+		if r.moved && !r.failed && r.duration() < shortWatch {
 			first, later = firstMinuteMoving, laterMinuteMoving
 		}
 	}
@@ -155,7 +155,7 @@ func (t *tap) exceeds(start time.Time, requests []*asked) string {
 	}
 	requests = slices.Clone(requests)
 	all := len(requests)
-	requests = slices.DeleteFunc(requests, func(r *asked) bool { return r.relist })
+	requests = slices.DeleteFunc(requests, func(r *request) bool { return r.relist })
 	first, later = first+all-len(requests), later+all-len(requests) // each is followed by a watch
 	within := 0
 	for i, r := range requests {

@@ -9,8 +9,8 @@ import (
 )
 
 // requestAt makes one that failed, or else a watch that was opened at once, took so long.
-func requestAt(start time.Time, at, took time.Duration, failed bool) *asked {
-	r := &asked{at: start.Add(at), answered: start.Add(at), failed: failed}
+func requestAt(start time.Time, at, took time.Duration, failed bool) *request {
+	r := &request{at: start.Add(at), answered: start.Add(at), failed: failed}
 	if failed {
 		r.answered = r.at.Add(took)
 	} else {
@@ -24,15 +24,15 @@ func requestAt(start time.Time, at, took time.Duration, failed bool) *asked {
 // may have begun long ago, or if the limits after it are forgotten.
 func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 	const s = time.Second
-	hung := func(start time.Time) *asked { return requestAt(start, 0, 10*s, true) }
-	lived := func(start time.Time) *asked { return requestAt(start, 0, 10*s, false) }
-	silent := func(start time.Time) *asked {
+	hung := func(start time.Time) *request { return requestAt(start, 0, 10*s, true) }
+	lived := func(start time.Time) *request { return requestAt(start, 0, 10*s, false) }
+	silent := func(start time.Time) *request {
 		r := lived(start)
 		r.endless = true
 		return r
 	}
 	for name, c := range map[string]struct {
-		before   func(time.Time) *asked
+		before   func(time.Time) *request
 		in, then int // failures from the 11th second on, and in that after the first minute
 		holds    bool
 	}{

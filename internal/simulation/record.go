@@ -20,8 +20,8 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/recording"
 )
 
-// recorder writes down what happens in a run, for corpora of fuzz targets. A nil one
-// records nothing. All goroutines may call it, with no lock held: it asks the source.
+// recorder records a run for corpora of fuzz targets; nil records nothing. It may be called
+// concurrently, without any lock held, because it calls the source.
 type recorder struct {
 	start time.Time
 
@@ -29,7 +29,7 @@ type recorder struct {
 	lines []recording.Line
 }
 
-// Record is Run, and what happened in it.
+// Record is Run, and also returns the recorded lines.
 func Record(t *testing.T, script Script) (result Result, lines []recording.Line) {
 	t.Helper()
 	r := &recorder{}
@@ -75,7 +75,7 @@ func (r *recorder) step(s Step) {
 	}
 }
 
-// passed is what passes a tap.
+// passed records a line of a tap.
 func (r *recorder) passed(t *tap, line recording.Line) {
 	line.Source = t.mirror.name
 	if t.mirror.setup.hasNamespaces() {
@@ -110,7 +110,7 @@ func (r *recorder) ended(t *tap) {
 	}
 }
 
-// listed is a list that was answered as a whole.
+// listed records a whole list.
 func (r *recorder) listed(t *tap, list runtime.Object) {
 	page := r.page(t)
 	if page == nil {
@@ -126,8 +126,7 @@ func (r *recorder) listed(t *tap, list runtime.Object) {
 	page.end(metav1.ListMeta{ResourceVersion: about.GetResourceVersion(), Continue: about.GetContinue()})
 }
 
-// page is a list, or one page of it, that arrives item by item. One that does not come to
-// its end is not recorded.
+// page records a page that arrives item by item. An incomplete one is not recorded.
 func (r *recorder) page(t *tap) *recordedPage {
 	if r == nil {
 		return nil
@@ -155,7 +154,7 @@ func (p *recordedPage) end(list metav1.ListMeta) {
 	}
 }
 
-// event is what a watch passes on.
+// event records an event of a watch.
 func (r *recorder) event(t *tap, event watch.Event) {
 	switch object := event.Object.(type) {
 	case nil:
@@ -199,7 +198,7 @@ func recordedObject(obj runtime.Object) (o recording.Object) {
 	return o
 }
 
-// numberOf is a version as a number; the source of a simulation has no others.
+// numberOf returns a version as a number.
 func numberOf(version string) uint64 {
 	n, _ := strconv.ParseUint(version, 10, 64)
 	return n

@@ -6,8 +6,7 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/recording"
 )
 
-// answers records what a handler answers, as it is when it has left the handler: what the
-// network makes of it is not seen here.
+// answers records the responses of a handler, before they are damaged.
 func (r *recorder) answers(next http.Handler) http.Handler {
 	if r == nil {
 		return next
@@ -16,13 +15,13 @@ func (r *recorder) answers(next http.Handler) http.Handler {
 		answer := &recordedAnswer{ResponseWriter: rw, body: recording.Body{
 			Method: request.Method, Path: request.URL.Path, Query: request.URL.RawQuery, Code: http.StatusOK,
 		}}
-		// A handler may end an answer by a panic: that is one too.
+		// A handler may end a response by a panic.
 		defer func() { r.add(recording.Line{Do: recording.Answer, Answer: answer.recorded()}) }()
 		next.ServeHTTP(answer, request)
 	})
 }
 
-// recordedAnswer keeps a copy of each write. It belongs to the handler's goroutine.
+// recordedAnswer copies each write. It belongs to the handler's goroutine.
 type recordedAnswer struct {
 	http.ResponseWriter
 	body recording.Body

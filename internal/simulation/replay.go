@@ -8,13 +8,11 @@ import (
 	"sync"
 )
 
-// Runner runs a script once. It returns an error only if the script could not be run,
-// or ctx ended before it was through; whatever came of the script itself, the death of
-// its process included, is in the Result. It may be called concurrently.
+// Runner runs a script once. Failures of the script, even if its process died, are in the Result. It
+// returns an error if the script could not be run or ctx ended first. It may be called concurrently.
 type Runner func(ctx context.Context, script Script) (Result, error)
 
-// Deaths are the kinds of failure of a script that did not come to its end: what its
-// process died of. Failures begin with the kind and a colon.
+// Deaths are the kinds of failures that ended the process. Failures begin with the kind and a colon.
 const (
 	DeathPanic    = "panic"
 	DeathDeadlock = "deadlock"
@@ -23,11 +21,11 @@ const (
 	DeathOther    = "died"
 )
 
-// tagged finds the guarantees or behaviours that a failure names, as in "1m2s: G2, G11: ...".
+// tagged matches the promises that a failure names, as in "1m2s: G2, G11: ...".
 var tagged = regexp.MustCompile(`(?:^|: )([A-Z][0-9]+(?:, [A-Z][0-9]+)*): `)
 
-// FailureKind is what a failure is of: a death, or the guarantees that it names. Two failures
-// of one kind have probably one cause; where, when and to what it happened is not in it.
+// FailureKind returns the kind of a failure: a death, or the promises that it names. Failures of one
+// kind probably have the same cause.
 func FailureKind(failure string) string {
 	for _, death := range []string{DeathPanic, DeathDeadlock, DeathRace, DeathHang, DeathOther} {
 		if strings.HasPrefix(failure, death+": ") {
@@ -49,8 +47,7 @@ func IsDeath(kind string) bool {
 	return false
 }
 
-// Kind is that of the first failure, for the others may follow from it; empty if
-// nothing failed.
+// Kind returns the kind of the first failure, from which others may follow; empty if there is none.
 func (r Result) Kind() string {
 	if len(r.Failures) == 0 {
 		return ""
@@ -58,16 +55,16 @@ func (r Result) Kind() string {
 	return FailureKind(r.Failures[0])
 }
 
-// Replayed is what came of running one script many times.
+// Replayed is the outcome of repeated runs of one script.
 type Replayed struct {
 	Runs int
-	// Kinds is how many of the runs failed, by the kind of their first failure.
+	// Kinds are the numbers of failed runs, by the kind of their first failure.
 	Kinds map[string]int
-	// Example is one of the runs that failed, of the kind that was asked for if there is one.
+	// Example is a failed run, of the requested kind if there is one.
 	Example Result
 }
 
-// Failed is how many of the runs failed, of whatever kind.
+// Failed returns the number of failed runs.
 func (r Replayed) Failed() int {
 	failed := 0
 	for _, n := range r.Kinds {
@@ -76,9 +73,8 @@ func (r Replayed) Failed() int {
 	return failed
 }
 
-// Replay runs a script the given number of times, so many at once. A seed fixes neither
-// the schedule nor the order of maps: one run more or less says little. The example will
-// be of the kind, if any run is. When ctx ends it returns what there is.
+// Replay runs a script times times, atOnce of them concurrently. The Example is of kind if any run
+// is. When ctx ends it returns the results so far.
 func Replay(ctx context.Context, run Runner, script Script, kind string, times, atOnce int) (Replayed, error) {
 	replayed := Replayed{Kinds: map[string]int{}}
 	err := repeat(ctx, run, script, times, atOnce, func(r Result) bool {
@@ -94,8 +90,7 @@ func Replay(ctx context.Context, run Runner, script Script, kind string, times, 
 	return replayed, err
 }
 
-// FailsOnce returns a run of the script that failed with that kind, of at most so many
-// runs, and whether there was one.
+// FailsOnce runs the script at most times times and returns the first run that failed with kind.
 func FailsOnce(ctx context.Context, run Runner, script Script, kind string, times, atOnce int) (failed Result, found bool, err error) {
 	err = repeat(ctx, run, script, times, atOnce, func(r Result) bool {
 		if r.Kind() == kind {
@@ -106,8 +101,8 @@ func FailsOnce(ctx context.Context, run Runner, script Script, kind string, time
 	return failed, found, err
 }
 
-// repeat runs a script so many times and tells of each run, one at a time, until nobody
-// wants more. What it tells to is the caller's own code and may not call back.
+// repeat runs a script times times and calls tell with each result, not concurrently, until tell
+// returns false.
 func repeat(ctx context.Context, run Runner, script Script, times, atOnce int, tell func(Result) (more bool)) error {
 	var (
 		mu      sync.Mutex
@@ -144,16 +139,15 @@ func repeat(ctx context.Context, run Runner, script Script, times, atOnce int, t
 	return failure
 }
 
-// RunsToTrust is how often a script that may be healthy has to hold before it counts
-// for healthy, given that a faulty one failed in so many of so many runs: so often that
-// one like it would have failed with a likelihood of 95%, at least twice and at most so
-// many times.
+// RunsToTrust returns after how many passing runs a script counts as healthy, given that a faulty
+// one failed in failed of of runs: the faulty one would have failed with a probability of 95%. The
+// result is between 2 and most.
 func RunsToTrust(failed, of, most int) int {
 	const least, trust = 2, 0.95
 	if failed >= of {
 		return max(1, min(least, most))
 	}
-	// Nothing failed says less than that nothing fails; count it as half of one.
+	// No failure does not prove a rate of zero; count it as half a failure.
 	rate := max(0.5, float64(failed)) / float64(of)
 	needed := int(math.Ceil(math.Log(1-trust) / math.Log(1-rate)))
 	return max(1, min(max(least, needed), most))

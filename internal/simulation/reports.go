@@ -9,7 +9,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// reasons are those for which a reflector gives up a request.
+// reasons are the causes for which a reflector abandons a request.
 var reasons = []cache.Cause{"regression", "no-bookmark", cache.CauseOverdueWatch}
 
 // checkReports checks that each failure was reported once, with a cause (G12).
@@ -46,11 +46,11 @@ func (w *world) checkReports() {
 	w.checkDamage()
 }
 
-// checkDamage checks that damaged answers have not passed without a word (B24). Whose they were is
-// not known here, nor whether anybody was still reading: but not all can have met nobody.
+// checkDamage checks that damaged responses were reported (B24). Some may have had no reader, but not
+// all.
 func (w *world) checkDamage() {
 	const few = 4
-	if w.damage.count() < few || w.damage.metCaller.Load() {
+	if w.damage.count() < few || w.damage.reachedCaller.Load() {
 		return
 	}
 	for _, m := range w.mirrors {
@@ -67,7 +67,7 @@ func (w *world) checkDamage() {
 	w.fail("B24: %d answers were damaged, and nobody has reported anything of it", w.damage.count())
 }
 
-// stoppedBy says whether the run had been asked to end by then.
+// stoppedBy says whether the run's context had ended by then.
 func (m *mirror) stoppedBy(at time.Time) bool {
 	m.calls.mu.Lock()
 	defer m.calls.mu.Unlock()

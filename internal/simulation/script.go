@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// Script is all that a run is given: what there is at the start, and what happens when.
-// It says nothing of the order in which goroutines run. A script is plain data, so that
-// a failing one can be printed, kept in a file and made smaller; any part of a script
-// is a script.
+// Script is the input of a run: a setup and steps with their times. It does not determine the
+// schedule of goroutines. A script is plain data, so that it can be printed, kept in a file and
+// shrunk; each part of a script is a script.
 type Script struct {
-	// Seed is what the script was generated from, and what our jitter is drawn from.
+	// Seed is the seed of the script and of the mirrors' jitter.
 	Seed  uint64 `json:"seed"`
 	Setup Setup  `json:"setup"`
 	Steps []Step `json:"steps"`
 }
 
-// Setup is what there is when the script begins.
+// Setup is the source and the mirrors of a script.
 type Setup struct {
-	// HTTP has every mirror read the source through kubeapi and a server on a network
-	// in memory; without it the source is called directly.
+	// HTTP makes mirrors read the source through kubeapi and a server on an in-memory network
+	// instead of calling it directly.
 	HTTP bool `json:"http,omitempty"`
-	// Objects is how many the source holds.
+	// Objects is the initial number of objects.
 	Objects int `json:"objects,omitempty"`
 
-	// What kind of a server the source is; see cachetest.Options.
+	// Options of the source; see cachetest.Options.
 	HistoryLimit         int           `json:"historyLimit,omitempty"`
 	BookmarkInterval     time.Duration `json:"bookmarkInterval,omitempty"`
 	IgnoreLimitAtZero    bool          `json:"ignoreLimitAtZero,omitempty"`
@@ -34,24 +33,22 @@ type Setup struct {
 	WatchListUnsupported bool          `json:"watchListUnsupported,omitempty"`
 	RefuseFutureWatches  bool          `json:"refuseFutureWatches,omitempty"`
 
-	// Begin is how many steps are done before the mirrors run, so that a first list meets
-	// faults and changes too.
+	// Begin is the number of steps before the mirrors run, so that first lists also meet faults and
+	// changes.
 	Begin int `json:"begin,omitempty"`
-	// RestoreLast is by how many versions the source regresses once all is repaired; 0 for
-	// not at all. Nothing is written after that, so that only its version shows it.
+	// RestoreLast is the number of versions by which the source regresses at the end. Nothing is
+	// written after that, so only its version shows it.
 	RestoreLast int `json:"restoreLast,omitempty"`
-	// DamageLast has one byte of the last frame that each watch is sent damaged, once all is repaired:
-	// that at this place, from 1; 0 is none. Nothing is written after it, so that nothing but the
-	// damage itself shows it.
+	// DamageLast damages one byte of the last frame of each watch at the end, at this offset, from 1;
+	// 0 is none. Nothing is written after it, so only the damage itself shows it.
 	DamageLast int `json:"damageLast,omitempty"`
-	// Abrupt has everything stopped after the last step as it is, in whatever it is doing,
-	// without a healing.
+	// Abrupt stops everything after the last step, in any state, without ending faults.
 	Abrupt bool `json:"abrupt,omitempty"`
 
 	Mirrors []MirrorSetup `json:"mirrors"`
 }
 
-// MirrorSetup is one reflector with all that it feeds.
+// MirrorSetup is one mirror.
 type MirrorSetup struct {
 	Kind Kind `json:"kind"`
 	// Strategy, PageSize, Retry500 (MaxInternalErrorRetryDuration) and MaxWatch
@@ -60,7 +57,7 @@ type MirrorSetup struct {
 	PageSize int64         `json:"pageSize,omitempty"`
 	Retry500 time.Duration `json:"retry500,omitempty"`
 	MaxWatch time.Duration `json:"maxWatch,omitempty"`
-	// Resync is the period of resyncs of its handlers or, where it has none, of its store.
+	// Resync is the resync period of its handlers or, without handlers, of its store.
 	Resync time.Duration `json:"resync,omitempty"`
 	// Merge is RecreateAsUpdate.
 	Merge bool `json:"merge,omitempty"`
@@ -68,7 +65,7 @@ type MirrorSetup struct {
 	Handlers []HandlerSetup `json:"handlers,omitempty"`
 }
 
-// Kind is what a mirror is made of.
+// Kind is a kind of mirror.
 type Kind string
 
 // The kinds of mirror.
@@ -78,7 +75,7 @@ const (
 	KindController Kind = "controller" // New with Store and Handler
 	KindProcess    Kind = "process"    // New with a DeltaFIFO and Process over Pop
 	KindReflector  Kind = "reflector"  // a reflector into an Indexer
-	KindForeign    Kind = "foreign"    // a reflector into a store of somebody else
+	KindForeign    Kind = "foreign"    // a reflector into a store of another package
 	KindNamespaces Kind = "namespaces" // New with Namespaces
 	KindScoped     Kind = "scoped"     // NewSharedIndexInformerWithOptions with Namespaces
 )
@@ -89,15 +86,14 @@ func (m *MirrorSetup) hasNamespaces() bool { return m.Kind == KindNamespaces || 
 // HandlerSetup is one handler of an informer.
 type HandlerSetup struct {
 	Delivery int `json:"delivery,omitempty"`
-	// Slow is how long each call takes.
+	// Slow is the duration of each call.
 	Slow time.Duration `json:"slow,omitempty"`
-	// PanicEvery makes every so manieth call panic.
+	// PanicEvery makes every nth call panic.
 	PanicEvery int `json:"panicEvery,omitempty"`
 }
 
-// Step is one thing that happens, After the one before it. What the other fields mean is
-// up to what it does. Whatever they hold, and whatever has happened before, a step can
-// be carried out; at worst it does nothing.
+// Step is one step, After the previous one. The meaning of the other fields depends on Do. A step can
+// always run, whatever its fields and whatever happened before; at worst it has no effect.
 type Step struct {
 	After  time.Duration `json:"after,omitempty"`
 	Do     string        `json:"do"`
@@ -125,7 +121,7 @@ func (s Step) String() string {
 	return text
 }
 
-// Encode is the script as JSON, which Decode reads.
+// Encode returns the script as JSON, which Decode reads.
 func (s Script) Encode() []byte {
 	text, err := json.Marshal(s)
 	if err != nil {

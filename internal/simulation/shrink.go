@@ -5,13 +5,11 @@ import (
 	"slices"
 )
 
-// Shrink makes a script that fails smaller for as long as the rest fails: fewer
-// steps, less of a setup, smaller and rounder numbers. fails says whether a script
-// fails in the same way; for one that does so only now and then it should try more than
-// once, and a healthy answer to a faulty script costs only size, never correctness.
-// Shrink ends when nothing makes the script smaller any more, or when ctx does; either
-// way it returns the smallest that was seen to fail. The script itself is not tried,
-// nor is it changed. Two scripts are never tried twice.
+// Shrink makes a failing script smaller: fewer steps, a smaller setup, smaller and rounder numbers.
+// fails says whether a script fails in the same way; it should run a script that fails rarely
+// several times. A wrong false costs only size, not correctness. Shrink ends when the script cannot
+// be made smaller or ctx ends, and returns the smallest failing script. It neither runs nor modifies
+// script itself, and calls fails once for each candidate.
 func Shrink(ctx context.Context, script Script, fails func(Script) bool) Script {
 	s := &shrinker{ctx: ctx, fails: fails, best: clone(script), tried: map[string]bool{string(script.Encode()): true}}
 	for s.progress = true; s.progress && ctx.Err() == nil; {
@@ -23,7 +21,7 @@ func Shrink(ctx context.Context, script Script, fails func(Script) bool) Script 
 	return s.best
 }
 
-// shrinker is one shrinking. best fails, always.
+// shrinker is the state of Shrink. best is the smallest script that failed.
 type shrinker struct {
 	ctx      context.Context
 	fails    func(Script) bool
@@ -32,7 +30,7 @@ type shrinker struct {
 	progress bool
 }
 
-// try keeps a change if what it makes of the best script fails too, and says so.
+// try applies a change to the best script, and keeps it and returns true if the result fails.
 func (s *shrinker) try(change func(*Script)) bool {
 	if s.ctx.Err() != nil {
 		return false
@@ -51,7 +49,7 @@ func (s *shrinker) try(change func(*Script)) bool {
 	return true
 }
 
-// clone shares nothing with the script.
+// clone returns a deep copy.
 func clone(script Script) Script {
 	script.Steps = slices.Clone(script.Steps)
 	script.Setup.Mirrors = slices.Clone(script.Setup.Mirrors)
@@ -62,9 +60,8 @@ func clone(script Script) Script {
 	return script
 }
 
-// steps removes steps: half of them, a quarter, and so on to single ones. What follows
-// on a removed step happens earlier by its pause; if that does not fail, the pause is
-// given to the next step, so that everything else stays when it was.
+// steps removes steps: half of them, a quarter, and so on to single ones. Later steps then happen
+// earlier; if that does not fail, the removed pause is added to the next step.
 func (s *shrinker) steps() {
 	for size := len(s.best.Steps); size > 0; size /= 2 {
 		for at := 0; at < len(s.best.Steps); {

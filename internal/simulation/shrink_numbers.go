@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// numbers makes numbers small and durations short and round.
+// numbers makes numbers smaller, and durations shorter and rounder.
 func (s *shrinker) numbers() {
-	// All pauses at once, for the most part of them is seldom needed, and after that
-	// each by itself.
+	// All pauses at once, since few of them matter, then each one.
 	s.try(func(script *Script) {
 		for i := range script.Steps {
 			script.Steps[i].After = 0
@@ -39,15 +38,14 @@ func (s *shrinker) mirrorNumbers(i int) {
 	}
 }
 
-// smaller makes a number zero, one, half as large or one less, again and again. What is
-// below zero has a meaning of its own and is only tried as zero.
+// smaller tries zero, one, half and one less, repeatedly. A negative number has a special meaning and
+// is only replaced by zero.
 func smaller[N int | int64](s *shrinker, of func(*Script) *N) {
 	lower(s, of, func(now N) []N { return []N{0, 1, now / 2, now - 1} })
 }
 
-// duration makes a duration zero, or rounds it to a number that is easily read, or makes it half
-// as long; between a microsecond and a millisecond only the first, for shorter is not
-// clearer. Durations below that stand for numbers of events or bytes.
+// duration tries zero, round values and half; between a microsecond and a millisecond only zero.
+// Durations below that are numbers of events or bytes.
 func (s *shrinker) duration(of func(*Script) *time.Duration) {
 	lower(s, of, func(now time.Duration) []time.Duration {
 		shorter := []time.Duration{0, now.Truncate(time.Minute), now.Truncate(time.Second), now.Truncate(time.Millisecond)}
@@ -58,8 +56,8 @@ func (s *shrinker) duration(of func(*Script) *time.Duration) {
 	})
 }
 
-// lower replaces a number by the first of its candidates that fails, and continues from
-// there. A candidate must be nearer to zero than the number.
+// lower replaces a number by the first candidate that fails, repeatedly. Candidates must be nearer to
+// zero.
 func lower[N int | int64 | time.Duration](s *shrinker, of func(*Script) *N, candidates func(now N) []N) {
 	for progress := true; progress; {
 		now := *of(&s.best)

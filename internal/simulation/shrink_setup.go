@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// setup takes away mirrors, handlers and options.
+// setup removes mirrors, handlers and options.
 func (s *shrinker) setup() {
-	// From the back, so that the others keep their numbers. One mirror stays: without
-	// any there is nothing to look at, and steps would have nobody to be about.
+	// From the last one, so that the others keep their numbers. One mirror stays.
 	for i := len(s.best.Setup.Mirrors) - 1; i >= 0; i-- {
 		if len(s.best.Setup.Mirrors) > 1 {
 			s.try(func(script *Script) { removeMirror(script, i) })
@@ -33,7 +32,7 @@ func (s *shrinker) setup() {
 	}
 }
 
-// mirror takes away what the mirror of that number need not have.
+// mirror removes handlers and options of mirror i.
 func (s *shrinker) mirror(i int) {
 	for h := len(s.best.Setup.Mirrors[i].Handlers) - 1; h >= 0; h-- {
 		s.try(func(script *Script) {
@@ -62,14 +61,13 @@ func (s *shrinker) mirror(i int) {
 	}
 }
 
-// removeMirror takes a mirror away, and the steps that are about it. Steps that are
-// about one behind it are still about that one: steps name mirrors by number, modulo
-// how many there are.
+// removeMirror removes a mirror and its steps. Steps name mirrors by number, modulo the number of
+// mirrors; those of later mirrors are renumbered.
 func removeMirror(script *Script, removed int) {
 	count := len(script.Setup.Mirrors)
 	script.Setup.Mirrors = slices.Delete(script.Setup.Mirrors, removed, removed+1)
 	kept := make([]Step, 0, len(script.Steps))
-	pause := time.Duration(0) // of the steps that went since the last one that stays
+	pause := time.Duration(0) // of removed steps since the last kept one
 	for _, step := range script.Steps {
 		if aboutMirror[step.Do] {
 			of := step.Mirror % count
@@ -89,8 +87,7 @@ func removeMirror(script *Script, removed int) {
 	script.Steps = kept
 }
 
-// aboutMirror are the steps whose field Mirror means something. In others it is zero, and
-// that does not mean the first mirror.
+// aboutMirror are the steps that use the field Mirror.
 var aboutMirror = map[string]bool{
 	"join": true, "leave": true, "stall": true, "release": true, "stop": true, "again": true,
 	"fresh": true, "verify": true, "lose": true,

@@ -10,13 +10,13 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// snapshots are those of a mirror's store. Everybody who looks at the mirror
-// takes them: the script between its steps, and its handlers while they are called.
+// snapshots takes and checks snapshots of a mirror's store, between steps of the script and during
+// handler calls.
 type snapshots struct {
-	// take is nil where there are none; typed is so, too, where there is no typed informer.
+	// take is nil for a mirror without snapshots; typed is nil unless it is a typed informer.
 	take  func() cache.Reader[any]
 	typed func() cache.Reader[*Object]
-	// version is what the store itself says.
+	// version returns the version of the store.
 	version func() string
 
 	calls atomic.Int64
@@ -27,59 +27,57 @@ type snapshots struct {
 }
 
 const (
-	// keepEvery is which part of the snapshots is kept until the end of the run, keepMost
-	// how many of them.
+	// Every keepEvery-th snapshot is kept until the end of the run, at most keepMost.
 	keepEvery, keepMost = 5, 40
-	// callsBetween is the number of handler calls from one snapshot to the next: what a run takes, it
-	// takes for the most part in calls.
+	// callsBetween is the number of handler calls between two snapshots.
 	callsBetween = 8
 )
 
-// keptSnapshot is a snapshot and what it showed at first.
+// keptSnapshot is a snapshot with its original content.
 type keptSnapshot struct {
 	// typed is nil, or what counts.
 	typed    *cache.Reader[*Object]
 	snapshot cache.Reader[any]
-	said     picture
+	said     snapshotContent
 }
 
-// picture is all that a snapshot says.
-type picture struct {
+// snapshotContent is all that a snapshot says.
+type snapshotContent struct {
 	version string
 	objects map[string]*Object
 	groups  map[string][]string
 }
 
-// lookAtSnapshot takes a snapshot and checks that its objects, its index and its version
+// checkSnapshot takes a snapshot and checks that its objects, its index and its version
 // belong together, and that the source was so once (G10).
-func (m *mirror) lookAtSnapshot() {
+func (m *mirror) checkSnapshot() {
 	if m.snapshots.take == nil {
 		return
 	}
 	synced := m.synced()
 	one := keptSnapshot{snapshot: m.snapshots.take()}
-	one.said = m.pictureOf(one)
-	m.checkPicture(one.said, synced)
+	one.said = m.readSnapshot(one)
+	m.checkSnapshotContent(one.said, synced)
 	m.snapshots.keep(one)
 	if m.snapshots.typed == nil {
 		return
 	}
 	typed := m.snapshots.typed()
 	two := keptSnapshot{typed: &typed}
-	two.said = m.pictureOf(two)
-	m.checkPicture(two.said, synced)
+	two.said = m.readSnapshot(two)
+	m.checkSnapshotContent(two.said, synced)
 	m.snapshots.keep(two)
 }
 
-// lookNowAndThen is lookAtSnapshot for callers that are called very often, and while the store is
+// checkSnapshotSometimes is lookAtSnapshot for callers that are called very often, and while the store is
 // being written to.
-func (m *mirror) lookNowAndThen() {
+func (m *mirror) checkSnapshotSometimes() {
 	if m.snapshots.calls.Add(1)%callsBetween == 0 {
-		m.lookAtSnapshot()
+		m.checkSnapshot()
 	}
 }
 
-// keep keeps some of the snapshots.
+// keep retains some of the snapshots.
 func (s *snapshots) keep(k keptSnapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,13 +86,13 @@ func (s *snapshots) keep(k keptSnapshot) {
 	}
 }
 
-// stillSo checks that the snapshots which were kept are as they were (G10).
-func (m *mirror) stillSo() {
+// checkKeptSnapshots checks that the snapshots which were kept are as they were (G10).
+func (m *mirror) checkKeptSnapshots() {
 	m.snapshots.mu.Lock()
 	kept := slices.Clone(m.snapshots.kept)
 	m.snapshots.mu.Unlock()
 	for _, k := range kept {
-		now := m.pictureOf(k)
+		now := m.readSnapshot(k)
 		if now.version != k.said.version || !maps.Equal(now.objects, k.said.objects) || !maps.EqualFunc(now.groups, k.said.groups, slices.Equal) {
 			m.world.fail("G10: a snapshot of %s at version %q had %v and %v, and has at %q %v and %v", m.name,
 				k.said.version, spellObjects(k.said.objects), k.said.groups, now.version, spellObjects(now.objects), now.groups)
@@ -102,13 +100,13 @@ func (m *mirror) stillSo() {
 	}
 }
 
-// pictureOf asks a snapshot for everything. Only its own answers are compared here.
-func (m *mirror) pictureOf(k keptSnapshot) picture {
+// readSnapshot asks a snapshot for everything. Only its own answers are compared here.
+func (m *mirror) readSnapshot(k keptSnapshot) snapshotContent {
 	if k.typed != nil {
 		return m.pictureOfTyped(*k.typed)
 	}
 	s := k.snapshot
-	p := picture{s.ResourceVersion(), map[string]*Object{}, map[string][]string{}}
+	p := snapshotContent{s.ResourceVersion(), map[string]*Object{}, map[string][]string{}}
 	for key, obj := range s.All() {
 		p.objects[key] = asObject(obj)
 		if got, exists := s.Lookup(key); !exists || got != obj {
@@ -135,8 +133,8 @@ func (m *mirror) pictureOf(k keptSnapshot) picture {
 	return p
 }
 
-func (m *mirror) pictureOfTyped(s cache.Reader[*Object]) picture {
-	p := picture{s.ResourceVersion(), maps.Collect(s.All()), map[string][]string{}}
+func (m *mirror) pictureOfTyped(s cache.Reader[*Object]) snapshotContent {
+	p := snapshotContent{s.ResourceVersion(), maps.Collect(s.All()), map[string][]string{}}
 	inNamespaces := 0
 	for _, namespace := range namespaces {
 		inNamespaces += s.ByNamespace(namespace).Len()
@@ -159,8 +157,8 @@ func (m *mirror) pictureOfTyped(s cache.Reader[*Object]) picture {
 	return p
 }
 
-// checkPicture compares what a snapshot says with itself, and with the source.
-func (m *mirror) checkPicture(p picture, synced bool) {
+// checkSnapshotContent compares what a snapshot says with itself, and with the source.
+func (m *mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 	want := map[string][]string{}
 	for key, o := range p.objects {
 		for _, group := range groupsOf(o) {
@@ -173,30 +171,30 @@ func (m *mirror) checkPicture(p picture, synced bool) {
 	if !maps.EqualFunc(want, p.groups, slices.Equal) {
 		m.world.fail("G10: a snapshot of %s at version %q has the index %v, its objects say %v", m.name, p.version, p.groups, want)
 	}
-	if !synced || !m.follows() {
+	if !synced || !m.showsPointInTime() {
 		return
 	}
 	if m.setup.hasNamespaces() {
 		for _, namespace := range namespaces {
-			m.lookAtCut(p.objects, namespace+"/", p.version)
+			m.checkPointInTime(p.objects, namespace+"/", p.version)
 		}
 		return
 	}
-	m.lookAtCut(p.objects, "", p.version)
-	m.lookAtVersion(p)
+	m.checkPointInTime(p.objects, "", p.version)
+	m.checkSnapshotVersion(p)
 }
 
-// lookAtVersion checks that a snapshot has what the source had at its version: no more, as
+// checkSnapshotVersion checks that a snapshot has what the source had at its version: no more, as
 // lookAtCut has checked that it has no less (G10).
-func (m *mirror) lookAtVersion(p picture) {
+func (m *mirror) checkSnapshotVersion(p snapshotContent) {
 	version, err := strconv.ParseUint(p.version, 10, 64)
-	if err != nil || m.world.wentBack() {
+	if err != nil || m.world.regressed() {
 		return
 	}
 	until := m.world.truth.latest(version)
 	for key := range m.world.truth.now() {
-		fits := m.looks(key, p.objects[key])
-		if spans := m.world.truth.spans(key, fits); len(spans) > 0 && spans[0].from > until && !m.world.wentBack() {
+		fits := m.looksLike(key, p.objects[key])
+		if spans := m.world.truth.spans(key, fits); len(spans) > 0 && spans[0].from > until && !m.world.regressed() {
 			m.world.fail("G10: a snapshot of %s at version %q has %s, which came later", m.name, p.version, describe(key, p.objects[key]))
 		}
 	}
@@ -207,7 +205,7 @@ func (m *mirror) compareSnapshot(when string, shown map[string]*Object) {
 	if m.snapshots.take == nil {
 		return
 	}
-	p := m.pictureOf(keptSnapshot{snapshot: m.snapshots.take()})
+	p := m.readSnapshot(keptSnapshot{snapshot: m.snapshots.take()})
 	if version := m.snapshots.version(); p.version != version || !maps.Equal(p.objects, shown) {
 		m.world.fail("G10: a snapshot of %s %s is of version %q with %v, the store of %q with %v", m.name, when,
 			p.version, spellObjects(p.objects), version, spellObjects(shown))

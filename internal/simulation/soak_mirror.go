@@ -134,9 +134,9 @@ func (m *soakMirror) keep(name string, delivery cache.Delivery, pause func()) {
 	m.views = append(m.views, view)
 }
 
-// wrong says how the mirror, or one of its handlers, differs from the source; empty if
+// difference says how the mirror, or one of its handlers, differs from the source; empty if
 // nothing does.
-func (m *soakMirror) wrong(want map[string]uint64, owners int) string {
+func (m *soakMirror) difference(want map[string]uint64, owners int) string {
 	status := m.owner.Status()
 	switch got := len(m.store.ListIndexFuncValues(soakIndex)); {
 	case !status.Synced:
@@ -154,7 +154,7 @@ func (m *soakMirror) wrong(want map[string]uint64, owners int) string {
 		return wrong
 	}
 	for _, view := range m.views {
-		if wrong := view.wrong(want); wrong != "" {
+		if wrong := view.difference(want); wrong != "" {
 			return wrong
 		}
 	}

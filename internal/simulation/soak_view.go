@@ -32,9 +32,9 @@ func newSoakView(name string, pause func()) *soakView {
 	return &soakView{name: name, pause: pause, states: map[string]uint64{}}
 }
 
-// take receives one change: known says whether the key must be there already, and
+// apply receives one change: known says whether the key must be there already, and
 // version is 0 for a deletion.
-func (v *soakView) take(what, key string, known bool, version uint64) {
+func (v *soakView) apply(what, key string, known bool, version uint64) {
 	if v.pause != nil {
 		v.pause()
 	}
@@ -50,8 +50,8 @@ func (v *soakView) take(what, key string, known bool, version uint64) {
 	v.states[key] = version
 }
 
-// wrong says how the view differs from what it should be; empty if it does not.
-func (v *soakView) wrong(want map[string]uint64) string {
+// difference says how the view differs from what it should be; empty if it does not.
+func (v *soakView) difference(want map[string]uint64) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.broken != "" {
@@ -88,15 +88,15 @@ func soakKey(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.G
 type soakTyped struct{ *soakView }
 
 func (v soakTyped) OnAdd(obj *soakObject, _ bool) {
-	v.take("Add", soakKey(obj), false, soakVersion(obj))
+	v.apply("Add", soakKey(obj), false, soakVersion(obj))
 }
 
 func (v soakTyped) OnUpdate(_, obj *soakObject) {
-	v.take("Update", soakKey(obj), true, soakVersion(obj))
+	v.apply("Update", soakKey(obj), true, soakVersion(obj))
 }
 
 func (v soakTyped) OnDelete(obj cache.DeletedObject[*soakObject]) {
-	v.take("Delete", obj.GetKey(), true, 0)
+	v.apply("Delete", obj.GetKey(), true, 0)
 }
 
 // soakUntyped passes to a view what a handler of the compatible form receives.
@@ -113,7 +113,7 @@ func (v soakUntyped) OnDelete(obj any) {
 	if err != nil {
 		key = err.Error()
 	}
-	v.take("Delete", key, true, 0)
+	v.apply("Delete", key, true, 0)
 }
 
 // soakSlow is the pause of a slow handler: 400 objects of a resync take it 20 s, and a

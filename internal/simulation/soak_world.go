@@ -129,7 +129,7 @@ func (w *soakWorld) wrong() string {
 		owners[meta.Labels[soakOwner]] = true
 	}
 	for _, mirror := range w.mirrors {
-		if wrong := mirror.wrong(want, len(owners)); wrong != "" {
+		if wrong := mirror.difference(want, len(owners)); wrong != "" {
 			return wrong
 		}
 	}

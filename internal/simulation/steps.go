@@ -17,7 +17,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// steps are what a script may do, by name.
+// steps are the possible steps of a script, by name.
 var steps = map[string]func(*world, Step){
 	// Writes.
 	"write":    func(w *world, s Step) { w.write(s.Key, s.What, false) },
@@ -55,11 +55,11 @@ var steps = map[string]func(*world, Step){
 	// Faults.
 	"old-lists": func(w *world, s Step) {
 		if w.willRestore {
-			return // what it would serve may have been reverted by then
+			return // the old state may have been reverted by then
 		}
 		w.oldLists.Store(true)
 		version := w.source.Version()
-		// An error means that it is compacted: then no server has it any more.
+		// An error means that the version is compacted, which no server has.
 		_ = w.source.ServeOldLists(s.N, version-min(uint64(s.For), version-1))
 	},
 	"old-bookmark": func(w *world, s Step) {
@@ -91,8 +91,8 @@ var steps = map[string]func(*world, Step){
 	// The functions of the mirrors.
 	"transforms-fail": func(w *world, s Step) { w.transformsFail.Store(s.N > 0) },
 	"indexes-fail":    func(w *world, s Step) { w.indexesFail.Store(s.N > 0) },
-	"transforms-take": func(w *world, s Step) { w.takes(&w.transformTakes, s.For) },
-	"indexing-takes":  func(w *world, s Step) { w.takes(&w.indexingTakes, s.For) },
+	"transforms-take": func(w *world, s Step) { w.setDuration(&w.transformTakes, s.For) },
+	"indexing-takes":  func(w *world, s Step) { w.setDuration(&w.indexingTakes, s.For) },
 
 	// Handlers and mirrors.
 	"join":    (*world).join,
@@ -104,7 +104,7 @@ var steps = map[string]func(*world, Step){
 			m.stop()
 		}
 	},
-	"again": (*world).again,
+	"again": (*world).runAgain,
 
 	// Callers.
 	"fresh":  (*world).freshStep,
@@ -112,8 +112,8 @@ var steps = map[string]func(*world, Step){
 	"lose":   (*world).lose,
 
 	// Reads.
-	"look":   func(w *world, _ Step) { w.look() },
-	"settle": func(w *world, _ Step) { w.settle(); w.look() },
+	"look":   func(w *world, _ Step) { w.check() },
+	"settle": func(w *world, _ Step) { w.settle(); w.check() },
 }
 
 // do carries out a step.
@@ -125,7 +125,7 @@ func (w *world) do(s Step) {
 		return
 	}
 	step(w, s)
-	w.look()
+	w.check()
 }
 
 func overHTTP(step func(*world, Step)) func(*world, Step) {
@@ -144,7 +144,7 @@ func (w *world) eachHandler(mirror int, do func(*handler)) {
 	}
 }
 
-// failures that requests and streams may be answered with.
+// failureKinds are the errors of requests and streams.
 var failureKinds = []string{
 	"internal", "expired", "too-many", "too-many-pause", "refused", "unavailable", "not-found", "forbidden", "too-large", "invalid", "eof", "cut", "bad-frame",
 }
@@ -181,8 +181,7 @@ func (w *world) failure(kind string) error {
 	return cachetest.ErrInternal()
 }
 
-// brokenStream is how package kubeapi ends a stream that was cut, or that held what is no
-// frame, after what came before.
+// brokenStream is the error with which package kubeapi ends a cut stream, or one with an invalid frame.
 func brokenStream(cause metav1.CauseType) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Message: "the script says so",
@@ -217,8 +216,8 @@ func (w *world) leave(s Step) {
 	m.handlers = slices.Delete(slices.Clone(m.handlers), i, i+1)
 }
 
-// again runs a mirror that runs already: that must return at once and change nothing.
-func (w *world) again(s Step) {
+// runAgain runs a mirror that runs already: that must return at once and change nothing.
+func (w *world) runAgain(s Step) {
 	m := w.mirrorAt(s.Mirror)
 	if m.stopped() || !m.begun() {
 		return // a reflector that has returned may run again
@@ -239,8 +238,8 @@ func (w *world) again(s Step) {
 	}
 }
 
-// takes sets how long a function of the user takes for an object.
-func (w *world) takes(which *atomic.Int64, d time.Duration) {
+// setDuration sets the duration of a user function's call.
+func (w *world) setDuration(which *atomic.Int64, d time.Duration) {
 	which.Store(int64(d))
 	w.slowest.Store(max(w.slowest.Load(), int64(d)))
 }

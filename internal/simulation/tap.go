@@ -19,76 +19,74 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// tap stands between a reflector and its source. It changes nothing but marks, and the types of lists
-// that are to be wrong (wrong_type.go): each
-// object that passes gets a number (its receipt), and so does each failure. And it refuses the
-// first watch after an outage (see world.outages). It knows
-// therefore what its reflector was sent, when, and how often it asked.
+// tap is between a reflector and its source. It numbers each passing object (its receipt) and each
+// failure, and records requests. Otherwise it only changes the types of lists that must be wrong
+// (wrong_type.go), and refuses the first watch after an outage (see world.outages).
 type tap struct {
 	source cache.ListerWatcherWithContext
 	mirror *mirror
 
 	mu       sync.Mutex
-	requests []*asked
-	// lost is how many of the next events get lost.
+	requests []*request
+	// lost is the number of next events to lose.
 	lost atomic.Int64
-	// outages are those of the world's that this reflector has met.
+	// outages is the number of the world's outages that this reflector has noticed.
 	outages int64
-	// listing is the list of which a further page may be asked for.
-	listing *asked
+	// listing is the list of which another page may be requested.
+	listing *request
 	faults  []*fault
 }
 
-// asked is one request of a reflector: a call of List, all pages that were answered of
+// request is one request of a reflector: a call of List, all pages that were answered of
 // one list, or a call of Watch.
-type asked struct {
+type request struct {
 	at, answered time.Time
 	list         bool
 	ended        time.Time // of a watch that was opened
 	events       int
-	// version is what was asked for. moved: a watch sent something of another.
+	// version is the requested one. moved: a watch sent an event of another version.
 	version string
 	moved   bool
-	// timeout is what a watch asked for.
+	// timeout is the requested timeout of a watch.
 	timeout time.Duration
-	// failed: it was answered with an error, or its stream held one.
+	// failed: the response was an error, or its stream had one.
 	failed bool
-	// endless: a streaming list that has not brought the bookmark that ends it.
+	// endless: a streaming list whose final bookmark has not been sent.
 	endless bool
 	// open: a watch that was opened, or a list that has more pages.
 	open bool
-	// of is the list that a further page belongs to. A page that is answered is part of
+	// firstPage is the list that a further page belongs to. A page that is answered is part of
 	// that, one that fails is a request of its own.
-	of *asked
+	firstPage *request
 	// wrong: the objects of a list, streamed or not, are all of another type; items counts
 	// those of a wrong one.
 	wrong bool
 	items int
-	// relist: a list or stream of the newest while callers of Fresh or Verify wait, which may have asked for it.
+	// relist: a list or stream at "" while callers of Fresh or Verify wait, which may have caused it.
 	relist bool
-	// check: a list beside an open watch, which is a check of the source's version.
+	// check: a list beside an open watch that checks the source's version.
 	check bool
 }
 
-// fault is a failure that the reflector met, and so must report.
+// fault is a failure that the reflector must report.
 type fault struct {
 	number int
 	at     time.Time
 	err    error
-	// wrong: a list whose objects are all of another type, of which the source says nothing.
+	// wrong: a list whose objects are all of another type.
 	wrong bool
 	// excused: its context had ended.
 	excused bool
 }
 
-// numbered is an error of the source's that can be distinguished from all others.
-type numbered struct {
+// numberedError is an error of the source's that can be distinguished from all others.
+type numberedError struct {
 	number int
 	err    error
 }
 
-func (n *numbered) Error() string { return fmt.Sprintf("%v %s", n.err, faultMark(n.number)) }
-func (n *numbered) Unwrap() error { return n.err }
+func (n *numberedError) Error() string { return fmt.Sprintf("%v %s", n.err, faultMark(n.number)) }
+func (n *numberedError) Unwrap() error { return n.err }
 
 func faultMark(number int) string { return fmt.Sprintf("[fault %d]", number) }
 
@@ -131,10 +129,10 @@ func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (
 		t.mirror.note("list of %s answered: version %s continue %v", t.mirror.name, about.GetResourceVersion(), continues != "")
 	}
 	t.mirror.world.recorder.listed(t, list)
-	list = t.wrongedList(request, list)
+	list = t.listOfWrongType(request, list)
 	t.answered(request, continues != "")
 	if continues == "" {
-		t.wrongEnd(ctx, request)
+		t.endListOfWrongType(ctx, request)
 	}
 	return list, nil
 }
@@ -157,14 +155,14 @@ func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) 
 		return t.source.WatchWithContext(ctx, options)
 	}
 	request := t.begin(false, options)
-	if t.meetsOutage() {
+	if t.noticesOutage() {
 		return nil, t.failed(ctx, request, cachetest.ErrConnectionRefused())
 	}
 	source, err := t.source.WatchWithContext(ctx, options)
 	if err != nil {
 		return nil, t.failed(ctx, request, err)
 	}
-	if t.meetsOutage() { // while it hung
+	if t.noticesOutage() { // while it hung
 		source.Stop()
 		return nil, t.failed(ctx, request, cachetest.ErrConnectionRefused())
 	}
@@ -172,7 +170,7 @@ func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) 
 	return newTappedWatch(ctx, t, request, source), nil
 }
 
-// tapOfItems is a tap of a source that lists item by item.
+// tapOfItems is the tap of a source that lists item by item.
 type tapOfItems struct{ *tap }
 
 func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
@@ -192,7 +190,7 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 			t.stamp(o)
 		}
 		page.item(item)
-		refused = take(list, t.wrongedItem(request, item))
+		refused = take(list, t.itemOfWrongType(request, item))
 		return refused
 	})
 	switch {
@@ -205,14 +203,14 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 		page.end(list)
 		t.answered(request, list.Continue != "")
 		if list.Continue == "" {
-			t.wrongEnd(ctx, request)
+			t.endListOfWrongType(ctx, request)
 		}
 	}
 	return list, err
 }
 
-// meetsOutage says whether the source has been away since it was last asked for a watch.
-func (t *tap) meetsOutage() bool {
+// noticesOutage says whether the source has been away since it was last asked for a watch.
+func (t *tap) noticesOutage() bool {
 	now := t.mirror.world.outages.Load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -221,21 +219,21 @@ func (t *tap) meetsOutage() bool {
 	return met
 }
 
-// begin notes a request. The next page of a list is not another one, unless it fails.
-func (t *tap) begin(list bool, options metav1.ListOptions) *asked {
+// begin records a request. Further pages of a list are no requests, unless they fail.
+func (t *tap) begin(list bool, options metav1.ListOptions) *request {
 	t.mirror.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v", t.mirror.name, list,
 		options.ResourceVersion, options.ResourceVersionMatch, options.Limit, options.Continue != "", options.SendInitialEvents != nil)
 	t.mirror.world.recorder.asked(t, list, options)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	request := &asked{at: time.Now(), list: list, version: options.ResourceVersion, endless: options.SendInitialEvents != nil}
+	request := &request{at: time.Now(), list: list, version: options.ResourceVersion, endless: options.SendInitialEvents != nil}
 	request.relist = t.mirror.asked.Load() > 0 && options.ResourceVersion == "" && options.Continue == ""
 	if request.check = list && t.watchingLocked(); request.check {
 		t.requests = append(t.requests, request)
 		return request
 	}
 	if list && options.Continue != "" && t.listing != nil {
-		request.of = t.listing
+		request.firstPage = t.listing
 		return request
 	}
 	if t.listing = nil; list {
@@ -253,30 +251,30 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *asked {
 
 // watchingLocked says whether a watch is open.
 func (t *tap) watchingLocked() bool {
-	return slices.ContainsFunc(t.requests, func(r *asked) bool { return !r.list && r.open })
+	return slices.ContainsFunc(t.requests, func(r *request) bool { return !r.list && r.open })
 }
 
-func (t *tap) answered(request *asked, open bool) {
+func (t *tap) answered(request *request, open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if request.of != nil {
-		request = request.of
+	if request.firstPage != nil {
+		request = request.firstPage
 	}
 	request.answered, request.open = time.Now(), open
 }
 
-// failed numbers a failure that a call ends with.
-func (t *tap) failed(ctx context.Context, request *asked, err error) error {
+// failed numbers the error of a call.
+func (t *tap) failed(ctx context.Context, request *request, err error) error {
 	t.mirror.world.recorder.refused(t, err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	request.answered, request.failed, request.open = time.Now(), true, false
-	if request.of != nil {
-		request.of.open = false
+	if request.firstPage != nil {
+		request.firstPage.open = false
 		t.requests = append(t.requests, request)
 	}
 	number := t.faultLocked(ctx, err)
-	return &numbered{number, err}
+	return &numberedError{number, err}
 }
 
 func (t *tap) faultLocked(ctx context.Context, err error) int {
@@ -286,12 +284,12 @@ func (t *tap) faultLocked(ctx context.Context, err error) int {
 	return number
 }
 
-// stampForCaller gives an object that a caller is sent a receipt that no other has.
+// stampForCaller sets a unique receipt on an object sent to a caller.
 func (t *tap) stampForCaller(o *Object) {
 	if o != nil {
 		setMark(o, receiptMark, strconv.Itoa(t.mirror.nextCallerReceipt()))
 	}
 }
 
-// stamp gives an object its receipt.
+// stamp sets the receipt of an object.
 func (t *tap) stamp(o *Object) { setMark(o, receiptMark, strconv.Itoa(t.mirror.nextReceipt())) }

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// tappedWatch passes on the events of a watch, marked. Its goroutine ends with Stop, or
-// with the watch; Stop waits for it, so that nothing outlives a run.
+// tappedWatch marks and forwards the events of a watch. Its goroutine ends with Stop or with the
+// watch; Stop waits for it.
 type tappedWatch struct {
 	tap      *tap
 	ctx      context.Context
-	request  *asked
+	request  *request
 	source   watch.Interface
 	result   chan watch.Event
 	stopped  chan struct{}
@@ -23,7 +23,7 @@ type tappedWatch struct {
 	finished chan struct{}
 }
 
-func newTappedWatch(ctx context.Context, t *tap, request *asked, source watch.Interface) *tappedWatch {
+func newTappedWatch(ctx context.Context, t *tap, request *request, source watch.Interface) *tappedWatch {
 	w := &tappedWatch{
 		tap: t, ctx: ctx, request: request, source: source,
 		result: make(chan watch.Event), stopped: make(chan struct{}), finished: make(chan struct{}),
@@ -69,7 +69,7 @@ func (w *tappedWatch) ended() {
 	w.request.ended, w.request.open = time.Now(), false
 }
 
-// pass says false if nobody takes the event any more.
+// pass returns false if the watch was stopped.
 func (w *tappedWatch) pass(event watch.Event) bool {
 	if o := objectOf(event.Object); o != nil && event.Type != watch.Bookmark && !w.initial() && w.tap.losesEvent(keyOf(o)) {
 		return true
@@ -91,13 +91,13 @@ func (w *tappedWatch) pass(event watch.Event) bool {
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
 		if w.initial() {
-			event.Object = w.tap.wrongedItem(w.request, event.Object)
+			event.Object = w.tap.itemOfWrongType(w.request, event.Object)
 		}
 	}
 	select {
 	case w.result <- event:
 		if w.delivered(event) {
-			w.tap.wrongEnd(w.ctx, w.request)
+			w.tap.endListOfWrongType(w.ctx, w.request)
 		}
 		return true
 	case <-w.stopped:
@@ -108,7 +108,7 @@ func (w *tappedWatch) pass(event watch.Event) bool {
 	}
 }
 
-// numberedEvent marks a failure on the stream. It is one only once it has been received.
+// numberedEvent numbers an error event, which counts as a failure once it was received.
 func (w *tappedWatch) numberedEvent(event watch.Event, status *metav1.Status) (watch.Event, func()) {
 	marked := status.DeepCopy()
 	w.tap.mu.Lock()
@@ -124,14 +124,14 @@ func (w *tappedWatch) numberedEvent(event watch.Event, status *metav1.Status) (w
 	}
 }
 
-// initial says whether the first state of a streaming list is being sent.
+// initial says whether initial events of a streaming list are being sent.
 func (w *tappedWatch) initial() bool {
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
 	return w.request.endless
 }
 
-// delivered says whether it was the end of a streaming list's first state.
+// delivered says whether the event ended the initial events of a streaming list.
 func (w *tappedWatch) delivered(event watch.Event) (end bool) {
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// traceLength is how many of the last events a trace keeps: a failure shows soon after
-// what caused it.
+// traceLength is the number of events in a trace.
 const traceLength = 4000
 
-// trace is the last things that happened. They are put into words only if somebody asks.
+// trace has the last events of a run. They are formatted only when printed.
 type trace struct {
 	entries []traced
 	next    int

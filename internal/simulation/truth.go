@@ -6,33 +6,32 @@ import (
 	"sync"
 )
 
-// truth is what the source was made to hold, state by state, of its whole life. All
-// that is checked is checked against it. Moments count what happened to the source:
-// unlike its versions they never go back.
+// truth is the model: all states of the source over its life. Moments count its changes and, unlike
+// versions, never regress.
 type truth struct {
 	mu     sync.Mutex
 	moment int
 	keys   map[string]*life
-	// versions are the moments at which the source came to a version, oldest first.
+	// versions are the moments at which the source reached a version, oldest first.
 	versions []reached
 }
 
-// life is all that happened under one key. Before the first state it was absent.
+// life has the states of one key. Before the first one it was absent.
 type life struct {
 	states []state
-	// hidden is true once a deletion was kept from all watches, or one has lost an event: from then on what a
-	// mirror shows under the key may be behind what it shows under others.
+	// hidden is true once a deletion was hidden from all watches, or a watch lost an event: from then on the key may
+	// be older in a mirror than other keys.
 	hidden bool
 }
 
-// state is what was under a key from a moment to the next state's.
+// state is the state of a key from its moment to that of the next state.
 type state struct {
 	moment   int
 	serial   int // 0 if absent
 	version  uint64
 	bad      string
 	unwanted bool
-	// incarnation numbers those of a key, which have UIDs of their own.
+	// incarnation numbers the objects of a key over time, which have different UIDs.
 	incarnation int
 }
 
@@ -48,7 +47,7 @@ func (s state) shown() bool { return s.present() && s.bad == "" && !s.unwanted }
 
 func newTruth() *truth { return &truth{keys: map[string]*life{}} }
 
-// tick begins a new moment, in which the source comes to version.
+// tick begins a new moment, in which the source reaches version.
 func (t *truth) tick(version uint64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +63,7 @@ func (t *truth) present() int {
 	return t.moment
 }
 
-// add adds the state under key from its moment on.
+// add adds a state of key.
 func (t *truth) add(key string, s state) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +89,7 @@ func (t *truth) isHidden(key string) bool {
 	return t.keys[key] != nil && t.keys[key].hidden
 }
 
-// now is the last state of each key.
+// now returns the last state of each key.
 func (t *truth) now() map[string]state {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +100,7 @@ func (t *truth) now() map[string]state {
 	return now
 }
 
-// at is the state of a key at a moment.
+// at returns the state of a key at a moment.
 func (t *truth) at(key string, moment int) state {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,8 +116,8 @@ func (t *truth) at(key string, moment int) state {
 	return at
 }
 
-// find is the first position from on whose state fits, -1 if none does. Position 0 is
-// the absence before the first state.
+// find returns the first position at or after from whose state fits, -1 if none does. Position 0
+// is the absence before the first state.
 func (t *truth) find(key string, from int, fits func(state) bool) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,8 +136,8 @@ func (t *truth) find(key string, from int, fits func(state) bool) int {
 	return -1
 }
 
-// since is the earliest moment at which the source was at version, or at the nearest
-// below it; 0 if it never was.
+// since returns the earliest moment at which the source was at version, or at the nearest one
+// below; 0 if it never was.
 func (t *truth) since(version uint64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,7 +150,7 @@ func (t *truth) since(version uint64) int {
 	return first
 }
 
-// latest is the last moment at which the source was at version or below it.
+// latest returns the last moment at which the source was at version or below it.
 func (t *truth) latest(version uint64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,11 +162,10 @@ func (t *truth) latest(version uint64) int {
 	return 0
 }
 
-// span is a range of moments, the end not included.
+// span is a half-open range of moments.
 type span struct{ from, to int }
 
-// spans are the moments at which the state of a key fits, but for keys of which nothing
-// can be said.
+// spans returns the moments at which the state of a key fits, all for a hidden key.
 func (t *truth) spans(key string, fits func(state) bool) []span {
 	if t.isHidden(key) {
 		return []span{{0, math.MaxInt}}
@@ -175,7 +173,7 @@ func (t *truth) spans(key string, fits func(state) bool) []span {
 	return t.allSpans(key, fits)
 }
 
-// allSpans are the spans of any key.
+// allSpans returns the spans of any key.
 func (t *truth) allSpans(key string, fits func(state) bool) []span {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,7 +203,7 @@ func (t *truth) allSpans(key string, fits func(state) bool) []span {
 	return spans
 }
 
-// intersect is what two sorted lists of spans have in common.
+// intersect returns the intersection of two sorted lists of spans.
 func intersect(a, b []span) []span {
 	var common []span
 	for _, x := range a {

@@ -19,11 +19,11 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// namespaces are those that objects are in. One of the names is a prefix of another.
+// namespaces are the namespaces of objects. One of the names is a prefix of another.
 var namespaces = []string{"a", "ab", "b"}
 
-// world is one run: a source, its mirrors, and a record of both. It belongs to
-// the goroutine that carries out the script, but for what says otherwise.
+// world is one run: a source, its mirrors, and a record of both. It belongs to the script's
+// goroutine unless stated otherwise.
 type world struct {
 	script  Script
 	start   time.Time
@@ -34,38 +34,38 @@ type world struct {
 	random  *rand.Rand
 
 	serial, incarnations int
-	// newest is the highest version that the source has ever been at. restored is true
-	// from when it went back until it is higher again; everRestored stays true.
+	// newest is the highest version that the source ever had. restored is true while the source is
+	// below it after a regression; everRestored stays true.
 	newest       uint64
 	restored     bool
 	everRestored atomic.Bool
-	// outages counts how often the source went back without saying so to watches: each
-	// reflector's next watch is refused once then, as by a server that restarts.
+	// outages counts silent regressions. Each refuses the next watch of each reflector, like a
+	// server that restarts.
 	outages atomic.Int64
-	// skipped are the versions that were not given out a second time.
+	// skipped are the versions that were not issued a second time.
 	skipped []skip
-	// retryAfter is until when a pause that the source has named may last.
+	// retryAfter is the end of the latest Retry-After.
 	retryAfter time.Time
-	// silent is true once a deletion was hidden from all watches, or one has lost an event.
+	// silent is true once a deletion was hidden from all watches, or a watch lost an event.
 	silent atomic.Bool
-	// turns counts how often the source went back, questions are the calls of Fresh and Verify that are under way.
-	turns     atomic.Int64
-	questions sync.WaitGroup
-	// oldLists is true once lists have been made to answer what was before.
+	// regressions counts how often the source went back, questions are the calls of Fresh and Verify that are under way.
+	regressions atomic.Int64
+	questions   sync.WaitGroup
+	// oldLists is true once lists have returned an older state.
 	oldLists atomic.Bool
-	// damage is what happens to the bytes of answers, wrongTypes how many of the next lists
-	// have nothing but objects of another type.
+	// damage changes the bytes of responses; wrongTypes is the number of next lists with only
+	// objects of another type.
 	damage     damage
 	wrongTypes atomic.Int64
-	// willRestore is true if the script has the source go back at all.
+	// willRestore is true if the script restores the source.
 	willRestore bool
 
-	// What the functions of the mirrors do at present. They are read by all goroutines.
+	// Current behavior of the mirrors' functions, read by all goroutines.
 	transformsFail, indexesFail   atomic.Bool
 	transformTakes, indexingTakes atomic.Int64
-	// slowest is the longest that either ever lasted.
+	// slowest is the longest duration that either had.
 	slowest atomic.Int64
-	// repaired is true from the end of the script on: handlers hurry and do not panic.
+	// repaired is true after the end of the script: handlers are fast and do not panic.
 	repaired atomic.Bool
 
 	ctx context.Context
@@ -78,7 +78,7 @@ type world struct {
 	checks   int
 }
 
-// fail notes that something does not hold. It may be called by all goroutines.
+// fail records a failure. It may be called concurrently.
 func (w *world) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,22 +89,22 @@ func (w *world) fail(format string, args ...any) {
 	}
 }
 
-// failed says whether anything has been found.
+// failed says whether there is a failure.
 func (w *world) failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.failures) > 0
 }
 
-// note is for the trace. It may be called by all goroutines.
+// note adds to the trace. It may be called concurrently.
 func (w *world) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trace.add(w.start, format, args...)
 }
 
-// wentBack says whether the source may have shown anybody an older state after a newer.
-func (w *world) wentBack() bool { return w.everRestored.Load() || w.oldLists.Load() }
+// regressed says whether the source may have shown anybody an older state after a newer.
+func (w *world) regressed() bool { return w.everRestored.Load() || w.oldLists.Load() }
 
 func (w *world) checked() {
 	w.mu.Lock()
@@ -155,12 +155,12 @@ func typeMeta() metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: objectKind.GroupVersion().String(), Kind: objectKind.Kind}
 }
 
-// keyAt is one of the keys that scripts use, by number.
+// keyAt returns a key by number.
 func keyAt(i int) string {
 	return fmt.Sprintf("%s/o%d", namespaces[i%len(namespaces)], i/len(namespaces))
 }
 
-// beginAnyway runs the mirrors where the script was too short to come to that.
+// beginAnyway runs the mirrors if the script ended before Setup.Begin.
 func (w *world) beginAnyway() {
 	for _, m := range w.mirrors {
 		if !m.begun() {
@@ -169,7 +169,7 @@ func (w *world) beginAnyway() {
 	}
 }
 
-// end stops everything that is left and waits for it.
+// end stops everything that still runs and waits for it.
 func (w *world) end() {
 	w.repaired.Store(true)
 	w.source.ReleaseHanging()
@@ -190,13 +190,13 @@ func (w *world) end() {
 	w.source.Close()
 }
 
-// settle lets everything happen that can happen now.
+// settle waits until all goroutines are blocked.
 func (w *world) settle() { synctest.Wait() }
 
-// quiet is the logger of everything: reports are checked elsewhere.
+// quiet returns a logger that discards everything.
 func quiet() *klog.Logger { return &klog.Logger{} }
 
-// Result is what came of a run.
+// Result is the outcome of a run.
 type Result struct {
 	Seed     uint64        `json:"seed"`
 	Virtual  time.Duration `json:"virtual"`
@@ -207,13 +207,12 @@ type Result struct {
 	Trace    []string      `json:"trace,omitempty"`
 }
 
-// Run carries out a script in a bubble of virtual time and says what did not hold. What
-// hangs or panics is beyond it: that ends the process, as it does in any test, and so
-// internal/simulation/cmd runs scripts in processes of their own.
+// Run runs a script in a bubble of virtual time and returns the failures. Hangs and panics end the
+// process, as in any test, so internal/simulation/cmd runs scripts in their own processes.
 func Run(t *testing.T, script Script) (result Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		// No script lasts that long: what continues for ever in virtual time is ended.
+		// Ends a run that would continue forever in virtual time.
 		ctx, cancel := context.WithTimeout(context.Background(), longest)
 		defer cancel()
 		result = run(ctx, script)
@@ -221,7 +220,7 @@ func Run(t *testing.T, script Script) (result Result) {
 	return result
 }
 
-// longest is what a run may take, in virtual time.
+// longest is the limit of a run in virtual time.
 const longest = 48 * time.Hour
 
 func run(ctx context.Context, script Script) Result { return runRecorded(ctx, script, nil) }
@@ -248,7 +247,7 @@ func runRecorded(ctx context.Context, script Script, r *recorder) Result {
 	switch {
 	case w.failed():
 	case script.Setup.Abrupt:
-		w.abrupt()
+		w.stopAbruptly()
 	default:
 		w.finale()
 	}

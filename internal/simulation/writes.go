@@ -6,11 +6,10 @@ import (
 	"strconv"
 )
 
-// What a step of the script writes to the source. The truth has it before the source, so
-// that nobody can see a state of which nothing is known. Only the goroutine of the
-// script writes.
+// Writes to the source. The truth records a state before the source has it, so that no mirror can
+// show an unrecorded one. Only the script's goroutine writes.
 
-// write makes a new state under a key: created, or the next one.
+// write creates or updates the object of a key.
 func (w *world) write(key, bad string, unwanted bool) {
 	w.serial++
 	object := newObject(key)
@@ -19,7 +18,7 @@ func (w *world) write(key, bad string, unwanted bool) {
 	switch {
 	case bad == badDecode && w.server != nil:
 		object.Labels[decodeMark] = "garbled"
-		w.damage.note()
+		w.damage.noteUndecodable()
 	case bad == badDecode:
 		bad = badTransform
 		setMark(object, badMark, bad)
@@ -44,21 +43,20 @@ func (w *world) write(key, bad string, unwanted bool) {
 	}
 }
 
-// someGroups are none, one or two of a few values of the index.
+// someGroups draws zero to two values of the index.
 func (w *world) someGroups() string {
 	groups := []string{"", "x", "y", "z", "x.y", "y.z"}
 	return groups[w.random.IntN(len(groups))]
 }
 
-// remove deletes the object under a key, if there is one; hidden deletions are not seen by
-// any watch.
+// remove deletes the object of a key, if there is one. Watches do not receive hidden deletions.
 func (w *world) remove(key string, hidden bool) {
 	now := w.truth.now()[key]
 	if !now.present() {
 		return
 	}
 	if now.bad == badKey {
-		// A deletion of which nobody can say what it deletes stays until the next list.
+		// The deletion of an unreadable object is applied only by the next list.
 		w.write(key, "", false)
 	}
 	version := w.nextVersion()
@@ -78,21 +76,20 @@ func (w *world) remove(key string, hidden bool) {
 	}
 }
 
-// nextVersion is the version that the next change gets. The first one after the source
-// was restored is higher than all before, and no watch from an older one is accepted: a client
-// that has slept since must not find its version again, as one of another past. No client
-// could tell those apart.
+// nextVersion returns the version of the next change. The first one after a restore is higher than
+// all before, and no watch from an older one is accepted: otherwise a client could resume from a
+// version of the lost history, which no client could notice.
 func (w *world) nextVersion() uint64 {
 	if w.restored {
 		w.skipped = append(w.skipped, skip{w.source.Version(), w.newest + 1})
 		w.source.AdvanceCompacted(w.newest + 1 - w.source.Version())
 		if !w.script.Setup.RefuseFutureWatches {
-			// Else a watch from the lost past would continue with the new writes.
+			// Otherwise a watch of the lost history would continue with new writes.
 			w.source.BreakWatches(w.failure("expired"))
-			// From now on the version that was lost is expired: nobody need have met the outage.
+			// The lost versions are expired from now on, so the outage may remain unnoticed.
 			for _, m := range w.mirrors {
 				for _, t := range m.taps {
-					t.meetsOutage()
+					t.noticesOutage()
 				}
 			}
 		}
@@ -102,7 +99,7 @@ func (w *world) nextVersion() uint64 {
 	return w.source.Version() + 1
 }
 
-// advance takes the source on to its next version, and so many more, without a change.
+// advance advances the source's version by 1 + more without a change.
 func (w *world) advance(more int) {
 	w.source.Advance(w.nextVersion() - w.source.Version() + uint64(more))
 	w.newest = max(w.newest, w.source.Version())
@@ -111,13 +108,12 @@ func (w *world) advance(more int) {
 // skip is a range of versions: those above one, up to another.
 type skip struct{ above, upTo uint64 }
 
-// restore takes the source back to what it was some versions ago, as a server that comes
-// back from a backup.
+// restore reverts the source by some versions, like a server restored from a backup.
 func (w *world) restore(versions int) {
 	to := w.source.Version() - min(uint64(versions), w.source.Version()-1)
 	for _, s := range slices.Backward(w.skipped) {
 		if s.above < to && to <= s.upTo {
-			to = s.above // a version in between is one of another past as well
+			to = s.above // versions in between were never issued
 		}
 	}
 	at := w.truth.latest(to)
@@ -131,7 +127,7 @@ func (w *world) restore(versions int) {
 		return // compacted meanwhile
 	}
 	w.restored = true
-	w.turns.Add(1)
+	w.regressions.Add(1)
 	w.everRestored.Store(true)
 	moment := w.truth.tick(to)
 	for key, now := range w.truth.now() {
@@ -140,7 +136,7 @@ func (w *world) restore(versions int) {
 			continue
 		}
 		if then.incarnation != now.incarnation {
-			// A reader that sees one after the other sees that the former was deleted.
+			// A reader that sees both must see the deletion of the former.
 			w.truth.add(key, state{moment: moment})
 		}
 		then.moment = moment
@@ -149,7 +145,7 @@ func (w *world) restore(versions int) {
 	w.note("restore to %d", to)
 }
 
-// garble turns the value of a decodeMark into something that is none, of the same length.
-func garble(p []byte) []byte {
+// damageLabel turns the value of a decodeMark into something that is none, of the same length.
+func damageLabel(p []byte) []byte {
 	return bytes.ReplaceAll(p, []byte(`"`+decodeMark+`":"garbled"`), []byte(`"`+decodeMark+`":[1234567]`))
 }

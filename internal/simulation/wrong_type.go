@@ -11,24 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A list of nothing but objects of another type (B25) is made by the tap: of all its pages,
-// or of the initial events of a streaming list.
+// The tap makes lists of only wrong types (B25), in all pages or in the initial events of a streaming
+// list.
 
 var errWrongTypes = errors.New("a list has nothing but objects of another type")
 
-// whole is the list that a request is a page of, or itself.
-func (r *asked) whole() *asked {
-	if r.of != nil {
-		return r.of
+// wholeList is the list that a request is a page of, or itself.
+func (r *request) wholeList() *request {
+	if r.firstPage != nil {
+		return r.firstPage
 	}
 	return r
 }
 
-// wrongedItem is an item as its list is to have it.
-func (t *tap) wrongedItem(request *asked, item runtime.Object) runtime.Object {
+// itemOfWrongType is an item as its list is to have it.
+func (t *tap) itemOfWrongType(request *request, item runtime.Object) runtime.Object {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := request.whole()
+	list := request.wholeList()
 	o, err := meta.Accessor(item)
 	if !list.wrong || err != nil {
 		return item
@@ -37,7 +37,7 @@ func (t *tap) wrongedItem(request *asked, item runtime.Object) runtime.Object {
 	return ofOtherType(o)
 }
 
-// ofOtherType is an object with the metadata of another, of a type that no mirror expects.
+// ofOtherType returns an object of an unexpected type with the metadata of another one.
 func ofOtherType(o metav1.Object) *unstructured.Unstructured {
 	other := &unstructured.Unstructured{}
 	other.SetGroupVersionKind(objectKind)
@@ -49,10 +49,10 @@ func ofOtherType(o metav1.Object) *unstructured.Unstructured {
 	return other
 }
 
-// wrongedList is a list as it is to be.
-func (t *tap) wrongedList(request *asked, list runtime.Object) runtime.Object {
+// listOfWrongType is a list as it is to be.
+func (t *tap) listOfWrongType(request *request, list runtime.Object) runtime.Object {
 	things, ok := list.(*metav1.PartialObjectMetadataList)
-	if !ok || !request.whole().wrong {
+	if !ok || !request.wholeList().wrong {
 		return list
 	}
 	other := &unstructured.UnstructuredList{}
@@ -64,16 +64,16 @@ func (t *tap) wrongedList(request *asked, list runtime.Object) runtime.Object {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	request.whole().items += len(other.Items)
+	request.wholeList().items += len(other.Items)
 	return other
 }
 
-// wrongEnd is called when a list has been answered to its end. One that had objects, all of
+// endListOfWrongType is called when a list has been answered to its end. One that had objects, all of
 // another type, has failed, and must be reported.
-func (t *tap) wrongEnd(ctx context.Context, request *asked) {
+func (t *tap) endListOfWrongType(ctx context.Context, request *request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := request.whole()
+	list := request.wholeList()
 	if !list.wrong || list.items == 0 {
 		return
 	}

@@ -8,26 +8,26 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// look checks all mirrors, in the middle of whatever they are doing.
-func (w *world) look() {
+// check checks all mirrors, whatever they are doing.
+func (w *world) check() {
 	w.checked()
 	for _, m := range w.mirrors {
 		if m.stopped() {
 			continue
 		}
-		m.lookAtContent()
-		m.lookAtSnapshot()
-		m.lookAtBacklogs()
+		m.checkContent()
+		m.checkSnapshot()
+		m.checkBacklogs()
 		for _, h := range m.handlers {
-			h.lookAtSync()
+			h.checkSync()
 		}
 	}
 }
 
-// lookAtContent checks what a reader sees: a state of the source as it was at one moment,
-// and that not before the one that the applied version names (G2, G7, G11).
-func (m *mirror) lookAtContent() {
-	claimed := m.version.look(m)
+// checkContent checks that readers see the source at one moment, not before the moment of the applied
+// version (G2, G7, G11).
+func (m *mirror) checkContent() {
+	claimed := m.version.check(m)
 	synced := m.synced()
 	shown := map[string]*Object{}
 	for _, obj := range m.list() {
@@ -42,31 +42,31 @@ func (m *mirror) lookAtContent() {
 		shown[keyOf(o)] = o
 	}
 	for key := range m.world.truth.now() {
-		m.observer.sees(key, shown[key])
+		m.observer.observe(key, shown[key])
 	}
 	for key, o := range shown {
 		if m.hasTransform() && o.Annotations[transformedMark] != "1" {
 			m.world.fail("G14: %s shows %s, transformed %q", m.name, describe(key, o), o.Annotations[transformedMark])
 		}
 	}
-	if !synced || !m.follows() {
+	if !synced || !m.showsPointInTime() {
 		return
 	}
 	if !m.setup.hasNamespaces() {
-		m.lookAtCut(shown, "", claimed)
+		m.checkPointInTime(shown, "", claimed)
 		return
 	}
-	// Each namespace has a time of its own, and none is before the version of all.
+	// Each namespace has its own moment, not before the store's version.
 	for _, namespace := range namespaces {
-		m.lookAtCut(shown, namespace+"/", claimed)
+		m.checkPointInTime(shown, namespace+"/", claimed)
 	}
 }
 
-// lookAtCut looks for the moment at which the source was as the mirror is, as far as the
-// keys with a prefix go.
-func (m *mirror) lookAtCut(shown map[string]*Object, prefix, claimed string) {
+// checkPointInTime searches for a moment at which the source equals the mirror, for keys with a
+// prefix.
+func (m *mirror) checkPointInTime(shown map[string]*Object, prefix, claimed string) {
 	from := 0
-	if version, err := strconv.ParseUint(claimed, 10, 64); err == nil && !m.world.wentBack() {
+	if version, err := strconv.ParseUint(claimed, 10, 64); err == nil && !m.world.regressed() {
 		from = m.world.truth.since(version)
 	}
 	moments := []span{{from, math.MaxInt}}
@@ -74,7 +74,7 @@ func (m *mirror) lookAtCut(shown map[string]*Object, prefix, claimed string) {
 		if !strings.HasPrefix(key, prefix) {
 			continue
 		}
-		next := intersect(moments, m.world.truth.spans(key, m.looks(key, shown[key])))
+		next := intersect(moments, m.world.truth.spans(key, m.looksLike(key, shown[key])))
 		if len(next) == 0 {
 			m.world.fail("G2, G11: %s at version %q shows %s beside what was not there at that time: %s", m.name, claimed,
 				describe(key, shown[key]), m.spell(shown))
@@ -84,12 +84,12 @@ func (m *mirror) lookAtCut(shown map[string]*Object, prefix, claimed string) {
 	}
 }
 
-// looks says which states of the source look like the state shown under a key: those that
-// it cannot or will not show, all do.
-func (m *mirror) looks(key string, object *Object) func(state) bool {
+// looksLike returns a function that says whether a state of the source may be shown as object. States
+// that the mirror cannot or does not show match any object.
+func (m *mirror) looksLike(key string, object *Object) func(state) bool {
 	return func(s state) bool {
 		switch {
-		case s.present() && (s.bad != "" || m.hasRefused(s.serial) || m.world.damage.hasStruck(s.serial)):
+		case s.present() && (s.bad != "" || m.hasRefused(s.serial) || m.world.damage.wasDamaged(s.serial)):
 			return true
 		case !s.shown():
 			return object == nil || (s.unwanted && !m.hasTransform() && serialOf(object) == s.serial)
@@ -106,8 +106,8 @@ func (m *mirror) spell(shown map[string]*Object) string {
 	return text
 }
 
-// lookAtBacklogs checks that what waits for a handler is bounded (G8).
-func (m *mirror) lookAtBacklogs() {
+// checkBacklogs checks that the backlog of each handler is bounded (G8).
+func (m *mirror) checkBacklogs() {
 	if m.join == nil {
 		return
 	}
