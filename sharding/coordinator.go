@@ -57,9 +57,9 @@ type Coordinator struct {
 	options CoordinatorOptions
 
 	mu sync.Mutex
-	// granted has the ranges that are applied or being applied. It ends at until.
-	granted Ranges
-	until   time.Time
+	// granted has the ranges that are applied or being applied. It is valid until grantedUntil.
+	granted      Ranges
+	grantedUntil time.Time
 }
 
 // ErrInUse is wrapped by an error passed to OnError: Apply has not returned although others may own the ranges by now.
@@ -74,7 +74,7 @@ func NewCoordinator(options CoordinatorOptions) *Coordinator {
 	case options.Leases == nil || options.Apply == nil:
 		panic("sharding: CoordinatorOptions: Leases and Apply are required")
 	case options.ID == "" || strings.Trim(options.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
-		panic("sharding: CoordinatorOptions: ID must have lower-case letters, digits and dashes alone")
+		panic("sharding: CoordinatorOptions: ID must consist of lower-case letters, digits and dashes")
 	case options.Shards < 0 || options.LeaseDuration < 0:
 		panic("sharding: CoordinatorOptions: Shards or LeaseDuration is negative")
 	}
@@ -92,13 +92,13 @@ func NewCoordinator(options CoordinatorOptions) *Coordinator {
 func (c *Coordinator) Owns(obj metav1.Object) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Before(c.until) && c.granted.Includes(obj)
+	return time.Now().Before(c.grantedUntil) && c.granted.Includes(obj)
 }
 
 func (c *Coordinator) grant(ranges Ranges, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.granted, c.until = ranges, until
+	c.granted, c.grantedUntil = ranges, until
 }
 
 // Names of leases. A member lease of a replica has its holder's name, a range lease the range's number. The holder of
@@ -110,31 +110,31 @@ const (
 )
 
 // term is one membership of a replica, which begins with the creation of its member lease. A replica that has lost its
-// lease begins another term, so that it does not take ranges of the old term for its own.
+// lease begins another term with another name, so that ranges of the old term are not its own.
 type term struct {
 	*Coordinator
 	ctx    context.Context
 	member Lease
-	// giveUp is when this replica stops by its own clock, expiry when others may own its ranges.
-	giveUp, expiry time.Time
+	// renewDeadline is when this replica gives up its ranges without a renewal, expiry when others may own them.
+	renewDeadline, expiry time.Time
 	// owned has the leases of ranges by number. applied has the ranges of the last successful Apply, all of them owned.
 	owned   map[int]Lease
 	applied []int
-	// unknown is true from the start of an Apply until one succeeds: a failed one may have been carried out in part.
-	unknown bool
-	// applying is the running Apply, or nil.
-	applying *application
-	// seen has the version of each member lease, and when it was first seen.
-	seen map[string]sighted
+	// applyUncertain is true from the start of an Apply until one succeeds: a failed one may have been applied in part.
+	applyUncertain bool
+	// applyCall is the running Apply, or nil.
+	applyCall *applyCall
+	// observed has the version of each member lease, and when it was first seen.
+	observed map[string]observation
 }
 
-type sighted struct {
-	version string
-	since   time.Time
+type observation struct {
+	version   string
+	firstSeen time.Time
 }
 
-// application is one call of Apply.
-type application struct {
+// applyCall is one call of Apply.
+type applyCall struct {
 	numbers []int
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -146,7 +146,7 @@ type application struct {
 func (c *Coordinator) Run(ctx context.Context) error {
 	defer c.grant(nil, time.Time{})
 	for {
-		t := &term{Coordinator: c, ctx: ctx, owned: map[int]Lease{}, seen: map[string]sighted{}}
+		t := &term{Coordinator: c, ctx: ctx, owned: map[int]Lease{}, observed: map[string]observation{}}
 		name := fmt.Sprintf("%s-%08x", c.options.ID, rand.Uint32())
 		t.member = Lease{Name: memberPrefix + name, Holder: name, Duration: c.options.LeaseDuration}
 		if err := t.run(); err != nil || ctx.Err() != nil {
@@ -159,12 +159,12 @@ func (c *Coordinator) Run(ctx context.Context) error {
 func (t *term) run() error {
 	interval := t.options.LeaseDuration / 6
 	for lost := false; t.ctx.Err() == nil && !lost; {
-		next := time.Now().Add(interval)
+		nextRound := time.Now().Add(interval)
 		lost = t.round()
-		if !t.giveUp.IsZero() && t.giveUp.Before(next) {
-			next = t.giveUp
+		if !t.renewDeadline.IsZero() && t.renewDeadline.Before(nextRound) {
+			nextRound = t.renewDeadline
 		}
-		timer := time.NewTimer(time.Until(next))
+		timer := time.NewTimer(time.Until(nextRound))
 		for waiting := !lost; waiting; {
 			select {
 			case <-timer.C:
@@ -172,19 +172,19 @@ func (t *term) run() error {
 			case <-t.ctx.Done():
 				waiting = false
 			case <-t.applyDone():
-				t.settle()
+				t.finishApply()
 			}
 		}
 		timer.Stop()
-		lost = lost || !t.giveUp.IsZero() && !time.Now().Before(t.giveUp)
+		lost = lost || !t.renewDeadline.IsZero() && !time.Now().Before(t.renewDeadline)
 	}
-	return t.end()
+	return t.shutDown()
 }
 
 // round renews the lease and takes a step towards this replica's share. lost is true if the lease no longer belongs to
 // this replica.
 func (t *term) round() (lost bool) {
-	deadline := t.giveUp
+	deadline := t.renewDeadline
 	if deadline.IsZero() {
 		deadline = time.Now().Add(t.options.LeaseDuration)
 	}
@@ -204,22 +204,22 @@ func (t *term) round() (lost bool) {
 // the version is read again.
 func (t *term) renew(ctx context.Context) (lost bool, err error) {
 	for range 2 {
-		began := time.Now()
+		start := time.Now()
 		version, err := t.options.Leases.Put(ctx, t.member)
 		switch {
 		case err == nil:
 			t.member.Version = version
-			t.giveUp, t.expiry = began.Add(t.options.LeaseDuration*2/3), began.Add(t.options.LeaseDuration)
+			t.renewDeadline, t.expiry = start.Add(t.options.LeaseDuration*2/3), start.Add(t.options.LeaseDuration)
 			t.mu.Lock()
-			t.until = t.giveUp
+			t.grantedUntil = t.renewDeadline
 			t.mu.Unlock()
 			return false, nil
 		case !errors.Is(err, ErrLeaseConflict):
-			return false, fmt.Errorf("renewing its lease: %w", err)
+			return false, fmt.Errorf("renew lease: %w", err)
 		}
 		all, err := t.options.Leases.List(ctx)
 		if err != nil {
-			return false, fmt.Errorf("renewing its lease: %w", err)
+			return false, fmt.Errorf("renew lease: %w", err)
 		}
 		at := slices.IndexFunc(all, func(l Lease) bool { return l.Name == t.member.Name })
 		if at < 0 {
@@ -227,28 +227,28 @@ func (t *term) renew(ctx context.Context) (lost bool, err error) {
 		}
 		t.member.Version = all[at].Version
 	}
-	return true, errors.New("its lease was removed")
+	return true, errors.New("member lease was removed")
 }
 
 // step lists all leases, removes those of dead members, and acquires or gives up ranges.
 func (t *term) step(ctx context.Context) (lost bool, err error) {
-	began := time.Now()
+	start := time.Now()
 	all, err := t.options.Leases.List(ctx)
 	if err != nil {
-		return false, fmt.Errorf("listing leases: %w", err)
+		return false, fmt.Errorf("list leases: %w", err)
 	}
-	ranges, stored := rangeLeases(all, t.options.Shards)
-	if stored == nil {
+	ranges, countLease := rangeLeases(all, t.options.Shards)
+	if countLease == nil {
 		_, err = t.options.Leases.Put(ctx, Lease{Name: rangesLease, Holder: strconv.Itoa(t.options.Shards)})
 		if errors.Is(err, ErrLeaseConflict) { // another replica was first; the next round reads its lease
 			err = nil
 		}
 		return false, err
 	}
-	if stored.Holder != strconv.Itoa(t.options.Shards) {
-		return false, fmt.Errorf("lease %q says that there are %.20q ranges, and Shards is %d: all replicas need the same", rangesLease, stored.Holder, t.options.Shards)
+	if countLease.Holder != strconv.Itoa(t.options.Shards) {
+		return false, fmt.Errorf("lease %q is for %.20q ranges, but Shards is %d: all replicas need the same", rangesLease, countLease.Holder, t.options.Shards)
 	}
-	members := t.live(ctx, all, began)
+	members := t.liveMembers(ctx, all, start)
 	for number, lease := range t.owned {
 		if ranges[number].Holder != lease.Holder {
 			return true, fmt.Errorf("range %d was acquired by %.100q", number, ranges[number].Holder)
@@ -259,7 +259,7 @@ func (t *term) step(ctx context.Context) (lost bool, err error) {
 			t.owned[number] = lease
 		}
 	}
-	if t.applying != nil {
+	if t.applyCall != nil {
 		return false, nil
 	}
 	share, first := shareOf(t.member.Holder, members, t.options.Shards)
@@ -273,15 +273,15 @@ func (t *term) step(ctx context.Context) (lost bool, err error) {
 		if lease.Version, err = t.options.Leases.Put(ctx, lease); err == nil {
 			t.owned[number] = lease
 		} else if !errors.Is(err, ErrLeaseConflict) {
-			return false, fmt.Errorf("acquiring range %d: %w", number, err)
+			return false, fmt.Errorf("acquire range %d: %w", number, err)
 		}
 	}
-	t.apply(t.keep(share))
+	t.apply(t.rangesToKeep(share))
 	return false, nil
 }
 
-// keep returns the numbers of the owned ranges within the share, those that are applied first.
-func (t *term) keep(share int) []int {
+// rangesToKeep returns the numbers of the owned ranges within the share, those that are applied first.
+func (t *term) rangesToKeep(share int) []int {
 	numbers := slices.Clone(t.applied)
 	for _, number := range slices.Sorted(maps.Keys(t.owned)) {
 		if !slices.Contains(t.applied, number) {
@@ -291,25 +291,25 @@ func (t *term) keep(share int) []int {
 	return slices.Sorted(slices.Values(numbers[:min(share, len(numbers))]))
 }
 
-// live returns the holders of unexpired member leases, sorted, and removes the expired ones.
-func (t *term) live(ctx context.Context, all []Lease, asked time.Time) (members []string) {
-	seen := map[string]sighted{}
+// liveMembers returns the holders of unexpired member leases, sorted, and removes the expired ones.
+func (t *term) liveMembers(ctx context.Context, all []Lease, listedAt time.Time) (members []string) {
+	observed := map[string]observation{}
 	for _, lease := range all {
 		if !strings.HasPrefix(lease.Name, memberPrefix) {
 			continue
 		}
-		known, ok := t.seen[lease.Name]
-		if !ok || known.version != lease.Version {
-			known = sighted{lease.Version, time.Now()}
+		previous, ok := t.observed[lease.Name]
+		if !ok || previous.version != lease.Version {
+			previous = observation{lease.Version, time.Now()}
 		}
-		seen[lease.Name] = known
-		if asked.Sub(known.since) <= lease.Duration || lease.Holder == t.member.Holder {
+		observed[lease.Name] = previous
+		if listedAt.Sub(previous.firstSeen) <= lease.Duration || lease.Holder == t.member.Holder {
 			members = append(members, lease.Holder)
 		} else {
 			_ = t.options.Leases.Delete(ctx, lease) // on failure another replica or the next round retries
 		}
 	}
-	t.seen = seen
+	t.observed = observed
 	slices.Sort(members)
 	return members
 }
@@ -344,49 +344,49 @@ func shareOf(member string, members []string, shards int) (share, first int) {
 
 // apply starts to apply ranges, unless they are applied already. A running Apply is cancelled first.
 func (t *term) apply(numbers []int) {
-	if t.applying == nil && !t.unknown && slices.Equal(numbers, t.applied) {
+	if t.applyCall == nil && !t.applyUncertain && slices.Equal(numbers, t.applied) {
 		t.release() // ranges that were acquired and are no longer within the share
 		return
 	}
-	t.unknown = true
-	before := t.applying
+	t.applyUncertain = true
+	previous := t.applyCall
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.ctx))
-	a := &application{numbers: numbers, cancel: cancel, done: make(chan struct{})}
-	t.applying = a
+	a := &applyCall{numbers: numbers, cancel: cancel, done: make(chan struct{})}
+	t.applyCall = a
 	ranges := make([]Range, len(numbers))
 	for i, number := range numbers {
 		ranges[i] = Split(t.options.Shards)[number]
 	}
-	t.grant(Union(ranges...), t.giveUp)
-	if before != nil {
-		before.cancel()
+	t.grant(Union(ranges...), t.renewDeadline)
+	if previous != nil {
+		previous.cancel()
 	}
 	go func() {
 		defer close(a.done)
 		defer cancel()
-		if before != nil {
-			<-before.done
+		if previous != nil {
+			<-previous.done
 		}
 		a.err = t.options.Apply(ctx, Union(ranges...))
 	}()
 }
 
 func (t *term) applyDone() <-chan struct{} {
-	if t.applying == nil {
+	if t.applyCall == nil {
 		return nil
 	}
-	return t.applying.done
+	return t.applyCall.done
 }
 
-// settle records the end of an Apply, and releases the ranges that are no longer applied.
-func (t *term) settle() {
-	a := t.applying
-	t.applying = nil
+// finishApply records the end of an Apply, and releases the ranges that are no longer applied.
+func (t *term) finishApply() {
+	a := t.applyCall
+	t.applyCall = nil
 	if a.err != nil {
-		t.report(fmt.Errorf("applying %d ranges: %w", len(a.numbers), a.err))
+		t.report(fmt.Errorf("apply %d ranges: %w", len(a.numbers), a.err))
 		return
 	}
-	t.applied, t.unknown = a.numbers, false
+	t.applied, t.applyUncertain = a.numbers, false
 	t.release()
 }
 
@@ -400,7 +400,7 @@ func (t *term) release() {
 			continue
 		}
 		if err := t.options.Leases.Delete(ctx, lease); err != nil && !errors.Is(err, ErrLeaseConflict) {
-			t.report(fmt.Errorf("releasing range %d: %w", number, err))
+			t.report(fmt.Errorf("release range %d: %w", number, err))
 		}
 		delete(t.owned, number)
 	}
@@ -410,23 +410,23 @@ func (t *term) report(err error) {
 	t.options.OnError(fmt.Errorf("replica %s: %w", t.member.Holder, err))
 }
 
-// end applies no ranges, and releases all leases unless others may own them. If ctx has ended, a failing Apply is not
-// retried after the expiry.
-func (t *term) end() error {
-	late := time.NewTimer(time.Until(t.expiry))
-	defer late.Stop()
-	for t.unknown || len(t.applied) > 0 {
+// shutDown applies no ranges, and releases all leases unless others may own them. If ctx has ended, a failing Apply is
+// not retried after the expiry.
+func (t *term) shutDown() error {
+	expired := time.NewTimer(time.Until(t.expiry))
+	defer expired.Stop()
+	for t.applyUncertain || len(t.applied) > 0 {
 		t.apply(nil)
-		a := t.applying
-		giveUp := time.AfterFunc(max(time.Until(t.expiry), t.options.LeaseDuration/6), a.cancel)
+		a := t.applyCall
+		cancelTimer := time.AfterFunc(max(time.Until(t.expiry), t.options.LeaseDuration/6), a.cancel)
 		select {
 		case <-a.done:
-		case <-late.C:
+		case <-expired.C:
 			t.report(ErrInUse)
 			<-a.done
 		}
-		giveUp.Stop()
-		t.settle()
+		cancelTimer.Stop()
+		t.finishApply()
 		if a.err != nil {
 			if t.ctx.Err() != nil && !time.Now().Before(t.expiry) {
 				return fmt.Errorf("replica %s: %w", t.member.Holder, a.err)

@@ -170,7 +170,7 @@ func TestAServerThatFiltersObjectsWithoutUIDsFails(t *testing.T) {
 			parts := sharding.Split(2)
 			first, second := newReplica(t, source, cache.ReflectorOptions{}, parts[0]), newReplica(t, source, cache.ReflectorOptions{}, parts[1])
 			if filters {
-				require.ErrorContains(t, first.failures[0], "by their UIDs")
+				require.ErrorContains(t, first.failures[0], "filters by UID")
 				require.False(t, first.informer.HasSynced())
 				return
 			}

@@ -88,8 +88,8 @@ func (m *MemoryLeases) Delete(ctx context.Context, lease Lease) error {
 	return nil
 }
 
-// stored is the JSON form of MemoryLeases, for stores that keep all leases of a group in one value.
-type stored struct {
+// storedLeases is the JSON form of MemoryLeases, for stores that keep all leases of a group in one value.
+type storedLeases struct {
 	Last   int
 	Leases []Lease
 }
@@ -98,12 +98,12 @@ type stored struct {
 func (m *MemoryLeases) MarshalJSON() ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return json.Marshal(stored{m.last, m.leases})
+	return json.Marshal(storedLeases{m.last, m.leases})
 }
 
 // UnmarshalJSON replaces all leases by those in the result of MarshalJSON.
 func (m *MemoryLeases) UnmarshalJSON(text []byte) error {
-	var s stored
+	var s storedLeases
 	if err := json.Unmarshal(text, &s); err != nil {
 		return err
 	}

@@ -59,8 +59,8 @@ func Split(n int) []Range {
 
 // Contains reports whether a hash is in the ranges.
 func (r Ranges) Contains(hash uint64) bool {
-	for _, one := range r {
-		if one.First <= hash && hash <= one.Last {
+	for _, rng := range r {
+		if rng.First <= hash && hash <= rng.Last {
 			return true
 		}
 	}
@@ -100,15 +100,15 @@ const everythingEnd = "0x10000000000000000"
 // String returns the ranges as a Kubernetes shardSelector, empty if there are none.
 func (r Ranges) String() string {
 	var text strings.Builder
-	for i, one := range r {
+	for i, rng := range r {
 		if i > 0 {
 			text.WriteString(" || ")
 		}
 		end := everythingEnd
-		if one.Last < math.MaxUint64 {
-			end = fmt.Sprintf("0x%016x", one.Last+1)
+		if rng.Last < math.MaxUint64 {
+			end = fmt.Sprintf("0x%016x", rng.Last+1)
 		}
-		fmt.Fprintf(&text, "shardRange(object.metadata.uid, '0x%016x', '%s')", one.First, end)
+		fmt.Fprintf(&text, "shardRange(object.metadata.uid, '0x%016x', '%s')", rng.First, end)
 	}
 	return text.String()
 }
@@ -121,22 +121,22 @@ func Parse(selector string) (Ranges, error) {
 		return nil, nil
 	}
 	for term := range strings.SplitSeq(selector, "||") {
-		one, err := parseRange(term)
+		rng, err := parseRange(term)
 		if err != nil {
 			return nil, fmt.Errorf("shard selector %.200q: %w", selector, err)
 		}
-		ranges = append(ranges, one)
+		ranges = append(ranges, rng)
 	}
 	return Union(ranges...), nil
 }
 
 func parseRange(term string) (Range, error) {
 	arguments, isCall := strings.CutPrefix(strings.TrimSpace(term), "shardRange")
-	arguments, opens := strings.CutPrefix(strings.TrimSpace(arguments), "(")
-	arguments, closes := strings.CutSuffix(arguments, ")")
+	arguments, hasOpen := strings.CutPrefix(strings.TrimSpace(arguments), "(")
+	arguments, hasClose := strings.CutSuffix(arguments, ")")
 	fields := strings.Split(arguments, ",")
-	if !isCall || !opens || !closes || len(fields) != 3 {
-		return Range{}, fmt.Errorf("%.100q is no shardRange(field, start, end)", term)
+	if !isCall || !hasOpen || !hasClose || len(fields) != 3 {
+		return Range{}, fmt.Errorf("%.100q is not shardRange(field, start, end)", term)
 	}
 	if field := strings.TrimSpace(fields[0]); field != "object.metadata.uid" {
 		return Range{}, fmt.Errorf("field %.100q is not object.metadata.uid", field)

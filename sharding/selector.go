@@ -16,45 +16,45 @@ import (
 // Selector has the ranges of one replica, for any number of reflectors. NewSelector returns one. All methods may be
 // called concurrently.
 type Selector struct {
-	now atomic.Pointer[view]
+	current atomic.Pointer[state]
 
 	mu sync.Mutex
 	// filters are those of the running reflectors.
 	filters map[*Filter]bool
-	// moved is closed when a filter has applied its ranges, or has ended.
-	moved chan struct{}
+	// progress is closed when a filter has applied its ranges, or has ended.
+	progress chan struct{}
 }
 
-// view is one state of a selector.
-type view struct {
-	ranges Ranges
-	number uint64
-	// text is the shardSelector of requests.
-	text string
-	// changed is closed when another view has replaced this one.
+// state is the state of a selector between two changes. It is immutable.
+type state struct {
+	ranges     Ranges
+	generation uint64
+	// selector is the shardSelector of requests.
+	selector string
+	// changed is closed when another state has replaced this one.
 	changed chan struct{}
 }
 
-// nothing is the shardSelector of a replica without ranges: an empty one would request everything.
-var nothing = Ranges{{0, 0}}.String()
+// selectNothing is the shardSelector of a replica without ranges: an empty one would request everything.
+var selectNothing = Ranges{{0, 0}}.String()
 
 // NewSelector returns a selector. Without ranges the replica has no objects.
 func NewSelector(ranges ...Range) *Selector {
-	s := &Selector{filters: map[*Filter]bool{}, moved: make(chan struct{})}
-	s.now.Store(newView(ranges, 1))
+	s := &Selector{filters: map[*Filter]bool{}, progress: make(chan struct{})}
+	s.current.Store(newState(ranges, 1))
 	return s
 }
 
-func newView(ranges []Range, number uint64) *view {
-	v := &view{ranges: Union(ranges...), number: number, text: nothing, changed: make(chan struct{})}
-	if len(v.ranges) > 0 {
-		v.text = v.ranges.String()
+func newState(ranges []Range, generation uint64) *state {
+	s := &state{ranges: Union(ranges...), generation: generation, selector: selectNothing, changed: make(chan struct{})}
+	if len(s.ranges) > 0 {
+		s.selector = s.ranges.String()
 	}
-	return v
+	return s
 }
 
 // Ranges returns the current ranges, which must not be changed.
-func (s *Selector) Ranges() Ranges { return s.now.Load().ranges }
+func (s *Selector) Ranges() Ranges { return s.current.Load().ranges }
 
 // Includes reports whether an object currently belongs to this replica. A store may still have objects that left with
 // the last change.
@@ -63,46 +63,46 @@ func (s *Selector) Includes(obj metav1.Object) bool { return s.Ranges().Includes
 // Set changes the ranges and does not wait. Each reflector lists as soon as a watch is open.
 func (s *Selector) Set(ranges Ranges) { s.set(ranges) }
 
-// set returns the number of the view with the ranges.
+// set returns the generation of the state with the ranges.
 func (s *Selector) set(ranges Ranges) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, next := s.now.Load(), newView(ranges, 0)
+	old, next := s.current.Load(), newState(ranges, 0)
 	if slices.Equal(old.ranges, next.ranges) {
-		return old.number
+		return old.generation
 	}
-	next.number = old.number + 1
-	s.now.Store(next)
+	next.generation = old.generation + 1
+	s.current.Store(next)
 	close(old.changed)
-	return next.number
+	return next.generation
 }
 
 // Apply calls Set, and waits until the store of each running reflector has only objects of these ranges, or of later
 // ones. If ctx ends first, it returns an error and the change continues.
 func (s *Selector) Apply(ctx context.Context, ranges Ranges) error {
-	for number := s.set(ranges); ; {
-		behind, moved := s.behind(number)
+	for generation := s.set(ranges); ; {
+		behind, progress := s.behind(generation)
 		if behind == 0 {
 			return nil
 		}
 		select {
-		case <-moved:
+		case <-progress:
 		case <-ctx.Done():
-			return fmt.Errorf("%d reflectors have not listed for a change of ranges: %w", behind, context.Cause(ctx))
+			return fmt.Errorf("%d reflectors have not applied the ranges: %w", behind, context.Cause(ctx))
 		}
 	}
 }
 
-// behind returns the number of filters that have not applied the view yet.
-func (s *Selector) behind(number uint64) (behind int, moved <-chan struct{}) {
+// behind returns the number of filters that have not applied the generation yet.
+func (s *Selector) behind(generation uint64) (behind int, progress <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for f := range s.filters {
-		if applied := f.applied.Load(); applied == nil || applied.number < number {
+		if applied := f.applied.Load(); applied == nil || applied.generation < generation {
 			behind++
 		}
 	}
-	return behind, s.moved
+	return behind, s.progress
 }
 
 // FilteredBy says where objects of other replicas are dropped.
@@ -128,10 +128,10 @@ type Status struct {
 // everything. One goroutine at a time calls Begin, Listed and Applied; the other methods may be called concurrently.
 type Filter struct {
 	selector *Selector
-	// adopted is the view of the last list that was begun, applied that of the last one that is in the store, nil
+	// adopted is the state for the last list that was begun, applied that for the last one that is in the store, nil
 	// before.
-	adopted, applied atomic.Pointer[view]
-	by               atomic.Pointer[FilteredBy]
+	adopted, applied atomic.Pointer[state]
+	filteredBy       atomic.Pointer[FilteredBy]
 	// unfiltered is set once the source has sent an object of another replica since the last list was begun, withoutUID
 	// once it has sent one without a UID.
 	unfiltered, withoutUID atomic.Bool
@@ -143,8 +143,8 @@ func (s *Selector) Filter() *Filter {
 		return nil
 	}
 	f := &Filter{selector: s}
-	f.adopted.Store(s.now.Load())
-	f.by.Store(new(Unknown))
+	f.adopted.Store(s.current.Load())
+	f.filteredBy.Store(new(Unknown))
 	return f
 }
 
@@ -155,9 +155,9 @@ func (f *Filter) Run(ctx context.Context, relist func(ctx context.Context) error
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
+	var wg sync.WaitGroup
 	f.register(true)
-	running.Go(func() {
+	wg.Go(func() {
 		for err := error(nil); err == nil; {
 			select {
 			case <-f.changed():
@@ -169,32 +169,32 @@ func (f *Filter) Run(ctx context.Context, relist func(ctx context.Context) error
 	})
 	return func() {
 		cancel()
-		running.Wait()
+		wg.Wait()
 		f.register(false)
 	}
 }
 
-func (f *Filter) register(runs bool) {
+func (f *Filter) register(running bool) {
 	s := f.selector
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if runs {
+	if running {
 		s.filters[f] = true
 	} else {
 		delete(s.filters, f)
 	}
-	s.wakeLocked()
+	s.notifyProgressLocked()
 }
 
-func (s *Selector) wakeLocked() {
-	close(s.moved)
-	s.moved = make(chan struct{})
+func (s *Selector) notifyProgressLocked() {
+	close(s.progress)
+	s.progress = make(chan struct{})
 }
 
 // Begin adopts the current ranges, for a list and all events until the next list.
 func (f *Filter) Begin() {
 	if f != nil {
-		f.adopted.Store(f.selector.now.Load())
+		f.adopted.Store(f.selector.current.Load())
 		f.unfiltered.Store(false)
 		f.withoutUID.Store(false)
 	}
@@ -205,7 +205,7 @@ func (f *Filter) Selector() string {
 	if f == nil {
 		return ""
 	}
-	return f.adopted.Load().text
+	return f.adopted.Load().selector
 }
 
 // Includes reports whether an object belongs to the adopted ranges.
@@ -219,7 +219,7 @@ func (f *Filter) Includes(uid types.UID, namespace, name string) bool {
 	included := f.adopted.Load().ranges.Contains(hashOf(uid, namespace, name))
 	if !included && !f.unfiltered.Load() {
 		f.unfiltered.Store(true)
-		f.by.Store(new(Client))
+		f.filteredBy.Store(new(Client))
 	}
 	return included
 }
@@ -229,13 +229,13 @@ func (f *Filter) Listed(info *metav1.ShardInfo) error {
 	switch {
 	case f == nil || info == nil && f.unfiltered.Load():
 	case info == nil:
-		f.by.Store(new(Unknown))
+		f.filteredBy.Store(new(Unknown))
 	case info.Selector != f.Selector():
-		return fmt.Errorf("the server sent the shard %.200q, and was asked for %.200q", info.Selector, f.Selector())
+		return fmt.Errorf("the server sent the shard %.200q instead of %.200q", info.Selector, f.Selector())
 	case f.withoutUID.Load():
-		return errors.New("the server filters objects by their UIDs, and not all of them have one")
+		return errors.New("the server filters by UID, but some objects have none")
 	case !f.unfiltered.Load():
-		f.by.Store(new(Server))
+		f.filteredBy.Store(new(Server))
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (f *Filter) Applied() {
 	f.applied.Store(f.adopted.Load())
 	f.selector.mu.Lock()
 	defer f.selector.mu.Unlock()
-	f.selector.wakeLocked()
+	f.selector.notifyProgressLocked()
 }
 
 // changed returns a channel that is closed once the selector has other ranges than the adopted ones.
@@ -263,7 +263,7 @@ func (f *Filter) Settled() uint64 {
 	if applied == nil || f.adopted.Load() != applied {
 		return 0
 	}
-	return applied.number
+	return applied.generation
 }
 
 // Status returns the filter's status, nil for a nil Filter.
@@ -271,9 +271,9 @@ func (f *Filter) Status() *Status {
 	if f == nil {
 		return nil
 	}
-	status := &Status{Pending: true, FilteredBy: *f.by.Load()}
+	status := &Status{Pending: true, FilteredBy: *f.filteredBy.Load()}
 	if applied := f.applied.Load(); applied != nil {
-		status.Selector, status.Pending = applied.text, applied != f.selector.now.Load()
+		status.Selector, status.Pending = applied.selector, applied != f.selector.current.Load()
 	}
 	return status
 }
@@ -284,7 +284,7 @@ func InfoOf(list any) *metav1.ShardInfo {
 	case metav1.ShardedListInterface:
 		return l.GetShardInfo()
 	case *unstructured.UnstructuredList:
-		if selector, named, err := unstructured.NestedString(l.Object, "metadata", "shardInfo", "selector"); named && err == nil {
+		if selector, found, err := unstructured.NestedString(l.Object, "metadata", "shardInfo", "selector"); found && err == nil {
 			return &metav1.ShardInfo{Selector: selector}
 		}
 	}

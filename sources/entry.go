@@ -46,24 +46,24 @@ func (e *Entry[V]) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// undecodable stands for a state that could not be decoded. A reflector quarantines the object with its name. For a
-// deleted object it delivers the last stored state.
-type undecodable struct {
+// undecodableObject stands for a state that could not be decoded. A reflector quarantines the object with its name. For
+// a deleted object it delivers the last stored state.
+type undecodableObject struct {
 	metav1.ObjectMeta
 	err error
 }
 
-func (*undecodable) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (*undecodableObject) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DecodeError makes it a cache.UndecodableObject.
-func (u *undecodable) DecodeError() error { return u.err }
+func (u *undecodableObject) DecodeError() error { return u.err }
 
-func (u *undecodable) DeepCopyObject() runtime.Object {
-	return &undecodable{*u.DeepCopy(), u.err}
+func (u *undecodableObject) DeepCopyObject() runtime.Object {
+	return &undecodableObject{*u.DeepCopy(), u.err}
 }
 
-// decoded calls a decode function. It fails if the function panics or returns nil.
-func decoded[T Object](decode func(kv KeyValue) (T, error), kv KeyValue) (obj T, err error) {
+// callDecode calls a decode function. It fails if the function panics or returns nil.
+func callDecode[T Object](decode func(kv KeyValue) (T, error), kv KeyValue) (obj T, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("decode panicked: %v", value)

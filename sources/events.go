@@ -17,10 +17,10 @@ import (
 
 // eventStream is a watch's channel and its goroutine.
 type eventStream struct {
-	ctx     context.Context
-	cancel  context.CancelFunc
-	results chan watch.Event
-	stop    sync.Once
+	ctx      context.Context
+	cancel   context.CancelFunc
+	results  chan watch.Event
+	stopOnce sync.Once
 	// done is closed when the goroutine ends. Until then only the goroutine uses panicked.
 	done     chan struct{}
 	panicked *cache.PanicError
@@ -44,7 +44,7 @@ func (s *eventStream) ResultChan() <-chan watch.Event { return s.results }
 func (s *eventStream) Stop() {
 	s.cancel()
 	<-s.done
-	s.stop.Do(func() {
+	s.stopOnce.Do(func() {
 		if s.panicked != nil {
 			panic(s.panicked)
 		}
@@ -81,9 +81,9 @@ func (s *eventStream) send(event watch.Event) bool {
 // version, so that no list is needed once the source has recovered.
 func (s *eventStream) fail(err error) bool {
 	status := apierrors.NewServiceUnavailable("").Status()
-	var own apierrors.APIStatus
-	if errors.As(err, &own) {
-		status = own.Status()
+	var apiStatus apierrors.APIStatus
+	if errors.As(err, &apiStatus) {
+		status = apiStatus.Status()
 	}
 	status.Message = err.Error()
 	s.send(watch.Event{Type: watch.Error, Object: &status})

@@ -89,9 +89,9 @@ type KeyValueSource[T Object] struct {
 	decode func(kv KeyValue) (T, error)
 
 	mu sync.Mutex
-	// torn has the revisions of which a stopped watch has sent some changes but not all. A watch from there repeats
-	// them.
-	torn map[uint64]bool
+	// partial has the revisions of which a stopped watch has sent some changes but not all. A watch from such a
+	// revision begins before it.
+	partial map[uint64]bool
 }
 
 var (
@@ -108,7 +108,7 @@ func NewKeyValueSource[T Object](store KeyValueStore, decode func(kv KeyValue) (
 	if store == nil || decode == nil {
 		panic("sources: NewKeyValueSource: the store or the decode function is nil")
 	}
-	return &KeyValueSource[T]{store: store, decode: decode, torn: map[uint64]bool{}}
+	return &KeyValueSource[T]{store: store, decode: decode, partial: map[uint64]bool{}}
 }
 
 // List is ListWithContext without a context.
@@ -127,17 +127,17 @@ func (s *KeyValueSource[T]) ListWithContext(ctx context.Context, options metav1.
 // ListItems implements cache.ItemLister.
 func (s *KeyValueSource[T]) ListItems(
 	ctx context.Context, options metav1.ListOptions, take func(list metav1.ListMeta, item runtime.Object) error,
-) (about metav1.ListMeta, err error) {
-	from, err := readPosition(options)
+) (listMeta metav1.ListMeta, err error) {
+	from, err := parsePosition(options)
 	if err != nil {
-		return about, err
+		return listMeta, err
 	}
 	keys := KeyRange{Limit: options.Limit}
 	switch {
 	case options.Continue != "":
 		revision, after, ok := strings.Cut(options.Continue, "/")
 		if keys.Revision, err = strconv.ParseUint(revision, 10, 64); !ok || err != nil {
-			return about, apierrors.NewBadRequest("continue: this source has not sent such a token")
+			return listMeta, apierrors.NewBadRequest("continue: invalid token")
 		}
 		keys.After = after
 	case options.ResourceVersionMatch == metav1.ResourceVersionMatchExact:
@@ -153,28 +153,28 @@ func (s *KeyValueSource[T]) ListItems(
 	})
 	switch {
 	case err != nil:
-		return about, requestError(ctx, err)
+		return listMeta, requestError(ctx, err)
 	case from.revision > revision:
-		return about, TooLarge(from.revision, revision)
+		return listMeta, TooLarge(from.revision, revision)
 	}
-	about.ResourceVersion = formatPosition(revision)
+	listMeta.ResourceVersion = formatPosition(revision)
 	if more {
-		about.Continue = formatVersion(revision) + "/" + last
+		listMeta.Continue = formatVersion(revision) + "/" + last
 	}
-	return about, nil
+	return listMeta, nil
 }
 
 // object decodes a state and sets its metadata.
 func (s *KeyValueSource[T]) object(kv KeyValue) Object {
-	obj, err := decoded(s.decode, kv)
+	obj, err := callDecode(s.decode, kv)
 	if err != nil {
-		return named(&undecodable{err: fmt.Errorf("decode the value: %w", err)}, kv)
+		return setMetadata(&undecodableObject{err: fmt.Errorf("decode the value: %w", err)}, kv)
 	}
-	return named(obj, kv)
+	return setMetadata(obj, kv)
 }
 
-// named sets the metadata of an object from its key.
-func named(obj Object, kv KeyValue) Object {
+// setMetadata sets the metadata of an object from its key.
+func setMetadata(obj Object, kv KeyValue) Object {
 	namespace, name, _ := strings.Cut(kv.Key, "/")
 	if namespace == "" || name == "" {
 		namespace, name = "", kv.Key
@@ -195,71 +195,71 @@ func uidOf(kv KeyValue) types.UID {
 	return types.UID(hex.EncodeToString(sum[:16]))
 }
 
-// empty is the version of a store at revision 0, to which nothing was ever written: "0" would mean any version.
-const empty = "empty"
+// emptyVersion is the version of a store at revision 0, to which nothing was ever written: "0" would mean any version.
+const emptyVersion = "empty"
 
 // position is the version of a request.
 type position struct {
 	revision uint64
-	// any is true for "" and "0".
-	any bool
+	// anyVersion is true for "" and "0".
+	anyVersion bool
 }
 
 func formatPosition(revision uint64) string {
 	if revision == 0 {
-		return empty
+		return emptyVersion
 	}
 	return formatVersion(revision)
 }
 
-// readPosition parses the version of a request, and refuses selectors.
-func readPosition(options metav1.ListOptions) (position, error) {
+// parsePosition parses the version of a request, and refuses selectors.
+func parsePosition(options metav1.ListOptions) (position, error) {
 	if options.LabelSelector != "" {
-		return position{}, apierrors.NewBadRequest("labelSelector: a source of keys and values has no selectors")
+		return position{}, apierrors.NewBadRequest("labelSelector: not supported by this source")
 	}
 	if options.FieldSelector != "" {
-		return position{}, apierrors.NewBadRequest("fieldSelector: a source of keys and values has no selectors")
+		return position{}, apierrors.NewBadRequest("fieldSelector: not supported by this source")
 	}
-	if options.ResourceVersion == empty {
+	if options.ResourceVersion == emptyVersion {
 		return position{}, nil
 	}
-	revision, err := readVersion(options)
+	revision, err := parseVersion(options)
 	return position{revision, revision == 0}, err
 }
 
-// errLastUnknown quarantines nothing: the deletion is applied, and handlers receive the last state in the cache.
-var errLastUnknown = errors.New("the store does not know the last value of the deleted key")
+// errLastUnknown does not quarantine: the deletion is applied, and handlers receive the last state in the cache.
+var errLastUnknown = errors.New("the last value of the deleted key is unknown")
 
 // event returns the event for a change.
 func (s *KeyValueSource[T]) event(change KeyChange) watch.Event {
 	if change.LastUnknown {
-		return watch.Event{Type: change.Type, Object: named(&undecodable{err: errLastUnknown}, change.KeyValue)}
+		return watch.Event{Type: change.Type, Object: setMetadata(&undecodableObject{err: errLastUnknown}, change.KeyValue)}
 	}
 	return watch.Event{Type: change.Type, Object: s.object(change.KeyValue)}
 }
 
 // bookmark returns a bookmark with an empty object of the source's type.
 func (s *KeyValueSource[T]) bookmark(revision uint64) watch.Event {
-	mark := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(Object)
-	mark.SetResourceVersion(formatPosition(revision))
-	return watch.Event{Type: watch.Bookmark, Object: mark}
+	bookmark := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(Object)
+	bookmark.SetResourceVersion(formatPosition(revision))
+	return watch.Event{Type: watch.Bookmark, Object: bookmark}
 }
 
-// begin returns the revision after which a watch from a revision begins.
-func (s *KeyValueSource[T]) begin(from uint64) uint64 {
+// watchStart returns the revision after which a watch from a revision begins.
+func (s *KeyValueSource[T]) watchStart(from uint64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.torn[from] {
+	if s.partial[from] {
 		return from - 1
 	}
 	return from
 }
 
-// tear records a revision of which a watch has sent some changes but not all.
-func (s *KeyValueSource[T]) tear(revision uint64) {
+// markPartial records a revision of which a watch has sent some changes but not all.
+func (s *KeyValueSource[T]) markPartial(revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.torn[revision] = true
+	s.partial[revision] = true
 }
 
 // requestError returns the context's error if it has ended, else err.

@@ -254,9 +254,9 @@ func TestASourceOfKeysAndValuesRefusesWhatItCannotDo(t *testing.T) {
 		is      func(error) bool
 		text    string
 	}{
-		{metav1.ListOptions{LabelSelector: "a=b"}, apierrors.IsBadRequest, "labelSelector: a source of keys and values has no selectors"},
-		{metav1.ListOptions{FieldSelector: "metadata.name=a"}, apierrors.IsBadRequest, "fieldSelector: a source of keys"},
-		{metav1.ListOptions{ResourceVersion: "x"}, apierrors.IsBadRequest, `resourceVersion: no decimal number: "x"`},
+		{metav1.ListOptions{LabelSelector: "a=b"}, apierrors.IsBadRequest, "labelSelector: not supported by this source"},
+		{metav1.ListOptions{FieldSelector: "metadata.name=a"}, apierrors.IsBadRequest, "fieldSelector: not supported by this source"},
+		{metav1.ListOptions{ResourceVersion: "x"}, apierrors.IsBadRequest, `resourceVersion: not a decimal number: "x"`},
 		{metav1.ListOptions{ResourceVersion: "2"}, cacheTooLarge, "Too large resource version: 2, current: 1"},
 	} {
 		_, err := source.ListWithContext(t.Context(), test.options)
@@ -267,7 +267,7 @@ func TestASourceOfKeysAndValuesRefusesWhatItCannotDo(t *testing.T) {
 		require.True(t, test.is(err), err)
 	}
 	_, err := source.List(metav1.ListOptions{Continue: "x"})
-	require.ErrorContains(t, err, "continue: this source has not sent such a token")
+	require.ErrorContains(t, err, "continue: invalid token")
 	require.True(t, apierrors.IsBadRequest(err))
 	_, err = source.Watch(metav1.ListOptions{SendInitialEvents: ptr.To(true)})
 	require.True(t, apierrors.IsInvalid(err), err)

@@ -19,7 +19,7 @@ func (s *KeyValueSource[T]) Watch(options metav1.ListOptions) (watch.Interface, 
 // The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an Error event. Stop
 // waits for its goroutines. If the store panics, Stop panics with a *cache.PanicError.
 func (s *KeyValueSource[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	from, err := readPosition(options)
+	from, err := parsePosition(options)
 	if err == nil {
 		err = refuseStreaming(options)
 	}
@@ -27,7 +27,7 @@ func (s *KeyValueSource[T]) WatchWithContext(ctx context.Context, options metav1
 		return nil, err
 	}
 	w := &keyValueWatch[T]{eventStream: newEventStream(ctx, options), source: s, bookmarks: options.AllowWatchBookmarks}
-	if from.any {
+	if from.anyVersion {
 		err = w.list(options)
 	} else {
 		err = w.open(from.revision)
@@ -65,7 +65,7 @@ func (w *keyValueWatch[T]) list(options metav1.ListOptions) error {
 }
 
 func (w *keyValueWatch[T]) open(from uint64) (err error) {
-	w.changes, err = w.source.store.Watch(w.ctx, w.source.begin(from))
+	w.changes, err = w.source.store.Watch(w.ctx, w.source.watchStart(from))
 	return err
 }
 
@@ -78,12 +78,12 @@ func (w *keyValueWatch[T]) deliver() {
 		}
 	}
 	w.initial = nil
-	for w.next() {
+	for w.sendRevision() {
 	}
 }
 
-// next sends the changes of one revision. It returns false if the watch has ended.
-func (w *keyValueWatch[T]) next() bool {
+// sendRevision sends the changes of one revision. It returns false if the watch has ended.
+func (w *keyValueWatch[T]) sendRevision() bool {
 	revision, changes, err := w.changes.Next(w.ctx)
 	switch {
 	case w.ctx.Err() != nil:
@@ -96,7 +96,7 @@ func (w *keyValueWatch[T]) next() bool {
 	for i, change := range changes {
 		if !w.send(w.source.event(change)) {
 			if i > 0 {
-				w.source.tear(revision)
+				w.source.markPartial(revision)
 			}
 			return false
 		}

@@ -77,22 +77,22 @@ type PollingSource struct {
 	list              func(ctx context.Context) ([]Object, error)
 	equal             func(a, b Object) bool
 	interval, timeout time.Duration
-	keep              int
-	// turn is held by the caller that calls the function. Only that caller writes the fields that mu guards.
-	turn chan struct{}
+	historySize       int
+	// semaphore is held by the caller that calls the function. Only that caller writes the fields that mu guards.
+	semaphore chan struct{}
 
 	mu sync.Mutex
-	// begun is the number of the last call that began, ended that of the last one with a result; err is its error.
-	begun, ended uint64
-	err          error
-	failures     int
-	// next is when the next call is due.
-	next    time.Time
-	version uint64
-	// objects has the current objects in the function's order, known the same ones by name. The objects and the slice
+	// started is the number of the last call that began, finished that of the last one with a result; err is its error.
+	started, finished uint64
+	err               error
+	failures          int
+	// nextCall is when the next call is due.
+	nextCall time.Time
+	version  uint64
+	// objects has the current objects in the function's order, byName the same ones by name. The objects and the slice
 	// are immutable.
 	objects []Object
-	known   map[cache.ObjectName]Object
+	byName  map[cache.ObjectName]Object
 	// example is an object of the source's type, for bookmarks.
 	example Object
 	// history has the last changes. The last one led to version; versions increase by one.
@@ -107,10 +107,10 @@ var (
 	_ cache.ItemLister    = (*PollingSource)(nil)
 )
 
-// change is a change of one object: before is nil if it was added, now if it was deleted.
+// change is a change of one object: before is nil if it was added, after if it was deleted.
 type change struct {
-	version     uint64
-	before, now Object
+	version       uint64
+	before, after Object
 }
 
 // NewPollingSource returns a source for a function that returns the current objects, each namespace and name once. The
@@ -127,8 +127,8 @@ func NewPollingSource[T Object](list func(ctx context.Context) ([]T, error), opt
 	if options.Equal != nil {
 		equal = func(a, b Object) bool {
 			before, ok := a.(T)
-			now, same := b.(T)
-			return ok && same && options.Equal(before, now)
+			after, same := b.(T)
+			return ok && same && options.Equal(before, after)
 		}
 	}
 	return &PollingSource{
@@ -140,13 +140,13 @@ func NewPollingSource[T Object](list func(ctx context.Context) ([]T, error), opt
 			}
 			return objects, err
 		},
-		equal:    equal,
-		interval: cmp.Or(options.Interval, defaultInterval),
-		timeout:  cmp.Or(options.Timeout, defaultTimeout),
-		keep:     cmp.Or(options.History, defaultHistory),
-		turn:     make(chan struct{}, 1),
-		version:  1, // an empty list must have a version too
-		changed:  make(chan struct{}),
+		equal:       equal,
+		interval:    cmp.Or(options.Interval, defaultInterval),
+		timeout:     cmp.Or(options.Timeout, defaultTimeout),
+		historySize: cmp.Or(options.History, defaultHistory),
+		semaphore:   make(chan struct{}, 1),
+		version:     1, // an empty list must have a version too
+		changed:     make(chan struct{}),
 	}
 }
 
@@ -154,9 +154,9 @@ func NewPollingSource[T Object](list func(ctx context.Context) ([]T, error), opt
 // returns nil, lists and open watches have all changes made before it was called.
 func (p *PollingSource) Poll(ctx context.Context) error {
 	p.mu.Lock()
-	begun := p.begun
+	started := p.started
 	p.mu.Unlock()
-	return p.poll(ctx, begun)
+	return p.poll(ctx, started)
 }
 
 // List is ListWithContext without a context.
@@ -176,7 +176,7 @@ func (p *PollingSource) ListWithContext(ctx context.Context, options metav1.List
 func (p *PollingSource) ListItems(
 	ctx context.Context, options metav1.ListOptions, take func(list metav1.ListMeta, item runtime.Object) error,
 ) (metav1.ListMeta, error) {
-	selected, asked, err := readOptions(options)
+	selection, requested, err := parseOptions(options)
 	if err != nil {
 		return metav1.ListMeta{}, err
 	}
@@ -189,107 +189,107 @@ func (p *PollingSource) ListItems(
 	switch {
 	case options.Continue != "":
 		return metav1.ListMeta{}, apierrors.NewBadRequest("continue: this source sends no such tokens")
-	case asked > version:
-		return metav1.ListMeta{}, TooLarge(asked, version)
-	case options.ResourceVersionMatch == metav1.ResourceVersionMatchExact && asked < version:
-		return metav1.ListMeta{}, Expired(asked, version)
+	case requested > version:
+		return metav1.ListMeta{}, TooLarge(requested, version)
+	case options.ResourceVersionMatch == metav1.ResourceVersionMatchExact && requested < version:
+		return metav1.ListMeta{}, Expired(requested, version)
 	}
-	about := metav1.ListMeta{ResourceVersion: formatVersion(version)}
+	listMeta := metav1.ListMeta{ResourceVersion: formatVersion(version)}
 	for _, obj := range objects {
-		if selected.matches(obj) {
-			if err := take(about, obj.DeepCopyObject()); err != nil {
-				return about, err
+		if selection.matches(obj) {
+			if err := take(listMeta, obj.DeepCopyObject()); err != nil {
+				return listMeta, err
 			}
 		}
 	}
-	return about, nil
+	return listMeta, nil
 }
 
-// poll calls the function, unless a call with a higher number than after has a result by then, which it shares.
-func (p *PollingSource) poll(ctx context.Context, after uint64) error {
+// poll calls the function, unless a call with a number above newerThan has a result by then, which it shares.
+func (p *PollingSource) poll(ctx context.Context, newerThan uint64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case p.semaphore <- struct{}{}:
+		defer func() { <-p.semaphore }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if p.ended > after {
+	if p.finished > newerThan {
 		return p.err
 	}
-	if p.err != nil && !sleep(ctx, time.Until(p.next)) {
+	if p.err != nil && !sleep(ctx, time.Until(p.nextCall)) {
 		return context.Cause(ctx)
 	}
 	p.mu.Lock()
-	p.begun++
-	call := p.begun
+	p.started++
+	call := p.started
 	p.mu.Unlock()
-	known, objects, changes, err := p.call(ctx)
+	byName, objects, changes, err := p.call(ctx)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx) // not a failure of the function: the next caller calls it
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended, p.err = call, err
+	p.finished, p.err = call, err
 	close(p.changed)
 	p.changed = make(chan struct{})
 	if err != nil {
-		p.next = time.Now().Add(min(firstPause<<min(p.failures, 5), longestPause))
+		p.nextCall = time.Now().Add(min(firstPause<<min(p.failures, 5), longestPause))
 		p.failures++
 		return err
 	}
-	p.failures, p.next = 0, time.Now().Add(p.interval)
-	p.known, p.objects = known, objects
+	p.failures, p.nextCall = 0, time.Now().Add(p.interval)
+	p.byName, p.objects = byName, objects
 	if len(objects) > 0 && p.example == nil {
 		p.example = objects[0]
 	}
 	p.version += uint64(len(changes))
 	p.history = append(p.history, changes...)
-	if more := len(p.history) - max(p.keep, len(changes)); more > 0 && len(changes) > 0 {
-		p.history = slices.Delete(p.history, 0, more)
+	if excess := len(p.history) - max(p.historySize, len(changes)); excess > 0 && len(changes) > 0 {
+		p.history = slices.Delete(p.history, 0, excess)
 	}
 	return nil
 }
 
-// call calls the function and compares its result with the known objects. Deletions come first, by name, then other
-// changes in the function's order. The caller holds turn.
+// call calls the function and compares its result with the current objects. Deletions come first, by name, then other
+// changes in the function's order. The caller holds semaphore.
 func (p *PollingSource) call(ctx context.Context) (
-	known map[cache.ObjectName]Object, objects []Object, changes []change, err error,
+	byName map[cache.ObjectName]Object, objects []Object, changes []change, err error,
 ) {
-	limited, cancel := context.WithTimeout(ctx, p.timeout)
+	callCtx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	listed, err := p.list(limited)
+	listed, err := p.list(callCtx)
 	if err != nil {
-		if ctx.Err() == nil && limited.Err() != nil {
+		if ctx.Err() == nil && callCtx.Err() != nil {
 			err = fmt.Errorf("not answered within %s: %w", p.timeout, err)
 		}
 		return nil, nil, nil, fmt.Errorf("poll: %w", err)
 	}
-	known = make(map[cache.ObjectName]Object, len(listed))
+	byName = make(map[cache.ObjectName]Object, len(listed))
 	objects = make([]Object, 0, len(listed))
 	for i, obj := range listed {
-		before, now, err := p.identify(obj, known)
+		before, after, err := p.identify(obj, byName)
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("poll: object %d of %d: %w", i+1, len(listed), err)
 		}
 		switch {
 		case before == nil:
-			changes = append(changes, change{now: now})
-		case before.GetUID() != now.GetUID():
-			changes = append(changes, change{before: before}, change{now: now})
-		case p.equal(before, now):
-			now = before
+			changes = append(changes, change{after: after})
+		case before.GetUID() != after.GetUID():
+			changes = append(changes, change{before: before}, change{after: after})
+		case p.equal(before, after):
+			after = before
 		default:
-			changes = append(changes, change{before: before, now: now})
+			changes = append(changes, change{before: before, after: after})
 		}
-		known[cache.MetaObjectToName(now)] = now
-		objects = append(objects, now)
+		byName[cache.MetaObjectToName(after)] = after
+		objects = append(objects, after)
 	}
 	var deleted []change
-	for name, obj := range p.known {
-		if known[name] == nil {
+	for name, obj := range p.byName {
+		if byName[name] == nil {
 			deleted = append(deleted, change{before: obj})
 		}
 	}
@@ -300,16 +300,16 @@ func (p *PollingSource) call(ctx context.Context) (
 	changes = append(deleted, changes...)
 	for i := range changes {
 		changes[i].version = p.version + 1 + uint64(i)
-		if now := changes[i].now; now != nil {
-			now.SetResourceVersion(formatVersion(changes[i].version))
+		if after := changes[i].after; after != nil {
+			after.SetResourceVersion(formatVersion(changes[i].version))
 		}
 	}
-	return known, objects, changes, nil
+	return byName, objects, changes, nil
 }
 
-// identify returns a copy of an object with the version and UID of its known state, and that state, nil if there is
+// identify returns a copy of an object with the version and UID of its current state, and that state, nil if there is
 // none. listed has the objects before it in the result.
-func (p *PollingSource) identify(obj Object, listed map[cache.ObjectName]Object) (before, now Object, err error) {
+func (p *PollingSource) identify(obj Object, listed map[cache.ObjectName]Object) (before, after Object, err error) {
 	if isNil(obj) {
 		return nil, nil, errors.New("it is nil")
 	}
@@ -320,15 +320,15 @@ func (p *PollingSource) identify(obj Object, listed map[cache.ObjectName]Object)
 	case listed[name] != nil:
 		return nil, nil, fmt.Errorf("%q is listed twice", name)
 	}
-	before, now = p.known[name], obj.DeepCopyObject().(Object)
+	before, after = p.byName[name], obj.DeepCopyObject().(Object)
 	switch {
-	case before == nil && now.GetUID() == "":
-		now.SetUID(types.UID(rand.Text()))
+	case before == nil && after.GetUID() == "":
+		after.SetUID(types.UID(rand.Text()))
 	case before != nil:
-		now.SetResourceVersion(before.GetResourceVersion())
-		now.SetUID(cmp.Or(now.GetUID(), before.GetUID()))
+		after.SetResourceVersion(before.GetResourceVersion())
+		after.SetUID(cmp.Or(after.GetUID(), before.GetUID()))
 	}
-	return before, now, nil
+	return before, after, nil
 }
 
 // sleep returns false if the context ended first.

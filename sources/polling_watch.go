@@ -29,7 +29,7 @@ func (p *PollingSource) Watch(options metav1.ListOptions) (watch.Interface, erro
 // The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an Error event. Stop
 // waits for its goroutine and for a running call. If the function panics, Stop panics with a *cache.PanicError.
 func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	selected, from, err := readOptions(options)
+	selected, from, err := parseOptions(options)
 	if err != nil {
 		return nil, err
 	}
@@ -37,15 +37,15 @@ func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.Lis
 		return nil, err
 	}
 	p.mu.Lock()
-	known := p.ended > 0 && p.err == nil
+	hasResult := p.finished > 0 && p.err == nil
 	p.mu.Unlock()
-	if from == 0 || !known {
+	if from == 0 || !hasResult {
 		if err := p.Poll(ctx); err != nil {
 			return nil, err
 		}
 	}
 	w := &pollWatch{
-		source: p, selected: selected, bookmarks: options.AllowWatchBookmarks, marked: time.Now(),
+		source: p, selected: selected, bookmarks: options.AllowWatchBookmarks, lastBookmark: time.Now(),
 	}
 	p.mu.Lock()
 	version, oldest, objects := p.version, p.version-uint64(len(p.history)), p.objects
@@ -76,9 +76,9 @@ type pollWatch struct {
 	bookmarks bool
 
 	// Only the goroutine uses the fields below.
-	initial []Object
-	cursor  uint64
-	marked  time.Time // time of the last bookmark
+	initial      []Object
+	cursor       uint64
+	lastBookmark time.Time // time of the last bookmark
 }
 
 // deliver sends events until the watch ends.
@@ -103,9 +103,9 @@ func (w *pollWatch) step() bool {
 		next = &change{}
 		*next = p.history[w.cursor-oldest]
 	}
-	ended, err, due, changed, example := p.ended, p.err, p.next, p.changed, p.example
+	finished, err, due, changed, example := p.finished, p.err, p.nextCall, p.changed, p.example
 	p.mu.Unlock()
-	now, mark := time.Now(), w.marked.Add(bookmarkInterval)
+	now, nextBookmark := time.Now(), w.lastBookmark.Add(bookmarkInterval)
 	switch {
 	case w.ctx.Err() != nil:
 		return false
@@ -118,14 +118,14 @@ func (w *pollWatch) step() bool {
 	case err != nil:
 		return w.fail(err)
 	case !now.Before(due):
-		_ = p.poll(w.ctx, ended) // the next step reads the result
+		_ = p.poll(w.ctx, finished) // the next step reads the result
 		return true
-	case w.bookmarks && example != nil && !now.Before(mark):
-		w.marked = now
+	case w.bookmarks && example != nil && !now.Before(nextBookmark):
+		w.lastBookmark = now
 		return w.send(watch.Event{Type: watch.Bookmark, Object: bookmark(example, w.cursor)})
 	}
-	if w.bookmarks && example != nil && mark.Before(due) {
-		due = mark
+	if w.bookmarks && example != nil && nextBookmark.Before(due) {
+		due = nextBookmark
 	}
 	timer := time.NewTimer(due.Sub(now))
 	defer timer.Stop()
@@ -139,10 +139,10 @@ func (w *pollWatch) step() bool {
 
 // bookmark returns an empty object of the type and kind of example.
 func bookmark(example Object, version uint64) runtime.Object {
-	mark := reflect.New(reflect.TypeOf(example).Elem()).Interface().(Object)
-	mark.GetObjectKind().SetGroupVersionKind(example.GetObjectKind().GroupVersionKind())
-	mark.SetResourceVersion(formatVersion(version))
-	return mark
+	object := reflect.New(reflect.TypeOf(example).Elem()).Interface().(Object)
+	object.GetObjectKind().SetGroupVersionKind(example.GetObjectKind().GroupVersionKind())
+	object.SetResourceVersion(formatVersion(version))
+	return object
 }
 
 // selection selects the objects of a request.
@@ -151,8 +151,8 @@ type selection struct {
 	fields fields.Selector
 }
 
-// readOptions parses the selectors and the version of a request, 0 for "" and "0".
-func readOptions(options metav1.ListOptions) (selected selection, version uint64, err error) {
+// parseOptions parses the selectors and the version of a request, 0 for "" and "0".
+func parseOptions(options metav1.ListOptions) (selected selection, version uint64, err error) {
 	if selected.labels, err = labels.Parse(options.LabelSelector); err != nil {
 		return selected, 0, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: %v", err))
 	}
@@ -164,7 +164,7 @@ func readOptions(options metav1.ListOptions) (selected selection, version uint64
 			return selected, 0, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: not supported: %s", required.Field))
 		}
 	}
-	version, err = readVersion(options)
+	version, err = parseVersion(options)
 	return selected, version, err
 }
 
@@ -176,11 +176,11 @@ func (s selection) matches(obj Object) bool {
 // event returns the event that a watch with the selection gets for a change. An object that enters the selection is
 // Added; one that leaves it is Deleted, with its last selected state. The type is "" if there is no event.
 func (s selection) event(c change) watch.Event {
-	switch before, now := s.matches(c.before), s.matches(c.now); {
-	case before && now:
-		return watch.Event{Type: watch.Modified, Object: c.now.DeepCopyObject()}
-	case now:
-		return watch.Event{Type: watch.Added, Object: c.now.DeepCopyObject()}
+	switch before, after := s.matches(c.before), s.matches(c.after); {
+	case before && after:
+		return watch.Event{Type: watch.Modified, Object: c.after.DeepCopyObject()}
+	case after:
+		return watch.Event{Type: watch.Added, Object: c.after.DeepCopyObject()}
 	case before:
 		deleted := c.before.DeepCopyObject().(Object)
 		deleted.SetResourceVersion(formatVersion(c.version))

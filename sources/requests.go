@@ -51,32 +51,32 @@ func refuseStreaming(options metav1.ListOptions) error {
 	})
 }
 
-// readVersion parses the version of a request: 0 for "" and "0".
-func readVersion(options metav1.ListOptions) (version uint64, err error) {
+// parseVersion parses the version of a request: 0 for "" and "0".
+func parseVersion(options metav1.ListOptions) (version uint64, err error) {
 	if options.ResourceVersion == "" {
 		return 0, nil
 	}
 	if version, err = strconv.ParseUint(options.ResourceVersion, 10, 64); err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: no decimal number: %q", options.ResourceVersion))
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: not a decimal number: %q", options.ResourceVersion))
 	}
 	return version, nil
 }
 
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
 
-// collect makes one list from a list item by item.
+// collect returns all items of items as one list.
 func collect(
 	items func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error),
 ) (runtime.Object, error) {
 	list := &metav1.List{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}, Items: []runtime.RawExtension{}}
-	about, err := items(func(_ metav1.ListMeta, item runtime.Object) error {
+	listMeta, err := items(func(_ metav1.ListMeta, item runtime.Object) error {
 		list.Items = append(list.Items, runtime.RawExtension{Object: item})
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	list.ListMeta = about
+	list.ListMeta = listMeta
 	return list, nil
 }
 

@@ -25,11 +25,11 @@ type Handler struct {
 // ServeHTTP implements http.Handler. The path is that of an API server:
 // /apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, path, known := strings.Cut(r.URL.Path, "/apis/coordination.k8s.io/v1/namespaces/")
+	_, path, matches := strings.Cut(r.URL.Path, "/apis/coordination.k8s.io/v1/namespaces/")
 	namespace, rest, _ := strings.Cut(path, "/")
 	name, isLeases := strings.CutPrefix(rest, "leases")
-	if !known || !isLeases {
-		fail(w, http.StatusNotFound, "only leases are served")
+	if !matches || !isLeases {
+		writeError(w, http.StatusNotFound, "only leases are served")
 		return
 	}
 	name = strings.TrimPrefix(name, "/")
@@ -39,18 +39,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodGet && name == "":
 		key, value, selected := strings.Cut(r.URL.Query().Get("labelSelector"), "=")
-		answer := list{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "LeaseList"}}
+		response := list{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "LeaseList"}}
 		for _, o := range h.objects {
 			if o.Metadata.Namespace == namespace && (!selected || o.Metadata.Labels[key] == value) {
-				answer.Items = append(answer.Items, o)
+				response.Items = append(response.Items, o)
 			}
 		}
-		answer.ResourceVersion = strconv.Itoa(h.version)
-		_ = json.NewEncoder(w).Encode(answer)
+		response.ResourceVersion = strconv.Itoa(h.version)
+		_ = json.NewEncoder(w).Encode(response)
 	case r.Method == http.MethodPost && name == "", r.Method == http.MethodPut:
 		var o object
 		if err := json.NewDecoder(r.Body).Decode(&o); err != nil || r.Method == http.MethodPut && o.Metadata.Name != name {
-			fail(w, http.StatusBadRequest, "no such Lease")
+			writeError(w, http.StatusBadRequest, "invalid Lease")
 			return
 		}
 		if r.Method == http.MethodPost {
@@ -58,10 +58,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		switch {
 		case r.Method == http.MethodPost && at >= 0:
-			fail(w, http.StatusConflict, "it exists")
+			writeError(w, http.StatusConflict, "already exists")
 			return
-		case !h.holdsLocked(at, o.Metadata.UID, o.Metadata.ResourceVersion):
-			fail(w, http.StatusConflict, "it was changed")
+		case !h.preconditionsHoldLocked(at, o.Metadata.UID, o.Metadata.ResourceVersion):
+			writeError(w, http.StatusConflict, "the object has been modified")
 			return
 		case at < 0:
 			at = len(h.objects)
@@ -81,15 +81,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p := options.Preconditions; p != nil {
 			uid, version = ptr.Deref(p.UID, uid), ptr.Deref(p.ResourceVersion, version)
 		}
-		if !h.holdsLocked(at, uid, version) {
-			fail(w, http.StatusConflict, "it was changed")
+		if !h.preconditionsHoldLocked(at, uid, version) {
+			writeError(w, http.StatusConflict, "the object has been modified")
 			return
 		}
 		h.version++
 		h.objects = slices.Delete(h.objects, at, at+1)
 		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusSuccess})
 	default:
-		fail(w, http.StatusNotFound, "it is not there")
+		writeError(w, http.StatusNotFound, "not found")
 	}
 }
 
@@ -97,9 +97,9 @@ func (h *Handler) indexLocked(namespace, name string) int {
 	return slices.IndexFunc(h.objects, func(o object) bool { return o.Metadata.Namespace == namespace && o.Metadata.Name == name })
 }
 
-// holdsLocked reports whether the preconditions hold for the object at an index; a negative one is that of a missing
-// object.
-func (h *Handler) holdsLocked(at int, uid types.UID, version string) bool {
+// preconditionsHoldLocked reports whether the preconditions hold for the object at an index; a negative one is that of
+// a missing object.
+func (h *Handler) preconditionsHoldLocked(at int, uid types.UID, version string) bool {
 	if at < 0 {
 		return uid == ""
 	}
@@ -107,7 +107,7 @@ func (h *Handler) holdsLocked(at int, uid types.UID, version string) bool {
 	return (uid == "" || uid == stored.UID) && version == stored.ResourceVersion
 }
 
-func fail(w http.ResponseWriter, code int32, message string) {
+func writeError(w http.ResponseWriter, code int32, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(code))
 	_ = json.NewEncoder(w).Encode(metav1.Status{

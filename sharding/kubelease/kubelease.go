@@ -2,8 +2,8 @@
 // (coordination.k8s.io/v1).
 //
 // The replicas' role needs the verbs list, create, update and delete for leases in one namespace. kubectl get leases
-// shows the holder of each range. A group may have about 1,000 leases, one for each range and replica: a list is limited
-// to 1 MiB.
+// shows the holder of each range. A group may have about 1,000 leases, one for each range and replica: a list is
+// limited to 1 MiB.
 //
 // Requests follow the rules of package kubeapi: redirects stay within the server's origin, and errors contain no
 // credential, query or control character, even if the server repeats what it received.
@@ -31,8 +31,8 @@ import (
 )
 
 // Leases is a store of leases for one group of replicas. New returns one. Its methods may be called concurrently. Their
-// errors are a *url.Error with the call and the address. The cause of a refusal is an *errors.StatusError of
-// apimachinery; other causes are those of package kubeapi.
+// errors are a *url.Error with the call and the address. The cause of an error response is an *errors.StatusError
+// of apimachinery; other causes are those of package kubeapi.
 type Leases struct {
 	client *apiclient.Client
 	url    *url.URL // of the collection, without a query
@@ -54,9 +54,9 @@ func New(api kubeapi.Options, group string) (*Leases, error) {
 		err   error
 	}{
 		{"BaseURL", err},
-		{"Namespace", label(api.Namespace)},
+		{"Namespace", validateLabel(api.Namespace)},
 		{"UserAgent", apiclient.HeaderValue(api.UserAgent)},
-		{"group", label(group)},
+		{"group", validateLabel(group)},
 	} {
 		if check.err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", kubeapi.ErrInvalidOptions, check.field, check.err)
@@ -69,8 +69,8 @@ func New(api kubeapi.Options, group string) (*Leases, error) {
 	}, nil
 }
 
-// label validates the name of a namespace or group.
-func label(name string) error {
+// validateLabel validates the name of a namespace or group.
+func validateLabel(name string) error {
 	if name == "" {
 		return errors.New("is required")
 	}
@@ -103,7 +103,7 @@ type list struct {
 	Items           items `json:"items"`
 }
 
-// items are decoded one by one, up to mostLeases: many empty objects would take some hundred times the memory of their
+// items are decoded one by one, up to maxLeases: many empty objects would take some hundred times the memory of their
 // text.
 type items []object
 
@@ -117,8 +117,8 @@ func (all *items) UnmarshalJSON(text []byte) error {
 		return errors.New("items is not an array")
 	}
 	for decoder.More() {
-		if len(*all) == mostLeases {
-			return fmt.Errorf("%w: more than %d leases", kubeapi.ErrTooLarge, mostLeases)
+		if len(*all) == maxLeases {
+			return fmt.Errorf("%w: more than %d leases", kubeapi.ErrTooLarge, maxLeases)
 		}
 		var o object
 		if err := decoder.Decode(&o); err != nil {
@@ -130,11 +130,11 @@ func (all *items) UnmarshalJSON(text []byte) error {
 }
 
 const (
-	// mostAnswer bounds a response in bytes. A Lease has about one KiB, most of it managed fields.
-	mostAnswer = 1 << 20
-	mostLeases = 4096
-	// mostRefusal bounds the bytes that are read of a refusal.
-	mostRefusal = 64 << 10
+	// maxResponseBytes bounds a response in bytes. A Lease has about one KiB, most of it managed fields.
+	maxResponseBytes = 1 << 20
+	maxLeases        = 4096
+	// maxErrorBytes bounds the bytes of an error response that are read.
+	maxErrorBytes = 64 << 10
 )
 
 // durationAnnotation has the exact duration, since a Lease's is in whole seconds.
@@ -149,8 +149,8 @@ func (o *object) version() (string, error) {
 	return string(o.Metadata.UID) + "/" + o.Metadata.ResourceVersion, nil
 }
 
-// parse returns the parts of a lease's Version.
-func parse(lease sharding.Lease) (uid types.UID, version string, err error) {
+// parseVersion returns the parts of a lease's Version.
+func parseVersion(lease sharding.Lease) (uid types.UID, version string, err error) {
 	text, version, _ := strings.Cut(lease.Version, "/")
 	if text == "" || version == "" {
 		return "", "", fmt.Errorf("lease %q has no version of this store: %w", lease.Name, sharding.ErrLeaseConflict)
@@ -162,22 +162,22 @@ func parse(lease sharding.Lease) (uid types.UID, version string, err error) {
 func (l *Leases) List(ctx context.Context) ([]sharding.Lease, error) {
 	var all []sharding.Lease
 	err := l.call(ctx, "list", http.MethodGet, "", nil, func(body []byte) error {
-		var answer list
-		switch err := json.Unmarshal(body, &answer); {
+		var response list
+		switch err := json.Unmarshal(body, &response); {
 		case errors.Is(err, kubeapi.ErrTooLarge):
 			return err
 		case err != nil:
 			return fmt.Errorf("%w: %w", kubeapi.ErrMalformed, err)
-		case answer.Kind != "LeaseList" || answer.Continue != "":
-			return fmt.Errorf("%w: it is not the whole list", kubeapi.ErrNotList)
+		case response.Kind != "LeaseList" || response.Continue != "":
+			return fmt.Errorf("%w: the response is not a complete LeaseList", kubeapi.ErrNotList)
 		}
-		for _, o := range answer.Items {
+		for _, o := range response.Items {
 			version, err := o.version()
 			if err != nil {
 				return err
 			}
-			name, ours := strings.CutPrefix(o.Metadata.Name, l.group+"-")
-			if !ours {
+			name, inGroup := strings.CutPrefix(o.Metadata.Name, l.group+"-")
+			if !inGroup {
 				continue
 			}
 			duration, err := time.ParseDuration(o.Metadata.Annotations[durationAnnotation])
@@ -201,17 +201,17 @@ func (l *Leases) Put(ctx context.Context, lease sharding.Lease) (version string,
 	o.Spec.LeaseDurationSeconds = max(1, int(lease.Duration.Round(time.Second)/time.Second)) // 0 is invalid
 	verb, method, name := "create", http.MethodPost, ""
 	if lease.Version != "" {
-		if o.Metadata.UID, o.Metadata.ResourceVersion, err = parse(lease); err != nil {
+		if o.Metadata.UID, o.Metadata.ResourceVersion, err = parseVersion(lease); err != nil {
 			return "", err
 		}
 		verb, method, name = "update", http.MethodPut, o.Metadata.Name
 	}
 	err = l.call(ctx, verb, method, name, o, func(body []byte) (err error) {
-		var answer object
-		if err := json.Unmarshal(body, &answer); err != nil {
+		var response object
+		if err := json.Unmarshal(body, &response); err != nil {
 			return fmt.Errorf("%w: %w", kubeapi.ErrMalformed, err)
 		}
-		version, err = answer.version()
+		version, err = response.version()
 		return err
 	})
 	return version, err
@@ -219,7 +219,7 @@ func (l *Leases) Put(ctx context.Context, lease sharding.Lease) (version string,
 
 // Delete implements sharding.Leases.
 func (l *Leases) Delete(ctx context.Context, lease sharding.Lease) error {
-	uid, version, err := parse(lease)
+	uid, version, err := parseVersion(lease)
 	if err != nil {
 		return err
 	}
@@ -228,14 +228,14 @@ func (l *Leases) Delete(ctx context.Context, lease sharding.Lease) error {
 	return l.call(ctx, "delete", http.MethodDelete, l.group+"-"+lease.Name, options, func([]byte) error { return nil })
 }
 
-// call makes a request for the collection or, with a name, for one Lease, and passes the response's body to take. It
+// call makes a request for the collection or, with a name, for one Lease, and passes the response's body to decode. It
 // returns sharding.ErrLeaseConflict for a conflict and for a missing Lease.
-func (l *Leases) call(ctx context.Context, verb, method, name string, body any, take func([]byte) error) error {
+func (l *Leases) call(ctx context.Context, verb, method, name string, body any, decode func([]byte) error) error {
 	address := *l.url
 	if name != "" {
 		address = *l.url.JoinPath(url.PathEscape(name))
 	}
-	shown := address.String()
+	printableURL := address.String()
 	if method == http.MethodGet {
 		address.RawQuery = url.Values{"labelSelector": {groupLabel + "=" + l.group}}.Encode()
 	}
@@ -246,29 +246,29 @@ func (l *Leases) call(ctx context.Context, verb, method, name string, body any, 
 			return err
 		}
 	}
-	sending, sent := apiclient.Recorded(ctx)
-	content, refused, err := l.exchange(sending, method, address.String(), data)
-	if err == nil && refused == 0 {
-		err = take(content)
+	callCtx, sent := apiclient.Recorded(ctx)
+	content, errorCode, err := l.roundTrip(callCtx, method, address.String(), data)
+	if err == nil && errorCode == 0 {
+		err = decode(content)
 	}
 	switch {
-	case err == nil && refused == 0:
+	case err == nil && errorCode == 0:
 		return nil
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case err != nil:
 		err = sent.Secrets().CleanError(err)
 	default:
-		err = refusal(refused, content, sent.Secrets())
-		if refused == http.StatusConflict || refused == http.StatusNotFound && name != "" {
+		err = statusError(errorCode, content, sent.Secrets())
+		if errorCode == http.StatusConflict || errorCode == http.StatusNotFound && name != "" {
 			err = fmt.Errorf("%w: %w", sharding.ErrLeaseConflict, err)
 		}
 	}
-	return &url.Error{Op: verb, URL: shown, Err: err}
+	return &url.Error{Op: verb, URL: printableURL, Err: err}
 }
 
-// exchange sends a request and returns the response's body, and its code if it is a refusal.
-func (l *Leases) exchange(ctx context.Context, method, address string, body []byte) (content []byte, refused int, err error) {
+// roundTrip sends a request and returns the response's body, and its code if that is not a success.
+func (l *Leases) roundTrip(ctx context.Context, method, address string, body []byte) (content []byte, errorCode int, err error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, 0, err
@@ -286,18 +286,18 @@ func (l *Leases) exchange(ctx context.Context, method, address string, body []by
 	// A caller's transport may ignore the context.
 	defer context.AfterFunc(ctx, func() { _ = response.Body.Close() })()
 	if code := response.StatusCode; code < 200 || code > 299 {
-		content, _ = io.ReadAll(io.LimitReader(response.Body, mostRefusal))
+		content, _ = io.ReadAll(io.LimitReader(response.Body, maxErrorBytes))
 		return content, code, nil
 	}
-	content, err = io.ReadAll(io.LimitReader(response.Body, mostAnswer+1))
-	if err == nil && len(content) > mostAnswer {
-		err = fmt.Errorf("%w: more than %d bytes", kubeapi.ErrTooLarge, mostAnswer)
+	content, err = io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
+	if err == nil && len(content) > maxResponseBytes {
+		err = fmt.Errorf("%w: more than %d bytes", kubeapi.ErrTooLarge, maxResponseBytes)
 	}
 	return content, 0, err
 }
 
-// refusal returns the error for a response whose code is not a success. Its texts are safe to print.
-func refusal(code int, content []byte, secrets apiclient.Secrets) error {
+// statusError returns the error for a response whose code is not a success. Its texts are safe to print.
+func statusError(code int, content []byte, secrets apiclient.Secrets) error {
 	var status metav1.Status
 	if json.Unmarshal(content, &status) != nil || status.Kind != "Status" || status.Message == "" {
 		status = metav1.Status{Message: fmt.Sprintf("%d %s: %s", code, http.StatusText(code), secrets.Line(string(content)))}

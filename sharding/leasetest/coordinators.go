@@ -19,23 +19,23 @@ import (
 const (
 	shards        = 6
 	leaseDuration = 2 * time.Second
-	patience      = time.Minute
+	timeout       = time.Minute
 )
 
 // TestCoordinators checks that three coordinators share six ranges by leases in a store, which must be empty, that the
 // others acquire the ranges of one that cannot reach the store, and, every 5 ms, that no range has two owners. It takes
 // about 4 s, and leaves the store empty.
 func TestCoordinators(t *testing.T, store sharding.Leases) {
-	replicas, objects := []*replica{}, samples()
+	replicas, objects := []*replica{}, objectPerRange()
 	for _, id := range []string{"a", "b", "c"} {
-		replicas = append(replicas, run(t, id, store))
+		replicas = append(replicas, startReplica(t, id, store))
 	}
 	// await waits for the numbers of ranges that the replicas own, and checks that no range has two owners.
 	await := func(what string, want ...int) {
 		t.Helper()
 		counts, began := []int{}, time.Now()
 		for ; !slices.Equal(counts, want); time.Sleep(5 * time.Millisecond) {
-			if time.Since(began) > patience {
+			if time.Since(began) > timeout {
 				t.Fatalf("%s: the replicas own %v ranges instead of %v", what, counts, want)
 			}
 			counts = make([]int, len(replicas))
@@ -59,14 +59,14 @@ func TestCoordinators(t *testing.T, store sharding.Leases) {
 		t.Logf("%s: %v ranges after %.1f s", what, counts, time.Since(began).Seconds())
 	}
 	await("three replicas", 2, 2, 2)
-	replicas[2].cut.Store(true)
+	replicas[2].disconnected.Store(true)
 	await("one is cut off", 3, 3, 0)
 	for began := time.Now(); replicas[2].failures.Load() == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > patience {
+		if time.Since(began) > timeout {
 			t.Fatal("the replica that was cut off reported nothing")
 		}
 	}
-	replicas[2].cut.Store(false)
+	replicas[2].disconnected.Store(false)
 	await("it is back", 2, 2, 2)
 	for _, r := range replicas {
 		r.stop()
@@ -83,8 +83,8 @@ func TestCoordinators(t *testing.T, store sharding.Leases) {
 	}
 }
 
-// samples returns an object of each range.
-func samples() (objects []metav1.Object) {
+// objectPerRange returns an object of each range.
+func objectPerRange() (objects []metav1.Object) {
 	for _, part := range sharding.Split(shards) {
 		obj := &metav1.PartialObjectMetadata{}
 		for n := 0; obj.UID == "" || !sharding.Union(part).Includes(obj); n++ {
@@ -99,13 +99,13 @@ func samples() (objects []metav1.Object) {
 type replica struct {
 	*sharding.Coordinator
 	sharding.Leases
-	id       string
-	cut      atomic.Bool
-	failures atomic.Int64
-	stop     func()
+	id           string
+	disconnected atomic.Bool
+	failures     atomic.Int64
+	stop         func()
 }
 
-func run(t *testing.T, id string, store sharding.Leases) *replica {
+func startReplica(t *testing.T, id string, store sharding.Leases) *replica {
 	r := &replica{Leases: store, id: id}
 	r.Coordinator = sharding.NewCoordinator(sharding.CoordinatorOptions{
 		Leases: r, ID: id, Shards: shards, LeaseDuration: leaseDuration,
@@ -125,25 +125,25 @@ func run(t *testing.T, id string, store sharding.Leases) *replica {
 	return r
 }
 
-var errCut = errors.New("the store cannot be reached")
+var errDisconnected = errors.New("the store cannot be reached")
 
 func (r *replica) List(ctx context.Context) ([]sharding.Lease, error) {
-	if r.cut.Load() {
-		return nil, errCut
+	if r.disconnected.Load() {
+		return nil, errDisconnected
 	}
 	return r.Leases.List(ctx)
 }
 
 func (r *replica) Put(ctx context.Context, lease sharding.Lease) (string, error) {
-	if r.cut.Load() {
-		return "", errCut
+	if r.disconnected.Load() {
+		return "", errDisconnected
 	}
 	return r.Leases.Put(ctx, lease)
 }
 
 func (r *replica) Delete(ctx context.Context, lease sharding.Lease) error {
-	if r.cut.Load() {
-		return errCut
+	if r.disconnected.Load() {
+		return errDisconnected
 	}
 	return r.Leases.Delete(ctx, lease)
 }

@@ -21,9 +21,9 @@ func Test(t *testing.T, store sharding.Leases) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := store.List(ctx)
-		fails(t, err, context.Canceled, "List")
+		requireError(t, err, context.Canceled, "List")
 		_, err = store.Put(ctx, sharding.Lease{Name: "late", Holder: "a"})
-		fails(t, err, context.Canceled, "Put")
+		requireError(t, err, context.Canceled, "Put")
 	})
 }
 
@@ -38,7 +38,7 @@ func testVersions(t *testing.T, store sharding.Leases) {
 		}
 		return version
 	}
-	listed := func(want ...sharding.Lease) {
+	requireList := func(want ...sharding.Lease) {
 		t.Helper()
 		all, err := store.List(ctx)
 		slices.SortFunc(all, func(a, b sharding.Lease) int { return len(a.Name) - len(b.Name) })
@@ -46,28 +46,28 @@ func testVersions(t *testing.T, store sharding.Leases) {
 			t.Fatalf("List returned %+v and the error %v, not %+v", all, err, want)
 		}
 	}
-	listed()
+	requireList()
 	stale := lease
 	lease.Version = put(lease)
 	_, err := store.Put(ctx, stale)
-	fails(t, err, sharding.ErrLeaseConflict, "creating a lease that exists")
+	requireError(t, err, sharding.ErrLeaseConflict, "creating a lease that exists")
 	stale = lease
 	lease.Version = put(lease) // a renewal by an equal lease
 	_, err = store.Put(ctx, stale)
-	fails(t, err, sharding.ErrLeaseConflict, "replacing another version")
-	fails(t, store.Delete(ctx, stale), sharding.ErrLeaseConflict, "deleting another version")
+	requireError(t, err, sharding.ErrLeaseConflict, "replacing another version")
+	requireError(t, store.Delete(ctx, stale), sharding.ErrLeaseConflict, "deleting another version")
 	other := sharding.Lease{Name: "member-of-the-group", Holder: "b"}
 	other.Version = put(other)
-	listed(lease, other)
+	requireList(lease, other)
 	for _, l := range []sharding.Lease{lease, other} {
 		if err := store.Delete(ctx, l); err != nil {
 			t.Fatalf("Delete of %+v: %v", l, err)
 		}
 	}
-	fails(t, store.Delete(ctx, lease), sharding.ErrLeaseConflict, "deleting a lease twice")
+	requireError(t, store.Delete(ctx, lease), sharding.ErrLeaseConflict, "deleting a lease twice")
 	_, err = store.Put(ctx, lease)
-	fails(t, err, sharding.ErrLeaseConflict, "replacing a lease that is not there")
-	listed()
+	requireError(t, err, sharding.ErrLeaseConflict, "replacing a lease that is not there")
+	requireList()
 	again := put(sharding.Lease{Name: lease.Name, Holder: "c"})
 	if again == lease.Version {
 		t.Fatal("a lease that was deleted and created again has the version that it had")
@@ -86,9 +86,9 @@ func testConcurrency(t *testing.T, store sharding.Leases) {
 		var running sync.WaitGroup
 		for _, holder := range []string{"a", "b", "c", "d"} {
 			running.Go(func() {
-				mine := lease
-				mine.Holder = holder
-				version, err := store.Put(t.Context(), mine)
+				attempt := lease
+				attempt.Holder = holder
+				version, err := store.Put(t.Context(), attempt)
 				switch {
 				case err == nil:
 					won.Add(1)
@@ -110,7 +110,7 @@ func testConcurrency(t *testing.T, store sharding.Leases) {
 	}
 }
 
-func fails(t *testing.T, err, want error, what string) {
+func requireError(t *testing.T, err, want error, what string) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Fatalf("%s: the error is %v, not %v", what, err, want)

@@ -16,7 +16,7 @@ type Proxy struct {
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
-	frozen chan struct{} // closed while bytes pass
+	thawed chan struct{} // closed unless the proxy is frozen
 	conns  map[net.Conn]bool
 }
 
@@ -27,8 +27,8 @@ func New(t testing.TB, server string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Addr: listener.Addr().String(), server: server, listener: listener, frozen: make(chan struct{}), conns: map[net.Conn]bool{}}
-	close(p.frozen)
+	p := &Proxy{Addr: listener.Addr().String(), server: server, listener: listener, thawed: make(chan struct{}), conns: map[net.Conn]bool{}}
+	close(p.thawed)
 	p.running.Go(p.accept)
 	t.Cleanup(func() {
 		listener.Close()
@@ -53,13 +53,13 @@ func (p *Proxy) accept() {
 		p.mu.Lock()
 		p.conns[client], p.conns[server] = true, true
 		p.mu.Unlock()
-		p.running.Go(func() { p.pass(client, server) })
-		p.running.Go(func() { p.pass(server, client) })
+		p.running.Go(func() { p.copy(client, server) })
+		p.running.Go(func() { p.copy(server, client) })
 	}
 }
 
-// pass copies bytes until one side ends, then closes both.
-func (p *Proxy) pass(to, from net.Conn) {
+// copy copies bytes until one side ends, then closes both.
+func (p *Proxy) copy(to, from net.Conn) {
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -72,9 +72,9 @@ func (p *Proxy) pass(to, from net.Conn) {
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
-		passing := p.frozen
+		thawed := p.thawed
 		p.mu.Unlock()
-		<-passing
+		<-thawed
 		if _, failed := to.Write(buffer[:n]); failed != nil || err != nil {
 			return
 		}
@@ -94,7 +94,7 @@ func (p *Proxy) Cut() {
 func (p *Proxy) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.frozen = make(chan struct{})
+	p.thawed = make(chan struct{})
 }
 
 // Thaw lets bytes pass again.
@@ -102,8 +102,8 @@ func (p *Proxy) Thaw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case <-p.frozen:
+	case <-p.thawed:
 	default:
-		close(p.frozen)
+		close(p.thawed)
 	}
 }
