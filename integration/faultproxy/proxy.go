@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,6 +58,10 @@ func New(config *rest.Config) (*Proxy, error) {
 
 func (p *Proxy) openLocked() error {
 	listener, err := net.Listen("tcp", p.address)
+	for begin := time.Now(); errors.Is(err, syscall.EADDRINUSE) && time.Since(begin) < time.Minute; {
+		time.Sleep(10 * time.Millisecond) // while the port was closed, a connection may have used it
+		listener, err = net.Listen("tcp", p.address)
+	}
 	if err != nil {
 		return err
 	}
@@ -269,30 +274,43 @@ func (s *stream) pass(body io.Reader) {
 		}
 	}()
 	for {
-		select {
-		case <-s.turned:
-			s.turn()
-		default:
-		}
-		received := frames
-		if s.fault.Then == Silence && s.events >= s.fault.Events {
-			received = nil
-			s.proxy.hit()
+		if !s.awaitSound() {
+			return
 		}
 		select {
 		case <-s.r.Context().Done():
 			return
 		case <-s.turned:
-			s.turn()
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
 				return
 			}
 			panic(http.ErrAbortHandler)
-		case frame := <-received:
-			if !s.frame(frame) {
+		case frame := <-frames: // perhaps of a change that was made after the plan's
+			if !s.awaitSound() || !s.frame(frame) {
 				return
 			}
+		}
+	}
+}
+
+// awaitSound takes the fault of the newest plan, and waits until it is not silence. It returns false if the request has ended.
+func (s *stream) awaitSound() bool {
+	for {
+		select {
+		case <-s.turned:
+			s.turn()
+			continue
+		default:
+		}
+		if s.fault.Then != Silence || s.events < s.fault.Events {
+			return true
+		}
+		s.proxy.hit()
+		select {
+		case <-s.turned:
+		case <-s.r.Context().Done():
+			return false
 		}
 	}
 }
