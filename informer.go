@@ -374,9 +374,8 @@ func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
 // endWrite.
 func (f *feed) beginWrite(objects int) (measured bool) {
 	f.began = f.informer.clock.Now()
-	m := &f.informer.metrics
-	if measured = m.id.Reserved(); measured {
-		set(m.queued, float64(objects))
+	if measured = f.informer.metrics.id.Reserved(); measured {
+		set(f.informer.metrics.queued, float64(objects))
 	}
 	return measured
 }
@@ -422,13 +421,13 @@ func (informerView) RunWithContext(context.Context) {}
 
 // mirror adds the handler, unless it is nil, and returns the informer as a Mirror. Its HasSynced is that of the handler or,
 // without one, of the store.
-func (inf *sharedIndexInformer) mirror(handler ResourceEventHandler, resync time.Duration, should ShouldResyncFunc) *Mirror {
-	if handler == nil {
+func (inf *sharedIndexInformer) mirror(h ResourceEventHandler, resync time.Duration, should ShouldResyncFunc) *Mirror {
+	if h == nil {
 		return &Mirror{inf, inf}
 	}
 	options := inf.options.Handlers
 	options.ResyncPeriod = &resync
-	l := newListener(inf, handler, options)
+	l := newListener(inf, h, options)
 	l.shouldResync = should
 	_ = inf.add(l) // fails only for a stopped informer
 	return &Mirror{inf, l}

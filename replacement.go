@@ -237,17 +237,14 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	if r.over {
 		return errReplacementOver
 	}
-	feed := r.in.feed
-	if feed != nil {
+	if feed := r.in.feed; feed != nil {
 		feed.beginWrite(0)
+		defer feed.markSynced() // after endWrite
+		defer feed.endWrite()
 	}
 	var failures []error
 	for _, c := range r.publish(version) {
 		failures = append(failures, c.err)
-	}
-	if feed != nil {
-		feed.endWrite()
-		feed.markSynced()
 	}
 	return errors.Join(failures...)
 }

@@ -207,13 +207,13 @@ func (m *storage) Index(indexName string, obj any) ([]any, error) {
 	}
 	list, seen := []any{}, map[table.Entry]bool{} // objects may share several values
 	for _, value := range values {
-		s.table.Having(s.index, value, func(e table.Entry) bool {
+		s.value = value
+		for e, object := range s.each {
 			if !seen[e] {
 				seen[e] = true
-				list = append(list, e.Object())
+				list = append(list, object)
 			}
-			return true
-		})
+		}
 	}
 	return list, nil
 }

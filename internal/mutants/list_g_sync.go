@@ -12,8 +12,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "treats-an-informers-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "replacement.go",
-		From:    "\t\tdefer feed.endWrite()\n",
-		To:      "\t\tdefer feed.endWrite()\n\t\tdefer feed.markSynced()\n",
+		From:    "len(part.Deleted))\n\t\tdefer feed.endWrite()\n",
+		To:      "len(part.Deleted))\n\t\tdefer feed.endWrite()\n\t\tdefer feed.markSynced()\n",
 		Package: guarantees,
 		Test:    "TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList",
 		Fault:   "A controller starts with a part of the objects, and deletes the dependents of the others.",
