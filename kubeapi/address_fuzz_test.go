@@ -30,7 +30,7 @@ func FuzzAddresses(f *testing.F) {
 			BaseURL: base, Resource: gvr, Namespace: namespace, LabelSelector: label, FieldSelector: field,
 			HTTPClient: &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
 				asked = r.URL
-				return newResponse(200, text(podList())), nil
+				return newResponse(200, textBody(podList())), nil
 			})},
 		})
 		if err != nil {
@@ -125,9 +125,9 @@ func FuzzRedirects(f *testing.F) {
 			require.Equal(t, "Bearer "+fuzzSecret, r.Header.Get("Authorization"))
 			require.Equal(t, "value 123456", r.Header.Get("X-Own"))
 			if requests > 1 && !again {
-				return newResponse(200, text(podList())), nil
+				return newResponse(200, textBody(podList())), nil
 			}
-			return newResponse(int(300+code%10), text(""), "Location", repeating(location)), nil
+			return newResponse(int(300+code%10), textBody(""), "Location", repeating(location)), nil
 		}), Options{Authorize: func(r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+fuzzSecret)
 			r.Header.Set("X-Own", "value 123456")

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-func TestRequestsAskForJSONAndCarryTheCallersHeaders(t *testing.T) {
+func TestRequestsAcceptJSONAndHaveTheCallersHeaders(t *testing.T) {
 	var seen http.Header
 	var method string
 	source := newSourceFor(t, Options{
@@ -30,7 +30,7 @@ func TestRequestsAskForJSONAndCarryTheCallersHeaders(t *testing.T) {
 		Authorize: func(r *http.Request) error { r.SetBasicAuth("user", "secret"); return nil },
 		HTTPClient: &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
 			seen, method = r.Header, r.Method
-			return answers(200, podList())(r)
+			return respondWith(200, podList())(r)
 		})},
 	})
 	_, err := source.List(metav1.ListOptions{})
@@ -41,7 +41,7 @@ func TestRequestsAskForJSONAndCarryTheCallersHeaders(t *testing.T) {
 	require.True(t, strings.HasPrefix(seen.Get("Authorization"), "Basic "))
 }
 
-func TestAuthorizeIsAskedOnceForEveryRequestAndItsFailureSendsNone(t *testing.T) {
+func TestAuthorizeIsCalledOncePerRequestAndItsErrorPreventsSending(t *testing.T) {
 	var asked, sent int
 	broken := &url.Error{Op: "Post", URL: "http://login", Err: errors.New("no token")}
 	source := newSourceFor(t, Options{
@@ -54,7 +54,7 @@ func TestAuthorizeIsAskedOnceForEveryRequestAndItsFailureSendsNone(t *testing.T)
 		},
 		HTTPClient: &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
 			sent++
-			return answers(200, podList())(r)
+			return respondWith(200, podList())(r)
 		})},
 	})
 	_, err := source.List(metav1.ListOptions{})
@@ -67,7 +67,7 @@ func TestAuthorizeIsAskedOnceForEveryRequestAndItsFailureSendsNone(t *testing.T)
 	require.Equal(t, 1, sent)
 }
 
-func TestTransportErrorsKeepTheirCauseAndLoseTheQuery(t *testing.T) {
+func TestTransportErrorsKeepTheirCauseWithoutTheQuery(t *testing.T) {
 	for name, cause := range map[string]error{"EOF": io.EOF, "cut": io.ErrUnexpectedEOF} {
 		t.Run(name, func(t *testing.T) {
 			source := newSource(t, server(func(*http.Request) (*http.Response, error) { return nil, cause }))
@@ -79,7 +79,7 @@ func TestTransportErrorsKeepTheirCauseAndLoseTheQuery(t *testing.T) {
 	}
 }
 
-func TestAServerThatNeverFinishesItsErrorIsNotWaitedFor(t *testing.T) {
+func TestAnErrorResponseThatNeverEndsDoesNotBlock(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int
 		is   func(error) bool
@@ -112,7 +112,7 @@ func TestACallLeavesNothingOnItsContext(t *testing.T) {
 		if code == 0 {
 			return nil, io.EOF
 		}
-		return answers(code, podList())(r)
+		return respondWith(code, podList())(r)
 	}))
 	for _, code = range []int{http.StatusOK, http.StatusForbidden, 0} {
 		_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
@@ -151,7 +151,7 @@ func serveJSON(t *testing.T, serve http.HandlerFunc) *ListerWatcher {
 	return newSourceFor(t, Options{BaseURL: s.URL, Resource: pods, HTTPClient: s.Client()})
 }
 
-func TestOneConnectionServesListAfterListAndErrorsToo(t *testing.T) {
+func TestListsAndErrorResponsesReuseOneConnection(t *testing.T) {
 	var connections atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("limit") == "1" {
@@ -179,7 +179,7 @@ func TestOneConnectionServesListAfterListAndErrorsToo(t *testing.T) {
 	require.EqualValues(t, 1, connections.Load())
 }
 
-func TestListsAreAskedForCompressedAndWatchesAreNot(t *testing.T) {
+func TestListsAreRequestedCompressedAndWatchesAreNot(t *testing.T) {
 	source := serveJSON(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") != "" {
 			if r.Header.Get("Accept-Encoding") != "identity" {
@@ -207,12 +207,12 @@ func TestListsAreAskedForCompressedAndWatchesAreNot(t *testing.T) {
 	w.Stop()
 }
 
-func TestCompressionCanBeDeclinedAndWhatComesCompressedAllTheSameIsRefused(t *testing.T) {
+func TestDisableCompressionRequestsIdentityAndRefusesCompressedBodies(t *testing.T) {
 	asked := ""
 	source := newSourceFor(t, Options{BaseURL: "http://h", Resource: pods, DisableCompression: true,
 		HTTPClient: &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
 			asked = r.Header.Get("Accept-Encoding")
-			return answers(200, "\x1f\x8b", "Content-Encoding", "gzip")(r)
+			return respondWith(200, "\x1f\x8b", "Content-Encoding", "gzip")(r)
 		})}})
 	_, err := source.List(metav1.ListOptions{})
 	require.Equal(t, "identity", asked)
@@ -220,7 +220,7 @@ func TestCompressionCanBeDeclinedAndWhatComesCompressedAllTheSameIsRefused(t *te
 	require.ErrorContains(t, err, `content encoding "gzip"`)
 }
 
-func TestAConnectionCutByTheServerIsNoGoodEnd(t *testing.T) {
+func TestAConnectionClosedByTheServerIsAnError(t *testing.T) {
 	source := serveJSON(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" {
 			_, _ = io.WriteString(w, podList(podJSON("a", 1)))

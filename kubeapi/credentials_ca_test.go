@@ -77,7 +77,7 @@ func TestAReplacedCAIsInUseFromTheNextConnectionOn(t *testing.T) {
 }
 
 // A file's time cannot distinguish versions that were written within one tick of it.
-func TestACAThatIsReplacedWithinATickIsInUseAtOnce(t *testing.T) {
+func TestACAReplacedWithinTheTimestampResolutionIsUsedAtOnce(t *testing.T) {
 	one, two := newAuthority(t, "one"), newAuthority(t, "two")
 	contents := []string{one.pem(), two.pem()}
 	for len(contents[0]) < len(contents[1]) {
@@ -103,7 +103,7 @@ func TestACAThatIsReplacedWithinATickIsInUseAtOnce(t *testing.T) {
 }
 
 // Each request checks the file, but must not read it.
-func TestACAFileThatStaysAsItIsIsNotReadAgain(t *testing.T) {
+func TestAnUnchangedCAFileIsNotReadAgain(t *testing.T) {
 	path := file(t, newAuthority(t, "one").pem())
 	old := time.Now().Add(-time.Minute)
 	require.NoError(t, os.Chtimes(path, old, old))
@@ -120,7 +120,7 @@ func TestACAFileThatStaysAsItIsIsNotReadAgain(t *testing.T) {
 	require.Same(t, current, trust.current.Load(), "to no effect, so connections stay")
 }
 
-func TestACAFileOfNoUseLeavesTheOldOneInUse(t *testing.T) {
+func TestAnInvalidCAFileKeepsThePreviousCertificates(t *testing.T) {
 	one := newAuthority(t, "one")
 	cluster := newCluster(t, "127.0.0.1:0", true, one.issue("api"), "t")
 	path := file(t, one.pem())
@@ -166,7 +166,7 @@ func TestACAFileOfNoUseLeavesTheOldOneInUse(t *testing.T) {
 	require.Len(t, log.Data(), entries+1, "a complaint that has ended may come again")
 }
 
-func TestRequestsGoOnWhileTheCAIsReplacedUnderThem(t *testing.T) {
+func TestRequestsContinueWhileTheCAIsReplaced(t *testing.T) {
 	one, two := newAuthority(t, "one"), newAuthority(t, "two")
 	cluster := newCluster(t, "127.0.0.1:0", false, one.issue("api"), "t")
 	path := file(t, one.pem())
@@ -210,7 +210,7 @@ func secure(t *testing.T, listener net.Listener, certificate *tls.Certificate, p
 
 // A connection whose open watch outlives the replacement of its CA is not used again. It must not stay open as long as
 // the program runs.
-func TestConnectionsOfACAThatWasReplacedEnd(t *testing.T) {
+func TestConnectionsWithAReplacedCAAreClosed(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		for _, how := range []string{"the server ends it", "its context ends"} {
 			t.Run(protocol+", "+how, func(t *testing.T) {
@@ -271,7 +271,7 @@ func connectionsOfAReplacedCAEnd(t *testing.T, protocol, how string) {
 }
 
 // A request that chose its transport just before it was replaced makes it keep connections again.
-func TestARequestBesideAReplacementLeavesNoConnection(t *testing.T) {
+func TestARequestDuringACAReplacementLeaksNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := newAuthority(t, "one"), newAuthority(t, "two")
 		listener := cachetest.NewListener()

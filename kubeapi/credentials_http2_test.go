@@ -77,7 +77,7 @@ func TestATransportWithCASpeaksTheProtocolsOfItsBase(t *testing.T) {
 	}
 }
 
-func TestAClientWithCAWorksWhateverBecameOfTheDefaultTransport(t *testing.T) {
+func TestClientWithCAWorksWithAnyDefaultTransport(t *testing.T) {
 	a := newAuthority(t, "one")
 	ca := file(t, a.pem())
 	url := http2Server(t, a)
@@ -85,7 +85,7 @@ func TestAClientWithCAWorksWhateverBecameOfTheDefaultTransport(t *testing.T) {
 	defer func() { http.DefaultTransport = original }()
 	for name, replaced := range map[string]http.RoundTripper{
 		"zero value":        &http.Transport{},
-		"another type":      answers(500, ""),
+		"another type":      respondWith(500, ""),
 		"nil":               nil,
 		"a pointer to none": (*http.Transport)(nil),
 	} {

@@ -38,7 +38,7 @@ func TestAReplacedTokenIsInUseAtOnce(t *testing.T) {
 	require.Equal(t, "Bearer secnd", authorized(t, authorize))
 }
 
-func TestATokenFileThatCannotServeIsNamedAndNotQuoted(t *testing.T) {
+func TestErrorsOfATokenFileNameTheFileAndNotTheToken(t *testing.T) {
 	for name, path := range map[string]string{
 		"missing":       filepath.Join(t.TempDir(), "absent"),
 		"unnamed":       "",
@@ -82,7 +82,7 @@ func TestClientWithCATrustsThatCAAndSpeaksHTTP2(t *testing.T) {
 	require.ErrorContains(t, err, "certificate", "the default client does not know this CA")
 }
 
-func TestClientWithCANamesTheFileThatIsWrong(t *testing.T) {
+func TestErrorsOfClientWithCANameTheFile(t *testing.T) {
 	for name, path := range map[string]string{
 		"missing": filepath.Join(t.TempDir(), "absent"),
 		"no PEM":  file(t, "hello"),
@@ -117,7 +117,7 @@ func TestClientWithCADoesNotConnectInAWayOfTheProgram(t *testing.T) {
 func TestClientWithCADoesNotNeedTheStandardTransport(t *testing.T) {
 	standard := http.DefaultTransport
 	defer func() { http.DefaultTransport = standard }()
-	http.DefaultTransport = answers(200, podList())
+	http.DefaultTransport = respondWith(200, podList())
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()
 	client, err := ClientWithCA(file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))))

@@ -15,7 +15,7 @@ import (
 
 // A pipe, such as a shell makes for <(command), delivers its token to the first request and nothing to the second.
 // Without a writer it blocks the first.
-func TestATokenThatCannotBeReadAgainIsRefusedByNameAtOnce(t *testing.T) {
+func TestATokenFileThatIsNotRegularIsRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for name, path := range map[string]string{

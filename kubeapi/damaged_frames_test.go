@@ -23,7 +23,7 @@ func TestAWatchOfAnyNumberOfDamagedFramesIsReadToItsEnd(t *testing.T) {
 					fmt.Fprintf(&body, `{"type":"MODIFIED","object":{"metadata":{"name":"bad-%d"},"spec":0%d}}`+"\n", i, i)
 				}
 				body.WriteString(frameJSON("MODIFIED", podJSON("good", 8)))
-				source := newSource(t, server(func(*http.Request) (*http.Response, error) { return newResponse(200, text(body.String())), nil }))
+				source := newSource(t, server(func(*http.Request) (*http.Response, error) { return newResponse(200, textBody(body.String())), nil }))
 				for watches := 1; ; watches++ {
 					require.LessOrEqual(t, watches, 20*maxSuspects, "the stream is never read to its end")
 					passed, broken := eventsOf(t, source)

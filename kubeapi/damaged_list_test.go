@@ -60,7 +60,7 @@ func (a *relisted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // If a damaged byte makes an item's object unknown, the list is requested again. Fails if the item is quarantined at
 // once: its object would count as absent, and handlers would be notified of a deletion.
-func TestB24AnItemThatDoesNotSayWhoseItIsDeletesNothing(t *testing.T) {
+func TestB24AnItemWithoutAReadableKeyDeletesNothing(t *testing.T) {
 	for what, namespace := range map[string]string{
 		"a namespace that cannot be read": `"namespace":"` + "\n" + `"`,
 		"a field that is none":            `"namespace"?"n"`,
@@ -101,7 +101,7 @@ func TestB24AnItemThatDoesNotSayWhoseItIsDeletesNothing(t *testing.T) {
 
 // If the same bytes arrive again, the server sends them. The same holds for more such items than a network damages.
 // Fails if either is requested again forever.
-func TestItemsThatDoNotSayWhoseTheyAreAreDoubtedOnce(t *testing.T) {
+func TestItemsWithoutAReadableKeyFailAListOnce(t *testing.T) {
 	const most = 8
 	bad := podWith(`"namespace"?"n"`, "b")
 	for _, test := range []struct{ count, fails int }{{1, 1}, {most, 1}, {most + 1, 0}} {

@@ -29,7 +29,7 @@ func TestACBOREventThatCannotBeDecodedTakesNoMoreThan256MiB(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := "\xa2\x44type\x45ADDED\x46object" + test.object
-			source := newSourceOf(t, answers(200, body, "Content-Type", "application/cbor-seq"),
+			source := newSourceOf(t, respondWith(200, body, "Content-Type", "application/cbor-seq"),
 				Options{Encodings: []Encoding{CBOR}, Fields: test.fields})
 			bytes := allocatedBy(func() {
 				watching, err := source.Watch(metav1.ListOptions{})
@@ -45,11 +45,11 @@ func TestACBOREventThatCannotBeDecodedTakesNoMoreThan256MiB(t *testing.T) {
 }
 
 // The kind of such a list is known only at its end. Fails if the items are decoded before that.
-func TestItemsThatWaitForTheKindOfTheirListWaitAsBytes(t *testing.T) {
+func TestPendingItemsAreKeptAsBytes(t *testing.T) {
 	const items, size = 32, 64 << 10
 	item := `{"metadata":{"name":"a"},"a":[0` + strings.Repeat(`,{}`, size/3) + `]}`
 	body := `{"items":[` + item + strings.Repeat(`,`+item, items-1) + `],"metadata":{"resourceVersion":"7"},"kind":"PodList","apiVersion":"v1"}`
-	source := newSource(t, answers(200, body))
+	source := newSource(t, respondWith(200, body))
 	before, held, count := heapBytes(), int64(0), 0
 	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, func(list metav1.ListMeta, item runtime.Object) error {
 		if count++; count == 1 {
@@ -66,10 +66,10 @@ func TestItemsThatWaitForTheKindOfTheirListWaitAsBytes(t *testing.T) {
 }
 
 // Fails if a waiting item loses its number in the list, or its position.
-func TestItemsThatWaitForTheKindOfTheirListKeepTheirOrderAndNumbers(t *testing.T) {
+func TestPendingItemsKeepTheirOrderAndNumbers(t *testing.T) {
 	const body = `{"items":[{"kind":"Node","metadata":{"name":"a"}},{"metadata":{"name":"b"}},{"metadata":{"name":5},"kind":5},5,{"kind":"Node","metadata":{"name":"c"}}],"kind":"PodList","apiVersion":"v1"}`
 	var got []string
-	_, err := newSource(t, answers(200, body)).ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
+	_, err := newSource(t, respondWith(200, body)).ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
 		switch item := item.(type) {
 		case *UndecodableObject:
 			got = append(got, strings.SplitN(item.Err.Error(), ":", 2)[0])
@@ -83,12 +83,12 @@ func TestItemsThatWaitForTheKindOfTheirListKeepTheirOrderAndNumbers(t *testing.T
 }
 
 // Fails if all waiting items are passed on although the context has ended.
-func TestItemsThatWaitedAreNotPassedAfterTheContextHasEnded(t *testing.T) {
+func TestPendingItemsAreNotPassedAfterTheContextHasEnded(t *testing.T) {
 	const body = `{"items":[{},{},{}],"kind":"PodList","apiVersion":"v1"}`
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	count := 0
-	_, err := newSource(t, answers(200, body)).ListItems(ctx, metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
+	_, err := newSource(t, respondWith(200, body)).ListItems(ctx, metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
 		count++
 		cancel()
 		return nil
@@ -118,7 +118,7 @@ func TestTheMetadataOfAListTakesNoMoreThan256MiB(t *testing.T) {
 		"protobuf, Status": {Protobuf, inProtobuf("Status", strings.Repeat("\x22\x00", size/2), 5), ErrNotList},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := newSourceOf(t, answers(200, test.body, "Content-Type", string(test.encoding)),
+			source := newSourceOf(t, respondWith(200, test.body, "Content-Type", string(test.encoding)),
 				Options{ObjectType: &metav1.PartialObjectMetadata{}, Encodings: []Encoding{test.encoding}})
 			var err error
 			bytes := allocatedBy(func() { _, err = source.List(metav1.ListOptions{}) })

@@ -100,7 +100,7 @@ func asStatus(text string) string {
 
 // A server that repeats the request, from any caller and in any form, cannot make an error or warning show a secret.
 // Everything else in its text is shown.
-func TestAnEchoShowsNothingThatALowerTransportAdded(t *testing.T) {
+func TestErrorsHideHeadersAddedByALowerTransport(t *testing.T) {
 	plain := func(escape func(string) string) func(http.ResponseWriter, string) {
 		return func(w http.ResponseWriter, text string) {
 			w.Header().Set("Content-Type", "text/plain")
@@ -244,7 +244,7 @@ func requireSilent(t *testing.T, reported string) {
 }
 
 // An error's text is truncated, possibly in the middle of a token, or of an escape in it.
-func TestASecretIsHiddenWhereATextIsCut(t *testing.T) {
+func TestASecretIsHiddenWhereATextIsTruncated(t *testing.T) {
 	const token, beginning = "q/w/e/r/t/y/u/i/o/p/a/s/d/f/g", "q/w/e/r"
 	escaped := map[string]func(string) string{
 		"as it is": func(text string) string { return text },
@@ -256,7 +256,7 @@ func TestASecretIsHiddenWhereATextIsCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for short := range 100 {
 				body := strings.Repeat("x", maxForeignText-short) + escape(token)
-				source := newSourceOf(t, answers(500, body, "Content-Type", "text/plain"), Options{Authorize: func(r *http.Request) error {
+				source := newSourceOf(t, respondWith(500, body, "Content-Type", "text/plain"), Options{Authorize: func(r *http.Request) error {
 					r.Header.Set("X-Login", token)
 					return nil
 				}})
@@ -269,10 +269,10 @@ func TestASecretIsHiddenWhereATextIsCut(t *testing.T) {
 
 // Values of a few characters, and words that are common in messages, are not secrets. Replacing them would make
 // messages useless.
-func TestHarmlessValuesOfHeadersStayInErrors(t *testing.T) {
+func TestPublicHeaderValuesStayInErrors(t *testing.T) {
 	const message = `User "jane" cannot list pods with code 1: gzip of application/json at version 123456 is not there`
 	client := &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
-		return answers(403, asStatus(message), "Content-Type", "application/json")(r)
+		return respondWith(403, asStatus(message), "Content-Type", "application/json")(r)
 	})}
 	source := newSourceFor(t, Options{BaseURL: "http://api.test", Resource: pods, HTTPClient: client, Authorize: func(r *http.Request) error {
 		for name, value := range map[string]string{

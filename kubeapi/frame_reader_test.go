@@ -42,7 +42,7 @@ func overHTTP(t *testing.T, handler http.Handler, test func(t *testing.T, w watc
 	})
 }
 
-func TestASlowFrameIsNotGivenUp(t *testing.T) {
+func TestASlowFrameDoesNotTimeOut(t *testing.T) {
 	var slow []string
 	for range 60 {
 		slow = append(slow, strings.Repeat("x", 8<<10))
@@ -56,7 +56,7 @@ func TestASlowFrameIsNotGivenUp(t *testing.T) {
 }
 
 // The beginning of the next frame may arrive with the previous one.
-func TestTheTimeOfAConsumerIsNotThatOfAFrame(t *testing.T) {
+func TestTimeOfTheConsumerDoesNotCountForAFrame(t *testing.T) {
 	good := frameJSON("ADDED", podJSON("a", 1))
 	overHTTP(t, pieces(5*time.Second, good+good[:20], good[20:]), func(t *testing.T, w watch.Interface) {
 		time.Sleep(time.Hour)
@@ -65,7 +65,7 @@ func TestTheTimeOfAConsumerIsNotThatOfAFrame(t *testing.T) {
 	})
 }
 
-func TestAFailureOfAFrameStays(t *testing.T) {
+func TestAFrameTimeoutIsReturnedByLaterReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body, _ := pipeBody()
 		r := newFrameReader(body, func() { _ = body.Close() })

@@ -48,11 +48,11 @@ func newResponse(code int, body io.ReadCloser, headers ...string) *http.Response
 	return r
 }
 
-func text(body string) io.ReadCloser { return io.NopCloser(strings.NewReader(body)) }
+func textBody(body string) io.ReadCloser { return io.NopCloser(strings.NewReader(body)) }
 
-func answers(code int, body string, headers ...string) server {
+func respondWith(code int, body string, headers ...string) server {
 	return func(*http.Request) (*http.Response, error) {
-		return newResponse(code, text(body), headers...), nil
+		return newResponse(code, textBody(body), headers...), nil
 	}
 }
 

@@ -132,7 +132,7 @@ func TestAMillionTinyFramesAreAMillionEventsAndOneIsHeldAtATime(t *testing.T) {
 	require.Equal(t, frames, events)
 }
 
-func TestAMillionFramesThatAreNoneEndWithTheFirst(t *testing.T) {
+func TestAMillionInvalidFramesEndWithTheFirst(t *testing.T) {
 	body := &counted{text: "{}\n", left: 1_000_000}
 	events := watched(t, body)
 	require.Equal(t, []watch.EventType{watch.Error}, types(events))
@@ -140,7 +140,7 @@ func TestAMillionFramesThatAreNoneEndWithTheFirst(t *testing.T) {
 }
 
 // While one item is received, the server cannot make the source read much further.
-func TestNothingIsReadAheadOfTheReceiverOfTheItems(t *testing.T) {
+func TestNothingIsReadAheadOfTheItemsCallback(t *testing.T) {
 	item := `{"metadata":{"name":"a"},"data":"` + strings.Repeat("x", 10_000) + `"},`
 	body := &counted{text: item, left: 10_000}
 	source := newSource(t, server(func(*http.Request) (*http.Response, error) {
@@ -161,7 +161,7 @@ func TestNothingIsReadAheadOfTheReceiverOfTheItems(t *testing.T) {
 	require.Equal(t, 100, received, "a call that has ended gives nothing more")
 }
 
-func TestFieldsBesideTheItemsDoNotGoOnForEver(t *testing.T) {
+func TestFieldsBesideItemsAreBounded(t *testing.T) {
 	const media = "application/vnd.kubernetes.protobuf"
 	for name, test := range map[string]struct {
 		begin, repeat, contentType string
@@ -215,11 +215,11 @@ func TestErrorsOfTheTransportAreOneShortLine(t *testing.T) {
 }
 
 // Some servers respond with the content of the request.
-func TestAnEchoShowsNeitherCredentialsNorQuery(t *testing.T) {
+func TestErrorsThatEchoTheRequestHideCredentialsAndQuery(t *testing.T) {
 	echo := func(code int, contentType string) server {
 		return func(r *http.Request) (*http.Response, error) {
 			text := r.Header.Get("Authorization") + " " + r.Header.Get("X-Login") + " " + r.URL.RequestURI()
-			return answers(code, text, "Content-Type", contentType)(r)
+			return respondWith(code, text, "Content-Type", contentType)(r)
 		}
 	}
 	for name, rt := range map[string]server{
@@ -227,7 +227,7 @@ func TestAnEchoShowsNeitherCredentialsNorQuery(t *testing.T) {
 		"content type": echo(200, "text/plain"),
 		"JSON":         echo(200, "application/json"),
 		"Status": func(r *http.Request) (*http.Response, error) {
-			return answers(403, `{"kind":"Status","status":"Failure","message":"`+r.Header.Get("Authorization")+` may not `+r.URL.RequestURI()+`"}`)(r)
+			return respondWith(403, `{"kind":"Status","status":"Failure","message":"`+r.Header.Get("Authorization")+` may not `+r.URL.RequestURI()+`"}`)(r)
 		},
 		"transport": func(r *http.Request) (*http.Response, error) {
 			return nil, errors.New("malformed HTTP status code " + r.URL.RequestURI() + " " + r.Header.Get("Authorization"))
@@ -260,7 +260,7 @@ func TestAnEchoShowsNeitherCredentialsNorQuery(t *testing.T) {
 	}
 }
 
-func TestAPanicOfTheCallersLeavesNoResponseOpen(t *testing.T) {
+func TestAPanicOfTheCallerLeavesNoResponseOpen(t *testing.T) {
 	closed := &closing{Reader: strings.NewReader(podList())}
 	source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
 		return newResponse(200, closed, "Warning", `299 - "old"`), nil

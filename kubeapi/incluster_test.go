@@ -60,7 +60,7 @@ func serviceAccount(ca, token string) map[string]string {
 	return map[string]string{"ca.crt": ca, "token": token, "namespace": "shop"}
 }
 
-func TestTheAPIOfTheClusterIsWhereTheVariablesSay(t *testing.T) {
+func TestInClusterUsesTheAddressOfTheVariables(t *testing.T) {
 	dir := newVolume(t, serviceAccount(newAuthority(t, "one").pem(), "t")).dir
 	for _, c := range []struct{ host, port, want string }{
 		{"10.0.0.1", "443", "https://10.0.0.1:443"},
@@ -76,7 +76,7 @@ func TestTheAPIOfTheClusterIsWhereTheVariablesSay(t *testing.T) {
 	}
 }
 
-func TestVariablesThatAreNoAddressAreQuoted(t *testing.T) {
+func TestInvalidVariablesAreQuoted(t *testing.T) {
 	dir := newVolume(t, serviceAccount(newAuthority(t, "one").pem(), "t")).dir
 	for _, c := range [][2]string{
 		{"10.0.0.1", "tcp://10.0.0.1:443"}, // the form of links between Docker containers
@@ -124,7 +124,7 @@ func TestOutsideOfAClusterTheMissingPartIsNamed(t *testing.T) {
 }
 
 // In a cluster whose files are unusable, a program must not look for another cluster.
-func TestInAClusterFilesOfNoUseAreAnotherError(t *testing.T) {
+func TestInvalidFilesAreNotErrNotInCluster(t *testing.T) {
 	ca := newAuthority(t, "one").pem()
 	for name, files := range map[string]map[string]string{
 		"token":  serviceAccount(ca, " \n"),

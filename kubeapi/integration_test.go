@@ -231,7 +231,7 @@ func TestTheServersTimeoutClosesAWatchWithoutAnError(t *testing.T) {
 	})
 }
 
-func TestACutNetworkEndsAWatchWithStreamCutAndRefusesTheNext(t *testing.T) {
+func TestALostConnectionEndsAWatchWithStreamCutAndRefusesTheNext(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r rig) {
 		w := r.watch(t, metav1.ListOptions{})
 		synctest.Wait()
@@ -276,7 +276,7 @@ func TestAHalfOpenConnectionBlocksNoCallBeyondItsContext(t *testing.T) {
 
 // Wherever a connection breaks, a list is complete or an error, and a watch delivers complete events and then an error
 // that it was cut.
-func TestACutAtAnyByteNeverShowsHalfOfAnything(t *testing.T) {
+func TestATruncatedBodyNeverReturnsPartOfAnObject(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r rig) {
 		r.fill(t, 5)
 		const size = 2_500 // more than the list with its headers

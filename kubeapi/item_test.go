@@ -14,7 +14,7 @@ import (
 // streamed returns the items of ListItems for this body, by name, with the version that was known then.
 func streamed(t *testing.T, body string, options Options) (names, versions []string, list metav1.ListMeta, err error) {
 	t.Helper()
-	source := newSourceOf(t, answers(200, body), options)
+	source := newSourceOf(t, respondWith(200, body), options)
 	list, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(list metav1.ListMeta, item runtime.Object) error {
 		names = append(names, nameOf(t, item))
 		versions = append(versions, list.ResourceVersion)
@@ -48,9 +48,9 @@ func TestItemsArePassedOneByOneWithTheListsMetadataSoFar(t *testing.T) {
 	require.Equal(t, "9", list.ResourceVersion)
 }
 
-func TestAnErrorOfTheTakerEndsTheListAndComesBackAsItIs(t *testing.T) {
+func TestAnErrorOfTakeEndsTheListAndIsReturnedUnchanged(t *testing.T) {
 	full := errors.New("full")
-	source, items := newSource(t, answers(200, podList(podJSON("a", 1), podJSON("b", 2)))), 0
+	source, items := newSource(t, respondWith(200, podList(podJSON("a", 1), podJSON("b", 2)))), 0
 	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
 		items++
 		return full
@@ -59,7 +59,7 @@ func TestAnErrorOfTheTakerEndsTheListAndComesBackAsItIs(t *testing.T) {
 	require.Equal(t, 1, items)
 }
 
-func TestABadItemIsListedByItsReadablePartsAndSpoilsNoOther(t *testing.T) {
+func TestABadItemHasItsReadableMetadataAndAffectsNoOther(t *testing.T) {
 	bad := map[string]struct {
 		item, name, text string
 		// soon: a watch passes it on at once, since it would arrive again unchanged.
@@ -88,7 +88,7 @@ func TestABadItemIsListedByItsReadablePartsAndSpoilsNoOther(t *testing.T) {
 
 			body = frameJSON("ADDED", podJSON("a", 1)) +
 				frameJSON("MODIFIED", strings.Replace(test.item, "null", `5`, 1)) + frameJSON("ADDED", podJSON("b", 2))
-			source := newSource(t, answers(200, body))
+			source := newSource(t, respondWith(200, body))
 			if !test.soon {
 				require.Equal(t, []watch.EventType{watch.Added, watch.Error}, types(delivered(t, source)), "it may have been damaged on the way")
 			}
@@ -121,7 +121,7 @@ func TestNoMoreObjectsOfOneListAreAcceptedThanItsLimit(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, names, "nothing beyond it")
 }
 
-func TestItemsThatDoNotSayWhatTheyAreWaitForTheirListInOrder(t *testing.T) {
+func TestItemsWithoutAKindWaitForThatOfTheirListInOrder(t *testing.T) {
 	const bare, own = `{"metadata":{"name":"a"}}`, `{"apiVersion":"y/v1","kind":"Own","metadata":{"name":"b"}}`
 	for name, test := range map[string]struct{ body, version string }{
 		"kind and version last": {`{"items":[` + bare + `,` + own + `],"kind":"WidgetList","apiVersion":"x/v1"}`, "x/v1"},

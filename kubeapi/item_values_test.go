@@ -345,7 +345,7 @@ func TestNoProjectionOfAnItemTakesMoreThan256MiB(t *testing.T) {
 func TestAnEventWhoseObjectHasTooManyValuesIsUndecodedAndTheWatchContinues(t *testing.T) {
 	worst := worstItems(JSON)["empty objects"].item(1 << 20)
 	body := frameJSON("ADDED", worst) + frameJSON("ADDED", podJSON("b", 2))
-	watching, err := newSource(t, answers(200, body)).Watch(metav1.ListOptions{})
+	watching, err := newSource(t, respondWith(200, body)).Watch(metav1.ListOptions{})
 	require.NoError(t, err)
 	defer watching.Stop()
 	bad := (<-watching.ResultChan()).Object

@@ -22,7 +22,7 @@ func TestAListOfAnotherKindIsMalformedAndNamesBoth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := Options{ObjectType: typedWidget("x/v1", "Widget"), Encodings: []Encoding{CBOR, JSON}}
-			list, err := newSourceOf(t, answers(200, test.body), options).List(metav1.ListOptions{})
+			list, err := newSourceOf(t, respondWith(200, test.body), options).List(metav1.ListOptions{})
 			require.Nil(t, list)
 			require.ErrorIs(t, err, ErrMalformed)
 			require.ErrorContains(t, err, test.text)
@@ -33,7 +33,7 @@ func TestAListOfAnotherKindIsMalformedAndNamesBoth(t *testing.T) {
 func TestACBORListOfAnotherKindIsMalformedAndNamesBoth(t *testing.T) {
 	body, err := direct.Marshal(map[string]any{"apiVersion": "v1", "kind": "SecretList", "items": []any{map[string]any{"metadata": map[string]any{"name": "a"}}}})
 	require.NoError(t, err)
-	source := newSourceOf(t, answers(200, string(body), "Content-Type", "application/cbor"),
+	source := newSourceOf(t, respondWith(200, string(body), "Content-Type", "application/cbor"),
 		Options{ObjectType: typedWidget("x/v1", "Widget"), Encodings: []Encoding{CBOR}})
 	_, err = source.List(metav1.ListOptions{})
 	require.ErrorIs(t, err, ErrMalformed)
@@ -42,7 +42,7 @@ func TestACBORListOfAnotherKindIsMalformedAndNamesBoth(t *testing.T) {
 
 func TestAProtobufListOfAnotherKindIsMalformedAndNamesBoth(t *testing.T) {
 	body := protobufOf(t, &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{{}}}, "v1", "SecretList")
-	source := newSourceOf(t, answers(200, string(body), "Content-Type", string(Protobuf)),
+	source := newSourceOf(t, respondWith(200, string(body), "Content-Type", string(Protobuf)),
 		Options{ObjectType: &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}})
 	_, err := source.List(metav1.ListOptions{})
 	require.ErrorIs(t, err, ErrMalformed)

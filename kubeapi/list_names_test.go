@@ -22,7 +22,7 @@ func TestAListWhoseFieldNamesCannotBeReadIsMalformed(t *testing.T) {
 		"half an escape":                {`{"kind":"PodList","ite\u00ms":[{}]}`, `ite\u00ms`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			list, err := newSource(t, answers(200, test.body)).List(metav1.ListOptions{})
+			list, err := newSource(t, respondWith(200, test.body)).List(metav1.ListOptions{})
 			require.Nil(t, list)
 			require.ErrorIs(t, err, ErrMalformed)
 			require.ErrorContains(t, err, test.text)
@@ -40,7 +40,7 @@ func TestACBORListWhoseFieldNamesCannotBeReadIsMalformed(t *testing.T) {
 	}
 	for what, body := range map[string][]byte{"byte string": list("ite\xedms")} {
 		t.Run(what, func(t *testing.T) {
-			source := newSourceOf(t, answers(200, string(body), "Content-Type", "application/cbor"), Options{Encodings: []Encoding{CBOR}})
+			source := newSourceOf(t, respondWith(200, string(body), "Content-Type", "application/cbor"), Options{Encodings: []Encoding{CBOR}})
 			_, err := source.List(metav1.ListOptions{})
 			require.ErrorIs(t, err, ErrMalformed)
 			require.ErrorContains(t, err, "ite\uFFFDms")

@@ -25,17 +25,17 @@ func TestLimitsMayBeAsLargeAsNumbersAre(t *testing.T) {
 		} {
 			options := Options{Limits: limits, ObjectType: &metav1.PartialObjectMetadata{}, Encodings: []Encoding{encoding}}
 			items := 0
-			_, err := newSourceOf(t, answers(200, body, "Content-Type", string(encoding)), options).ListItems(t.Context(), metav1.ListOptions{},
+			_, err := newSourceOf(t, respondWith(200, body, "Content-Type", string(encoding)), options).ListItems(t.Context(), metav1.ListOptions{},
 				func(metav1.ListMeta, k8sruntime.Object) error { items++; return nil })
 			require.NoError(t, err, "%s, %d", encoding, limit)
 			require.Equal(t, 2, items)
 		}
-		source := newSourceOf(t, answers(200, frameJSON("ADDED", podJSON("a", 1))), Options{Limits: limits})
+		source := newSourceOf(t, respondWith(200, frameJSON("ADDED", podJSON("a", 1))), Options{Limits: limits})
 		w, err := source.Watch(metav1.ListOptions{})
 		require.NoError(t, err)
 		require.EqualValues(t, "ADDED", (<-w.ResultChan()).Type)
 		w.Stop()
-		_, err = newSourceOf(t, answers(403, statusJSON("403", "Forbidden", "")), Options{Limits: limits}).List(metav1.ListOptions{})
+		_, err = newSourceOf(t, respondWith(403, statusJSON("403", "Forbidden", "")), Options{Limits: limits}).List(metav1.ListOptions{})
 		require.ErrorContains(t, err, "said so")
 	}
 }
@@ -56,9 +56,9 @@ func TestAStatusWithoutAMessageIsNoEmptyError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := `{"kind":"Status","apiVersion":"v1","status":"Failure",` + test.status + `}`
-			_, refusal := newSource(t, answers(test.code, status)).List(metav1.ListOptions{})
+			_, refusal := newSource(t, respondWith(test.code, status)).List(metav1.ListOptions{})
 			require.Equal(t, test.text, messageOf(t, refusal))
-			_, body := newSource(t, answers(200, status)).List(metav1.ListOptions{})
+			_, body := newSource(t, respondWith(200, status)).List(metav1.ListOptions{})
 			require.Equal(t, test.frame, messageOf(t, body))
 			for _, sent := range []string{status, frameJSON("ERROR", status)} {
 				events := watched(t, strings.NewReader(sent))

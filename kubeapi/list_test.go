@@ -22,7 +22,7 @@ import (
 
 func listed(t *testing.T, body string) *internalversion.List {
 	t.Helper()
-	list, err := newSource(t, answers(200, body)).List(metav1.ListOptions{})
+	list, err := newSource(t, respondWith(200, body)).List(metav1.ListOptions{})
 	require.NoError(t, err)
 	require.IsType(t, &internalversion.List{}, list)
 	return list.(*internalversion.List)
@@ -35,7 +35,7 @@ func item(t *testing.T, list *internalversion.List, at int) *unstructured.Unstru
 	return list.Items[at].(*unstructured.Unstructured)
 }
 
-func TestListAnswersObjectsAndTheListsOwnMetadata(t *testing.T) {
+func TestListReturnsObjectsAndTheListsMetadata(t *testing.T) {
 	list := listed(t, `{"kind":"PodList","apiVersion":"v1",
 		"metadata":{"resourceVersion":"42","continue":"next","remainingItemCount":3},
 		"items":[`+podJSON("a", 40)+`,`+podJSON("b", 41)+`]}`)
@@ -130,7 +130,7 @@ func TestABodyThatIsNoListIsAnErrorThatNamesIt(t *testing.T) {
 		"token too large":           {`{"items":[],"metadata":{"continue":` + quoted(defaultTokenBytes+3) + `}}`, ErrTooLarge, "65536 in TokenBytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			list, err := newSource(t, answers(200, test.body)).List(metav1.ListOptions{Continue: "secret"})
+			list, err := newSource(t, respondWith(200, test.body)).List(metav1.ListOptions{Continue: "secret"})
 			require.Nil(t, list)
 			require.ErrorIs(t, err, test.want)
 			require.ErrorContains(t, err, `list "http://api.test/api/v1/pods": `)
@@ -141,8 +141,8 @@ func TestABodyThatIsNoListIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-func TestListThatIsAFailedStatusInSpiteOfItsCodeIsThatError(t *testing.T) {
-	_, err := newSource(t, answers(200, statusJSON("410", "Expired", ""))).List(metav1.ListOptions{})
+func TestAListThatIsAFailureStatusWithCode200IsThatError(t *testing.T) {
+	_, err := newSource(t, respondWith(200, statusJSON("410", "Expired", ""))).List(metav1.ListOptions{})
 	require.True(t, apierrors.IsResourceExpired(err))
 }
 
@@ -186,7 +186,7 @@ type closing struct {
 
 func (c *closing) Close() error { c.closed = true; return nil }
 
-func TestListThatBreaksOffKeepsTheCause(t *testing.T) {
+func TestATruncatedListKeepsTheCause(t *testing.T) {
 	reset := errors.New("connection reset by peer")
 	for _, begin := range []string{"", "{", podList()[:70], podList(podJSON("a", 1)), podList(podJSON("a", 1))[:120]} {
 		body := io.NopCloser(io.MultiReader(strings.NewReader(begin), iotest.ErrReader(reset)))

@@ -66,7 +66,7 @@ func TestManagedFieldsAreDroppedInEachEncodingWhereTheServerSendsThem(t *testing
 func TestTheStatusFollowsAServerThatChanges(t *testing.T) {
 	own, bare := `{"metadata":{"name":"a","managedFields":[{"manager":"m"}]}}`, podJSON("a", 1)
 	next := ""
-	source := newSource(t, server(func(r *http.Request) (*http.Response, error) { return answers(200, podList(next))(r) }))
+	source := newSource(t, server(func(r *http.Request) (*http.Response, error) { return respondWith(200, podList(next))(r) }))
 	for _, test := range [][2]string{{own, droppedByClient}, {bare, droppedByServer}, {bare + "," + own, droppedByClient}, {own + "," + bare, droppedByClient}} {
 		next = test[0]
 		_, err := source.List(metav1.ListOptions{})
@@ -80,16 +80,16 @@ func TestTheStatusFollowsAServerThatChanges(t *testing.T) {
 }
 
 // Fails if a 406 is reported while there is a request that the server may accept, or if it is repeated forever.
-func TestAServerThatRefusesTheParameterIsAskedWithoutIt(t *testing.T) {
+func TestARefusedDropParameterIsOmittedAfterwards(t *testing.T) {
 	for name, strict := range map[string]bool{"refuses the parameter": false, "refuses everything": true} {
 		t.Run(name, func(t *testing.T) {
 			var accepts []string
 			source := newSource(t, server(func(r *http.Request) (*http.Response, error) {
 				accepts = append(accepts, r.Header.Get("Accept"))
 				if strict || strings.Contains(accepts[len(accepts)-1], "drop=") {
-					return answers(http.StatusNotAcceptable, "no such media type")(r)
+					return respondWith(http.StatusNotAcceptable, "no such media type")(r)
 				}
-				return answers(200, podList(`{"metadata":{"name":"a","managedFields":[{"manager":"m"}]}}`))(r)
+				return respondWith(200, podList(`{"metadata":{"name":"a","managedFields":[{"manager":"m"}]}}`))(r)
 			}))
 			for range 2 {
 				list, err := source.List(metav1.ListOptions{})

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestNewNamesTheOptionThatCannotWork(t *testing.T) {
+func TestNewNamesTheInvalidOption(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(*Options)
 		text  string
@@ -56,13 +56,13 @@ func TestNewNamesTheOptionThatCannotWork(t *testing.T) {
 	}
 }
 
-func TestNewNeedsNoMoreThanAddressAndResource(t *testing.T) {
+func TestNewRequiresOnlyBaseURLAndResource(t *testing.T) {
 	source, err := New(Options{BaseURL: "HTTPS://Host", Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}})
 	require.NoError(t, err)
 	require.False(t, source.IsWatchListSemanticsUnSupported())
 }
 
-func TestNewLeavesTheCallersClientAlone(t *testing.T) {
+func TestNewDoesNotChangeTheCallersClient(t *testing.T) {
 	client := &http.Client{}
 	newSourceFor(t, Options{BaseURL: "http://h", Resource: pods, HTTPClient: client})
 	require.Nil(t, client.CheckRedirect)

@@ -112,7 +112,7 @@ func apiOf(t testing.TB, carps []carp.Carp, encoding Encoding) server {
 		if request.URL.Query().Get("watch") == "true" {
 			body = frames.String()
 		}
-		return newResponse(200, text(body), "Content-Type", string(encoding)), nil
+		return newResponse(200, textBody(body), "Content-Type", string(encoding)), nil
 	}
 }
 

@@ -86,7 +86,7 @@ func TestProjectedObjectsAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.
 	}
 }
 
-func TestNewNamesTheFieldThatATypeHasNot(t *testing.T) {
+func TestNewNamesAnUnknownField(t *testing.T) {
 	for text, options := range map[string]Options{
 		`Fields: "spec.nodename": v1.CarpSpec has no field "nodename", but "nodeName"`: {ObjectType: &carp.Carp{}, Fields: []string{"spec.nodeName", "spec.nodename"}},
 		`Fields: "spec": v1.PartialObjectMetadata has no field "spec"`:                 {ObjectType: &metav1.PartialObjectMetadata{}, Fields: []string{"spec"}},
@@ -99,18 +99,18 @@ func TestNewNamesTheFieldThatATypeHasNot(t *testing.T) {
 	}
 }
 
-// numberless can be decoded from protobuf, but does not show its fields' numbers.
-type numberless struct {
+// unnumbered can be decoded from protobuf, but does not show its fields' numbers.
+type unnumbered struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Data              map[string]string `json:"data"`
 }
 
-func (*numberless) Unmarshal([]byte) error           { return nil }
-func (n *numberless) DeepCopyObject() runtime.Object { c := *n; return &c }
+func (*unnumbered) Unmarshal([]byte) error           { return nil }
+func (n *unnumbered) DeepCopyObject() runtime.Object { c := *n; return &c }
 
 func TestFieldsOfATypeWithoutNumbersAreCutInJSON(t *testing.T) {
-	options := Options{BaseURL: "http://h", Resource: pods, ObjectType: &numberless{}}
+	options := Options{BaseURL: "http://h", Resource: pods, ObjectType: &unnumbered{}}
 	source, err := New(options)
 	require.NoError(t, err)
 	require.Equal(t, encodings{Protobuf, JSON}, source.encodings)
@@ -121,13 +121,13 @@ func TestFieldsOfATypeWithoutNumbersAreCutInJSON(t *testing.T) {
 
 	options.Encodings = []Encoding{Protobuf}
 	_, err = New(options)
-	require.ErrorContains(t, err, "Encodings: fields of *kubeapi.numberless cannot be selected in protobuf")
+	require.ErrorContains(t, err, "Encodings: fields of *kubeapi.unnumbered cannot be selected in protobuf")
 
 	// JSON is accepted from a server without protobuf, and is cut too.
-	api := answers(200, podList(`{"metadata":{"name":"a"},"data":{"a":"1","b":"2"}}`))
+	api := respondWith(200, podList(`{"metadata":{"name":"a"},"data":{"a":"1","b":"2"}}`))
 	for _, chosen := range [][]Encoding{nil, {JSON}} {
-		items := listOf(t, newSourceOf(t, api, Options{ObjectType: &numberless{}, Fields: []string{"data.a"}, Encodings: chosen}))
-		require.Equal(t, map[string]string{"a": "1"}, items[0].(*numberless).Data)
+		items := listOf(t, newSourceOf(t, api, Options{ObjectType: &unnumbered{}, Fields: []string{"data.a"}, Encodings: chosen}))
+		require.Equal(t, map[string]string{"a": "1"}, items[0].(*unnumbered).Data)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestTheMarkIsOnObjectsWhoseMetadataIsOdd(t *testing.T) {
 
 func TestTheMarkOfAnObjectIsItsOwn(t *testing.T) {
 	for _, example := range []runtime.Object{nil, &carp.Carp{}} {
-		items := listOf(t, newSourceOf(t, answers(200, podList(podJSON("a", 1), podJSON("b", 2))), Options{ObjectType: example, Fields: []string{"spec"}}))
+		items := listOf(t, newSourceOf(t, respondWith(200, podList(podJSON("a", 1), podJSON("b", 2))), Options{ObjectType: example, Fields: []string{"spec"}}))
 		switch object := items[0].(type) {
 		case *carp.Carp:
 			clear(object.Annotations)
@@ -231,7 +231,7 @@ func TestTheMarkIsRefusedByTheChecksOfAPIServers(t *testing.T) {
 func TestBookmarksArePassedOnWhole(t *testing.T) {
 	bookmark := `{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"nodeName":"x"}}`
 	for _, example := range []runtime.Object{nil, &carp.Carp{}} {
-		api := answers(200, frameJSON("ADDED", annotated)+frameJSON("BOOKMARK", bookmark)+frameJSON("ADDED", annotated))
+		api := respondWith(200, frameJSON("ADDED", annotated)+frameJSON("BOOKMARK", bookmark)+frameJSON("ADDED", annotated))
 		w, err := newSourceOf(t, api, Options{ObjectType: example, Fields: []string{"status"}}).Watch(metav1.ListOptions{})
 		require.NoError(t, err)
 		defer w.Stop()
@@ -247,7 +247,7 @@ func TestBookmarksArePassedOnWhole(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCutIsNamedAsWhatCannotBeDecoded(t *testing.T) {
+func TestAFailedProjectionIsAnUndecodableObject(t *testing.T) {
 	const whose = `"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"}`
 	for what, test := range map[string]struct{ object, text string }{
 		"broken where it is cut":  {`{` + whose + `,"spec":{"nodeName" 5}}`, "'5' at offset"},
@@ -272,7 +272,7 @@ func TestWhatCannotBeCutIsNamedAsWhatCannotBeDecoded(t *testing.T) {
 	require.Equal(t, "n", item.(*carp.Carp).Spec.NodeName)
 }
 
-func TestErrorsOfACutHoldNothingOfTheObject(t *testing.T) {
+func TestErrorsOfAProjectionContainNothingOfTheObject(t *testing.T) {
 	for _, object := range []string{`{"spec":{"secret" "secret"}}`, `{"secret":"secret"]`, `{"spec":{"nodeName":{"secret":"secret"}},"metadata":{"name":secret}}`} {
 		item, _ := first(t, Options{ObjectType: &carp.Carp{}, Fields: []string{"spec.nodeName"}}, podList(object), annotated)
 		require.IsType(t, &UndecodableObject{}, item, object)

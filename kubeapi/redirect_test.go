@@ -41,7 +41,7 @@ func TestARedirectThatCannotBeReadIsReportedWithoutItsAddress(t *testing.T) {
 }
 
 func TestAHostInARedirectIsReportedWithoutControlCharacters(t *testing.T) {
-	source := newSource(t, answers(http.StatusFound, "", "Location", "http://h%C2%9Bx/"))
+	source := newSource(t, respondWith(http.StatusFound, "", "Location", "http://h%C2%9Bx/"))
 	_, err := source.List(metav1.ListOptions{})
 	require.ErrorIs(t, err, ErrRedirect)
 	require.NotContains(t, err.Error(), "\u009b")
@@ -51,7 +51,7 @@ func TestAHostInARedirectIsReportedWithoutControlCharacters(t *testing.T) {
 func TestATokenInTheHostOfARedirectIsNotReported(t *testing.T) {
 	const token = "aB12-Secret-Token"
 	for _, location := range []string{"http://" + token + "/", "http://x." + token + ".test:80/", "//" + token, token + "://h/"} {
-		source := newSourceOf(t, answers(http.StatusFound, "", "Location", location), Options{
+		source := newSourceOf(t, respondWith(http.StatusFound, "", "Location", location), Options{
 			Authorize: func(r *http.Request) error { r.Header.Set("Authorization", "Bearer "+token); return nil },
 		})
 		_, err := source.List(metav1.ListOptions{})
@@ -62,7 +62,7 @@ func TestATokenInTheHostOfARedirectIsNotReported(t *testing.T) {
 
 // A redirect without a Location is an ordinary response, and so is a 300 with one.
 func TestAnAnswerWithoutARedirectIsARefusal(t *testing.T) {
-	for _, answer := range []server{answers(302, ""), answers(300, "", "Location", "http://user:secret/x@h")} {
+	for _, answer := range []server{respondWith(302, ""), respondWith(300, "", "Location", "http://user:secret/x@h")} {
 		_, err := newSource(t, answer).List(metav1.ListOptions{})
 		require.ErrorAs(t, err, new(*apierrors.StatusError))
 		require.NotContains(t, err.Error(), "secret")
@@ -120,7 +120,7 @@ func TestARedirectWithinTheOriginIsFollowedWithCredentials(t *testing.T) {
 	require.ErrorIs(t, err, refused, "the caller's own rule still counts")
 }
 
-func TestRedirectsInACircleEnd(t *testing.T) {
+func TestRedirectLoopsEnd(t *testing.T) {
 	var requests atomic.Int32
 	circle := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
@@ -140,13 +140,13 @@ func to(location string, sent *[]*http.Request) server {
 	return func(r *http.Request) (*http.Response, error) {
 		*sent = append(*sent, r)
 		if len(*sent) > 1 {
-			return newResponse(http.StatusOK, text(podList())), nil
+			return newResponse(http.StatusOK, textBody(podList())), nil
 		}
-		return newResponse(http.StatusTemporaryRedirect, text(""), "Location", location), nil
+		return newResponse(http.StatusTemporaryRedirect, textBody(""), "Location", location), nil
 	}
 }
 
-func TestRedirectsThatLeadOutOfTheOriginAreRefusedInEveryDisguise(t *testing.T) {
+func TestRedirectsToAnotherOriginAreRefusedInEverySpelling(t *testing.T) {
 	for _, location := range []string{
 		"http://api.test/hush",            // the same host, in plain text
 		"http://api.test:443/hush",        // with the port
@@ -227,11 +227,11 @@ func TestAHostInCapitalLettersGetsTheCredentials(t *testing.T) {
 }
 
 // A second redirect is compared with the address of the first request.
-func TestEachRedirectOfSeveralIsLookedAt(t *testing.T) {
+func TestEachRedirectOfAChainIsChecked(t *testing.T) {
 	requests := 0
 	source := newSource(t, server(func(*http.Request) (*http.Response, error) {
 		requests++
-		return newResponse(http.StatusFound, text(""), "Location", []string{"/moved", "http://evil.test/"}[requests-1]), nil
+		return newResponse(http.StatusFound, textBody(""), "Location", []string{"/moved", "http://evil.test/"}[requests-1]), nil
 	}))
 	_, err := source.List(metav1.ListOptions{})
 	require.ErrorIs(t, err, ErrRedirect)
@@ -260,14 +260,14 @@ func TestACallerThatFollowsNoRedirectGetsTheRefusal(t *testing.T) {
 }
 
 // A function that checks something else and permits the rest is common, and disables net/http's own limit.
-func TestACallersRuleDoesNotLeadInCirclesForEver(t *testing.T) {
+func TestTheCallersCheckRedirectDoesNotLiftTheLimit(t *testing.T) {
 	requests := 0
 	client := &http.Client{
 		Transport: server(func(r *http.Request) (*http.Response, error) {
 			if requests++; requests > 2*maxRedirects {
 				return nil, errors.New("in circles")
 			}
-			return newResponse(http.StatusFound, text(""), "Location", r.URL.Path), nil
+			return newResponse(http.StatusFound, textBody(""), "Location", r.URL.Path), nil
 		}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return nil },
 	}
@@ -276,9 +276,9 @@ func TestACallersRuleDoesNotLeadInCirclesForEver(t *testing.T) {
 	require.Equal(t, maxRedirects, requests)
 }
 
-func TestTheCallersRuleIsNotAskedAboutAnotherOrigin(t *testing.T) {
+func TestTheCallersCheckRedirectIsNotCalledForAnotherOrigin(t *testing.T) {
 	client := &http.Client{
-		Transport:     answers(http.StatusFound, "", "Location", "http://evil.test/"),
+		Transport:     respondWith(http.StatusFound, "", "Location", "http://evil.test/"),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	_, err := newSourceFor(t, Options{BaseURL: "http://api.test", Resource: pods, HTTPClient: client}).List(metav1.ListOptions{})

@@ -62,7 +62,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		headers := http.Header{"Content-Type": {repeating(contentType)}, "Retry-After": {retryAfter}, "Date": {date}}
 		lw := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: int(code), Header: headers, Body: text(repeating(body))}, nil
+			return &http.Response{StatusCode: int(code), Header: headers, Body: textBody(repeating(body))}, nil
 		}), Options{Authorize: func(r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+fuzzSecret)
 			return nil

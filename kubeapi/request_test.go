@@ -17,7 +17,7 @@ func requested(t *testing.T, o Options, v verb, call metav1.ListOptions) *url.UR
 	var seen *url.URL
 	o.HTTPClient = &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
 		seen = r.URL
-		return answers(http.StatusForbidden, "")(r)
+		return respondWith(http.StatusForbidden, "")(r)
 	})}
 	source := newSourceFor(t, o)
 	var err error

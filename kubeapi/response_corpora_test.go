@@ -29,7 +29,7 @@ func TestWriteCorpora(t *testing.T) {
 	corpora.Write(t, "FuzzAnswer", answers)
 }
 
-// answerInput makes an answer of FuzzAnswer. Refusals differ by their Status, others by their size: none, one frame or
+// answerInput makes a response of FuzzAnswer. Refusals differ by their Status, others by their size: none, one frame or
 // item, or more.
 func answerInput(answer *recording.Body) recording.Input {
 	things := []string{strconv.Itoa(answer.Code), answer.ContentType, fmt.Sprint("pause ", answer.RetryAfter != "")}

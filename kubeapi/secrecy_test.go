@@ -139,7 +139,7 @@ func describeStatus(object any) string {
 // secrets.
 func TestTheReasonsAndCausesOfAPIServersAreNeverHidden(t *testing.T) {
 	for _, secret := range []string{"expire", "Expired", "FieldValue", "resourceversion", "toolarge"} {
-		source := newSourceOf(t, answers(410, asJSON(metav1.Status{
+		source := newSourceOf(t, respondWith(410, asJSON(metav1.Status{
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 410, Message: "as " + secret,
 			Reason: metav1.StatusReasonExpired, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
 				{Type: metav1.CauseTypeResourceVersionTooLarge, Message: secret}, {Type: metav1.CauseTypeFieldValueInvalid},

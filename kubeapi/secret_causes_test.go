@@ -76,7 +76,7 @@ func TestAnErrorWhoseTextHasASecretKeepsTheCausesThatHaveNone(t *testing.T) {
 // Fails if an event whose type contains a secret counts as a cut stream, or if a list with an item of such a kind is
 // not malformed.
 func TestBadDataWithASecretInItIsStillBadData(t *testing.T) {
-	source := withSecret(t, answers(200, `{"type":"`+causeToken+`","object":{}}`+"\n"), Options{})
+	source := withSecret(t, respondWith(200, `{"type":"`+causeToken+`","object":{}}`+"\n"), Options{})
 	watching, err := source.Watch(metav1.ListOptions{})
 	require.NoError(t, err)
 	defer watching.Stop()
@@ -84,7 +84,7 @@ func TestBadDataWithASecretInItIsStillBadData(t *testing.T) {
 	require.Equal(t, CauseBadFrame, status.Details.Causes[0].Type)
 	require.NotContains(t, status.Message, causeToken)
 
-	source = withSecret(t, answers(200, `{"items":[{"kind":"`+causeToken+`","apiVersion":"v1"}]}`),
+	source = withSecret(t, respondWith(200, `{"items":[{"kind":"`+causeToken+`","apiVersion":"v1"}]}`),
 		Options{ObjectType: typedWidget("x/v1", "Widget"), Encodings: []Encoding{JSON}})
 	_, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
 		bad := item.(*UndecodableObject)

@@ -20,9 +20,9 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// guarded makes one request like a list, and reads its body to the end or until it fails. It returns how long that
+// readWithStallTimer makes one request like a list, and reads its body to the end or until it fails. It returns how long that
 // took.
-func guarded(t *testing.T, client *http.Client, url string, s *stallTimer, ctx context.Context, each func()) (int, time.Duration, error) {
+func readWithStallTimer(t *testing.T, client *http.Client, url string, s *stallTimer, ctx context.Context, each func()) (int, time.Duration, error) {
 	t.Helper()
 	defer s.stop()
 	begun := time.Now()
@@ -68,11 +68,11 @@ func flush(w http.ResponseWriter, text string) {
 
 func nothing() {}
 
-func TestHeadersThatNeverComeEndTheRequestAfterTheLimit(t *testing.T) {
+func TestMissingHeadersEndTheRequestAfterTheLimit(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, _ *http.Request) { flush(w, "x") },
 		func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
 			server.Listener.Freeze()
-			_, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
+			_, took, err := readWithStallTimer(t, server.Client(), server.URL, s, ctx, nothing)
 			require.ErrorIs(t, err, context.Canceled)
 			require.Error(t, s.err())
 			require.Equal(t, time.Minute, took)
@@ -87,7 +87,7 @@ func TestABodyThatStopsEndsTheRequestAfterTheLimit(t *testing.T) {
 		flush(w, "y")
 		<-r.Context().Done()
 	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
-		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
+		n, took, err := readWithStallTimer(t, server.Client(), server.URL, s, ctx, nothing)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Error(t, s.err())
 		require.Equal(t, 2, n)
@@ -101,7 +101,7 @@ func TestAFrozenConnectionEndsTheRequestAfterTheLimit(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		flush(w, "lost")
 	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
-		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, server.Listener.Freeze)
+		n, took, err := readWithStallTimer(t, server.Client(), server.URL, s, ctx, server.Listener.Freeze)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Error(t, s.err())
 		require.Equal(t, 1, n)
@@ -118,7 +118,7 @@ func TestASlowBodyIsReadToItsEnd(t *testing.T) {
 			time.Sleep(59 * time.Second)
 		}
 	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
-		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
+		n, took, err := readWithStallTimer(t, server.Client(), server.URL, s, ctx, nothing)
 		require.NoError(t, err)
 		require.NoError(t, s.err())
 		require.Equal(t, 60*59*minListRate, n)
@@ -134,7 +134,7 @@ func TestABodyThatTricklesEndsTheRequestAfterFourTimesTheLimit(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
-		_, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
+		_, took, err := readWithStallTimer(t, server.Client(), server.URL, s, ctx, nothing)
 		require.ErrorIs(t, err, context.Canceled)
 		require.EqualError(t, s.err(), "the response stalled: less than 1024 bytes per second for 4m0s")
 		require.InDelta(t, (4 * time.Minute).Seconds(), took.Seconds(), 1)
@@ -149,7 +149,7 @@ func TestTimeInWhichNobodyReadsDoesNotCount(t *testing.T) {
 		flush(w, strings.Repeat("x", 512))
 		<-r.Context().Done()
 	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
-		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, func() {
+		n, took, err := readWithStallTimer(t, server.Client(), server.URL, s, ctx, func() {
 			time.Sleep(time.Hour)
 			require.NoError(t, s.err())
 		})
@@ -206,7 +206,7 @@ func TestWithoutALimitARequestWaitsForEver(t *testing.T) {
 	})
 }
 
-func TestAStoppedGuardEndsNothing(t *testing.T) {
+func TestAStoppedStallTimerCancelsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := newStallTimer(time.Minute, cancel)
@@ -253,7 +253,7 @@ func TestALateTimerDoesNotEndTheNextWait(t *testing.T) {
 	})
 }
 
-func TestStopWaitsForACancelUnderWay(t *testing.T) {
+func TestStopWaitsForARunningCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var cancelled atomic.Bool
 		s := newStallTimer(time.Minute, func() { time.Sleep(time.Second); cancelled.Store(true) })
@@ -267,7 +267,7 @@ func TestStopWaitsForACancelUnderWay(t *testing.T) {
 	})
 }
 
-func TestTheGuardHandsOnWhatTheBodySays(t *testing.T) {
+func TestTheStallReaderReturnsTheBodysResults(t *testing.T) {
 	s := newStallTimer(time.Hour, nothing)
 	defer s.stop()
 	data, err := io.ReadAll(s.reader(bytes.NewReader(make([]byte, 1<<20))))
@@ -296,7 +296,7 @@ func TestASilentSocketEndsTheRequest(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			s := newStallTimer(200*time.Millisecond, cancel)
-			_, _, err := guarded(t, silent.Client(), silent.URL, s, ctx, nothing)
+			_, _, err := readWithStallTimer(t, silent.Client(), silent.URL, s, ctx, nothing)
 			require.ErrorIs(t, err, context.Canceled)
 			require.Error(t, s.err())
 		})
@@ -311,7 +311,7 @@ func podsOf(t *testing.T, server *cachetest.Server) *ListerWatcher {
 	})
 }
 
-func TestAListThatStallsSaysSo(t *testing.T) {
+func TestAStalledListReturnsErrStalled(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("continue") == "" {

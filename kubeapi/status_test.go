@@ -63,10 +63,10 @@ func pad(s string, size int) string {
 	return strings.TrimSuffix(s, "}") + strings.Repeat(" ", size-len(s)) + "}"
 }
 
-func TestRefusalsBecomeAPIErrors(t *testing.T) {
+func TestErrorResponsesBecomeAPIErrors(t *testing.T) {
 	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
-			source := newSource(t, answers(test.code, test.body, test.headers...))
+			source := newSource(t, respondWith(test.code, test.body, test.headers...))
 			list, err := source.List(metav1.ListOptions{})
 			require.Nil(t, list)
 			require.ErrorAs(t, err, new(*apierrors.StatusError))
@@ -97,10 +97,10 @@ func TestAStatusMeansTheSameWhereverItComes(t *testing.T) {
 		"of the wrong form":          {`{"kind":"Status","apiVersion":"v1","status":{"code":410},"reason":"Expired"}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, refusal := newSource(t, answers(500, test.status)).List(metav1.ListOptions{})
+			_, refusal := newSource(t, respondWith(500, test.status)).List(metav1.ListOptions{})
 			require.Equal(t, test.counts, apierrors.IsResourceExpired(refusal), "%v", refusal)
 
-			_, body := newSource(t, answers(200, test.status)).List(metav1.ListOptions{})
+			_, body := newSource(t, respondWith(200, test.status)).List(metav1.ListOptions{})
 			require.Equal(t, test.counts, apierrors.IsResourceExpired(body), "%v", body)
 			require.Equal(t, !test.counts, errors.Is(body, ErrNotList), "%v", body)
 
@@ -119,8 +119,8 @@ func TestAStatusCarriesNeitherControlCharactersNorALongText(t *testing.T) {
 	status := `{"kind":"Status","status":"Failure","code":410,"reason":"\u001b[31m","message":"a\nb` + evil + `",
 		"details":{"name":"\u202e","group":"\u0007","kind":"\u001b","uid":"\u001b",
 		"causes":[{"reason":"\u001b","message":"` + evil + `","field":"\u001b"}]}}`
-	_, refusal := newSource(t, answers(410, status)).List(metav1.ListOptions{})
-	_, body := newSource(t, answers(200, status)).List(metav1.ListOptions{})
+	_, refusal := newSource(t, respondWith(410, status)).List(metav1.ListOptions{})
+	_, body := newSource(t, respondWith(200, status)).List(metav1.ListOptions{})
 	events := watched(t, strings.NewReader(frameJSON("ERROR", status)))
 	require.Len(t, events, 1)
 	for name, err := range map[string]error{"refusal": refusal, "body": body, "frame": apierrors.FromObject(events[0].Object)} {
@@ -141,15 +141,15 @@ func TestAStatusCarriesNeitherControlCharactersNorALongText(t *testing.T) {
 // resourceVersion, which is not secret.
 func TestAMessageMayEndAsTheQueryBegins(t *testing.T) {
 	const message = "the server could not find the requested resource"
-	source := newSource(t, answers(404, statusJSON("404", "NotFound", `,"message":"`+message+`"`)))
+	source := newSource(t, respondWith(404, statusJSON("404", "NotFound", `,"message":"`+message+`"`)))
 	_, err := source.List(metav1.ListOptions{ResourceVersion: "0"})
 	require.ErrorContains(t, err, message)
 	_, err = source.Watch(metav1.ListOptions{ResourceVersion: "1"})
 	require.ErrorContains(t, err, message)
 }
 
-func TestAForeignErrorTextIsCutShort(t *testing.T) {
-	_, err := newSource(t, answers(500, strings.Repeat("ä", 5000), "Content-Type", "text/plain")).List(metav1.ListOptions{})
+func TestAForeignErrorTextIsTruncated(t *testing.T) {
+	_, err := newSource(t, respondWith(500, strings.Repeat("ä", 5000), "Content-Type", "text/plain")).List(metav1.ListOptions{})
 	require.Less(t, len(err.Error()), 2*maxForeignText+200)
 	require.ErrorContains(t, err, "ä…")
 }
@@ -177,7 +177,7 @@ func TestRetryAfterReachesTheError(t *testing.T) {
 	} {
 		for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 			t.Run(name, func(t *testing.T) {
-				_, err := newSource(t, answers(code, test.body, test.headers...)).List(metav1.ListOptions{})
+				_, err := newSource(t, respondWith(code, test.body, test.headers...)).List(metav1.ListOptions{})
 				seconds, suggested := apierrors.SuggestsClientDelay(err)
 				require.Equal(t, test.want, seconds)
 				require.Equal(t, test.want > 0, suggested)
@@ -192,8 +192,8 @@ func TestRetryAfterDateWithoutAServersClockIsCountedFromOurs(t *testing.T) {
 	require.EqualValues(t, 90, retryAfterSeconds(header, now), "89.999999999 s, rounded up")
 }
 
-func TestARefusalWithTheCodeOfASuccessIsCompleteToo(t *testing.T) {
-	busy := answers(200, statusJSON("429", "TooManyRequests", ""), "Retry-After", "7")
+func TestAFailureStatusWithASuccessCodeIsCompleted(t *testing.T) {
+	busy := respondWith(200, statusJSON("429", "TooManyRequests", ""), "Retry-After", "7")
 	_, err := newSource(t, busy).List(metav1.ListOptions{})
 	seconds, suggested := apierrors.SuggestsClientDelay(err)
 	require.True(t, suggested)
@@ -211,14 +211,14 @@ func TestARefusalWithTheCodeOfASuccessIsCompleteToo(t *testing.T) {
 func TestStatus410WithoutAReasonIsExpired(t *testing.T) {
 	expired := `{"kind":"Status","apiVersion":"v1","status":"Failure","code":410}`
 	for _, code := range []int{200, 410} {
-		_, err := newSource(t, answers(code, expired)).List(metav1.ListOptions{})
+		_, err := newSource(t, respondWith(code, expired)).List(metav1.ListOptions{})
 		require.True(t, apierrors.IsResourceExpired(err), "%d: %v", code, err)
 	}
 }
 
-func TestARefusalIsUnderstoodInAnEncodingThatWasNotAskedFor(t *testing.T) {
+func TestAStatusIsDecodedInAnEncodingThatWasNotRequested(t *testing.T) {
 	status := &metav1.Status{Status: "Failure", Reason: "Expired", Code: 410, Message: "too old"}
 	body := string(protobufOf(t, status, "v1", "Status"))
-	_, err := newSource(t, answers(500, body, "Content-Type", "application/vnd.kubernetes.protobuf")).List(metav1.ListOptions{})
+	_, err := newSource(t, respondWith(500, body, "Content-Type", "application/vnd.kubernetes.protobuf")).List(metav1.ListOptions{})
 	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
 }

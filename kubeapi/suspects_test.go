@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBytesThatComeTwiceAreNotDoubted(t *testing.T) {
+func TestBytesThatArriveTwiceAreNotSuspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := suspects{seed: maphash.MakeSeed()}
 		require.True(t, d.suspect([]byte("a"), false))
@@ -21,7 +21,7 @@ func TestBytesThatComeTwiceAreNotDoubted(t *testing.T) {
 }
 
 // Fails if more bytes are remembered, or forgotten too soon: a stream that has all of them could not be read.
-func TestNoMoreBytesAreDoubtedInAnHourThanAreRemembered(t *testing.T) {
+func TestSuspectsAreBoundedPerHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := suspects{seed: maphash.MakeSeed()}
 		for hour := range 3 {
@@ -38,7 +38,7 @@ func TestNoMoreBytesAreDoubtedInAnHourThanAreRemembered(t *testing.T) {
 	})
 }
 
-func TestWellFormedBytesAreDoubtedRarely(t *testing.T) {
+func TestWellFormedBytesAreRarelySuspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := suspects{seed: maphash.MakeSeed()}
 		require.True(t, d.suspect([]byte("damaged"), true))

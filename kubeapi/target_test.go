@@ -34,14 +34,14 @@ func typedWidget(version, kind string) *widget {
 // servers omit the type of items.
 func first(t *testing.T, options Options, listBody, object string) (item, event runtime.Object) {
 	t.Helper()
-	source := newSourceOf(t, answers(200, listBody), options)
+	source := newSourceOf(t, respondWith(200, listBody), options)
 	take := func(_ metav1.ListMeta, o runtime.Object) error { item = o; return nil }
 	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, take)
 	if err != nil { // data that may have been damaged in transit is requested again
 		_, err = source.ListItems(t.Context(), metav1.ListOptions{}, take)
 	}
 	require.NoError(t, err)
-	source = newSourceOf(t, answers(200, frameJSON("ADDED", object)), options)
+	source = newSourceOf(t, respondWith(200, frameJSON("ADDED", object)), options)
 	for range 2 { // for the same reason
 		w, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
@@ -59,7 +59,7 @@ const (
 	widgetList = `{"apiVersion":"x/v1","kind":"WidgetList","items":[{"metadata":{"name":"a"},"spec":{"size":3}}]}`
 )
 
-func TestGoObjectsSayWhatTheirExampleSaysWhicheverWayTheyCame(t *testing.T) {
+func TestGoObjectsHaveTheTypeOfTheirExampleInEveryEncoding(t *testing.T) {
 	for name, example := range map[string]*widget{"nothing": {}, "their type": typedWidget("x/v1", "Widget")} {
 		t.Run(name, func(t *testing.T) {
 			item, event := first(t, Options{ObjectType: example}, widgetList, widgetJSON)
@@ -79,7 +79,7 @@ func TestUnstructuredObjectsAreTheDefault(t *testing.T) {
 	}
 }
 
-func TestWhatClaimsToBeSomethingElseCannotBeDecoded(t *testing.T) {
+func TestAnObjectOfAnotherTypeCannotBeDecoded(t *testing.T) {
 	for name, test := range map[string]struct {
 		example *widget
 		object  string
@@ -103,12 +103,12 @@ func TestWhatClaimsToBeSomethingElseCannotBeDecoded(t *testing.T) {
 	require.IsType(t, &widget{}, event, "a Status of somebody else's group is an object like any other")
 }
 
-func TestMetadataAloneIsAskedForAndSaysWhatItIsOf(t *testing.T) {
+func TestMetadataOnlyIsRequestedAndHasTheServersType(t *testing.T) {
 	var accept []string
 	of := func(example *metav1.PartialObjectMetadata, body string) runtime.Object {
 		source := newSourceOf(t, server(func(r *http.Request) (*http.Response, error) {
 			accept = append(accept, r.Header.Get("Accept"))
-			return answers(200, body)(r)
+			return respondWith(200, body)(r)
 		}), Options{ObjectType: example, Encodings: []Encoding{JSON}, KeepManagedFields: true})
 		var item runtime.Object
 		_, err := source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, o runtime.Object) error { item = o; return nil })
@@ -153,7 +153,7 @@ func TestTheAcceptHeaderNamesThePreferredEncodingFirstAndAlwaysJSON(t *testing.T
 			accept := ""
 			source := newSourceOf(t, server(func(r *http.Request) (*http.Response, error) {
 				accept = r.Header.Get("Accept")
-				return answers(200, podList())(r)
+				return respondWith(200, podList())(r)
 			}), test.options)
 			_, err := source.List(metav1.ListOptions{})
 			require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestTheAcceptHeaderNamesThePreferredEncodingFirstAndAlwaysJSON(t *testing.T
 	}
 }
 
-func TestTheAnswersOwnTypeSaysHowItIsRead(t *testing.T) {
+func TestTheContentTypeDeterminesTheDecoder(t *testing.T) {
 	list, err := direct.Marshal(map[string]any{"apiVersion": "x/v1", "kind": "WidgetList", "metadata": map[string]any{"resourceVersion": "7"},
 		"items": []any{map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"size": 3}}}})
 	require.NoError(t, err)
@@ -176,22 +176,22 @@ func TestTheAnswersOwnTypeSaysHowItIsRead(t *testing.T) {
 	options := Options{ObjectType: &widget{}, Encodings: []Encoding{CBOR}}
 
 	var item runtime.Object
-	about, err := newSourceOf(t, answers(200, string(list), "Content-Type", "application/cbor"), options).ListItems(t.Context(),
+	about, err := newSourceOf(t, respondWith(200, string(list), "Content-Type", "application/cbor"), options).ListItems(t.Context(),
 		metav1.ListOptions{}, func(_ metav1.ListMeta, o runtime.Object) error { item = o; return nil })
 	require.NoError(t, err)
 	require.Equal(t, "7", about.ResourceVersion)
 	require.Equal(t, 3, item.(*widget).Spec.Size)
 
-	w, err := newSourceOf(t, answers(200, string(event), "Content-Type", "application/cbor-seq"), options).Watch(metav1.ListOptions{})
+	w, err := newSourceOf(t, respondWith(200, string(event), "Content-Type", "application/cbor-seq"), options).Watch(metav1.ListOptions{})
 	require.NoError(t, err)
 	got := <-w.ResultChan()
 	require.Equal(t, watch.Added, got.Type)
 	require.Equal(t, "a", got.Object.(*widget).Name)
 	w.Stop()
 
-	_, err = newSourceOf(t, answers(200, widgetList), options).List(metav1.ListOptions{})
+	_, err = newSourceOf(t, respondWith(200, widgetList), options).List(metav1.ListOptions{})
 	require.NoError(t, err, "a server without CBOR answers in JSON")
-	_, err = newSourceOf(t, answers(200, string(list), "Content-Type", "application/cbor"), Options{}).List(metav1.ListOptions{})
+	_, err = newSourceOf(t, respondWith(200, string(list), "Content-Type", "application/cbor"), Options{}).List(metav1.ListOptions{})
 	require.ErrorIs(t, err, ErrContentType, "it was not asked for")
 }
 
@@ -202,7 +202,7 @@ func TestProtobufListsAndWatchesAreDecoded(t *testing.T) {
 	options := Options{ObjectType: &metav1.PartialObjectMetadata{}}
 
 	var item runtime.Object
-	about, err := newSourceOf(t, answers(200, string(protobufOf(t, list, "meta.k8s.io/v1", "PartialObjectMetadataList")), "Content-Type", media), options).
+	about, err := newSourceOf(t, respondWith(200, string(protobufOf(t, list, "meta.k8s.io/v1", "PartialObjectMetadataList")), "Content-Type", media), options).
 		ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, o runtime.Object) error { item = o; return nil })
 	require.NoError(t, err)
 	require.Equal(t, "7", about.ResourceVersion)
@@ -212,7 +212,7 @@ func TestProtobufListsAndWatchesAreDecoded(t *testing.T) {
 	frame, err := event.Marshal()
 	require.NoError(t, err)
 	body := append([]byte{0, 0, byte(len(frame) >> 8), byte(len(frame))}, frame...)
-	w, err := newSourceOf(t, answers(200, string(body), "Content-Type", media+";stream=watch"), options).Watch(metav1.ListOptions{})
+	w, err := newSourceOf(t, respondWith(200, string(body), "Content-Type", media+";stream=watch"), options).Watch(metav1.ListOptions{})
 	require.NoError(t, err)
 	got := <-w.ResultChan()
 	require.Equal(t, watch.Added, got.Type)
@@ -222,7 +222,7 @@ func TestProtobufListsAndWatchesAreDecoded(t *testing.T) {
 
 	// A refusal uses the requested encoding too.
 	status := &metav1.Status{Status: "Failure", Reason: "Expired", Code: 410, Message: "too old"}
-	_, err = newSourceOf(t, answers(410, string(protobufOf(t, status, "v1", "Status")), "Content-Type", media), options).List(metav1.ListOptions{})
+	_, err = newSourceOf(t, respondWith(410, string(protobufOf(t, status, "v1", "Status")), "Content-Type", media), options).List(metav1.ListOptions{})
 	require.ErrorContains(t, err, "too old")
 }
 
@@ -268,15 +268,15 @@ func TestLimitsOfTheCallerAreKept(t *testing.T) {
 		"Objects":    {Limits{Objects: 1}, podList(podJSON("a", 1), podJSON("b", 2))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newSourceOf(t, answers(200, test.body), Options{Limits: test.limits}).List(metav1.ListOptions{})
+			_, err := newSourceOf(t, respondWith(200, test.body), Options{Limits: test.limits}).List(metav1.ListOptions{})
 			require.ErrorIs(t, err, ErrTooLarge)
 			require.ErrorContains(t, err, "in "+name)
 		})
 	}
-	_, err := newSourceOf(t, answers(200, podList(object(100))), Options{Limits: Limits{ItemBytes: 100}}).List(metav1.ListOptions{})
+	_, err := newSourceOf(t, respondWith(200, podList(object(100))), Options{Limits: Limits{ItemBytes: 100}}).List(metav1.ListOptions{})
 	require.NoError(t, err)
 	long := statusJSON("410", "Expired", `,"details":{"name":"`+strings.Repeat("x", 500)+`"}`)
-	_, err = newSourceOf(t, answers(403, long), Options{Limits: Limits{ErrorBytes: 100}}).List(metav1.ListOptions{})
+	_, err = newSourceOf(t, respondWith(403, long), Options{Limits: Limits{ErrorBytes: 100}}).List(metav1.ListOptions{})
 	require.True(t, apierrors.IsForbidden(err), "of a body that is cut off, the code has to do")
 	require.Less(t, len(err.Error()), 200)
 }
@@ -288,7 +288,7 @@ func TestTheObjectsOfAListAreCountedOverItsPages(t *testing.T) {
 		"3": `{"kind":"PodList","items":[{}]}`,
 	}
 	source := newSourceOf(t, server(func(r *http.Request) (*http.Response, error) {
-		return answers(200, pages[r.URL.Query().Get("continue")])(r)
+		return respondWith(200, pages[r.URL.Query().Get("continue")])(r)
 	}), Options{Limits: Limits{Objects: 4}})
 	for range 3 { // each list begins again
 		_, err := source.List(metav1.ListOptions{})
@@ -305,7 +305,7 @@ func TestTheObjectsOfAStreamingListAreCountedUpToItsEnd(t *testing.T) {
 	added := frameJSON("ADDED", podJSON("a", 1))
 	streamed := func(body string) []watch.EventType {
 		yes := true
-		w, err := newSourceOf(t, answers(200, body), Options{Limits: Limits{Objects: 2}}).Watch(metav1.ListOptions{SendInitialEvents: &yes})
+		w, err := newSourceOf(t, respondWith(200, body), Options{Limits: Limits{Objects: 2}}).Watch(metav1.ListOptions{SendInitialEvents: &yes})
 		require.NoError(t, err)
 		var events []watch.Event
 		for event := range w.ResultChan() {

@@ -71,7 +71,7 @@ func TestHeadersThatAreNoWarningsOfAnAPIServerAreIgnored(t *testing.T) {
 	}
 }
 
-func TestTheTextOfAWarningIsCutAndFitToBePrinted(t *testing.T) {
+func TestTheTextOfAWarningIsTruncatedAndPrintable(t *testing.T) {
 	var reported heard
 	w := newWarnings("", reported.hear)
 	// For Unicode, marks that change the direction of writing are not control characters.
@@ -96,7 +96,7 @@ func TestEndlessWarningsAreReportedUpToALimit(t *testing.T) {
 	require.Len(t, reported, maxWarnings+1)
 }
 
-func TestOfOneAnswerSoManyWarningsAreRead(t *testing.T) {
+func TestWarningsOfOneResponseAreBounded(t *testing.T) {
 	var reported heard
 	w := newWarnings("", reported.hear)
 	many := make([]string, 0, 2*maxWarnings)
@@ -119,7 +119,7 @@ func TestAWarningHandlerMayCauseWarnings(t *testing.T) {
 	require.Equal(t, heard{"first", "second"}, reported)
 }
 
-func TestOfManyAnswersAtOnceOneIsReported(t *testing.T) {
+func TestConcurrentResponsesReportAWarningOnce(t *testing.T) {
 	var mu sync.Mutex
 	reported := map[string]int{}
 	w := newWarnings("", func(_ context.Context, text string) {
@@ -142,7 +142,7 @@ func TestOfManyAnswersAtOnceOneIsReported(t *testing.T) {
 	}
 }
 
-func TestAnswersOfEveryKindAreLookedAtForWarnings(t *testing.T) {
+func TestWarningsAreReadFromEveryResponse(t *testing.T) {
 	var reported heard
 	source := newSourceOf(t, server(func(r *http.Request) (*http.Response, error) {
 		query, code := r.URL.Query(), http.StatusOK
@@ -153,7 +153,7 @@ func TestAnswersOfEveryKindAreLookedAtForWarnings(t *testing.T) {
 		if query.Get("watch") != "" {
 			body = ""
 		}
-		return newResponse(code, text(body), "Warning", warning(t, query.Encode())), nil
+		return newResponse(code, textBody(body), "Warning", warning(t, query.Encode())), nil
 	}), Options{OnWarning: reported.hear})
 	_, err := source.List(metav1.ListOptions{})
 	require.NoError(t, err)

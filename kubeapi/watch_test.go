@@ -49,7 +49,7 @@ func delivered(t *testing.T, source *ListerWatcher) (events []watch.Event) {
 }
 
 func TestWatchDeliversEachTypeOfFrame(t *testing.T) {
-	source := newSource(t, answers(200,
+	source := newSource(t, respondWith(200,
 		frameJSON("ADDED", podJSON("a", 1))+
 			frameJSON("MODIFIED", `{"kind":"Pod","apiVersion":"v1","spec":{"n":9007199254740993,"f":1.5}}`)+
 			frameJSON("DELETED", podJSON("a", 3))+
@@ -101,7 +101,7 @@ func TestTheServersErrorFrameArrivesAsItsStatus(t *testing.T) {
 	require.False(t, apierrors.HasStatusCause(err, CauseBadFrame))
 }
 
-func TestWatchThatBreaksEndsWithAnErrorThatSaysHow(t *testing.T) {
+func TestABrokenWatchEndsWithAnErrorEventThatSaysHow(t *testing.T) {
 	for name, test := range map[string]struct {
 		rest  io.Reader
 		cause metav1.CauseType
@@ -142,7 +142,7 @@ func TestWatchThatBreaksEndsWithAnErrorThatSaysHow(t *testing.T) {
 	}
 }
 
-func TestFramesBehindALargeOneAreNotLost(t *testing.T) {
+func TestFramesAfterALargeOneAreNotLost(t *testing.T) {
 	large := frameJSON("ADDED", `{"metadata":{"name":"large"},"data":`+quoted(1<<20)+`}`)
 	events := watched(t, strings.NewReader(large+frameJSON("ADDED", podJSON("a", 1))+large))
 	require.Equal(t, []watch.EventType{watch.Added, watch.Added, watch.Added}, types(events))
@@ -293,7 +293,7 @@ func TestWatchEndsAtOnceWithItsContextBeforeTheHeaders(t *testing.T) {
 }
 
 func TestWatchThatIsNotDeclaredAsJSONIsRefused(t *testing.T) {
-	w, err := newSource(t, answers(200, "<html><title>Log in</title>", "Content-Type", "text/html")).Watch(metav1.ListOptions{})
+	w, err := newSource(t, respondWith(200, "<html><title>Log in</title>", "Content-Type", "text/html")).Watch(metav1.ListOptions{})
 	require.Nil(t, w)
 	require.ErrorIs(t, err, ErrContentType)
 	require.ErrorContains(t, err, "Log in")

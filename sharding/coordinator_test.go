@@ -207,7 +207,7 @@ func (f *fleet) counts() (counts []int) {
 	return counts
 }
 
-func TestOneReplicaOwnsEverythingAndSharesItWithThoseThatCome(t *testing.T) {
+func TestOneReplicaOwnsEverythingAndSharesItWithNewReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.start(1)

@@ -101,7 +101,7 @@ func TestTheStatusSaysWhereObjectsAreFiltered(t *testing.T) {
 	})
 }
 
-func TestAWatchThatIsNotFilteredIsFilteredHere(t *testing.T) {
+func TestAnUnfilteredWatchIsFilteredByTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// Behind one address, a server that filters responds to the list, and one that does not to the watch.
 		filters := cachetest.NewSource(cachetest.Options{ShardSelectors: true, NewObject: func() runtime.Object { return &object{} }})
@@ -198,7 +198,7 @@ func TestAReplicaWithoutRangesHasNothing(t *testing.T) {
 	})
 }
 
-func TestAChangeOfRangesDeliversOnlyWhatLeavesAndComes(t *testing.T) {
+func TestAChangeOfRangesDeliversOnlyDeletionsAndAdditions(t *testing.T) {
 	inBubble(t, func(t *testing.T, source *cachetest.Source) {
 		orders(t, source, 1000)
 		quarters := sharding.Split(4)

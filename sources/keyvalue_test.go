@@ -182,7 +182,7 @@ func newTextSource(s *shelf) *sources.KeyValueSource[*textEntry] {
 	return sources.NewKeyValueSource(s, sources.Values(decodeText))
 }
 
-func TestASourceOfKeysAndValuesKeepsThePromisesOfAListerWatcher(t *testing.T) {
+func TestKeyValueSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	for name, wide := range map[string]bool{"in pages": false, "whole": true} {
 		t.Run(name, func(t *testing.T) {
 			cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
@@ -245,7 +245,7 @@ func TestAnObjectKeepsAUIDOfItsOwn(t *testing.T) {
 	assert.Equal(t, "a own-1 1", obj.Name+" "+string(obj.UID)+" "+obj.ResourceVersion)
 }
 
-func TestASourceOfKeysAndValuesRefusesWhatItCannotDo(t *testing.T) {
+func TestKeyValueSourceRefusesUnsupportedOptions(t *testing.T) {
 	s := newShelf()
 	require.NoError(t, s.write("a=1"))
 	source := newTextSource(s)

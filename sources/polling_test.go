@@ -290,7 +290,7 @@ func TestConcurrentListsShareTheNextCall(t *testing.T) {
 	})
 }
 
-func TestACallerThatLeavesPassesTheTurnOn(t *testing.T) {
+func TestACanceledCallerLetsTheNextOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
 		b.slow = 10 * time.Second
@@ -310,7 +310,7 @@ func TestACallerThatLeavesPassesTheTurnOn(t *testing.T) {
 	})
 }
 
-func TestAFailingFunctionIsCalledEverMoreRarelyHoweverManyCallers(t *testing.T) {
+func TestAFailingFunctionIsCalledWithBackoffHoweverManyCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
 		failure := errors.New("no route")
@@ -428,7 +428,7 @@ func TestAnInformerReportsEachFailureAndCatchesUp(t *testing.T) {
 	})
 }
 
-func TestACallThatTakesTooLongHasFailed(t *testing.T) {
+func TestACallFailsAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
 		b.slow = time.Hour
@@ -456,7 +456,7 @@ func TestStopWaitsForARunningCall(t *testing.T) {
 	})
 }
 
-func TestAPanicOfTheFunctionComesOutOfStop(t *testing.T) {
+func TestStopPanicsWithAPanicOfTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		source := sources.NewPollingSource(func(context.Context) ([]*item, error) {
@@ -539,7 +539,7 @@ func TestRequestsThatCannotBeAnsweredAreRefused(t *testing.T) {
 	}
 }
 
-func TestAReflectorThatAsksForAStreamGetsAList(t *testing.T) {
+func TestAReflectorThatRequestsAStreamingListLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
 		b.put("a", "1")
@@ -582,7 +582,7 @@ func TestAListThatCannotBeComparedIsAFailedCall(t *testing.T) {
 	})
 }
 
-func TestEqualDecidesWhatAnEventIs(t *testing.T) {
+func TestEqualDecidesWhetherThereIsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
 		b.put("a", "1")
@@ -659,7 +659,7 @@ func TestAnObjectHasOneUIDForAsLongAsItIsListed(t *testing.T) {
 	})
 }
 
-func TestASelectionSeesItsObjectsComeAndGo(t *testing.T) {
+func TestASelectedWatchSeesObjectsEnterAndLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
 		source := newSource(b, sources.PollingOptions[*item]{})
@@ -711,7 +711,7 @@ func TestBookmarksDoNotWaitForACall(t *testing.T) {
 	})
 }
 
-func TestMistakesInTheProgramPanicAtConstruction(t *testing.T) {
+func TestInvalidOptionsPanicAtConstruction(t *testing.T) {
 	assert.Panics(t, func() { sources.NewPollingSource[*item](nil, sources.PollingOptions[*item]{}) })
 	for _, options := range []sources.PollingOptions[*item]{{Interval: -1}, {Timeout: -1}, {History: -1}} {
 		assert.Panics(t, func() { newSource(newBackend(), options) })

@@ -7,7 +7,7 @@ import (
 )
 
 // A text may be cut right behind a short secret. Fails if the dots there count as more of its word.
-func TestAShortSecretBeforeACutIsHidden(t *testing.T) {
+func TestAShortSecretBeforeATruncationIsHidden(t *testing.T) {
 	s := Secrets{}.add("k3y", 1)
 	require.Equal(t, "x-api-key: …", s.Hide("x-api-key: k3y"))
 	require.Equal(t, "x-api-key: … more", s.Hide("x-api-key: k3y… more"))

@@ -76,7 +76,7 @@ var lifetimeFaults = []Mutant{
 		From:    "			return l.damageError()\n",
 		To:      "			return nil\n",
 		Package: "./kubeapi",
-		Test:    "TestB24AnItemThatDoesNotSayWhoseItIsDeletesNothing",
+		Test:    "TestB24AnItemWithoutAReadableKeyDeletesNothing",
 		Fault:   "A damaged byte in the name of a listed object deletes it, and a controller acts on that.",
 	},
 	{

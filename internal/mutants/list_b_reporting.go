@@ -39,7 +39,7 @@ var reportingFaults = []Mutant{
 		From:    "if err == io.EOF || w.response.ctx.Err() != nil {",
 		To:      "if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) || w.response.ctx.Err() != nil {",
 		Package: "./kubeapi",
-		Test:    "TestWatchThatBreaksEndsWithAnErrorThatSaysHow",
+		Test:    "TestABrokenWatchEndsWithAnErrorEventThatSaysHow",
 		Fault:   "A network that cuts every watch looks like a server that closes them, and no failure is reported.",
 	},
 }

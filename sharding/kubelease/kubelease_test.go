@@ -106,7 +106,7 @@ func TestTheHandlerCreatesAMissingLeaseOnUpdateWithoutAUID(t *testing.T) {
 	}
 }
 
-func TestARefusalIsNoConflictAndShowsNoSecret(t *testing.T) {
+func TestAnErrorResponseIsNoConflictAndShowsNoSecret(t *testing.T) {
 	echo := func(r *http.Request) string {
 		return "no role allows it to " + r.Header.Get("Authorization") + " " + r.Header.Get("X-Tenant") + " for " + r.URL.RawQuery
 	}
@@ -198,7 +198,7 @@ func TestAChangeIsNotRepeatedAsAGet(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNoLeaseIsAnError(t *testing.T) {
+func TestAResponseThatIsNotALeaseIsAnError(t *testing.T) {
 	for name, test := range map[string]struct {
 		body string
 		is   error
@@ -230,7 +230,7 @@ func TestAnAnswerThatIsNoLeaseIsAnError(t *testing.T) {
 	}
 }
 
-func TestALongAnswerTakesLittleMemory(t *testing.T) {
+func TestALongResponseTakesLittleMemory(t *testing.T) {
 	listOf := func(n int, item string) string {
 		return `{"kind":"LeaseList","items":[` + strings.Repeat(item+",", n-1) + item + `]}`
 	}

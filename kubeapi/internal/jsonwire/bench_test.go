@@ -16,7 +16,7 @@ func pods() (pods [][]byte) {
 	return pods
 }
 
-func TestThePodOfTheBenchmarksIsOfTheSizeThatIsClaimed(t *testing.T) {
+func TestTheBenchmarksPodHasTheDocumentedSize(t *testing.T) {
 	for _, pod := range pods() {
 		require.InDelta(t, 10<<10, len(pod), 512)
 	}

@@ -147,7 +147,7 @@ func TestNoBodyTakesMoreMemoryThanItsLimit(t *testing.T) {
 	}
 }
 
-func TestWhatStandsBesideTheItemsIsOneValueAndKeptOnlyForAStatus(t *testing.T) {
+func TestFieldsBesideItemsCountAsOneValueAndAreKeptOnlyForAStatus(t *testing.T) {
 	const limit = 100_000
 	limits := wire.Limits{ValueBytes: limit, Nesting: 1000, TokenBytes: 1000}
 	fields := func(n int) string { return `"x":` + quoted(n-12-limit/2) + `,"message":` + quoted(limit/2) + `,` }
@@ -169,7 +169,7 @@ func TestWhatStandsBesideTheItemsIsOneValueAndKeptOnlyForAStatus(t *testing.T) {
 	}
 }
 
-func TestFieldsWithoutEndComeToAnEnd(t *testing.T) {
+func TestEndlessFieldsAreAnError(t *testing.T) {
 	limits := wire.Limits{ValueBytes: 10_000, Nesting: 10, TokenBytes: 10}
 	want := &wire.LimitError{What: wire.LimitValue, Limit: 10_000}
 	require.Equal(t, want, readList(&endless{begin: `{"":1`, again: `,"":1`}, limits).err)
@@ -282,7 +282,7 @@ func TestEqualShortStringsAreOne(t *testing.T) {
 	require.Equal(t, "kubelet", p.values.value(raw[13:20]))
 }
 
-func TestAParserThatMetAHugeObjectIsNotKept(t *testing.T) {
+func TestAParserOfAHugeObjectIsNotPooled(t *testing.T) {
 	for raw, kept := range map[string]bool{
 		string(podJSON(1)): true,
 		`{"a":["` + strings.Repeat(`","`, maxPooledValues/4) + `"]}`:   true,

@@ -87,7 +87,7 @@ func TestListsMayBeEmpty(t *testing.T) {
 }
 
 // An item that cannot be decoded must not affect the others.
-func TestWhateverAnItemIsItIsGivenForItselfAlone(t *testing.T) {
+func TestAnItemMayBeAnyValue(t *testing.T) {
 	for _, item := range []string{`null`, `5`, `-1.5e+7`, `"x"`, `"}\\"`, `[1,[2]]`, `nul`, `NaN`, `{"a":nul}`, `{"a":"\x"}`, "{\"a\":\"\x01\"}", `{"a" "b"}`, `{]`, nested(20_000)} {
 		arriving(t, `{"items":[{},`+item+`,{"a":1}]}`, func(t *testing.T, body io.Reader) {
 			list := readList(body, limits)
@@ -183,7 +183,7 @@ func TestBrokenListsAreErrorsThatSayWhere(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheBodyComesAsItIsAndStays(t *testing.T) {
+func TestAnErrorOfTheBodyIsReturnedUnchangedByAllLaterCalls(t *testing.T) {
 	reset := errors.New("connection reset by peer")
 	whole := `{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"a":1},{"a":2}]}` + "\n"
 	for cut := range len(whole) + 1 {

@@ -143,7 +143,7 @@ func TestBracketsInStringsAndSideBySideDoNotNest(t *testing.T) {
 }
 
 // Without its own bound the parser would exhaust the stack, which ends the process.
-func TestNoLimitLetsAnybodyNestWithoutEnd(t *testing.T) {
+func TestNestingIsBoundedWhateverTheLimit(t *testing.T) {
 	limits := limits
 	limits.Nesting = math.MaxInt
 	_, err := Encoding.Unstructured([]byte(`{"a":`+nested(5_000_000)+`}`), limits)

@@ -88,7 +88,7 @@ func TestFillReadsByteByByteUpToTheLimit(t *testing.T) {
 	require.ErrorAs(t, w.Fill(), new(*LimitError))
 }
 
-func TestAClaimThatNothingStandsBehindCostsNothing(t *testing.T) {
+func TestALargeNeedAllocatesNothingInAdvance(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	w := NewWindow(strings.NewReader("ten bytes."), 512, 16<<20)
@@ -110,7 +110,7 @@ func TestAnEmptyWindowHoldsWhatItBeganWith(t *testing.T) {
 	}
 }
 
-func TestALargeBufferIsGivenUpOnceThereIsLittleInIt(t *testing.T) {
+func TestALargeBufferIsReleasedOnceThereIsLittleInIt(t *testing.T) {
 	// Some bytes are always unread, as in a list that arrives faster than it is used.
 	w := NewWindow(zeros{}, 256, 2<<20)
 	require.NoError(t, w.Need(2<<20))
@@ -121,7 +121,7 @@ func TestALargeBufferIsGivenUpOnceThereIsLittleInIt(t *testing.T) {
 	require.LessOrEqual(t, cap(w.buffer), sharedBufferSize)
 }
 
-func TestTheSourceIsNotAskedForCrumbs(t *testing.T) {
+func TestReadsAreNotTiny(t *testing.T) {
 	for _, most := range []int{100, 5000, 1 << 30} {
 		source := &asked{most: most}
 		w := NewWindow(source, 4096, 1<<20)
@@ -161,7 +161,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-func TestWhatCameWithAnErrorCountsFirst(t *testing.T) {
+func TestBytesReadWithAnErrorAreReturnedFirst(t *testing.T) {
 	reset := errors.New("connection reset")
 	w := NewWindow(readerFunc(func(p []byte) (int, error) { return copy(p, "abc"), reset }), 16, 100)
 	require.NoError(t, w.Need(3))
@@ -175,12 +175,12 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-func TestASourceThatGivesNothingIsNotAskedForEver(t *testing.T) {
+func TestASourceWithoutProgressIsAnError(t *testing.T) {
 	w := NewWindow(readerFunc(func([]byte) (int, error) { return 0, nil }), 16, 100)
 	require.Equal(t, io.ErrNoProgress, w.Fill())
 }
 
-func TestAWindowThatIsUsedOnTakesNoNewMemory(t *testing.T) {
+func TestAWindowReusesItsMemory(t *testing.T) {
 	for name, consumed := range map[string]func(unread int) int{
 		"always something unread": func(int) int { return 10_000 },
 		"never anything left":     func(unread int) int { return unread },
