@@ -211,7 +211,7 @@ func TestDialingFailsAsItDoesOnANetwork(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := l.DialContext(ctx, "tcp", "x:1")
-		require.ErrorIs(t, err, context.DeadlineExceeded, "nobody accepts")
+		require.ErrorIs(t, err, context.DeadlineExceeded, "no Accept is called")
 		l.RefuseConnections(true)
 		_, err = l.DialContext(t.Context(), "tcp", "x:1")
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)

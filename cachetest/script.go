@@ -170,7 +170,7 @@ func (s *Source) admit(ctx context.Context, namespace string, opts metav1.ListOp
 		}
 	}
 	s.mu.Unlock()
-	// As a transport does for a request that was given up meanwhile.
+	// As a transport does for a request that was canceled meanwhile.
 	return ctx.Err()
 }
 

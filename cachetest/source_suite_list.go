@@ -82,7 +82,7 @@ func checkListIsNew(t *sourceTrial) error {
 		return fmt.Errorf("at the version of the list before: %w", err)
 	}
 	if behind(again.version, newest.version) {
-		return fmt.Errorf("a list at no older than %s is of version %s: a reflector would go back in time", newest.version, again.version)
+		return fmt.Errorf("a list at no older than %s is of version %s: a reflector would regress", newest.version, again.version)
 	}
 	return again.holds("a=2", "c=1")
 }

@@ -34,7 +34,7 @@ func checkUnreached(t *sourceTrial) error {
 	answer, err := patient.list(metav1.ListOptions{ResourceVersion: ahead})
 	switch {
 	case err == nil && behind(answer.version, ahead):
-		return fmt.Errorf("a list at no older than %s is of version %s: a reflector would go back in time", ahead, answer.version)
+		return fmt.Errorf("a list at no older than %s is of version %s: a reflector would regress", ahead, answer.version)
 	case err == nil:
 		return nil
 	case !isUnreached(err):

@@ -37,7 +37,7 @@ var refusalFaults = map[string]sourceFault{
 		},
 	},
 	"the present list at a version that is not reached": {
-		check: "a version that is not reached is refused", says: "is of version 1: a reflector would go back in time",
+		check: "a version that is not reached is refused", says: "is of version 1: a reflector would regress",
 		wrong: relisting(func(o *metav1.ListOptions) { o.ResourceVersion = "" }),
 	},
 	"an internal error at a version that is not reached": {

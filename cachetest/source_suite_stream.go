@@ -59,7 +59,7 @@ func (t *sourceTrial) watchBy(options metav1.ListOptions, call func() (watch.Int
 	switch {
 	case results == nil:
 		w.Stop()
-		return nil, errors.New("the watch has no channel, so a reflector would wait for ever")
+		return nil, errors.New("the watch has no channel, so a reflector would wait forever")
 	case w.ResultChan() != results:
 		w.Stop()
 		return nil, errors.New("the watch has another channel each time it is asked, so a reflector would miss events")

@@ -118,7 +118,7 @@ var listFaults = map[string]sourceFault{
 			}
 		},
 	},
-	"the same list for ever": {
+	"the same list forever": {
 		check: "a list is no older than the last write and the requested version", says: "the list has [\"a=1\" \"b=1\"]",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			var first runtime.Object
@@ -131,7 +131,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"an old list at a version": {
-		check: "a list is no older than the last write and the requested version", says: "would go back in time",
+		check: "a list is no older than the last write and the requested version", says: "would regress",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				if len(o.ResourceVersion) > 0 && o.ResourceVersion != "0" {
@@ -191,7 +191,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"a token that leads to itself": {
-		check: "pages make one consistent list", says: "list for ever",
+		check: "pages make one consistent list", says: "list forever",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			mangled(f, func(l *unstructured.UnstructuredList) {
 				l.SetContinue("again")

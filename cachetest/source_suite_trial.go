@@ -169,7 +169,7 @@ func (t *sourceTrial) pages(limit int64, between func() error) (whole listing, c
 			return whole, count, nil
 		}
 		if page.token == options.Continue || count > 1000 {
-			return whole, count, fmt.Errorf("page %d leads to itself, so a reflector would list for ever", count)
+			return whole, count, fmt.Errorf("page %d leads to itself, so a reflector would list forever", count)
 		}
 		if count == 1 && between != nil {
 			if err := between(); err != nil {

@@ -23,7 +23,7 @@ var watchFaults = map[string]sourceFault{
 		check: "a watch delivers changes in their order", says: "the watch delivers MODIFIED c=1 instead of ADDED c=1",
 		wrong: tampering(func(e watch.Event) []watch.Event { e.Type = watch.Modified; return only(e) }),
 	},
-	"a type of event that nobody knows": {
+	"an unknown type of event": {
 		check: "a watch delivers changes in their order", says: "does not know and skips",
 		wrong: tampering(func(e watch.Event) []watch.Event { e.Type = "CHANGED"; return only(e) }),
 	},
@@ -107,7 +107,7 @@ var watchFaults = map[string]sourceFault{
 			return only(e)
 		}),
 	},
-	"bookmarks for everybody": {
+	"bookmarks that were not requested": {
 		check: "bookmarks are sent only if allowed", says: "though none were allowed",
 		wrong: reopening(func(_ *faulty, o *metav1.ListOptions) { o.AllowWatchBookmarks = true }),
 	},

@@ -142,7 +142,7 @@ func checkIndexRefused(t *storeTrial) error {
 	indexes := t.someIndexes()
 	indexes["failing"] = t.failing("12")
 	if err := t.addIndexers(indexes); err == nil {
-		return errors.New("AddIndexers with a function that fails for a stored object returned no error: the index would lack it for ever")
+		return errors.New("AddIndexers with a function that fails for a stored object returned no error: the index would lack it forever")
 	}
 	if names, _ := t.indexNames(); len(names) > 0 {
 		return fmt.Errorf("AddIndexers failed and added %q", names)

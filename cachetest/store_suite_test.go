@@ -104,7 +104,7 @@ var storeFaults = []struct {
 	{"the map of index functions is the caller's", "emptied the map", func(s goodStore) ReflectorStore { return &sharesIndexers{goodStore: s} }},
 	{"an object that cannot be indexed is an error and changes nothing", "returned no error", func(s goodStore) ReflectorStore { return swallowsErrors{s} }},
 	{"an object that cannot be indexed is an error and changes nothing", "cannot be indexed: the store holds", func(s goodStore) ReflectorStore { return emptiesOnError{s} }},
-	{"an index that fails for a stored object is refused", "lack it for ever", func(s goodStore) ReflectorStore { return swallowsErrors{s} }},
+	{"an index that fails for a stored object is refused", "lack it forever", func(s goodStore) ReflectorStore { return swallowsErrors{s} }},
 	{"a replacement is complete at its commit", "LastStoreSyncResourceVersion", func(s goodStore) ReflectorStore { return commitsAtNoVersion{s} }},
 	{"a replacement is complete at its commit", "the commit of", func(s goodStore) ReflectorStore { return losesFirstPart{s} }},
 	{"a first list is visible as it arrives", "the first part of a first list", func(s goodStore) ReflectorStore { return alwaysStaged{s} }},

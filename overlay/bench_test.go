@@ -14,8 +14,8 @@ import (
 	"github.com/watchmirror/cache/overlay"
 )
 
-// synced returns an informer of 10,000 objects whose run has ended, and its overlay.
-func synced(t testing.TB) (*cache.Informer[*object], *overlay.Overlay[*object]) {
+// newSyncedOverlay returns an informer of 10,000 objects whose run has ended, and its overlay.
+func newSyncedOverlay(t testing.TB) (*cache.Informer[*object], *overlay.Overlay[*object]) {
 	source := cachetest.NewSource(cachetest.Options{})
 	defer source.Close()
 	for i := range 10_000 {
@@ -43,7 +43,7 @@ func keys() (keys []string) {
 
 // Get of the informer, of an overlay without and with an observed write, and of a key with one.
 func BenchmarkGet(b *testing.B) {
-	items, o := synced(b)
+	items, o := newSyncedOverlay(b)
 	keys := keys()
 	get := func(get func(string) (*object, error)) func(*testing.B) {
 		return func(b *testing.B) {
@@ -63,7 +63,7 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func TestAReadAllocatesNothingWhileNothingIsObserved(t *testing.T) {
-	_, o := synced(t)
+	_, o := newSyncedOverlay(t)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		_, _ = o.Get("shop/1")
 		_, _ = o.ByNamespace("shop").Lookup("1")

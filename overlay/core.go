@@ -25,8 +25,8 @@ type store interface {
 // core is an Overlay without its type parameter.
 type core struct {
 	store store
-	// parts has, by namespace, the views through which namespaces fill the store.
-	parts     map[string]cache.Store
+	// views has, by namespace, the views through which namespaces fill the store.
+	views     map[string]cache.Store
 	keyFunc   cache.KeyFunc
 	transform func(any) (any, error)
 	maxAge    time.Duration
@@ -61,7 +61,7 @@ func isNil(obj any) bool {
 
 // key calls the key function.
 func (c *core) key(obj any) (key string, err error) {
-	err = called("key function", func() error {
+	err = callSafely("key function", func() error {
 		if key, err = c.keyFunc(obj); err == nil && key == "" {
 			err = errors.New("key is empty")
 		}
@@ -80,16 +80,16 @@ func (c *core) observed(obj any) error {
 		return fmt.Errorf("own write of a %T is not shown: %w", obj, err)
 	}
 	w := &write{key: key, state: stateOf(obj)}
-	c.note(change{key: key, uid: w.uid, version: w.version})
+	c.noteOwnChange(change{key: key, uid: w.uid, version: w.version})
 	if w.object, err = c.transformed(obj); err == nil {
 		w.values, err = c.indexed(w.object)
 	}
 	if err != nil {
 		return fmt.Errorf("own write of %q at version %s is not shown: %w", key, w.version, err)
 	}
-	c.put(key, func(now sight, before *write) *write {
-		w.follow(now, before)
-		if w.observed = time.Now(); !w.isNewer(now) || before != nil && before.covers(w) {
+	c.put(key, func(now storeState, before *write) *write {
+		w.recordEarlier(now, before)
+		if w.observed = time.Now(); !w.isNewer(now) || before != nil && before.supersedes(w) {
 			return nil
 		}
 		return w
@@ -101,9 +101,9 @@ func (c *core) observed(obj any) error {
 func (c *core) observedDelete(key string, uid types.UID) {
 	noted := uid != ""
 	if noted {
-		c.note(change{key: key, uid: uid, deleted: true})
+		c.noteOwnChange(change{key: key, uid: uid, deleted: true})
 	}
-	c.put(key, func(now sight, before *write) *write {
+	c.put(key, func(now storeState, before *write) *write {
 		shown := now.state
 		if before != nil {
 			shown = before.state
@@ -114,21 +114,21 @@ func (c *core) observedDelete(key string, uid types.UID) {
 		}
 		if !noted {
 			noted = true
-			c.note(change{key: key, uid: shown.uid, deleted: true})
+			c.noteOwnChange(change{key: key, uid: shown.uid, deleted: true})
 		}
 		w := &write{key: key, deleted: true, state: shown, observed: time.Now()}
-		w.follow(now, before)
+		w.recordEarlier(now, before)
 		return w
 	})
 }
 
 // put adds the write that decide returns, if any. decide gets the store's state and the currently shown write. It is
 // called without the lock, and again if that write has changed meanwhile.
-func (c *core) put(key string, decide func(now sight, before *write) *write) {
+func (c *core) put(key string, decide func(now storeState, before *write) *write) {
 	c.expire()
 	for {
 		before := c.find(key)
-		now, shown := c.look(key), before
+		now, shown := c.storeStateOf(key), before
 		if before != nil && !before.isNewer(now) {
 			shown = nil
 		}
@@ -165,7 +165,7 @@ func (c *core) transformed(obj any) (out any, err error) {
 	if c.transform == nil {
 		return obj, nil
 	}
-	err = called("transform", func() error {
+	err = callSafely("transform", func() error {
 		if copied, ok := obj.(runtime.Object); ok {
 			obj = copied.DeepCopyObject()
 		}
@@ -195,7 +195,7 @@ func (c *core) indexed(obj any) (map[string][]string, error) {
 }
 
 func valuesOf(name string, function cache.IndexFunc, obj any) (values []string, err error) {
-	err = called(fmt.Sprintf("index %q", name), func() error {
+	err = callSafely(fmt.Sprintf("index %q", name), func() error {
 		values, err = function(obj)
 		return err
 	})
@@ -212,30 +212,30 @@ func (c *core) find(key string) *write {
 	return c.writes[key]
 }
 
-// look returns the store's state of a key. The version is read before the content, so the content is not older.
-func (c *core) look(key string) sight {
-	applied := c.partVersion(key)
+// storeStateOf returns the store's state of a key. The version is read before the content, so the content is not older.
+func (c *core) storeStateOf(key string) storeState {
+	applied := c.namespaceVersion(key)
 	now := c.store.Snapshot()
 	return sightOf(now, key, applied)
 }
 
-func sightOf(now cache.Reader[any], key, applied string) sight {
+func sightOf(now cache.Reader[any], key, applied string) storeState {
 	if applied == "" {
 		applied = now.ResourceVersion()
 	}
 	if obj, exists := now.Lookup(key); exists {
-		return sight{stateOf(obj), applied}
+		return storeState{stateOf(obj), applied}
 	}
-	return sight{applied: applied}
+	return storeState{applied: applied}
 }
 
-// partVersion returns the applied version of a key's namespace, empty if the namespace has none of its own.
-func (c *core) partVersion(key string) string {
-	if len(c.parts) == 0 {
+// namespaceVersion returns the applied version of a key's namespace, empty if the namespace has none of its own.
+func (c *core) namespaceVersion(key string) string {
+	if len(c.views) == 0 {
 		return ""
 	}
 	namespace, _, _ := strings.Cut(key, "/")
-	if part, exists := c.parts[namespace]; exists {
+	if part, exists := c.views[namespace]; exists {
 		return part.LastStoreSyncResourceVersion()
 	}
 	return ""
@@ -249,7 +249,7 @@ func (c *core) shown(key string) *write {
 	if w == nil {
 		return nil
 	}
-	if now := c.look(key); c.hasExpired(w, time.Now()) || !w.isNewer(now) {
+	if now := c.storeStateOf(key); c.hasExpired(w, time.Now()) || !w.isNewer(now) {
 		c.remove(now, w)
 		return nil
 	}
@@ -259,7 +259,7 @@ func (c *core) shown(key string) *write {
 func (c *core) hasExpired(w *write, now time.Time) bool { return !now.Before(w.observed.Add(c.maxAge)) }
 
 // remove removes a write, and reports it if the store has not caught up with it.
-func (c *core) remove(now sight, w *write) {
+func (c *core) remove(now storeState, w *write) {
 	c.mu.Lock()
 	removed := c.writes[w.key] == w
 	if removed {
@@ -291,19 +291,19 @@ func (c *core) expire() (next time.Time, exists bool) {
 		w := c.writes[first.key]
 		c.mu.Unlock()
 		if w != nil && w.number == first.number {
-			c.remove(c.look(w.key), w)
+			c.remove(c.storeStateOf(w.key), w)
 		}
 	}
 }
 
-// saw removes a write that the watch has confirmed or overtaken. It is called with each notification of the informer.
+// confirm removes a write that the watch has confirmed or overtaken. It is called with each notification of the informer.
 // That decides if versions are not ordered, since the store may have passed a state between two reads.
-func (c *core) saw(key string, seen state, deleted bool) {
+func (c *core) confirm(key string, seen state, deleted bool) {
 	w := c.find(key)
 	if w == nil {
 		return
 	}
-	now := c.look(key)
+	now := c.storeStateOf(key)
 	sameUID := seen.uid == w.uid
 	switch {
 	case deleted && sameUID && (w.uid != "" || w.deleted):

@@ -53,7 +53,7 @@ func (w watcher) saw(obj any, deleted bool) {
 		return
 	}
 	if key, err := w.core.key(obj); err == nil {
-		w.core.saw(key, stateOf(obj), deleted)
+		w.core.confirm(key, stateOf(obj), deleted)
 	}
 }
 
@@ -65,8 +65,8 @@ type change struct {
 	deleted bool
 }
 
-// note adds a change to all filters.
-func (c *core) note(made change) {
+// noteOwnChange adds a change to all filters.
+func (c *core) noteOwnChange(made change) {
 	if made.uid == "" && made.version == "" && !made.deleted {
 		return
 	}
@@ -74,7 +74,7 @@ func (c *core) note(made change) {
 	filters := c.filters
 	c.mu.RUnlock()
 	for _, f := range filters {
-		f.note(made)
+		f.add(made)
 	}
 }
 
@@ -87,10 +87,10 @@ type filter struct {
 	mu      sync.Mutex
 	changes map[change]time.Time
 	// order has the changes by age, including those that have arrived.
-	order []noted
+	order []agedChange
 }
 
-type noted struct {
+type agedChange struct {
 	change
 	at time.Time
 }
@@ -103,8 +103,8 @@ func (c *core) newFilter() *filter {
 	return f
 }
 
-// note adds a change, and removes changes that are too old.
-func (f *filter) note(made change) {
+// add adds a change, and removes changes that are too old.
+func (f *filter) add(made change) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,15 +114,15 @@ func (f *filter) note(made change) {
 			delete(f.changes, first.change)
 		}
 	}
-	f.order = append(f.order[old:], noted{made, now})
+	f.order = append(f.order[old:], agedChange{made, now})
 	f.changes[made] = now
 	f.count.Store(int64(len(f.changes)))
 }
 
 func (f *filter) isOld(at, now time.Time) bool { return now.Sub(at) >= f.core.maxAge }
 
-// has removes a change and returns whether the handler is not notified of it.
-func (f *filter) has(key string, s state, deleted bool) bool {
+// remove removes a change and returns whether the handler is not notified of it.
+func (f *filter) remove(key string, s state, deleted bool) bool {
 	made := change{key: key, uid: s.uid, version: s.version}
 	if deleted {
 		made = change{key: key, uid: s.uid, deleted: true}
@@ -137,24 +137,24 @@ func (f *filter) has(key string, s state, deleted bool) bool {
 	return has && !f.isOld(at, time.Now())
 }
 
-// leavesOut returns whether the notification of an object is omitted.
-func (f *filter) leavesOut(obj any, deleted bool) bool {
+// omits returns whether the notification of an object is omitted.
+func (f *filter) omits(obj any, deleted bool) bool {
 	if f.count.Load() == 0 || isNil(obj) {
 		return false
 	}
 	key, err := f.core.key(obj)
-	return err == nil && f.has(key, stateOf(obj), deleted)
+	return err == nil && f.remove(key, stateOf(obj), deleted)
 }
 
 func (f *filter) leavesOutAdd(obj any, isInInitialList bool) bool {
-	return f.leavesOut(obj, false) && !isInInitialList
+	return f.omits(obj, false) && !isInInitialList
 }
 
 func (f *filter) leavesOutUpdate(oldObj, newObj any) bool {
 	if f.count.Load() == 0 || isNil(oldObj) || isNil(newObj) || stateOf(oldObj) == stateOf(newObj) {
 		return false
 	}
-	return f.leavesOut(newObj, false)
+	return f.omits(newObj, false)
 }
 
 // sharedFilter is a filter for an untyped handler.
@@ -183,7 +183,7 @@ func (h sharedFilter) OnDelete(obj any) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		last = tombstone.Obj
 	}
-	if !h.filter.leavesOut(last, true) {
+	if !h.filter.omits(last, true) {
 		h.handler.OnDelete(obj)
 	}
 }
@@ -210,7 +210,7 @@ func (h typedFilter[T]) OnUpdate(oldObj, newObj T) {
 
 // OnDelete implements cache.TypedResourceEventHandler.
 func (h typedFilter[T]) OnDelete(obj cache.DeletedObject[T]) {
-	if last, known := obj.Object(); !known || !h.filter.leavesOut(last, true) {
+	if last, known := obj.Object(); !known || !h.filter.omits(last, true) {
 		h.handler.OnDelete(obj)
 	}
 }

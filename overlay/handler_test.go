@@ -26,8 +26,8 @@ func (c *calls) add(kind string, obj *object) {
 	c.list = append(c.list, fmt.Sprintf("%s %s %s", kind, obj.GetName(), obj.GetResourceVersion()))
 }
 
-// made returns the calls since its last call.
-func (c *calls) made() []string {
+// take returns the calls since its last call.
+func (c *calls) take() []string {
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,8 +54,8 @@ func (c *calls) shared() cache.ResourceEventHandler {
 	}
 }
 
-// inBothForms runs a test with a typed and an untyped handler that must not be notified of own writes.
-func inBothForms(t *testing.T, test func(t *testing.T, r *rig, handler *calls)) {
+// forEachHandlerForm runs a test with a typed and an untyped handler that must not be notified of own writes.
+func forEachHandlerForm(t *testing.T, test func(t *testing.T, r *rig, handler *calls)) {
 	for name, add := range map[string]func(*rig, *calls) error{
 		"typed": func(r *rig, c *calls) error {
 			_, err := r.items.AddHandler(r.overlay.Handler(c))
@@ -72,7 +72,7 @@ func inBothForms(t *testing.T, test func(t *testing.T, r *rig, handler *calls)) 
 				r.create("there", "a")
 				synctest.Wait()
 				require.NoError(t, add(r, &handler))
-				require.Equal(t, []string{"add there 2"}, handler.made())
+				require.Equal(t, []string{"add there 2"}, handler.take())
 				r.DelayEvents(delay)
 				test(t, r, &handler)
 			})
@@ -81,7 +81,7 @@ func inBothForms(t *testing.T, test func(t *testing.T, r *rig, handler *calls)) 
 }
 
 func TestAHandlerIsNotNotifiedOfObservedStatesAndOfAllOthers(t *testing.T) {
-	inBothForms(t, func(t *testing.T, r *rig, handler *calls) {
+	forEachHandlerForm(t, func(t *testing.T, r *rig, handler *calls) {
 		r.observed(r.create("a", "a"))     // 3
 		r.update("a", "b")                 // 4
 		r.observed(r.update("there", "b")) // 5
@@ -93,51 +93,51 @@ func TestAHandlerIsNotNotifiedOfObservedStatesAndOfAllOthers(t *testing.T) {
 		r.create("a", "d") // 10
 		r.delete("a")      // 11
 		time.Sleep(9 * delay)
-		assert.Equal(t, []string{"update a 4", "add b 7", "delete b 8", "add a 10", "delete a 11"}, handler.made())
+		assert.Equal(t, []string{"update a 4", "add b 7", "delete b 8", "add a 10", "delete a 11"}, handler.take())
 	})
 }
 
 func TestAStateIsLeftOutOnceAndNotIfItWasObservedTooLate(t *testing.T) {
-	inBothForms(t, func(t *testing.T, r *rig, handler *calls) {
+	forEachHandlerForm(t, func(t *testing.T, r *rig, handler *calls) {
 		made := r.create("a", "a")
 		time.Sleep(delay)
-		assert.Equal(t, []string{"add a 3"}, handler.made())
+		assert.Equal(t, []string{"add a 3"}, handler.take())
 		r.observed(made)
 		updated := r.update("a", "b")
 		r.observed(updated)
 		r.observed(updated)
 		time.Sleep(delay)
-		assert.Empty(t, handler.made())
+		assert.Empty(t, handler.take())
 		r.update("a", "c")
 		time.Sleep(delay)
-		assert.Equal(t, []string{"update a 5"}, handler.made())
+		assert.Equal(t, []string{"update a 5"}, handler.take())
 	})
 }
 
 func TestAStateThatThePendingHandlerHasNotSeenIsLeftOutAlsoIfTheStoreHasIt(t *testing.T) {
-	inBothForms(t, func(t *testing.T, r *rig, handler *calls) {
+	forEachHandlerForm(t, func(t *testing.T, r *rig, handler *calls) {
 		// Both are older than the state that the overlay shows, and the handler has not been notified.
 		first, second := r.create("a", "a"), r.update("a", "b")
 		r.observed(second)
 		r.observed(first)
 		time.Sleep(2 * delay)
-		assert.Empty(t, handler.made())
+		assert.Empty(t, handler.take())
 	})
 }
 
 func TestAStateThatDoesNotComeIsForgotten(t *testing.T) {
-	inBothForms(t, func(t *testing.T, r *rig, handler *calls) {
+	forEachHandlerForm(t, func(t *testing.T, r *rig, handler *calls) {
 		made := r.create("a", "a")
 		r.DelayEvents(time.Minute + time.Second)
 		r.observed(made)
 		time.Sleep(time.Minute + time.Second)
-		assert.Equal(t, []string{"add a 3"}, handler.made())
+		assert.Equal(t, []string{"add a 3"}, handler.take())
 		assert.Len(t, r.expired(), 1)
 	})
 }
 
 func TestADeletionThatOnlyARelistShowsIsLeftOut(t *testing.T) {
-	inBothForms(t, func(t *testing.T, r *rig, handler *calls) {
+	forEachHandlerForm(t, func(t *testing.T, r *rig, handler *calls) {
 		r.Silence()
 		r.delete("there")
 		r.overlay.ObservedDelete("shop/there", "")
@@ -146,7 +146,7 @@ func TestADeletionThatOnlyARelistShowsIsLeftOut(t *testing.T) {
 		r.CompactAll()
 		r.CloseWatches()
 		time.Sleep(10 * time.Second)
-		assert.Equal(t, []string{"add foreign 4"}, handler.made())
+		assert.Equal(t, []string{"add foreign 4"}, handler.take())
 	})
 }
 
@@ -161,16 +161,16 @@ func TestTheInitialListAndResyncsArePassedOn(t *testing.T) {
 		second := time.Second
 		_, err := r.items.AddHandler(late, cache.HandlerOptions{ResyncPeriod: &second})
 		require.NoError(t, err)
-		assert.Equal(t, []string{"add a 2"}, handler.made())
+		assert.Equal(t, []string{"add a 2"}, handler.take())
 		r.observed(r.update("a", "b"))
 		time.Sleep(delay)
-		assert.Empty(t, handler.made())
+		assert.Empty(t, handler.take())
 		time.Sleep(second)
-		assert.Equal(t, []string{"update a 3"}, handler.made())
+		assert.Equal(t, []string{"update a 3"}, handler.take())
 		observedLate, err := r.Get("shop", "a")
 		r.observed(must(t)(observedLate, err))
 		time.Sleep(second)
-		assert.Equal(t, []string{"update a 3"}, handler.made())
+		assert.Equal(t, []string{"update a 3"}, handler.take())
 	})
 }
 
@@ -184,11 +184,11 @@ func TestAStateThatComesASecondTimeIsPassedOn(t *testing.T) {
 			filtered.OnAdd(opaque("a", "u", "1"), false)
 			filtered.OnDelete(opaque("a", "u", "1"))
 		}
-		assert.Equal(t, []string{"delete a 1", "add a 1", "delete a 1"}, handler.made())
+		assert.Equal(t, []string{"delete a 1", "add a 1", "delete a 1"}, handler.take())
 
 		// An object without a version, and a deletion without its last state, cannot be recognized.
 		require.NoError(t, o.Observed(newObject("b", "a")))
 		filtered.OnAdd(newObject("b", "a"), false)
-		assert.Equal(t, []string{"add b "}, handler.made())
+		assert.Equal(t, []string{"add b "}, handler.take())
 	})
 }

@@ -69,7 +69,7 @@ func (i indexer) Index(indexName string, obj any) ([]any, error) {
 	}
 	list, seen := []any{}, map[string]bool{}
 	for _, value := range values {
-		_ = v.having("", indexName, value, func(key string, obj any) bool {
+		_ = v.eachByIndex("", indexName, value, func(key string, obj any) bool {
 			if !seen[key] {
 				seen[key] = true
 				list = append(list, obj)
@@ -83,7 +83,7 @@ func (i indexer) Index(indexName string, obj any) ([]any, error) {
 // ByIndex implements cache.Indexer.
 func (i indexer) ByIndex(indexName, indexedValue string) ([]any, error) {
 	list := []any{}
-	if err := i.core.view().having("", indexName, indexedValue, appendTo(&list)); err != nil {
+	if err := i.core.view().eachByIndex("", indexName, indexedValue, appendTo(&list)); err != nil {
 		return nil, err
 	}
 	return list, nil
@@ -92,7 +92,7 @@ func (i indexer) ByIndex(indexName, indexedValue string) ([]any, error) {
 // IndexKeys implements cache.Indexer.
 func (i indexer) IndexKeys(indexName, indexedValue string) ([]string, error) {
 	keys := []string{}
-	err := i.core.view().having("", indexName, indexedValue, func(key string, _ any) bool {
+	err := i.core.view().eachByIndex("", indexName, indexedValue, func(key string, _ any) bool {
 		keys = append(keys, key)
 		return true
 	})

@@ -95,10 +95,10 @@ func newOverlay[T cache.Object](indexer cache.Indexer, options Options[T]) *Over
 	}
 	c := &core{
 		store: layered, keyFunc: options.KeyFunction, maxAge: cmp.Or(options.MaxAge, DefaultMaxAge), onExpired: options.OnExpired,
-		parts: map[string]cache.Store{}, writes: map[string]*write{}, wake: make(chan struct{}, 1),
+		views: map[string]cache.Store{}, writes: map[string]*write{}, wake: make(chan struct{}, 1),
 	}
 	for _, namespace := range options.Namespaces {
-		c.parts[namespace] = cache.InNamespace(layered, namespace)
+		c.views[namespace] = cache.InNamespace(layered, namespace)
 	}
 	if c.keyFunc == nil {
 		c.keyFunc = cache.DeletionHandlingMetaNamespaceKeyFunc

@@ -28,8 +28,8 @@ type script struct {
 	history map[string][]moment
 	// newest is the version of the newest observed write of a name.
 	newest map[string]int
-	// answers has the results of own writes that have not been observed yet.
-	answers []func()
+	// results has the results of own writes that have not been observed yet.
+	results []func()
 	steps   []string
 	// opaque: versions are not numbers. Then results are not late, and the watch delivers each state.
 	opaque bool
@@ -112,7 +112,7 @@ func (s *script) change(name string, own bool) {
 		s.foreign = append(s.foreign, m.version)
 	}
 	if own {
-		s.answers = append(s.answers, func() {
+		s.results = append(s.results, func() {
 			s.note("answer %d", m.version)
 			s.newest[name] = max(s.newest[name], m.version)
 			observe()
@@ -120,12 +120,12 @@ func (s *script) change(name string, own bool) {
 	}
 }
 
-// answer observes the result of one of the own writes, in any order.
-func (s *script) answer() {
-	if len(s.answers) > 0 {
-		at := s.IntN(len(s.answers))
-		answer := s.answers[at]
-		s.answers = append(s.answers[:at], s.answers[at+1:]...)
+// observeResult observes the result of one of the own writes, in any order.
+func (s *script) observeResult() {
+	if len(s.results) > 0 {
+		at := s.IntN(len(s.results))
+		answer := s.results[at]
+		s.results = append(s.results[:at], s.results[at+1:]...)
 		answer()
 	}
 }
@@ -135,12 +135,12 @@ func (s *script) step() {
 	case choice < 12:
 		s.change(strconv.Itoa(s.IntN(4)), true)
 		if s.opaque || s.IntN(2) == 0 {
-			s.answer()
+			s.observeResult()
 		}
 	case choice < 22:
 		s.change(strconv.Itoa(s.IntN(4)), false)
 	case choice < 28:
-		s.answer()
+		s.observeResult()
 	case choice < 30:
 		s.note("delay")
 		s.DelayEvents(time.Duration(1+s.IntN(300)) * time.Millisecond)
@@ -174,7 +174,7 @@ func (s *script) check() {
 	if got := versions(s.overlay.Reader); !assert.ObjectsAreEqual(want, got) {
 		s.t.Fatalf("shown %v, want %v, after:\n%v", got, want, s.steps)
 	}
-	s.shows(want)
+	s.assertShows(want)
 }
 
 func TestTheOverlayShowsTheNewestOfStoreAndObservedWritesInRandomScripts(t *testing.T) {
@@ -198,7 +198,7 @@ func TestTheOverlayShowsTheNewestInRandomScriptsWhoseVersionsAreNoNumbers(t *tes
 		s.run()
 		var want, got []int
 		want = append(want, s.foreign...)
-		for _, call := range handler.made() {
+		for _, call := range handler.take() {
 			at := strings.LastIndex(call, " ")
 			version, err := strconv.Atoi(strings.TrimPrefix(call[at+1:], "v"))
 			require.NoError(t, err)
@@ -228,8 +228,8 @@ func (s *script) run() {
 		s.step()
 		s.check()
 	}
-	for len(s.answers) > 0 {
-		s.answer()
+	for len(s.results) > 0 {
+		s.observeResult()
 		s.check()
 	}
 	s.Heal()

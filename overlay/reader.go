@@ -26,8 +26,8 @@ type Reader[T cache.Object] struct {
 	namespace string
 }
 
-// unlayered returns whether no write is shown, so that base can be read directly.
-func (r Reader[T]) unlayered() bool {
+// showsNoWrites returns whether no write is shown, so that base can be read directly.
+func (r Reader[T]) showsNoWrites() bool {
 	switch {
 	case !r.direct:
 		return false
@@ -49,7 +49,7 @@ func (r Reader[T]) now() view {
 func (r Reader[T]) Snapshot() Reader[T] {
 	switch {
 	case r.frozen != nil:
-	case r.unlayered():
+	case r.showsNoWrites():
 		r.frozen, r.base = &view{}, r.base.Snapshot()
 	default:
 		now := r.core.view()
@@ -67,7 +67,7 @@ func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
 
 // ResourceVersion returns the store's applied version. Observed writes do not change it.
 func (r Reader[T]) ResourceVersion() string {
-	if r.unlayered() {
+	if r.showsNoWrites() {
 		return r.base.ResourceVersion()
 	}
 	return r.now().store.ResourceVersion()
@@ -80,7 +80,7 @@ func (r Reader[T]) key(name string) string {
 
 // Lookup returns the object under key, and whether it exists. The key is as in Get.
 func (r Reader[T]) Lookup(name string) (obj T, exists bool) {
-	if r.unlayered() {
+	if r.showsNoWrites() {
 		return r.base.Lookup(name)
 	}
 	key := r.key(name)
@@ -101,7 +101,7 @@ func (r Reader[T]) Lookup(name string) (obj T, exists bool) {
 // Get returns the object under key: namespace/name or name; in a namespace's reader, the name. If there is none,
 // apierrors.IsNotFound is true for the error; if its only state is quarantined, the error wraps cache.ErrQuarantined.
 func (r Reader[T]) Get(name string) (T, error) {
-	if r.unlayered() {
+	if r.showsNoWrites() {
 		return r.base.Get(name)
 	}
 	obj, exists := r.Lookup(name)
@@ -116,7 +116,7 @@ func (r Reader[T]) Get(name string) (T, error) {
 
 // Len returns the number of objects. While a write is shown it counts them one by one.
 func (r Reader[T]) Len() (count int) {
-	if r.unlayered() {
+	if r.showsNoWrites() {
 		return r.base.Len()
 	}
 	for range r.All() {
@@ -127,7 +127,7 @@ func (r Reader[T]) Len() (count int) {
 
 // List returns the objects that match the selector; nil selects all. The error is always nil.
 func (r Reader[T]) List(selector labels.Selector) ([]T, error) {
-	if r.unlayered() {
+	if r.showsNoWrites() {
 		return r.base.List(selector)
 	}
 	list := []T{}
@@ -150,7 +150,7 @@ func labelsOf(obj any) labels.Set {
 // meanwhile.
 func (r Reader[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
-		if r.unlayered() {
+		if r.showsNoWrites() {
 			r.base.All()(yield)
 			return
 		}
@@ -161,7 +161,7 @@ func (r Reader[T]) All() iter.Seq2[string, T] {
 // Values is All without keys.
 func (r Reader[T]) Values() iter.Seq[T] {
 	return func(yield func(T) bool) {
-		if r.unlayered() {
+		if r.showsNoWrites() {
 			r.base.Values()(yield)
 			return
 		}
@@ -179,11 +179,11 @@ func typed[T any](yield func(string, T) bool) func(string, any) bool {
 
 // ByIndex returns the objects with a value in the named index. It fails if the index does not exist.
 func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
-	if r.unlayered() {
+	if r.showsNoWrites() {
 		return r.base.ByIndex(index, value)
 	}
 	list := []T{}
-	err := r.now().having(r.namespace, index, value, typed(func(_ string, obj T) bool {
+	err := r.now().eachByIndex(r.namespace, index, value, typed(func(_ string, obj T) bool {
 		list = append(list, obj)
 		return true
 	}))
@@ -195,7 +195,7 @@ func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
 
 // AllByIndex is All for the objects with a value in the named index. It fails if the index does not exist.
 func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
-	if r.unlayered() {
+	if r.showsNoWrites() {
 		if _, err := r.base.AllByIndex(index, value); err != nil {
 			return nil, err
 		}
@@ -204,13 +204,13 @@ func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error)
 	}
 	return func(yield func(string, T) bool) {
 		// No error: an index is never removed.
-		_ = r.now().having(r.namespace, index, value, typed(yield))
+		_ = r.now().eachByIndex(r.namespace, index, value, typed(yield))
 	}, nil
 }
 
 // IndexValues returns the values in the named index. It fails if the index does not exist.
 func (r Reader[T]) IndexValues(index string) ([]string, error) {
-	if r.unlayered() {
+	if r.showsNoWrites() {
 		return r.base.IndexValues(index)
 	}
 	return r.now().indexValues(r.namespace, index)

@@ -123,8 +123,8 @@ func (r *rig) observed(obj *object) {
 	require.NoError(r.t, r.overlay.Observed(obj))
 }
 
-// shows checks that all reads show exactly these objects, given as name and version.
-func (r *rig) shows(want map[string]string) {
+// assertShows checks that all reads show exactly these objects, given as name and version.
+func (r *rig) assertShows(want map[string]string) {
 	r.t.Helper()
 	for _, reader := range []overlay.Reader[*object]{r.overlay.Reader, r.overlay.Snapshot()} {
 		assert.Equal(r.t, want, versions(reader), "reads")

@@ -28,7 +28,7 @@ func (c *core) view() view {
 	c.mu.RUnlock()
 	applied := map[string]string{}
 	for key := range writes {
-		applied[key] = c.partVersion(key)
+		applied[key] = c.namespaceVersion(key)
 	}
 	v.store = c.store.Snapshot()
 	at := time.Now()
@@ -64,9 +64,9 @@ func (v view) each(namespace string, yield func(string, any) bool) {
 	}
 }
 
-// having calls yield with the keys and objects of a namespace that have a value in an index. It fails if the index does
+// eachByIndex calls yield with the keys and objects of a namespace that have a value in an index. It fails if the index does
 // not exist.
-func (v view) having(namespace, index, value string, yield func(string, any) bool) error {
+func (v view) eachByIndex(namespace, index, value string, yield func(string, any) bool) error {
 	stored, err := v.store.ByNamespace(namespace).AllByIndex(index, value)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (v view) indexValues(namespace, index string) ([]string, error) {
 	slices.Sort(candidates)
 	return slices.DeleteFunc(slices.Compact(candidates), func(value string) bool {
 		empty := true
-		_ = v.having(namespace, index, value, func(string, any) bool {
+		_ = v.eachByIndex(namespace, index, value, func(string, any) bool {
 			empty = false
 			return false
 		})

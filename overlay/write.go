@@ -30,8 +30,8 @@ func stateOf(obj any) (s state) {
 // sameObject returns false if both UIDs are known and differ.
 func (s state) sameObject(uid types.UID) bool { return s.uid == uid || s.uid == "" || uid == "" }
 
-// sight is the state of a key in the store, and the version up to which the store has the key's changes.
-type sight struct {
+// storeState is the state of a key in the store, and the version up to which the store has the key's changes.
+type storeState struct {
 	state
 	applied string
 }
@@ -47,24 +47,24 @@ type write struct {
 	// values has the object's index values by index name.
 	values map[string][]string
 	// before is the store's state when the write was observed.
-	before sight
-	// past has the UIDs of the key's older objects: the store's, and those of writes that this one has replaced.
-	past     []types.UID
-	observed time.Time
+	before storeState
+	// earlierUIDs has the UIDs of the key's older objects: the store's, and those of writes that this one has replaced.
+	earlierUIDs []types.UID
+	observed    time.Time
 	// number identifies the write's deadline.
 	number uint64
 }
 
 // isNewer returns whether the write is newer than the store's state. If versions are ordered, they decide. Otherwise
 // the write is newer until the store has its version, has another UID than before, or has removed the object.
-func (w *write) isNewer(now sight) bool {
+func (w *write) isNewer(now storeState) bool {
 	if order, ordered := compare(now.applied, w.before.applied); ordered && order < 0 {
-		return false // the source went back in time, so its versions cannot be compared with the write's
+		return false // the source regressed, so its versions and the write's are not comparable
 	}
 	order, ordered := compare(now.applied, w.version)
 	applied := ordered && order >= 0
 	if !now.exists {
-		return !applied && !w.hasLeft()
+		return !applied && !w.wasStored()
 	}
 	same := now.sameObject(w.uid)
 	if same && w.deleted {
@@ -82,32 +82,32 @@ func (w *write) isNewer(now sight) bool {
 		return true
 	}
 	// Either the write has replaced the store's object, or the store's object has replaced the written one.
-	return slices.Contains(w.past, now.uid)
+	return slices.Contains(w.earlierUIDs, now.uid)
 }
 
-// follow records the states before a write: the store's, and the shown write, if any.
-func (w *write) follow(now sight, shown *write) {
-	w.before, w.past = now, nil
+// recordEarlier records the states before a write: the store's, and the shown write, if any.
+func (w *write) recordEarlier(now storeState, shown *write) {
+	w.before, w.earlierUIDs = now, nil
 	if now.exists && now.uid != w.uid {
-		w.past = []types.UID{now.uid}
+		w.earlierUIDs = []types.UID{now.uid}
 	}
 	if shown == nil {
 		return
 	}
-	w.past = append(w.past, shown.past...)
+	w.earlierUIDs = append(w.earlierUIDs, shown.earlierUIDs...)
 	if shown.uid != w.uid {
-		w.past = append(w.past, shown.uid)
+		w.earlierUIDs = append(w.earlierUIDs, shown.uid)
 	}
 }
 
-// hasLeft returns whether the store had the object when the write was observed. If the store has none now, the object
+// wasStored returns whether the store had the object when the write was observed. If the store has none now, the object
 // was deleted after the write. Without UIDs, the earlier object may have been another one.
-func (w *write) hasLeft() bool {
+func (w *write) wasStored() bool {
 	return w.before.exists && w.before.uid == w.uid && (w.uid != "" || w.deleted)
 }
 
-// covers returns whether this write, which is still newer than the store, makes another write of its key obsolete.
-func (w *write) covers(other *write) bool {
+// supersedes returns whether this write, which is still newer than the store, makes another write of its key obsolete.
+func (w *write) supersedes(other *write) bool {
 	if w.deleted && other.uid == w.uid && w.uid != "" {
 		return true
 	}
@@ -126,8 +126,8 @@ func compare(a, b string) (order int, ordered bool) {
 	return order, err == nil
 }
 
-// called calls a function of the program, and turns a panic into an error.
-func called(what string, call func() error) (err error) {
+// callSafely calls a function of the program, and turns a panic into an error.
+func callSafely(what string, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("%s panicked: %v", what, value)

@@ -9,15 +9,15 @@ import (
 
 // Cases of what a write shows, by the store's state when it was observed and the store's state now.
 func TestAWriteIsShownUntilTheStoreHasItOrWhatCameAfterIt(t *testing.T) {
-	at := func(uid, version, applied string) sight {
-		return sight{state{true, types.UID(uid), version}, applied}
+	at := func(uid, version, applied string) storeState {
+		return storeState{state{true, types.UID(uid), version}, applied}
 	}
-	none := func(applied string) sight { return sight{applied: applied} }
+	none := func(applied string) storeState { return storeState{applied: applied} }
 	for _, test := range []struct {
 		name        string
 		uid         string
 		version     string
-		before, now sight
+		before, now storeState
 		isNewer     bool
 	}{
 		{"the store has an older state", "u", "7", at("u", "5", "6"), at("u", "5", "6"), true},
@@ -45,14 +45,14 @@ func TestAWriteIsShownUntilTheStoreHasItOrWhatCameAfterIt(t *testing.T) {
 		{"opaque, without UIDs: the store has lost the object before it", "", "x", at("", "a", "a"), none("b"), true},
 	} {
 		w := write{object: "any", state: state{true, types.UID(test.uid), test.version}}
-		w.follow(test.before, nil)
+		w.recordEarlier(test.before, nil)
 		assert.Equal(t, test.isNewer, w.isNewer(test.now), test.name)
 	}
 	for _, test := range []struct {
 		name        string
 		uid         string
 		version     string
-		before, now sight
+		before, now storeState
 		isNewer     bool
 	}{
 		{"the store has the object", "u", "5", at("u", "5", "6"), at("u", "5", "6"), true},
@@ -69,7 +69,7 @@ func TestAWriteIsShownUntilTheStoreHasItOrWhatCameAfterIt(t *testing.T) {
 		{"opaque, without UIDs: the store has lost it", "", "a", at("", "a", "a"), none("b"), false},
 	} {
 		w := write{deleted: true, state: state{true, types.UID(test.uid), test.version}}
-		w.follow(test.before, nil)
+		w.recordEarlier(test.before, nil)
 		assert.Equal(t, test.isNewer, w.isNewer(test.now), "deletion: "+test.name)
 	}
 }

@@ -198,7 +198,7 @@ func TestASourceWithoutBookmarksIsListed(t *testing.T) {
 			},
 		}, &corev1.Pod{}, 0, nil)
 		require.NoError(t, informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) {
-			t.Errorf("client-go tells nobody: %v", err)
+			t.Errorf("client-go reported an error: %v", err)
 		}))
 		run(t, informer)
 		time.Sleep(10 * time.Second)

@@ -50,7 +50,7 @@ type show struct {
 	lasts  time.Duration
 	status string // where to serve the status page, if anywhere
 	source *narrator
-	// demo is nil for a server that is not ours to cut.
+	// demo is nil for a server of the -server flag, whose connections are not cut.
 	demo *demoServer
 }
 
@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	s.source = &narrator{ListerWatcher: source, out: s.out}
 	fmt.Fprintf(s.out, "mirroring %s of %s for %v\n", *resource, options.BaseURL, s.lasts)
-	// The failures are printed; they need not be logged too.
+	// Failures are printed, and so not logged.
 	return mirror(klog.NewContext(ctx, klog.Logger{}), s.source, s.out, s.useWithStatus)
 }
 
@@ -104,7 +104,7 @@ func parseResource(text string) schema.GroupVersionResource {
 	}
 }
 
-// useWithStatus is use with a status page beside it, if one is wanted. If it cannot be served, the program ends.
+// useWithStatus is use with a status page, if requested. If the page cannot be served, the program ends.
 func (s *show) useWithStatus(ctx context.Context, informer *cache.Informer[Object]) error {
 	if s.status == "" {
 		return s.use(ctx, informer)
@@ -133,7 +133,7 @@ func (s *show) useWithStatus(ctx context.Context, informer *cache.Informer[Objec
 	return errors.Join(<-served, err)
 }
 
-// use is what the program does with its mirror.
+// use prints the mirror's content, cuts the connection and checks that the mirror recovers.
 func (s *show) use(ctx context.Context, informer *cache.Informer[Object]) error {
 	fmt.Fprintf(s.out, "synced: %d objects at version %s\n", informer.Len(), informer.ResourceVersion())
 	onNode, err := informer.ByIndex("node", "node-3")
@@ -199,7 +199,7 @@ func difference(list []runtime.Object, mirrored map[string]Object) error {
 	return nil
 }
 
-// narrator is a source that prints what it is asked for.
+// narrator is a source that prints its requests.
 type narrator struct {
 	*kubeapi.ListerWatcher
 	out     io.Writer
@@ -217,14 +217,14 @@ func (n *narrator) WatchWithContext(ctx context.Context, options metav1.ListOpti
 	return w, err
 }
 
-// awaitWatch waits until so many watches have been opened, for a minute at most.
+// awaitWatch waits until so many watches have been opened, for at most a minute.
 func (n *narrator) awaitWatch(ctx context.Context, watches int32) {
 	for try := 0; try < 6000 && n.watches.Load() < watches && ctx.Err() == nil; try++ {
 		sleep(ctx, 10*time.Millisecond)
 	}
 }
 
-// everything is a list of its own, past the mirror.
+// everything lists the source directly.
 func (n *narrator) everything(ctx context.Context) ([]runtime.Object, error) {
 	list, err := n.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -240,7 +240,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// lockedWriter is for lines from several goroutines.
+// lockedWriter may be written to concurrently.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -54,7 +54,7 @@ func (w writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// The page is asked for when its address is printed, while the mirror runs.
+// The page is requested when its address is printed, while the mirror runs.
 func TestTheStatusPageIsServedWhileTheMirrorRuns(t *testing.T) {
 	demo, err := startDemoServer()
 	require.NoError(t, err)

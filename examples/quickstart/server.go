@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// demoServer is a small Kubernetes-style API with pods, over HTTP on a network in memory.
+// demoServer is a small Kubernetes-style API with pods, over HTTP on an in-memory network.
 type demoServer struct {
 	*cachetest.Server
 	pods *cachetest.Source
@@ -20,7 +20,7 @@ type demoServer struct {
 const (
 	demoPods    = 300
 	changeEvery = 250 * time.Millisecond
-	// cutFor is how long the server refuses connections after it has cut them.
+	// cutFor is the time for which the server refuses connections after cutting them.
 	cutFor = 2 * time.Second
 )
 
@@ -57,7 +57,7 @@ func pod(i int, phase string) *unstructured.Unstructured {
 	return pod
 }
 
-// change changes a pod at a steady pace until ctx ends: most are updated, some deleted and created.
+// change changes pods at a steady rate until ctx ends: most are updated, some deleted or created.
 func (s *demoServer) change(ctx context.Context) error {
 	ticker := time.NewTicker(changeEvery)
 	defer ticker.Stop()

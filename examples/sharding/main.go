@@ -1,5 +1,5 @@
-// Sharding runs three processes that share 30,000 objects, kills one, and starts another, while objects are created, changed and
-// deleted. A registry checks the history of each object: it was never at two processes, and at none only for a hand-over.
+// Sharding runs three processes that share 30,000 objects, kills one and starts another, while objects are created, updated and
+// deleted. A registry checks the history of each object: it never had two processes, and none only during a hand-over.
 //
 //	go run ./examples/sharding
 package main
@@ -54,7 +54,7 @@ type interval struct {
 	from, to time.Time
 }
 
-// registry knows who has worked on each object, and when: all processes have one clock.
+// registry records which replica worked on each object at which time; all processes have the same clock.
 type registry struct {
 	source   *cachetest.Source
 	changing sync.Mutex // held by each change of the source
@@ -64,7 +64,7 @@ type registry struct {
 	work map[string][]interval
 }
 
-// note notes an event of a replica.
+// note records an event of a replica.
 func (r *registry) note(replica string, e event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +78,7 @@ func (r *registry) note(replica string, e event) {
 	}
 }
 
-// await lets the source change for a while, and waits until so many replicas work on all its objects, and on nothing else.
+// await lets the source change for a while, and then waits until exactly its objects are worked on, by so many replicas.
 func (r *registry) await(what string, replicas int, busy time.Duration) {
 	began := time.Now()
 	time.Sleep(busy)
@@ -109,16 +109,16 @@ func (r *registry) await(what string, replicas int, busy time.Duration) {
 			return
 		}
 		if time.Since(began) > longestHandOver+busy {
-			must(fmt.Errorf("%s: %v, %d at nobody, %d at another too, after %v", what, counts, len(idle), others, time.Since(began)))
+			must(fmt.Errorf("%s: %v, %d without a replica, %d with two, after %v", what, counts, len(idle), others, time.Since(began)))
 		}
 	}
 }
 
-// longestHandOver is how long an object may be at nobody: until the lease of a dead replica has expired, a sixth of that
-// until it is noticed, and the list of the new share, also on a busy machine.
+// longestHandOver is the longest time without a replica: the lease of a dead replica, a sixth of that until its end is noticed,
+// and the list of the new share on a busy machine.
 const longestHandOver = leaseDuration + leaseDuration/6 + 2*time.Minute
 
-// check looks at the whole history: no object was ever at two replicas, and none was at nobody for too long.
+// check checks the whole history: no object ever had two replicas, or none for too long.
 func (r *registry) check() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,12 +139,12 @@ func (r *registry) check() {
 // put creates or changes an object.
 func (r *registry) put(i int, mark string) {
 	name := fmt.Sprint("order-", i)
-	uid := types.UID(fmt.Sprintf("%x", sha256.Sum256([]byte(name)))) // spread as random ones
+	uid := types.UID(fmt.Sprintf("%x", sha256.Sum256([]byte(name)))) // distributed like random UIDs
 	about := metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid, Labels: map[string]string{"mark": mark}}
 	must(r.source.Apply(&metav1.PartialObjectMetadata{ObjectMeta: about}))
 }
 
-// change creates, changes and deletes objects for ever.
+// change creates, updates and deletes objects forever.
 func (r *registry) change() {
 	for ; ; time.Sleep(5 * time.Millisecond) {
 		r.changing.Lock()
@@ -157,7 +157,7 @@ func (r *registry) change() {
 	}
 }
 
-// process is a replica, which leaves once input is closed.
+// process is a replica, which leaves the group once input is closed.
 type process struct {
 	*exec.Cmd
 	input, output io.Closer

@@ -118,8 +118,8 @@ type state struct {
 	history []watch.Event // the last changes, one version each; the last one led to version
 }
 
-// read reads the directory and returns its state and the changes after the version of a request. It refuses what this
-// source cannot do: a reflector then lists. A version that is no number was none of this source, and has expired, like 0.
+// read reads the directory and returns its state and the changes after the requested version. It refuses unsupported
+// requests; a reflector then lists. A version that is 0 or not a number is not one of this source, and so has expired.
 func (d *Directory) read(options metav1.ListOptions) (now state, changes []watch.Event, err error) {
 	if options.LabelSelector != "" || options.FieldSelector != "" || options.SendInitialEvents != nil {
 		return now, nil, apierrors.NewBadRequest("this source knows no selectors and streams no lists")

@@ -1,9 +1,9 @@
-// Source shows a source written by hand, for something that is no Kubernetes API: a directory, each file of which is an object. The source is
+// Source shows a hand-written source of something other than a Kubernetes API: each file of a directory is an object. The source is in
 // directory.go; its test runs the conformance suite on it. The program mirrors a temporary directory and changes its files:
 //
 //	go run ./examples/source
 //
-// docs/sources.md has the contract. Where a function that lists is enough, sources.NewPollingSource makes a source of it.
+// docs/sources.md has the contract. If there is only a function that lists, use sources.NewPollingSource.
 package main
 
 import (

@@ -25,8 +25,8 @@ func TestTheDirectoryIsASource(t *testing.T) {
 
 func contentOf(obj runtime.Object) string { return obj.(*File).Content }
 
-// newRig makes a source, and functions that change its directory. The source reads that between two changes, so that it
-// finds each. It needs no bookmarks: nothing but its own changes moves the version.
+// newRig makes a source, and functions that change its directory. They let the source read the directory between two changes, so
+// that it finds each. It needs no bookmarks: only its own changes advance the version.
 func newRig(t testing.TB) cachetest.ListerWatcherRig {
 	path := t.TempDir()
 	source := &Directory{Path: path}
@@ -48,7 +48,7 @@ func newRig(t testing.TB) cachetest.ListerWatcherRig {
 	}
 }
 
-// write writes a file, by a rename so that no reader finds half of it, or removes it if content is empty.
+// write replaces a file atomically by a rename, or removes it if content is empty.
 func write(path, name, content string) error {
 	if content == "" {
 		return os.Remove(filepath.Join(path, name))

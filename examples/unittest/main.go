@@ -4,8 +4,8 @@
 //
 //	go test -v ./examples/unittest
 //
-// They go through hours of waiting, an outage of ten minutes and a full stop in a few
-// milliseconds, and assert instants exactly. So that it can be seen at work as well,
+// Hours of waiting, an outage of ten minutes and a stop take them a few milliseconds, and they
+// assert exact times. To see the controller work,
 //
 //	go run ./examples/unittest
 //
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run has the reaper remove two of three sessions.
+// run makes the reaper remove two of three sessions.
 func run(ctx context.Context, out io.Writer) error {
 	source := newSource()
 	defer source.Close()
@@ -55,7 +55,7 @@ func newSource() *cachetest.Source {
 	return cachetest.NewSourceOf[*Session]()
 }
 
-// session is one that expires so much later than now.
+// session returns a session that expires after left.
 func session(name string, left time.Duration) *Session {
 	return &Session{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name,

@@ -16,10 +16,10 @@ import (
 // expires is the annotation that says when a session ends, as time.RFC3339Nano.
 const expires = "shop.example/expires"
 
-// retryAfter is how long the reaper waits after a deletion that failed.
+// retryAfter is the pause after a failed deletion.
 const retryAfter = 10 * time.Second
 
-// Session is what the reaper wants to know of a session: its metadata.
+// Session is a session; the reaper only needs its metadata.
 type Session = metav1.PartialObjectMetadata
 
 // Reaper deletes sessions when they expire. It is the controller under test.
@@ -31,7 +31,7 @@ type Reaper struct {
 	sessions *cache.Informer[*Session]
 	remove   func(ctx context.Context, namespace, name string) error
 	out      io.Writer
-	// wake has something in it if the sessions have changed since the last look.
+	// wake is not empty if the sessions have changed since they were last read.
 	wake chan struct{}
 }
 
@@ -53,7 +53,7 @@ func (r *Reaper) Run(ctx context.Context) error {
 		default: // a look is due already, and will see this change too
 		}
 	}
-	// It does not matter how often a session has changed, so let changes be merged.
+	// The number of changes of a session does not matter, so they may be merged.
 	if _, err := r.sessions.AddHandler(cache.TypedResourceEventHandlerFuncs[*Session]{
 		AddFunc:    func(*Session) { look() },
 		UpdateFunc: func(_, _ *Session) { look() },
@@ -68,7 +68,7 @@ func (r *Reaper) Run(ctx context.Context) error {
 	return ran
 }
 
-// reap looks at the sessions again and again until ctx ends.
+// reap removes expired sessions until ctx ends.
 func (r *Reaper) reap(ctx context.Context) {
 	for {
 		next := r.removeExpired(ctx)

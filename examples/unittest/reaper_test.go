@@ -17,34 +17,33 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// rig is a reaper at work on a source in memory, in virtual time.
+// rig is a running reaper of an in-memory source, in virtual time.
 type rig struct {
 	*cachetest.Source
 	t       *testing.T
 	started time.Time
 
 	mu       sync.Mutex
-	removals []string // name, and how long after the start
-	refuse   int      // how many removals are still to fail
+	removals []string // name, and the time since the start
+	refuse   int      // number of next removals that fail
 	out      bytes.Buffer
 }
 
-// inVirtualTime runs a test in a bubble: time there advances only when every goroutine
-// waits, and then at once. The bubble does not end before the reaper and all that it
-// started have, so what they leave behind is a failure of the test.
+// inVirtualTime runs a test in a bubble: time advances only when every goroutine is blocked. The
+// bubble ends only after the reaper and all its goroutines, so a leaked one fails the test.
 func inVirtualTime(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{Source: newSource(), t: t, started: time.Now()}
 		defer r.Close()
 		reaper := NewReaper(r, r.remove, r)
-		// The failures are the tests' own: they need not be logged.
+		// Failures are caused by the tests, and so not logged.
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		ended := make(chan error, 1)
 		go func() { ended <- reaper.Run(ctx) }()
 		test(t, r)
 		cancel()
-		synctest.Wait() // no time passes in it: the reaper must end at once
+		synctest.Wait() // takes no virtual time: the reaper must end at once
 		select {
 		case err := <-ended:
 			require.NoError(t, err)
@@ -90,8 +89,8 @@ func (r *rig) printed() string {
 	return r.out.String()
 }
 
-// until advances the time to elapsed since the rig was made, not since the call before, and waits for everything that
-// happens by then.
+// until advances the time to elapsed since the rig was made, not since the previous call, and waits until all goroutines
+// are blocked.
 func (r *rig) until(elapsed time.Duration) {
 	r.t.Helper()
 	time.Sleep(time.Until(r.started.Add(elapsed)))
@@ -157,14 +156,14 @@ func TestARemovalThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// outage makes the source answer nothing, until Heal.
+// outage makes the source refuse all requests until Heal.
 func (r *rig) outage() {
 	r.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
 	r.CloseWatches()
 }
 
-// Objects known before an outage are handled during it, changes during it are
-// found out after it, and the source is not hammered.
+// Objects known before an outage are handled during it, changes during it are noticed after it,
+// and the source is not hammered.
 func TestAnOutageLosesNothing(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, r *rig) {
 		r.apply(session("anne", 5*time.Minute))
@@ -177,7 +176,7 @@ func TestAnOutageLosesNothing(t *testing.T) {
 		assert.Equal(t, []string{"anne after 5m0s"}, r.removed())
 		assert.LessOrEqual(t, len(r.Requests()), 20+9*3, "20 in the first minute, 3 in each of the others")
 
-		r.CompactAll() // nobody remembers what happened meanwhile: it must be listed
+		r.CompactAll() // the history of the outage is lost: a relist must find the changes
 		r.Heal()
 		r.until(13 * time.Minute) // a pause until the next watch, and one until the list
 		require.Len(t, r.removed(), 2)

@@ -13,19 +13,19 @@ import (
 	"strings"
 )
 
-// route is what one route has entered in its shortest pass.
+// route has the functions and statements that one route entered in its shortest pass.
 type route struct {
 	name       string
 	statements int
 	entered    map[function]int // statements of each function
 }
 
-// function is a function of a file; literals belong to the one that they stand in.
+// function is a function of a file; function literals belong to the enclosing one.
 type function struct{ file, name string }
 
 func (r route) functions() int { return len(r.entered) }
 
-// listing names the functions that were entered, by file.
+// listing lists the entered functions by file.
 func (r route) listing() string {
 	var text strings.Builder
 	file := ""
@@ -42,7 +42,7 @@ func (r route) listing() string {
 	return text.String()
 }
 
-// readRoutes reads the counters of all passes, which are in counters/pass/route.
+// readRoutes reads the counters of all passes in counters/pass/route.
 func readRoutes(ctx context.Context, m module, covdata, counters string) ([]route, error) {
 	directories, err := filepath.Glob(filepath.Join(counters, "*", "*"))
 	if err != nil {
@@ -70,13 +70,13 @@ func readRoutes(ctx context.Context, m module, covdata, counters string) ([]rout
 	return slices.SortedFunc(maps.Values(shortest), func(a, b route) int { return strings.Compare(a.name, b.name) }), nil
 }
 
-// sources finds the function that a place belongs to.
+// sources maps positions to functions.
 type sources struct {
 	root, path string
 	files      map[string][]span
 }
 
-// span is where a function stands, from line and column to line and column.
+// span is the position of a function, from line and column to line and column.
 type span struct {
 	name     string
 	from, to place
@@ -88,7 +88,7 @@ func (p place) before(other place) bool {
 	return p.line < other.line || p.line == other.line && p.column < other.column
 }
 
-// read reads a profile, in the form that go test -coverprofile writes as well.
+// read reads a coverage profile in the format of go test -coverprofile.
 func (s sources) read(name, profile string) (route, error) {
 	r := route{name: name, entered: map[function]int{}}
 	for line := range strings.Lines(profile) {
@@ -160,7 +160,7 @@ func functionsOf(file string) ([]span, error) {
 	return spans, nil
 }
 
-// receiver is the name of a receiver's type.
+// receiver returns the name of a receiver's type.
 func receiver(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.StarExpr:

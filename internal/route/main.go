@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// measured is the program that takes the routes, below the module's root.
+// measured is the program that runs the routes, relative to the module's root.
 const measured = "internal/route/measured"
 
-// recordedFile is beside this source, below the module's root.
+// recordedFile has the recorded numbers, relative to the module's root.
 const recordedFile = "internal/route/recorded.txt"
 
 func main() {
@@ -61,12 +61,12 @@ func run(ctx context.Context, record bool, entered string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", recordedFile, err)
 	}
-	table, failures := judge(routes, recorded)
+	table, failures := compare(routes, recorded)
 	fmt.Print(table)
 	return errors.Join(failures...)
 }
 
-// module has the counted packages: the root package and those of the module that it runs on.
+// module has the counted packages: the root package and those of the module that it imports.
 type module struct {
 	root, path string
 	packages   []string
@@ -85,7 +85,7 @@ func findModule(ctx context.Context) (module, error) {
 	return module{root: root, path: path, packages: strings.Fields(output)}, nil
 }
 
-// measure builds the measured program, runs it and reads what it has counted.
+// measure builds the measured program, runs it and reads its counters.
 func measure(ctx context.Context, m module) ([]route, error) {
 	scratch, err := os.MkdirTemp("", "route")
 	if err != nil {
@@ -93,13 +93,13 @@ func measure(ctx context.Context, m module) ([]route, error) {
 	}
 	defer os.RemoveAll(scratch)
 	program, counters := filepath.Join(scratch, "measured"), filepath.Join(scratch, "counters")
-	// The program itself must have counters for any package to have them.
+	// No package has counters unless the program itself has them.
 	counted := strings.Join(append(m.packages, m.path+"/"+measured), ",")
 	if _, err := command(ctx, m.root, "go", "build", "-cover", "-covermode=atomic", "-coverpkg="+counted,
 		"-o", program, "./"+measured); err != nil {
 		return nil, err
 	}
-	// GOCOVERDIR is where it writes at its end, which is not looked at.
+	// GOCOVERDIR receives the counters at the program's end, which are not used.
 	if _, err := command(ctx, m.root, "env", "GOCOVERDIR="+scratch, program, counters); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func measure(ctx context.Context, m module) ([]route, error) {
 	return readRoutes(ctx, m, strings.TrimSpace(covdata), counters)
 }
 
-// command returns what a command prints, which is part of the error if it fails.
+// command returns the output of a command. If it fails, the output is part of the error.
 func command(ctx context.Context, directory, name string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = directory

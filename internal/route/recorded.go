@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// numbers are those of one route.
+// numbers are the counts of one route.
 type numbers struct{ functions, statements int }
 
-// format is what recorded.txt contains: functions, statements and name of each route.
+// format returns the content of recorded.txt: functions, statements and name of each route.
 func format(routes []route) string {
 	var text strings.Builder
 	for _, r := range routes {
@@ -31,9 +31,9 @@ func parse(text string) (map[string]numbers, error) {
 	return recorded, nil
 }
 
-// judge prints the routes beside their records, and returns the differences:
-// numbers that are higher, and routes that are not in both.
-func judge(routes []route, recorded map[string]numbers) (table string, failures []error) {
+// compare formats the routes beside their records, and returns as failures the numbers that are
+// higher and the routes that are not in both.
+func compare(routes []route, recorded map[string]numbers) (table string, failures []error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%-36s %9s %9s   %10s %9s\n", "route", "functions", "recorded", "statements", "recorded")
 	lower := false

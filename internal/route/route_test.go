@@ -34,7 +34,7 @@ func TestARouteAboveItsRecordIsAFailure(t *testing.T) {
 		"not measured":    {nil, []string{`"an update" is recorded and was not measured`}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			table, failures := judge(test.routes, recorded)
+			table, failures := compare(test.routes, recorded)
 			var says []string
 			for _, failure := range failures {
 				says = append(says, failure.Error())
@@ -69,8 +69,8 @@ func (l *list[T]) add(x T) {
 func never() {}
 `
 
-// What is entered in a literal counts for the function around it, what is entered twice
-// counts once, and the program that takes the routes does not count.
+// Statements of a literal count for the enclosing function, statements entered twice count once,
+// and the program that runs the routes does not count.
 func TestAFunctionIsCountedOnceWithItsLiterals(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, "a.go"), []byte(source), 0o600))

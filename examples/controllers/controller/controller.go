@@ -16,16 +16,16 @@ import (
 // byNode is the name of the index of pods by their node.
 const byNode = "node"
 
-// Controller reports for each node how many pods it has, each time that may have changed. Its handler only enqueues nodes; the
-// number is read from the informer when it is the node's turn.
+// Controller reports the number of pods of a node whenever it may have changed. Its handler only enqueues nodes; the number is read
+// from the informer when the node is processed.
 type Controller struct {
 	pods   *cache.Informer[*corev1.Pod]
 	nodes  workqueue.TypedRateLimitingInterface[string]
 	report func(ctx context.Context, node string, pods int) error
 }
 
-// NewController makes a controller of the source's pods. report writes a number to wherever it belongs; a node whose report fails is
-// tried again. The queue has goroutines, which Run ends.
+// NewController makes a controller of the source's pods. report receives the number; if it fails, the node is retried. The queue has
+// goroutines, which Run ends.
 func NewController(source cache.Source, report func(ctx context.Context, node string, pods int) error) (*Controller, error) {
 	c := &Controller{
 		pods: cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{
@@ -64,7 +64,7 @@ func (c *Controller) enqueue(pod *corev1.Pod) {
 	}
 }
 
-// Run works until ctx ends, and returns nil then. It runs once.
+// Run runs the controller until ctx ends, and then returns nil. It runs once.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -75,7 +75,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		defer c.nodes.ShutDown()
 		ran = c.pods.Run(ctx)
 	})
-	// With half of the pods, each number would be wrong.
+	// With a part of the pods the numbers would be wrong.
 	if err := c.pods.WaitSynced(ctx); err != nil {
 		if ctx.Err() != nil { // cancelled, or past its deadline
 			err = nil
@@ -89,7 +89,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// next waits for the node whose turn it is and reports its number. It returns false once the queue is shut down.
+// next waits for the next node and reports its number. It returns false once the queue is shut down.
 func (c *Controller) next(ctx context.Context) bool {
 	node, shutdown := c.nodes.Get()
 	if shutdown {

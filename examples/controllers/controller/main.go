@@ -1,4 +1,4 @@
-// Controller is a small controller: a typed informer with an index, a work queue, an orderly end on SIGTERM.
+// Controller is a small controller: a typed informer with an index, a work queue, a graceful end on SIGTERM.
 //
 //	go run ./controller                                    (against pods in memory, for two seconds)
 //	go run ./controller -server http://127.0.0.1:8001      (behind kubectl proxy, until it is interrupted)

@@ -1,4 +1,4 @@
-// Controllerruntime has the cache of a controller-runtime manager made of informers of this library: by one option.
+// Controllerruntime uses informers of this library in the cache of a controller-runtime manager, by one option.
 //
 //	go run ./controllerruntime
 package main
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// newManager is the only place that knows of this library.
+// newManager is the only function that uses this library.
 func newManager(config *rest.Config) (ctrl.Manager, error) {
 	return ctrl.NewManager(config, ctrl.Options{
 		Cache: ctrlcache.Options{NewInformer: clientgo.NewInformer},

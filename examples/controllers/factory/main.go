@@ -1,4 +1,4 @@
-// Factory has one informer of a generated factory fed by this library: one call, before anything asks the factory for it.
+// Factory replaces one informer of a generated factory by one of this library, with one call before the factory creates it.
 //
 //	go run ./factory
 package main
@@ -36,7 +36,7 @@ func run(ctx context.Context, out io.Writer, clientset kubernetes.Interface) err
 		return err
 	}
 
-	// From here on it is the program that it was.
+	// The rest of the program is unchanged.
 	lister := factory.Core().V1().ConfigMaps().Lister()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer factory.Shutdown()

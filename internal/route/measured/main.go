@@ -1,9 +1,8 @@
-// Command measured takes each route through the library while its coverage counters
-// count. It is built and run by the package that it stands in; by itself it is of no use.
+// Command measured runs each route of package route, which builds it with coverage counters.
 //
-// It runs in virtual time, on one processor and without collections, so that what a
-// route enters depends on as little as possible besides the code. A goroutine that is
-// late is waited for: counters are cleared and read when all goroutines wait.
+// It runs in virtual time, on one processor and without garbage collections, so that the counts
+// depend on little besides the code. Counters are cleared and read when all goroutines are
+// blocked.
 package main
 
 import (
@@ -28,17 +27,17 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// passes is how often each route is run; the shortest counts.
+// passes is the number of runs of each route; the shortest counts.
 const passes = 8
 
 type object = metav1.PartialObjectMetadata
 
 func main() {
 	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(-1) // a collection empties pools, and what fills them again is no part of a route
+	debug.SetGCPercent(-1) // a collection empties pools, and refilling them is not part of a route
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	// Main is what gives a program tests, and so a bubble of virtual time. It ends the program.
+	// testing.Main lets a program run tests, and so a bubble of virtual time. It ends the program.
 	everything := func(_, _ string) (bool, error) { return true, nil }
 	testing.Main(everything, []testing.InternalTest{{Name: "routes", F: func(t *testing.T) {
 		for pass := range passes {
@@ -51,7 +50,7 @@ func main() {
 	}}}, nil, nil)
 }
 
-// recorder writes what each route of a pass enters into a directory of its own.
+// recorder writes the counters of each route of a pass to its own directory.
 type recorder struct {
 	*testing.T
 	directory string
@@ -63,14 +62,14 @@ func (r *recorder) must(err error) {
 	}
 }
 
-// settle lets everything happen that is due within the time.
+// settle waits for the time, and then until all goroutines are blocked.
 func settle(within time.Duration) {
 	synctest.Wait()
 	time.Sleep(within)
 	synctest.Wait()
 }
 
-// route records the functions entered from do until all is quiet again.
+// route records the functions entered from do until all goroutines are blocked.
 func (r *recorder) route(name string, do func()) { r.routeWithin(name, time.Second, do) }
 
 func (r *recorder) routeWithin(name string, within time.Duration, do func()) {
@@ -84,7 +83,7 @@ func (r *recorder) routeWithin(name string, within time.Duration, do func()) {
 	r.must(coverage.WriteMetaDir(directory))
 }
 
-// running is something that mirrors a source until stop.
+// running runs a mirror until stop is called.
 func (r *recorder) running(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -117,11 +116,10 @@ func named(i int, mark string) *object {
 	}}
 }
 
-// listed is how many objects a source has where the number does not matter.
+// listed is the number of a source's objects if it does not matter.
 const listed = 10
 
-// events records an update, an add and a deletion that a watch brings, once the
-// path has run a few times.
+// events records an update, an add and a deletion on a watch, after a few warm-up events.
 func (r *recorder) events(through string, source *cachetest.Source) {
 	for i := range 3 {
 		r.must(source.Apply(named(1, strconv.Itoa(i)), named(listed, "")))
@@ -137,7 +135,7 @@ func (r *recorder) events(through string, source *cachetest.Source) {
 	})
 }
 
-// handler is one that does nothing.
+// handler does nothing.
 var handler = cache.ResourceEventHandlerFuncs{
 	AddFunc: func(any) {}, UpdateFunc: func(_, _ any) {}, DeleteFunc: func(any) {},
 }
@@ -151,7 +149,7 @@ func (r *recorder) addHandler(informer *cache.Informer[*object]) {
 	r.must(err)
 }
 
-// informer takes the events of an informer with one handler, and the join of another.
+// informer records the events of an informer with one handler, and the join of another.
 func informer(r *recorder) {
 	source := r.source(listed, cachetest.Options{})
 	informer := newInformer(source, cache.ReflectorOptions{})
@@ -161,15 +159,15 @@ func informer(r *recorder) {
 	r.route("informer join", func() { r.addHandler(informer) })
 }
 
-// relists takes the list that an expired watch asks for, whole and as a stream, when one
-// object has changed.
+// relists records the list after an expired watch, whole and as a stream, when one object has
+// changed.
 func relists(r *recorder) {
 	for name, supported := range map[string]bool{"informer relist": false, "informer relist by a stream": true} {
 		source := r.source(listed, cachetest.Options{WatchListUnsupported: !supported})
 		informer := newInformer(source, cache.ReflectorOptions{})
 		r.addHandler(informer)
 		stop := r.running(func(ctx context.Context) { _ = informer.Run(ctx) })
-		settle(time.Minute) // a watch that has lived does not count as a failure
+		settle(time.Minute) // a long watch does not count as a failure
 		changes := 0
 		change := func() error {
 			changes++
@@ -192,7 +190,7 @@ func relists(r *recorder) {
 	}
 }
 
-// storeAndHandler takes the events of a controller that needs no queue of the caller's.
+// storeAndHandler records the events of a controller with Store and Handler.
 func storeAndHandler(r *recorder) {
 	source := r.source(listed, cachetest.Options{})
 	controller := cache.New(&cache.Config{
@@ -203,8 +201,7 @@ func storeAndHandler(r *recorder) {
 	r.events("store and handler", source)
 }
 
-// process takes the events of client-go's form of a controller, whose Process keeps a
-// store.
+// process records the events of a controller whose Process updates a store, as in client-go.
 func process(r *recorder) {
 	source := r.source(listed, cachetest.Options{})
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
@@ -228,7 +225,7 @@ func process(r *recorder) {
 	r.events("process", source)
 }
 
-// reflector takes the events of a reflector that fills a store.
+// reflector records the events of a reflector that fills a store.
 func reflector(r *recorder) {
 	source := r.source(listed, cachetest.Options{})
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
@@ -237,9 +234,9 @@ func reflector(r *recorder) {
 	r.events("reflector and store", source)
 }
 
-// firstLists takes an informer's first list in three pages, and as a stream.
+// firstLists records an informer's first list in three pages, and as a stream.
 func firstLists(r *recorder) {
-	// Few objects, so that most passes have no collision of hashes in the store.
+	// Few objects, so that most passes have no hash collision in the store.
 	const page, objects = 4, 3*4 - 1
 	for _, list := range []struct {
 		name           string
