@@ -19,8 +19,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G1: within 60 s of healing, plus one list, the mirror equals the source. Fails
-// if a pause can be longer, or a state is left without a successor.
+// G1: within 60 s of the source's recovery, plus one list, the mirror equals the source. Fails if
+// a pause can be longer, or the state machine stops.
 func TestG1AMirrorConvergesWithinAMinuteOfRecovery(t *testing.T) {
 	faults := map[string]func(*cachetest.Source){
 		"lists fail":      func(s *cachetest.Source) { s.FailLists(cachetest.Forever, errBoom) },
@@ -70,8 +70,8 @@ func TestG1RetryAfterIsHonoured(t *testing.T) {
 	})
 }
 
-// Each namespace is listed and watched by itself, never all of them, and what is
-// of no namespace that was asked for is not mirrored.
+// Each namespace is listed and watched separately, and objects of other namespaces are not
+// mirrored.
 func TestSeveralNamespacesOfOneServerAreMirroredIntoOneStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("b", "1"), pod("b", "2"), pod("ab", "1"))
@@ -105,8 +105,8 @@ func TestSeveralNamespacesOfOneServerAreMirroredIntoOneStore(t *testing.T) {
 	})
 }
 
-// No function of the user's is called under a lock. Fails if one namespace waits until
-// Random has returned to another.
+// No user function is called under a lock. Fails if one namespace waits until Random has returned
+// to another.
 func TestRandomIsCalledByOneNamespaceWhileItRunsForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls, met atomic.Int32
@@ -133,9 +133,8 @@ func TestRandomIsCalledByOneNamespaceWhileItRunsForAnother(t *testing.T) {
 	})
 }
 
-// G1, G5: a namespace that is forbidden from the start is reported as such, and
-// the others serve, get events and have synced. Once it is allowed it is mirrored
-// like the others. Fails if anything of it is waited for, but by HasSynced.
+// G1, G5: a namespace that is forbidden from the start is reported, and the others sync and receive
+// events. Once it is allowed it is mirrored too. Fails if anything but HasSynced waits for it.
 func TestANamespaceThatIsForbiddenDelaysNoOther(t *testing.T) {
 	eachNamespaceRig(t, func(t *testing.T, informer bool) {
 		r := newNamespaceRig(t, informer, nil)
@@ -175,7 +174,7 @@ func TestANamespaceThatIsForbiddenDelaysNoOther(t *testing.T) {
 	})
 }
 
-// What has been mirrored stays when a namespace is no longer allowed.
+// The content of a namespace stays when it becomes forbidden.
 func TestANamespaceThatBecomesForbiddenKeepsItsContent(t *testing.T) {
 	eachNamespaceRig(t, func(t *testing.T, informer bool) {
 		r := newNamespaceRig(t, informer, nil)
@@ -198,8 +197,7 @@ func TestANamespaceThatBecomesForbiddenKeepsItsContent(t *testing.T) {
 	})
 }
 
-// Whatever one source does, nobody waits for it: in particular not with the turn to
-// call the handler.
+// No namespace waits for the source of another, also not to call the shared handler.
 func TestANamespaceThatHangsDelaysNoOther(t *testing.T) {
 	for name, fault := range map[string]func(*cachetest.Source){
 		"list hangs":         func(s *cachetest.Source) { s.HangLists(1) },
@@ -249,9 +247,9 @@ func newSourceWith(t *testing.T, change func(*cachetest.Options), objects ...api
 	return source
 }
 
-// G1: a source that was away, and has forgotten the mirror's version meanwhile, is
-// followed within a minute of its return, though the first request then is a watch that
-// only brings the 410. Fails if the list after it waits for another pause.
+// G1: a mirror whose version expired during an outage converges within a minute of the recovery,
+// although its first request is a watch that is answered with 410. Fails if another pause
+// precedes the list.
 func TestG1AMirrorWhoseVersionExpiredInAnOutageConvergesWithinAMinute(t *testing.T) {
 	for name, strategy := range strategies {
 		for _, onStream := range []bool{false, true} {
@@ -280,9 +278,8 @@ func TestG1AMirrorWhoseVersionExpiredInAnOutageConvergesWithinAMinute(t *testing
 	}
 }
 
-// G1: a server that no longer has a version to watch from but still to list at
-// (its cache has rolled on, its storage has not) is followed all the same. Fails
-// if pages ask for exactly the old version.
+// G1: a server from whose version lists are possible but watches are not (it is compacted in the
+// watch cache, but not in storage) is mirrored. Fails if pages request exactly the old version.
 func TestG1APagedRelistGetsPastAVersionThatCannotBeWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
@@ -298,8 +295,8 @@ func TestG1APagedRelistGetsPastAVersionThatCannotBeWatched(t *testing.T) {
 	})
 }
 
-// G1: a source that comes back from an outage restored is followed within a minute, and the
-// second for which it asks.
+// G1: the mirror of a source that was restored during an outage converges within a minute and the
+// second of its Retry-After.
 func TestG1AMirrorConvergesWithinAMinuteOfARestoreInAnOutage(t *testing.T) {
 	for name, strategy := range strategies {
 		for _, away := range []time.Duration{2 * time.Second, 50 * time.Second, 20 * time.Minute} {
@@ -323,9 +320,8 @@ func TestG1AMirrorConvergesWithinAMinuteOfARestoreInAnOutage(t *testing.T) {
 	}
 }
 
-// G1: a source that has called every version expired, and comes back restored, is followed by
-// the first list at "": it need not say again that it does not know the mirror's version.
-// Fails if that list is refused for being older, and asked for once more after a pause.
+// G1: a source that answered every version with 410, and was restored, is mirrored by the first list
+// at "". Fails if that list is refused because it is older, and repeated after a pause.
 func TestG1AMirrorConvergesWithTheFirstListAfterA410AndARestore(t *testing.T) {
 	for name, strategy := range strategies {
 		for _, away := range []time.Duration{2 * time.Second, 50 * time.Second, 20 * time.Minute} {
@@ -348,8 +344,8 @@ func TestG1AMirrorConvergesWithTheFirstListAfterA410AndARestore(t *testing.T) {
 	}
 }
 
-// G1: what the source asks for with "too large" is kept to, after the first failure as
-// well as where the pause has been had. Fails if sparing the pause spares that, too.
+// G1: the Retry-After of "too large" is honored, also where the request needs no pause of its own.
+// Fails if skipping the pause also skips the Retry-After.
 func TestG1TheRetryAfterOfATooLargeVersionIsHonoured(t *testing.T) {
 	const asksFor = 45 * time.Second
 	for name, strategy := range strategies {
@@ -385,11 +381,9 @@ func TestG1TheRetryAfterOfATooLargeVersionIsHonoured(t *testing.T) {
 	}
 }
 
-// G1, G13: a client that may watch and not list is served by streams alone. Two of them that failed
-// make way for lists, and after ten minutes a third is tried, though the lists fail so
-// quickly that the limits never leave room for what would follow it. Fails if the pause
-// before a stream that is due is no longer than that before a list: the room is then looked
-// for after it, and there is none.
+// G1, G13: a client that may watch but not list needs streams. After two failed streams it lists, and
+// after ten minutes it tries a third stream, although the lists fail so quickly that the limits are
+// always exhausted. Fails if the pause before a due stream is not longer than before a list.
 func TestG1AStreamThatFailedIsTriedAgainWhereListsFailQuickly(t *testing.T) {
 	for name, strategy := range map[string]cache.ListStrategy{"streaming": cache.ListStreaming, "automatic": cache.ListAutomatic} {
 		for _, jitter := range jitters {
@@ -437,9 +431,9 @@ var streamRefusals = map[string]func(*testing.T) *cachetest.Source{
 	},
 }
 
-// G1: a mirror that is behind does not spend on another try of a streaming list what the
-// limits of G13 leave it: it lists, and is up to date within a minute. Fails if a stream
-// that was refused is tried again because its ten minutes are over.
+// G1: a stale mirror does not use its last requests within the limits of G13 for another attempt at a
+// streaming list: it lists, and converges within a minute. Fails if a refused stream is tried again
+// only because ten minutes have passed.
 func TestG1AStreamingListIsNotProbedWhereTheLimitsLeaveNoRoom(t *testing.T) {
 	for name, newSource := range streamRefusals {
 		for _, restored := range []bool{false, true} {
@@ -481,9 +475,8 @@ func TestG1AStreamingListIsNotProbedWhereTheLimitsLeaveNoRoom(t *testing.T) {
 	}
 }
 
-// Once the source has been healthy, the next state that is needed ten minutes after a
-// refusal is asked for as a stream again: servers are upgraded. Fails if no stream is ever
-// tried again.
+// Ten minutes after a refusal the next state of a healthy source is requested as a stream again,
+// since servers are upgraded. Fails if no stream is ever tried again.
 func TestAStreamingListIsProbedAgainWhereTheLimitsLeaveRoom(t *testing.T) {
 	for name, newSource := range streamRefusals {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G2: the parts of a first list that was never ended are visible, so the next
-// first list must not be older. Fails if only a committed version is remembered.
+// G2: the parts of an aborted first list are visible, so the next first list must not be older.
+// Fails if only a committed version is remembered.
 func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := func(version string) metav1.PartialObjectMetadata {
@@ -98,9 +98,8 @@ func (s *regressionObserver) observe(obj any) {
 	s.last[key] = number
 }
 
-// G2: whatever the source does, short of going back itself, no reader and no
-// handler sees a key go back, or in a state that it never had. Fails if changes of
-// a key are applied out of order.
+// G2: unless the source itself regresses, no reader and no handler sees a key regress, or a state
+// that the key never had. Fails if changes of a key are applied out of order.
 func TestG2NoKeyRegresses(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -184,11 +183,10 @@ func runFixed(r *rig) *fixedMirror {
 	return &fixedMirror{r.errors, r.status, r.versions, r.stop}
 }
 
-// G2, G11, B15: an event that is older than the shown state of its object is a regression
-// also while a state that is newer than both is quarantined, or one without a version, which
-// says nothing of when it was. Fails if an object of which anything is quarantined is not
-// compared, or if a state without a version counts as older than everything: then the store
-// regresses, and nothing reports it.
+// G2, G11, B15: an event older than the stored state of its object is a regression, also while a
+// newer state, or one without a version, is quarantined. Fails if objects with a quarantined state
+// are not compared, or if a state without a version counts as the oldest: then the store regresses
+// without a report.
 func TestG2AnEventOlderThanTheShownStateIsRefusedWhileAnotherStateIsQuarantined(t *testing.T) {
 	for name, mirrorOf := range fixedMirrors {
 		for quarantined, newest := range map[string]string{"11": "11", "": "10"} {
@@ -214,10 +212,10 @@ func TestG2AnEventOlderThanTheShownStateIsRefusedWhileAnotherStateIsQuarantined(
 	}
 }
 
-// G2, G11: where a source that was restored, and did not say so, has an object in a bad
-// state only, the one from before stays in the mirror. An event between the two is newer
-// than what the source has said last, and accepted. Fails if it is compared with the state shown
-// alone: then no event of that object is accepted until it has passed the old version.
+// G2, G11: if a source was silently restored to a bad state of an object, the mirror keeps the state
+// from before the restore. An event between the two is newer than the quarantined state, and applied.
+// Fails if it is only compared with the stored state: then all events are refused until the object
+// passes its old version.
 func TestG2AnEventBetweenAQuarantinedRestoredStateAndTheShownOneIsApplied(t *testing.T) {
 	for name, mirrorOf := range fixedMirrors {
 		t.Run(name, func(t *testing.T) {
@@ -283,8 +281,7 @@ func (h *exclusiveHandler) OnDelete(obj any) {
 	h.handle(nameOf(obj), receivedOf(obj).ResourceVersion)
 }
 
-// G2: one handler for all namespaces is called by one at a time, in each key's
-// order.
+// G2: one handler for all namespaces is never called concurrently, and in each key's order.
 func TestG2AHandlerOfSeveralNamespacesIsNeverCalledConcurrently(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {

@@ -83,9 +83,8 @@ func (p *sourceHistory) assertContinuation(t testing.TB, notified []string, init
 	}
 }
 
-// G3: a handler that keeps up, though it takes its time, is notified of every change, in the
-// source's order across keys, and of none twice. Fails if anything is dropped, merged or
-// overtakes something else.
+// G3: a handler without a large backlog receives every change once, in the source's order across
+// keys. Fails if anything is dropped, merged or reordered.
 func TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.OrderedUnbounded} {
 		for seed := range uint64(10) {
@@ -117,10 +116,9 @@ func TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder(t *testing.T) {
 	}
 }
 
-// G3: however far a handler is behind, whatever happens to the source, and in every
-// delivery, it receives for each key an Add, then Updates from what it received last, then a
-// Delete, and ends with what the source has: the replica looks. Fails if merging breaks
-// that, or a relist does.
+// G3: whatever its backlog and delivery mode, and whatever the source does, a handler receives for
+// each key an Add, then Updates whose old object was received last, then a Delete, and converges to
+// the source; replicaHandler checks it. Fails if merging or a relist breaks that.
 func TestG3ForEachKeyAHandlerReceivesAddThenUpdatesThenDelete(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -175,7 +173,7 @@ func checkEventOrder(t *testing.T, random *rand.Rand) {
 	r.stop()
 }
 
-// G3: a merged change keeps the place of its oldest part.
+// G3: a merged change keeps the position of its oldest part.
 func TestG3MergedChangesKeepTheOrderOfTheirOldestParts(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
 		t.Run(delivery.String(), func(t *testing.T) {
@@ -206,8 +204,7 @@ func TestG3MergedChangesKeepTheOrderOfTheirOldestParts(t *testing.T) {
 	}
 }
 
-// G3: no key begins with a Delete. Fails if what merges an Add with the Delete that
-// follows it leaves anything of the two.
+// G3: no key begins with a Delete. Fails if merging an Add with the Delete after it leaves a change.
 func TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
 		t.Run(delivery.String(), func(t *testing.T) {
@@ -243,10 +240,9 @@ func TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered(t *testing.T)
 	}
 }
 
-// G3: a handler that joins while the source is written to is notified of a snapshot of one
-// moment, and then of everything that happened after it: no gap, nothing twice, whenever
-// it joins and while it resyncs. Fails if a change published during a snapshot is lost,
-// notified as well, or notified before it.
+// G3: a handler that joins during writes receives a point-in-time snapshot and then all later changes,
+// without gap or repetition, whenever it joins and also while it resyncs. Fails if a change published
+// during the snapshot is lost, delivered twice, or delivered before it.
 func TestG3ALateHandlerContinuesExactlyWhereItsSnapshotEnds(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -339,7 +335,7 @@ func runCopyHookInformer(t *testing.T, inf *cache.Informer[*copyHookObject]) (st
 	return func() { cancel(); assert.NoError(t, <-done) }
 }
 
-// G3: a handler that joins while a write is on its way is notified of it once.
+// G3: a handler that joins during a write is notified of it once.
 func TestG3AHandlerThatJoinsDuringAWriteIsNotifiedOfItOnce(t *testing.T) {
 	for _, event := range []string{"add", "update"} {
 		t.Run(event, func(t *testing.T) {
@@ -377,7 +373,7 @@ func TestG3AHandlerThatJoinsDuringAWriteIsNotifiedOfItOnce(t *testing.T) {
 	}
 }
 
-// G3: a handler whose resync is due while a write is on its way is notified of the state before it.
+// G3: a resync that is due during a write delivers the state before the write.
 func TestG3AResyncDuringAWriteComesBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
@@ -406,9 +402,8 @@ func TestG3AResyncDuringAWriteComesBeforeIt(t *testing.T) {
 	})
 }
 
-// G3: an object that was created anew while it was streamed is another one: a handler is
-// called for the end of the one and the beginning of the other, or knows of the other alone.
-// Fails if the two are one Update.
+// G3: for an object that was re-created during a stream a handler receives a Delete and an Add, or
+// only the Add of the new one. Fails if it receives an Update.
 func TestG3InAStreamAnObjectWithANewUIDIsRecreated(t *testing.T) {
 	first, second := added(podWithKey("a/1", "5")), added(withUID(podWithKey("a/1", "7"), "another"))
 	for name, row := range map[string]struct {

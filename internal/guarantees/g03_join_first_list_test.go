@@ -13,10 +13,9 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// G3, G5: a handler that joins in the middle of a first list, while a function of the user's is
-// called for an object of it, is notified of every object once. Fails if a write is published later
-// than the next function of the user's is called: of two that are published as one the handler has
-// seen the first and not the second.
+// G3, G5: a handler that joins during a first list, while a user function is called for one of its
+// objects, is notified of every object once. Fails if a write is published after the next call of a
+// user function: of two writes published together, the handler's snapshot has only the first.
 func TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt(t *testing.T) {
 	const objects = 200
 	for _, at := range []int{1, 2, 32, 33, 70, 97, 100, 101, objects} {

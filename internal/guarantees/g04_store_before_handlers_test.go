@@ -11,9 +11,9 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// G4: whenever a handler is notified, the store and its indexes have it: by list, by watch
-// and by relist. A store may be ahead. Fails if the informer publishes before it writes,
-// or writes an index later.
+// G4: whenever a handler is notified, the store and its indexes have the change: by list, watch and
+// relist. The store may be ahead. Fails if the informer publishes before it writes, or updates an
+// index later.
 func TestG4StoreAndIndexesChangeBeforeHandlersAreNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(5, 5))

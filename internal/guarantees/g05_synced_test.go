@@ -73,7 +73,7 @@ func TestG5SyncedIsWhenTheFirstListHasBeenProcessed(t *testing.T) {
 	}
 }
 
-// What comes in while a first list is open does not end it.
+// Events during a first list do not end it.
 func TestG5AnEventDoesNotEndAFirstListThatHasBegun(t *testing.T) {
 	f, _ := newListedQueue(t)
 	r := f.BeginReplace(cache.ReplaceOptions{})
@@ -86,9 +86,9 @@ func TestG5AnEventDoesNotEndAFirstListThatHasBegun(t *testing.T) {
 	assert.True(t, f.HasSynced())
 }
 
-// G5: the informer has synced once the list is in the store, whatever handlers do; a
-// handler once it has handled all of that, not while it is at the last of it. Fails if
-// synced is defined by what was put into the backlog.
+// G5: the informer has synced once the list is in the store, whatever handlers do; a handler has
+// synced once its last call of the list has returned. Fails if a handler has synced once the list is
+// in its backlog.
 func TestG5AHandlerHasSyncedOnceItHasHandledTheInitialList(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
 		t.Run(delivery.String(), func(t *testing.T) {
@@ -118,9 +118,8 @@ func TestG5AHandlerHasSyncedOnceItHasHandledTheInitialList(t *testing.T) {
 	}
 }
 
-// G5: no handler has synced before the whole first list is there, though all of what was
-// there so far has been handled; and one that joins in the middle of it waits for the
-// rest of it as the others do.
+// G5: no handler has synced before the first list is complete, although it has handled all parts so
+// far; a handler that joins during the list also waits for the rest.
 func TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := filledSource(t, 20)
@@ -150,7 +149,7 @@ func TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList(t *testing.T) {
 	})
 }
 
-// G5: what went before the handler heard of it counts as handled.
+// G5: an object that was deleted before the handler received it counts as handled.
 func TestG5UndeliveredObjectsDoNotKeepAHandlerFromSyncing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
@@ -205,9 +204,8 @@ func TestG5SyncedMeansTheWholeFirstListIsApplied(t *testing.T) {
 	})
 }
 
-// G5: a list that comes item by item is whole, in the source's order, and asks the
-// source for the same pages; synced turns true, and the version is there, with all of
-// it. Fails if a page's last items are left out, or batches overtake each other.
+// G5: a list item by item is complete, in the source's order, and requests the same pages; synced and
+// the version are set with the last item. Fails if a page's last items are lost, or batches reordered.
 func TestG5AListItemByItemIsCompleteAndInOrder(t *testing.T) {
 	for _, strategy := range []cache.ListStrategy{cache.ListPaged, cache.ListUnpaged} {
 		for _, late := range []bool{false, true} {
@@ -254,7 +252,7 @@ func TestG5AListItemByItemIsCompleteAndInOrder(t *testing.T) {
 	}
 }
 
-// G5: no namespace waits for a handler that is busy with another, which may even wait for it.
+// G5: no namespace waits for a handler that is busy with another one, and that may even wait for it.
 func TestG5NoNamespaceWaitsForAHandlerThatIsBusyWithAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *namespaceRig
@@ -319,8 +317,8 @@ func TestG5ANamespaceThatHasSyncedStaysSyncedAfterTheRun(t *testing.T) {
 	})
 }
 
-// G5: a handler that is added while one of several namespaces is forbidden is notified of the others at once,
-// as of an initial list, and has synced once it has handled the first lists of all.
+// G5: a handler that is added while one of several namespaces is forbidden receives the objects of the others
+// at once, as an initial list, and has synced once it has handled the first lists of all.
 func TestG5AHandlerThatJoinsSeveralNamespacesIsNotifiedOfThoseThatAreListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newNamespaceRig(t, true, nil)

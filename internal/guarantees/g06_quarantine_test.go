@@ -26,9 +26,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G6: what a consumer has refused leaves the status with the object: by an event,
-// or by its absence from a relist, though the queue knows nothing of it. Fails if
-// the queue asks only its known objects which are quarantined.
+// G6: an object that a consumer refused is released when it is deleted, by an event or a relist,
+// although the queue does not know it. Fails if the queue only releases known objects.
 func TestG6ADeletionReleasesAnObjectThatAConsumerRefused(t *testing.T) {
 	for name, build := range refusingRigs {
 		for _, relist := range []bool{false, true} {
@@ -57,8 +56,8 @@ func TestG6ADeletionReleasesAnObjectThatAConsumerRefused(t *testing.T) {
 	}
 }
 
-// G6: a resync repeats the old state, which is still shown; that does not make the
-// newer one accepted. Fails if any state releases a key.
+// G6: a resync repeats the stored old state, which does not release the refused newer one. Fails if
+// any state releases a key.
 func TestG6AResyncOfTheOldStateReleasesNothing(t *testing.T) {
 	for name, build := range refusingRigs {
 		t.Run(name, func(t *testing.T) {
@@ -79,9 +78,8 @@ func TestG6AResyncOfTheOldStateReleasesNothing(t *testing.T) {
 	}
 }
 
-// G6, G12: a Process that fails is reported with the key, the key is listed in
-// the status until it is processed again, and the next changes go on. Fails if
-// Process's error is dropped, as client-go does.
+// G6, G12: a failing Process is reported with the key, which is in the status until it is processed
+// again, and later changes continue. Fails if Process's error is dropped, as in client-go.
 func TestG6AProcessThatFailsIsReportedByKey(t *testing.T) {
 	for _, batch := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in batches %v", batch), func(t *testing.T) {
@@ -120,9 +118,8 @@ func TestG6AProcessThatFailsIsReportedByKey(t *testing.T) {
 	}
 }
 
-// G6: an object is not quarantined any more once a later event has brought it in a state that
-// can be applied, be it one of the same batch. Fails if what a batch quarantines is looked up
-// before the batch only.
+// G6: an object is released by a later good event, also of the same batch. Fails if the quarantine is
+// only read before a batch.
 func TestG6AnObjectIsQuarantinedOnlyUntilALaterEventOfTheSameBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newFixedSource(podAt("a", "1", "10"))
@@ -147,10 +144,9 @@ func TestG6AnObjectIsQuarantinedOnlyUntilALaterEventOfTheSameBatch(t *testing.T)
 	})
 }
 
-// G6: a source that ignores the namespace it was asked for is reported as such, object by
-// object and once a version; the namespace to which they belong is not disturbed.
-// Fails if a view stores, or deletes, an object that is not its own, or if it holds it back
-// where its owner's view would find it.
+// G6: if a source returns objects of another namespace than requested, each is reported once per
+// version; the namespace to which they belong is unaffected. Fails if a view stores or deletes an
+// object of another namespace, or quarantines it in that namespace's view.
 func TestG6ObjectsOfAnotherNamespaceAreQuarantined(t *testing.T) {
 	for name, change := range map[string]func(*cache.Config){"listing": nil, "streaming": stream} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +207,7 @@ func quarantinedKeys(s cache.Status) []string {
 	return keys
 }
 
-// A namespace's own bad objects are its own affair, and seen in both statuses.
+// A bad object of a namespace is in the status of the namespace and in that of the whole.
 func TestG6ABadObjectIsQuarantinedInItsNamespace(t *testing.T) {
 	eachNamespaceRig(t, func(t *testing.T, informer bool) {
 		r := newNamespaceRig(t, informer, func(c *cache.Config) {
@@ -276,8 +272,8 @@ func (r *refusals) refuse(obj any) error {
 	return nil
 }
 
-// G6: what a consumer refuses when it is only delivered again of what it has is quarantined until
-// it has accepted that, at a later resync. Fails if a resync releases nothing.
+// G6: an object that a consumer refuses at a resync is quarantined until it accepts it at a later
+// resync. Fails if a resync releases nothing.
 func TestG6TheNextResyncReleasesAnObjectThatWasRefusedAtAResync(t *testing.T) {
 	for name, build := range resyncedRigs {
 		t.Run(name, func(t *testing.T) {
@@ -302,9 +298,8 @@ func TestG6TheNextResyncReleasesAnObjectThatWasRefusedAtAResync(t *testing.T) {
 	}
 }
 
-// G6: a resync that repeats an older state than the one that is quarantined changes nothing,
-// whether that is refused, as it was before, or accepted. Fails if a state that is repeated
-// takes the place of the one that is held, or releases whatever is.
+// G6: a resync of a state older than the quarantined one changes nothing, whether the consumer refuses
+// or accepts it. Fails if the repeated state replaces the quarantined one, or releases it.
 func TestG6AResyncReleasesNoStateThatItDoesNotRepeat(t *testing.T) {
 	for name, build := range resyncedRigs {
 		t.Run(name, func(t *testing.T) {
@@ -334,10 +329,9 @@ func TestG6AResyncReleasesNoStateThatItDoesNotRepeat(t *testing.T) {
 	}
 }
 
-// G6: in a streaming list an object may be sent in a state of which no key can be made,
-// and again, later, in one that can be applied, or as deleted: then it is not quarantined,
-// though both reach the store in one part. Fails if what a part has of an object after its
-// rejection is not looked at, or more is treated as its last word than is.
+// G6: if a streaming list has an object in a state without a key, and later in a good state or
+// deleted, the object is not quarantined, also if both states are in one part. Fails if later states
+// in a part are ignored, or if other objects count as later states.
 func TestG6InAStreamALaterStateReleasesOneWithoutAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keyless := func(obj any) (string, error) {
@@ -418,10 +412,9 @@ var consumers = map[string]func(t *testing.T, c *cache.Config, notified *lastSta
 	},
 }
 
-// G6, B6: an object whose deletion cannot be decoded is removed all the same, with the
-// last known state as tombstone; the failure is reported once, nothing stays
-// quarantined, and nothing is listed. Fails if the deletion is quarantined, or handed on
-// with what stands in for the final state.
+// G6, B6: an object whose deletion cannot be decoded is removed, with the last known state in a
+// tombstone; the failure is reported once, nothing stays quarantined, and no list follows. Fails if the
+// deletion is quarantined, or delivered with the undecoded object.
 func TestG6ADeletionThatCannotBeDecodedIsApplied(t *testing.T) {
 	for name, build := range consumers {
 		t.Run(name, func(t *testing.T) {
@@ -464,9 +457,9 @@ func TestG6ADeletionThatCannotBeDecodedIsApplied(t *testing.T) {
 	}
 }
 
-// G6: of a deletion that does not say of what, the place is quarantined until the next
-// list, which takes away what has been missing all the while. Nothing is listed for it, but for one in a
-// stream, which counts as an item that could not be decoded. Fails if the status is silent meanwhile, or speaks of it for ever.
+// G6: a deletion of an unreadable object is quarantined by its position until the next list, which
+// removes the object. It causes no list, except in a stream, where it counts as an undecodable item.
+// Fails if it is not in the status until then, or stays there forever.
 func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T) {
 	for name, streamed := range map[string]bool{"in a watch": false, "in a stream": true} {
 		t.Run(name, func(t *testing.T) {
@@ -526,8 +519,7 @@ func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T)
 	}
 }
 
-// A deletion that could not be applied for want of a key is put right by the next state
-// of that name. Fails if it stays quarantined.
+// A deletion without a key is released by the next state of that name. Fails if it stays quarantined.
 func TestAnUndecodedDeletionWithoutAKeyIsForgottenWithTheNextState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		typed := func(obj any) (string, error) { return nameOf(obj.(*object)), nil }
@@ -547,8 +539,8 @@ func TestAnUndecodedDeletionWithoutAKeyIsForgottenWithTheNextState(t *testing.T)
 	})
 }
 
-// G12: of an event of a type that nobody knows both are reported, the type and what is
-// wrong with its object; the version counts. Fails if one hides the other.
+// G12: of an event of an unknown type both are reported, the type and the error of its object; its
+// version counts. Fails if one hides the other.
 func TestAnEventOfAnUnknownTypeIsReportedWhateverItsObject(t *testing.T) {
 	for name, row := range map[string]struct {
 		obj     apiruntime.Object
@@ -586,9 +578,8 @@ func TestAnEventOfAnUnknownTypeIsReportedWhateverItsObject(t *testing.T) {
 	}
 }
 
-// G12: of an error event whose Status could not be decoded the cause is reported, and
-// nothing is made of what it looks like. Fails if the cause is dropped, or treated as the
-// server's answer.
+// G12: an error event whose Status cannot be decoded is reported with the decode error. Fails if the
+// cause is dropped, or treated as the server's status.
 func TestAnErrorEventThatCannotBeDecodedIsReportedWithItsCause(t *testing.T) {
 	for name, cause := range map[string]error{"anything": errBoom, "what looks like an answer": cachetest.ErrExpired()} {
 		for _, strategy := range []cache.ListStrategy{cache.ListUnpaged, cache.ListStreaming} {
@@ -625,8 +616,8 @@ func TestAnErrorEventThatCannotBeDecodedIsReportedWithItsCause(t *testing.T) {
 	}
 }
 
-// A store that is not ours is given a tombstone, and what stands in for the object
-// only if its key function knows no tombstones; any other refusal is not tried again.
+// A foreign store receives a tombstone for an undecoded deletion, and the undecoded object only if its
+// key function does not support tombstones; other errors are not retried.
 func TestAForeignStoreIsGivenATombstoneForAnUndecodedDeletion(t *testing.T) {
 	last := podAt("a", "1", "5")
 	for name, row := range map[string]struct {
@@ -703,9 +694,8 @@ type findingStore struct {
 
 func (s *findingStore) GetByKey(string) (any, bool, error) { return s.holds, s.holds != nil, s.err }
 
-// A store of somebody else's that asserts types is given, for an undecoded deletion,
-// what it holds itself; if that cannot be had, its panic is a refusal like any other.
-// Fails if the panic comes out of Run.
+// A foreign store that asserts types receives, for an undecoded deletion, its own stored object; if
+// there is none, its panic counts as a refusal. Fails if the panic comes out of Run.
 func TestAForeignStoreThatAssertsTypesSurvivesAnUndecodedDeletion(t *testing.T) {
 	last := podAt("a", "1", "5")
 	plain := &typedStore{}
@@ -774,9 +764,9 @@ func initialEventsEnd(version string) *object {
 	}}
 }
 
-// G6: without a readable name an undecoded object keeps nothing, in a list or out of
-// it: it is reported by its place or version, which counts. A namespace alone is no
-// name. What a deletion does to the quarantine has a test of its own.
+// G6: an undecoded object without a readable name keeps no stored state, in a list or an event. It is
+// reported by its position or version, which counts. A namespace alone is no name. Deletions have
+// another test.
 func TestAnUndecodedObjectWithoutANameIsReportedAndNotKept(t *testing.T) {
 	for name, nameless := range map[string]*object{
 		"nothing readable":   {ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}},
@@ -817,8 +807,8 @@ func TestAnUndecodedObjectWithoutANameIsReportedAndNotKept(t *testing.T) {
 	}
 }
 
-// A key function of one's own keeps an undecoded object through a relist if it copes
-// with the metadata alone; one that needs the typed object loses it.
+// A custom key function keeps an undecoded object through a relist if it only needs metadata; one that
+// needs the typed object loses it.
 func TestAKeyFunctionThatCopesWithMetadataKeepsUndecodedObjects(t *testing.T) {
 	for name, row := range map[string]struct {
 		keyFunc cache.KeyFunc
@@ -878,8 +868,8 @@ func TestABookmarkThatCannotBeDecodedMovesTheVersion(t *testing.T) {
 	}
 }
 
-// In a streaming list a bookmark that could not be decoded is not its end, whatever its
-// metadata say; the stream is given up for being quiet.
+// An undecodable bookmark does not end a streaming list, whatever its metadata; the stream is abandoned
+// because it is silent.
 func TestAnUndecodedBookmarkDoesNotEndAStreamingList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, end := &errorRecorder{}, newUndecoded(podAt("", "", "9"))
@@ -903,9 +893,9 @@ func TestAnUndecodedBookmarkDoesNotEndAStreamingList(t *testing.T) {
 	})
 }
 
-// G6: in a streaming list the last word of an object counts: decoded after undecoded is
-// accepted and not quarantined, undecoded after decoded leaves what came, and deleted,
-// decoded or not, is removed. Fails if what a stream once quarantined stays quarantined.
+// G6: in a streaming list the last state of an object counts: decoded after undecoded is applied and not
+// quarantined, undecoded after decoded keeps the decoded one, and a deletion, decoded or not, removes
+// it. Fails if a key stays quarantined.
 func TestG6InAStreamingListTheLastStateOfAnObjectCounts(t *testing.T) {
 	good := func(name, version string) watch.Event {
 		return watch.Event{Type: watch.Modified, Object: podAt("a", name, version)}
@@ -970,9 +960,8 @@ func TestAnUndecodedChangeEndsTheSyntheticEvents(t *testing.T) {
 	})
 }
 
-// G6: where a source feeds one namespace, the namespace of what it could not decode is
-// known, also if it does not say it. Fails if a list deletes what it could not read, or
-// if its deletion is not applied.
+// G6: an undecoded object from a source of one namespace is in that namespace, even if its own is not
+// readable. Fails if a list deletes it, or if its deletion is not applied.
 func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		source := func() *funcSource {
@@ -1027,9 +1016,8 @@ func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 	}
 }
 
-// G6: a state that a Process, or a store that is not of this package, has refused is
-// quarantined no longer once the source has reverted it. Fails if what comes with a relist is accepted
-// for a resync of the old state.
+// G6: a state that a Process or a foreign store refused is released once the source has reverted it.
+// Fails if the relist's state is mistaken for a resync of the old one.
 func TestG6AStateThatWasRefusedAndRevertedIsNoLongerQuarantined(t *testing.T) {
 	for name, build := range refusingRigs {
 		for how, list := range map[string]func(*cache.Config){"a list": func(*cache.Config) {}, "a streaming list": stream} {
@@ -1069,9 +1057,8 @@ func revertBadObject(t *testing.T, source *cachetest.Source, status func() cache
 	assert.Empty(t, status().Quarantined)
 }
 
-// G6: whatever could not be done with a state that the source has reverted, nothing of it
-// stays in the status, however the state before comes back. Fails if an unchanged object
-// is not news to a store that quarantines a later state of it.
+// G6: a quarantined state is released once the source has reverted it, however the previous state
+// returns. Fails if a store ignores an unchanged object although a later state is quarantined.
 func TestG6AStateThatTheSourceHasRevertedIsNoLongerQuarantined(t *testing.T) {
 	for stage, install := range objectFailures {
 		for name, list := range map[string]func(*cache.Config){
@@ -1132,7 +1119,7 @@ func TestG6AReflectorsStoreReleasesARevertedObject(t *testing.T) {
 	}
 }
 
-// G6: the same in one of several namespaces, while what another quarantines stays held.
+// G6: the same in one of several namespaces; another namespace's object stays quarantined.
 func TestG6ANamespaceReleasesARevertedObject(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
@@ -1184,10 +1171,9 @@ func checkBegun(t *testing.T, source *stateSource, want ...time.Duration) {
 	assert.Equal(t, append([]time.Duration{0}, want...), have)
 }
 
-// An item of a list that could not be decoded is listed once more after a pause, as it may have
-// been damaged on its way: if it is sound then, it is there at the version at which it was
-// quarantined. Meanwhile the mirror has synced, and events are applied. Fails if it stays away
-// until it is next written, or if anything waits for it.
+// An undecodable item of a list is listed once more after a pause, since it may have been damaged in
+// transit. If it is good then, it is applied at the same version. Meanwhile the mirror has synced and
+// applies events. Fails if the object is absent until its next change, or if anything waits for it.
 func TestG6ADamagedItemOfAListIsListedOnceMore(t *testing.T) {
 	forEachWayOfDamage(t, func(t *testing.T, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
 		source, reported := newStateSource(
@@ -1217,8 +1203,8 @@ func TestG6ADamagedItemOfAListIsListedOnceMore(t *testing.T) {
 	})
 }
 
-// One that is damaged in the second list too, at the same version, stays quarantined: there is
-// no third list, and one report. Fails if it is listed again and again.
+// An item that is undecodable in the second list too, at the same version, stays quarantined, with one
+// report and no third list. Fails if it is listed again and again.
 func TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined(t *testing.T) {
 	forEachWayOfDamage(t, func(t *testing.T, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
 		source, reported := newStateSource([]apiruntime.Object{validPod("sound", "1"), damaged("damaged", "5")}), &errorRecorder{}
@@ -1235,8 +1221,8 @@ func TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined(t *testing.T) {
 	})
 }
 
-// At each version an item is listed once more, and lists of that kind are a minute apart. Fails
-// if an item that is written again and again, and never decoded, is listed at each pause.
+// An undecodable item is listed once more for each version, at most once a minute. Fails if an item that
+// changes often is listed at each pause.
 func TestG6ItemsThatAreNeverDecodedAreListedOnceAMinuteAndVersion(t *testing.T) {
 	forEachWayOfDamage(t, func(t *testing.T, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
 		source, reported := newStateSource(), &errorRecorder{}
@@ -1252,8 +1238,8 @@ func TestG6ItemsThatAreNeverDecodedAreListedOnceAMinuteAndVersion(t *testing.T) 
 	})
 }
 
-// Items of which no name could be read are one: they cannot be distinguished. Fails if their
-// places, which move, have them listed again.
+// Undecodable items without a readable name count as one. Fails if a change of their positions causes
+// another list.
 func TestG6DamagedItemsWithoutANameAreListedOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, reported := newStateSource(), &errorRecorder{}
@@ -1268,9 +1254,8 @@ func TestG6DamagedItemsWithoutANameAreListedOnceMore(t *testing.T) {
 	})
 }
 
-// There is no list for what the watch has brought since: a later state, or its end. Nor for
-// what an event could not bring, or what was refused for another cause. Fails if such things are
-// listed again.
+// No list follows if the watch has delivered a later state or the deletion, for undecodable events, or for
+// objects refused for other causes.
 func TestOnlyDamagedItemsAreListedAgain(t *testing.T) {
 	for name, row := range map[string]struct {
 		objects []apiruntime.Object
@@ -1303,7 +1288,7 @@ func TestOnlyDamagedItemsAreListedAgain(t *testing.T) {
 	}
 }
 
-// A list that is made anyway before the pause is over is that second list.
+// A list for another reason during the pause counts as the second list.
 func TestAListForAnotherReasonCountsAsTheSecondListOfADamagedItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, reported := newStateSource([]apiruntime.Object{damaged("1", "5")}), &errorRecorder{}
@@ -1318,7 +1303,7 @@ func TestAListForAnotherReasonCountsAsTheSecondListOfADamagedItem(t *testing.T) 
 	})
 }
 
-// ListAndWatch is one round: it ends, without an error, where such a list would be next.
+// ListAndWatch is one round: it returns nil where the second list would follow.
 func TestListAndWatchEndsWhereADamagedItemWouldBeListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, reported := newStateSource([]apiruntime.Object{damaged("1", "5")}), &errorRecorder{}
@@ -1397,9 +1382,9 @@ func checkVersion(t *testing.T, store cache.Store, key, version string) {
 	assert.Equal(t, version, obj.(metav1.Object).GetResourceVersion())
 }
 
-// G6: a store says of a key whose only state it has refused that it is quarantined, until
-// there is a state that it takes, or the key is deleted or no longer listed. An earlier state
-// is still returned. Fails if Get says "not found" of an object that the source has.
+// G6: Get of a key whose only state was refused returns ErrQuarantined until a good state arrives, the
+// object is deleted, or a list omits it. An earlier state is still returned. Fails if Get returns "not
+// found" for an existing object.
 func TestG6AStoresGetOfAQuarantinedKeyReturnsErrQuarantined(t *testing.T) {
 	for name, make := range map[string]func() cache.Store{
 		"index": func() cache.Store {
@@ -1436,9 +1421,8 @@ func TestG6AStoresGetOfAQuarantinedKeyReturnsErrQuarantined(t *testing.T) {
 	}
 }
 
-// G6: so does the store of whatever mirrors a source, wherever on its way the state was
-// refused: by the source's decoder, for its type, by a transform or by an index function, of a
-// list and of an event. Fails if only those are known that the store has refused itself.
+// G6: the same for the store of every kind of mirror, at whatever stage the state was refused: decoding,
+// type, transform or index, in a list or an event. Fails if only the store's own refusals are known.
 func TestG6AMirrorsGetOfAQuarantinedKeyReturnsErrQuarantined(t *testing.T) {
 	for name, mirror := range map[string]func(cache.ListerWatcher, *errorRecorder) (run func(context.Context), store cache.Store){
 		"informer": func(source cache.ListerWatcher, reported *errorRecorder) (func(context.Context), cache.Store) {
@@ -1520,8 +1504,8 @@ func TestG6AMirrorsGetOfAQuarantinedKeyReturnsErrQuarantined(t *testing.T) {
 	}
 }
 
-// G6: listers answer with that error too, and it is no NotFound: code that deletes what it does
-// not find deletes nothing. Fails if a lister makes a NotFound of it.
+// G6: listers also return that error, which is not NotFound, so that code that acts on NotFound does
+// nothing. Fails if a lister converts it.
 func TestG6AListersGetOfAQuarantinedKeyReturnsErrQuarantined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, reported := newStateSource([]apiruntime.Object{validPod("good", "1"), damaged("damaged", "2")}), &errorRecorder{}
@@ -1552,8 +1536,8 @@ func TestG6AListersGetOfAQuarantinedKeyReturnsErrQuarantined(t *testing.T) {
 	})
 }
 
-// A mirror that is made anew for a store, in place of one that has ended, says what is
-// quarantined there: its first list ends what the other one held. Fails if that stays for good.
+// The first list of a new mirror of a store releases the keys that an ended mirror quarantined. Fails if
+// they stay quarantined forever.
 func TestTheFirstListOfANewMirrorReleasesKeysQuarantinedByAnEndedOne(t *testing.T) {
 	for name, mirror := range map[string]func(cache.Store, cache.ListerWatcher, cache.ReflectorOptions) func(context.Context){
 		"reflector": func(store cache.Store, source cache.ListerWatcher, options cache.ReflectorOptions) func(context.Context) {
@@ -1582,9 +1566,8 @@ func TestTheFirstListOfANewMirrorReleasesKeysQuarantinedByAnEndedOne(t *testing.
 	}
 }
 
-// A queue over a store knows that a quarantined object has no state there: it neither
-// deletes it nor reports that it could not be read. Fails if that error is treated as one of
-// KnownObjects.
+// A queue treats ErrQuarantined of its KnownObjects as absence: it neither deletes the object nor reports
+// that it could not be read. Fails if that error counts as a failure of KnownObjects.
 func TestAQuarantinedKeyIsAbsentFromAQueue(t *testing.T) {
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
 	require.Error(t, store.Add(refused("1", "1")))
@@ -1750,7 +1733,7 @@ func TestG6AnObjectThatAWrappedStoreRefusesIsQuarantinedAndReleasedByKey(t *test
 	}
 }
 
-// The same for what a list brings.
+// The same for listed objects.
 func TestG6ALaterStateReleasesAListedObjectThatAWrappedStoreRefused(t *testing.T) {
 	for name, store := range map[string]cache.ReflectorStore{"whole": newOwnKeys(), "in parts": replacingOwnKeys{newOwnKeys()}} {
 		t.Run(name, func(t *testing.T) {
@@ -1815,9 +1798,8 @@ func unstructuredAt(kind, key, version string) *unstructured.Unstructured {
 	return o
 }
 
-// G6: the deletion of an object of another type says nothing of the one that has its name:
-// it is reported, once, and that one stays, in a streaming list as in a watch. Fails if the
-// type of what was deleted is not looked at.
+// G6: the deletion of an object of another type is reported once and does not delete the stored object of
+// that name, in a streaming list or a watch. Fails if the type of a deleted object is not checked.
 func TestG6InAStreamADeletionOfAnotherTypeDeletesNothing(t *testing.T) {
 	for name, row := range map[string]struct {
 		example, good, other apiruntime.Object
@@ -1876,9 +1858,8 @@ func TestG6InAStreamAnObjectOfAnotherTypeThatIsDeletedIsReportedOnce(t *testing.
 	}
 }
 
-// G6: an event whose type is not known, of an object that is: the object is quarantined, and
-// its previous state stays, also where the stream brings no other. Without a name it is only
-// reported.
+// G6: an event of an unknown type quarantines its object, whose previous state stays, also if the stream
+// has no other state. Without a name it is only reported.
 func TestG6InAStreamAnUnknownEventQuarantinesItsObject(t *testing.T) {
 	unknown := watch.Event{Type: "RENAMED", Object: podWithKey("a/1", "7")}
 	for name, streams := range map[string][][]watch.Event{

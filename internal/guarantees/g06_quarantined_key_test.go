@@ -42,8 +42,8 @@ func validKeyed(name, version, key string) apiruntime.Object {
 	return pod
 }
 
-// G6: a quarantined object is found by the key that the store's own key function makes of it, also
-// if that has changed. Fails if it is looked for by its name, or by a key that it had before.
+// G6: a quarantined object is found by the current key of the store's key function. Fails if it is found
+// by its name, or by an earlier key.
 func TestG6GetFindsAQuarantinedObjectByTheStoresKeyFunction(t *testing.T) {
 	example := &metav1.PartialObjectMetadata{}
 	for name, mirror := range map[string]func(cache.ListerWatcher, cache.ReflectorOptions) (run func(context.Context), store cache.Store){
@@ -111,9 +111,8 @@ func TestG6ADeletionWithoutAKeyIsQuarantinedUntilTheNextList(t *testing.T) {
 	})
 }
 
-// G6: of two objects of different kinds and the same name that are quarantined one may be
-// applied: the other stays quarantined for those who ask. Fails if the release of one is that of
-// the name.
+// G6: if two objects of different kinds and the same name are quarantined and one is applied, the other
+// stays quarantined. Fails if the release of one releases the name.
 func TestG6GetReportsAQuarantinedObjectOfAnotherKindWithTheSameName(t *testing.T) {
 	kindKey := func(obj any) (string, error) {
 		object, ok := obj.(*metav1.PartialObjectMetadata)

@@ -36,9 +36,8 @@ func (s *replacedStore) Replace(list []any, version string) error {
 	return nil
 }
 
-// A list that brings an object twice, as one of which a page comes twice does, replaces the
-// content of a foreign store with each object once, in the newest state. Fails if the store gets
-// every item, or the last state where that is older.
+// If a list has an object twice, for example because a page was repeated, a foreign store's Replace has it
+// once, in the newest state. Fails if Replace has both states, or the last one although it is older.
 func TestAForeignStoreGetsTheNewestStateOfAnObjectThatIsListedTwice(t *testing.T) {
 	objects := slices.Concat(validPods(10), validPods(10), []apiruntime.Object{validPod("3", "50"), validPod("4", "51"), validPod("3", "4")})
 	for _, way := range []string{wholeList, pagedList, itemByItem} {
@@ -108,9 +107,8 @@ func reportedOf(t *testing.T, items []apiruntime.Object, after int) (keys []stri
 	return keys
 }
 
-// An object of another type that comes twice, because its page is asked for again, is reported
-// once, although without a version it cannot be known to be the same. Fails if a list keeps each
-// item of another type.
+// An object of another type that is listed twice, because its page is repeated, is reported once, even
+// without a version. Fails if a list counts each item of another type.
 func TestAnObjectOfAnotherTypeIsReportedOnceForAPageThatComesTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var items []apiruntime.Object
@@ -123,8 +121,8 @@ func TestAnObjectOfAnotherTypeIsReportedOnceForAPageThatComesTwice(t *testing.T)
 	})
 }
 
-// The place that stands for an object without a name counts each item once, also of a page that
-// is asked for again. Fails if it counts from what came before the page broke.
+// The position that identifies an object without a name counts each item once, also of a repeated page.
+// Fails if items before the page broke are counted twice.
 func TestThePlaceOfANamelessItemIsRightAfterAPageThatComesTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		items := validPods(250)

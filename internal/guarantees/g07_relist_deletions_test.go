@@ -15,9 +15,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G7, B21, kubernetes#115658: a relist deletes what it lacks wherever that is: with
-// the consumer, in the queue only, or being processed at this moment. Fails if
-// a list leaves out one of the three.
+// G7, B21, kubernetes#115658: a relist deletes absent objects, whether they are stored, only queued, or
+// being processed. Fails if one of the three is left out.
 func TestG7ARelistDeletesAbsentObjectsThatAreStoredQueuedOrBeingProcessed(t *testing.T) {
 	relists := map[string]func(f *cache.DeltaFIFO) error{
 		"in one call": func(f *cache.DeltaFIFO) error { return f.Replace(items("stays", "9"), "9") },
@@ -44,9 +43,9 @@ func TestG7ARelistDeletesAbsentObjectsThatAreStoredQueuedOrBeingProcessed(t *tes
 	}
 }
 
-// G7, B21 (kubernetes#115658): objects missing from a relist are removed, also if it was only
-// queued when the watch was lost; what it has twice is delivered once. Fails if
-// deletions are looked for in the store alone.
+// G7, B21 (kubernetes#115658): objects missing from a relist are removed, even if they were only queued
+// when the watch was lost; an object that is listed twice is delivered once. Fails if only stored objects
+// are deleted.
 func TestG7ObjectsMissingFromARelistAreRemovedEvenIfOnlyQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "old"))
@@ -101,9 +100,9 @@ func countEvents(events []string, event string) int {
 	return n
 }
 
-// G1, G7, G11: of a first list that is cut, what was shown stays; the next list
-// deletes what it lacks, and is at least as new. Of a relist that is cut, nothing was
-// shown. Fails if a list that was cut is committed, or leaves objects behind.
+// G1, G7, G11: the visible objects of a cut first list stay; the next list, which must not be older,
+// deletes those that it lacks. A cut relist shows nothing. Fails if a cut list is committed, or leaves
+// objects behind.
 func TestG7AListItemByItemThatIsCutIsAnAbortedList(t *testing.T) {
 	for _, relist := range []bool{false, true} {
 		for _, late := range []bool{false, true} {
@@ -175,9 +174,8 @@ func checkCutList(t *testing.T, relist, late bool) {
 	r.stop()
 }
 
-// G7: a relist deletes what its namespace lacks and nothing else; the others are
-// not even asked. Fails if a commit reaches beyond its view, or if an expired watch
-// makes more than its own namespace list.
+// G7: a relist only deletes objects of its namespace; other namespaces receive no request. Fails if a
+// commit deletes objects outside its view, or if an expired watch makes other namespaces list.
 func TestG7ARelistDeletesOnlyObjectsOfItsNamespace(t *testing.T) {
 	eachNamespaceRig(t, func(t *testing.T, informer bool) {
 		r := newNamespaceRig(t, informer, nil)

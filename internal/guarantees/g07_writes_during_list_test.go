@@ -8,8 +8,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// G7: whatever a program does to a store while a list comes, what was not listed is removed at its end,
-// and what was listed stays. Fails if an object counts as listed because its place was a listed one's.
+// G7: whatever a program writes to a store during a list, unlisted objects are removed at its end, and
+// listed ones stay. Fails if an object counts as listed because it reuses a listed object's entry.
 func TestG7WritesOfOthersDuringAListDoNotCountAsListed(t *testing.T) {
 	t.Run("another object takes the place of a listed one", func(t *testing.T) {
 		s := cache.NewStore(cache.MetaNamespaceKeyFunc)

@@ -12,9 +12,9 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G8: however much happens while a handler hangs, it is notified at most twice of each key
-// once it continues: an end and a beginning. Fails if something is appended that should be
-// merged, or what came and went is notified.
+// G8: however many changes occur while a handler hangs, it then receives at most two calls for each key: a
+// Delete and an Add. Fails if changes are appended instead of merged, or if an object that was added and
+// deleted meanwhile is delivered.
 func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
 		t.Run(delivery.String(), func(t *testing.T) {
@@ -77,7 +77,7 @@ func churn(t *testing.T, source *cachetest.Source, objects int) {
 	}
 }
 
-// G8: a handler that asks for it by name receives everything, however long it hung.
+// G8: a handler with OrderedUnbounded receives everything, however long it hung.
 func TestG8AnUnboundedHandlerReceivesEverythingAfterItHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)

@@ -45,10 +45,9 @@ var stopScripts = map[string]struct {
 	"in a streaming list's backoff": {fault: func(s *cachetest.Source) { s.FailWatches(cachetest.Forever, cachetest.ErrTooManyRequests(0)) }, change: stream, after: time.Second},
 }
 
-// G9, B4, B17: whatever the pipeline is doing, Run returns at the very instant
-// (of virtual time) at which its context ends, reports nothing, and leaves no
-// goroutine: the bubble would not end. Fails if any wait does not select on the
-// context, if a failure is reported after it, or if a goroutine is left.
+// G9, B4, B17: in every phase, Run returns at the instant (of virtual time) at which its context ends,
+// reports nothing, and leaves no goroutine, which would keep the bubble from ending. Fails if any wait
+// does not select on the context, or if a failure is reported after it.
 func TestG9RunReturnsAtOnceInEveryPhase(t *testing.T) {
 	for name, script := range stopScripts {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +73,8 @@ func TestG9RunReturnsAtOnceInEveryPhase(t *testing.T) {
 	}
 }
 
-// G9: a source that ignores its context is waited for, and named after 30 s.
-// Fails if Run returns before the call does, or if nobody is notified.
+// G9: Run waits for a source that ignores its context, and reports it after 30 s. Fails if Run returns
+// before the call does, or if nothing is reported.
 func TestG9ASourceThatIgnoresItsContextIsWaitedForAndReported(t *testing.T) {
 	for op, hang := range map[string]func(*cachetest.Source){
 		"List":  func(s *cachetest.Source) { s.HangListsIgnoringContext(1) },
@@ -108,9 +107,8 @@ func TestG9ASourceThatIgnoresItsContextIsWaitedForAndReported(t *testing.T) {
 	}
 }
 
-// G9: whatever the informer is doing, with handlers that wait, resync and are removed
-// and with the detector, Run returns at the very instant at which its context ends,
-// reports nothing, and leaves no goroutine: the bubble would not end.
+// G9: the same for an informer, with handlers that block, resync and are removed, and with the mutation
+// detector.
 func TestG9AnInformersRunReturnsAtOnceInEveryPhase(t *testing.T) {
 	for name, script := range stopScripts {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +151,8 @@ func TestG9AnInformersRunReturnsAtOnceInEveryPhase(t *testing.T) {
 	}
 }
 
-// G9: Run waits for the calls of handlers that are under way; what waits for a handler
-// is dropped. Fails if a handler is called after the context ended.
+// G9: Run waits for running calls of handlers; pending changes are dropped. Fails if a handler is called
+// after the context ended.
 func TestG9RunWaitsForTheHandlersRunningCallsAndDropsTheRest(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
 		t.Run(delivery.String(), func(t *testing.T) {
@@ -183,8 +181,7 @@ func TestG9RunWaitsForTheHandlersRunningCallsAndDropsTheRest(t *testing.T) {
 	}
 }
 
-// G9: of what was created anew the addition is dropped, too, if the context ends in the
-// middle of the two calls.
+// G9: if the context ends during the Delete of a re-created object, its Add is dropped.
 func TestG9TheSecondCallOfARecreationIsDropped(t *testing.T) {
 	for name, end := range map[string]func(*informerRig, cache.ResourceEventHandlerRegistration){
 		"stop": func(r *informerRig, _ cache.ResourceEventHandlerRegistration) { r.cancel() },
@@ -263,8 +260,8 @@ func TestAnInformerWhoseContextHasEndedAsksTheSourceForNothing(t *testing.T) {
 	})
 }
 
-// Handlers come and go while the informer stops. Each that was added is either notified or
-// done in vain, each that was not says why; nothing hangs and nothing is left.
+// Handlers are added and removed while the informer stops. Each added one either syncs or fails, each
+// refused one has an error; nothing hangs and no goroutine is left.
 func TestHandlersComeAndGoWhileAnInformerStops(t *testing.T) {
 	for i := range 40 {
 		synctest.Test(t, func(t *testing.T) {
@@ -305,8 +302,8 @@ func TestHandlersComeAndGoWhileAnInformerStops(t *testing.T) {
 	}
 }
 
-// G9: Run returns at the very instant at which its context ends, whatever a list that
-// comes item by item waits for. Fails if the hand-over does not select on the context.
+// G9: Run returns at the instant at which its context ends, whatever a list item by item waits for. Fails
+// if passing on an item does not select on the context.
 func TestG9AListItemByItemEndsWithItsContext(t *testing.T) {
 	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, row := range map[string]struct {
@@ -341,7 +338,7 @@ func TestG9AListItemByItemEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// G9: likewise while the consumer writes: it is in an index function, which alone is waited for.
+// G9: likewise during a write: Run only waits for the running index function.
 func TestG9AListItemByItemEndsWhileTheConsumerWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, release := &itemSource{Source: filledSource(t, 1000)}, make(chan struct{})
@@ -362,7 +359,7 @@ func TestG9AListItemByItemEndsWhileTheConsumerWrites(t *testing.T) {
 	})
 }
 
-// G9: a source that does not listen is waited for, and named after 30 s.
+// G9: Run waits for a source that ignores its context, and reports it after 30 s.
 func TestG9AnItemListerThatIgnoresItsContextIsWaitedForAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, h := &itemFuncSource{list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
@@ -380,9 +377,9 @@ func TestG9AnItemListerThatIgnoresItsContextIsWaitedForAndReported(t *testing.T)
 	})
 }
 
-// A part that the store refuses ends the call into the source, which is waited for;
-// it is reported as the store's, once, and the list is made again after a pause.
-// Fails if the source continues, or its own error is reported in place of the store's.
+// If the store refuses a part, the call of the source is ended and waited for, the store's error is
+// reported once, and the list is repeated after a pause. Fails if the source continues, or if its error is
+// reported instead of the store's.
 func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended time.Time
@@ -418,9 +415,8 @@ func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
 	})
 }
 
-// G9: whatever the namespaces are doing, Run returns at the instant at which its
-// context ends, and leaves nothing behind. Fails if any of them is waited for for
-// longer than its running call lasts.
+// G9: in every phase of the namespaces, Run returns at the instant at which its context ends, and leaves no
+// goroutine. Fails if it waits longer than for running calls.
 func TestG9RunOfSeveralNamespacesReturnsAtOnce(t *testing.T) {
 	eachNamespaceRig(t, func(t *testing.T, informer bool) {
 		r := newNamespaceRig(t, informer, nil)
@@ -438,7 +434,7 @@ func TestG9RunOfSeveralNamespacesReturnsAtOnce(t *testing.T) {
 	})
 }
 
-// G9: a handler that runs is waited for; its backlog is dropped.
+// G9: Run waits for a running handler call; the backlog is dropped.
 func TestG9RunOfSeveralNamespacesWaitsForARunningHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h atomic.Int32
@@ -466,7 +462,7 @@ func TestG9RunOfSeveralNamespacesWaitsForARunningHandler(t *testing.T) {
 	})
 }
 
-// G9: what still waits for the handler when the context ends is dropped.
+// G9: changes that are pending when the context ends are dropped.
 func TestG9TheRestOfABatchIsNotDeliveredAfterTheContextEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
@@ -573,9 +569,8 @@ func applyAll(t *testing.T, source *cachetest.Source, objects []*object) {
 	}
 }
 
-// G9: when the context ends in the middle of a function of the user's, Run waits for that
-// call, and calls neither it nor any other for the objects that are left of the list. Fails
-// if what was begun with a hundred objects is ended with a hundred.
+// G9: if the context ends during a call of a user function, Run waits for that call, and calls no user
+// function for the remaining objects of the list. Fails if a batch of a hundred objects is completed.
 func TestG9NoFunctionIsCalledForTheRestOfAListAfterTheContextEnded(t *testing.T) {
 	for name, start := range stoppedMirrors {
 		t.Run(name, func(t *testing.T) {
@@ -601,8 +596,8 @@ func TestG9NoFunctionIsCalledForTheRestOfAListAfterTheContextEnded(t *testing.T)
 	}
 }
 
-// G9: of what was created anew a controller's handler does not receive the addition if the
-// context ends during its notification of the deletion. Fails if the two calls are one.
+// G9: if the context ends during the OnDelete of a re-created object, a controller's handler does not
+// receive its OnAdd.
 func TestG9TheSecondCallOfARecreationIsDroppedByAController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, notified := newSource(t, withUID(pod("a", "1"), "first")), &recorder{}

@@ -23,8 +23,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// G10: readers wait neither for a source that does not answer nor for a handler that does
-// not return. Fails if a publication holds what a reader needs.
+// G10: readers wait neither for a source that does not answer nor for a handler that does not return. Fails
+// if publishing holds a lock that readers need.
 func TestG10ReadersWaitForNoSourceAndNoHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
@@ -150,9 +150,9 @@ func (w *randomWriter) write() error {
 	return w.store.Update(w.some())
 }
 
-// G10: a snapshot shows objects, indexes and version as they are when it is made, and stays
-// so whatever is written afterwards: writes, deletions, lists, further indexes. Fails if a part
-// of it is not copied before it is changed, or if an older snapshot is handed out.
+// G10: a snapshot has the objects, indexes and version at its time, and never changes, whatever is written
+// afterwards: writes, deletions, lists, added indexes. Fails if a part is changed without being copied, or if
+// an older snapshot is returned.
 func TestG10ASnapshotIsConsistentAndNeverChanges(t *testing.T) {
 	for seed := range uint64(8) {
 		w := &randomWriter{
@@ -180,8 +180,8 @@ func TestG10ASnapshotIsConsistentAndNeverChanges(t *testing.T) {
 	}
 }
 
-// G10: a snapshot stays as it is while single objects are written and removed by the thousand.
-// Fails if a writer does not know that a snapshot is in use.
+// G10: a snapshot does not change during thousands of single writes and removals. Fails if a writer does not
+// know that a snapshot is in use.
 func TestG10NoSingleWriteChangesASnapshot(t *testing.T) {
 	s := newTagStore()
 	for i := range 3000 {
@@ -249,9 +249,8 @@ func checkPointInTime(s cache.Reader[any], apart int) error {
 	return nil
 }
 
-// G10, at full speed: a list is seen whole or not at all, and events in their order, together
-// with their version. Fails if the version changes before or after what it stands for, or if
-// a reader sees half of a write.
+// G10, in real time: readers see a relist completely or not at all, and events in order and with their
+// version. Fails if the version changes before or after its objects, or if a reader sees half of a write.
 func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 	state := func(name string, version int) *object {
 		return tagged(podAt("a", name, itoa(version)), itoa(version))
@@ -293,8 +292,8 @@ func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 	})
 }
 
-// G10: an index that is added while objects are written is there in one step, over all objects.
-// Fails if it is shown before it is whole.
+// G10: an index that is added during writes becomes visible in one step, with all objects. Fails if it is
+// visible before it is complete.
 func TestG10AnAddedIndexIsCompleteOnceVisible(t *testing.T) {
 	s, n := newTagStore(), 0
 	for i := range 500 {
@@ -328,10 +327,9 @@ func (c *slowCall) pass() {
 	}
 }
 
-// G10: however long a function of the user takes for one object, in the middle of a list of
-// 20,000 or of an index over them, readers go on and see what was there before. Fails if such a
-// function is called under a lock that a reader needs. In real time: a reader that waits for a
-// mutex would block a bubble.
+// G10: while a user function is slow for one object of a list of 20,000, or of an added index, readers are not
+// blocked and see the previous state. Fails if a user function is called under a lock that readers need. Runs in
+// real time, because a reader that waits for a mutex would block a bubble.
 func TestG10ReadersDoNotWaitForASlowUserFunction(t *testing.T) {
 	const many = 20_000
 	var large []any

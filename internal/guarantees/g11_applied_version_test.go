@@ -15,9 +15,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G11, B16: at no moment does the applied version claim more than the store
-// holds. Everything up to it must be there: the model is the source's history.
-// Fails if the store is notified of a version when the queue accepts it. That the two
+// G11, B16: the applied version is never ahead of the store: all changes up to it are applied, compared with the
+// source's history. Fails if the version advances when the queue accepts a change. That version and content
 // change in one step is TestG11AReaderThatSeesTheVersionSeesTheObject.
 func TestG11TheAppliedVersionNeverRunsAheadOfTheContent(t *testing.T) {
 	for _, direct := range []bool{false, true} {
@@ -153,7 +152,7 @@ func TestG11TheStoresVersionIsTheLowestOfItsNamespaces(t *testing.T) {
 	})
 }
 
-// G11: the store's version is what all of it has come to.
+// G11: the store's version is the lowest of its views.
 func TestG11AStoreWithViewsClaimsTheLowestVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		whole, a, b, want string
@@ -183,9 +182,8 @@ func TestG11AStoreWithViewsClaimsTheLowestVersion(t *testing.T) {
 	}
 }
 
-// G11: "too large" allows for one older state, the next. After that an older one is a
-// regression again, which is not applied. Fails if what the source has said once counts for
-// ever.
+// G11: after "too large" the next state may be older, but only that one: a later older state is a regression and
+// not applied. Fails if the permission does not end.
 func TestG11TooLargeAllowsOneOlderStateOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRestoredRig(t, cache.ListPaged, 0)
@@ -205,8 +203,7 @@ func TestG11TooLargeAllowsOneOlderStateOnly(t *testing.T) {
 	})
 }
 
-// G11: a reader that sees the version sees the object that it is of. Fails if the version moves
-// before the object is there.
+// G11: a reader that sees a version sees its object. Fails if the version advances before the object is stored.
 func TestG11AReaderThatSeesTheVersionSeesTheObject(t *testing.T) {
 	s, version := newTagStore(), 0
 	whileWriting(t, 5000, func() error {

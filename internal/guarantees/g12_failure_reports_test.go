@@ -31,10 +31,9 @@ func (h unreadableObjectIndexer) GetByKey(key string) (any, bool, error) {
 	return h.Indexer.GetByKey(key)
 }
 
-// G12: an object that KnownObjects cannot return is reported by the reflector that fills
-// the queue: one time for each list that deletes it with an empty tombstone, and for each
-// resync that leaves it out. Neither ends the watch, or the list. Fails if that is only
-// logged, or treated as the refusal of the whole list.
+// G12: an object that KnownObjects cannot return is reported by the queue's reflector: once for each list that
+// deletes it with an empty tombstone, and for each resync that omits it. Neither ends the watch or the list.
+// Fails if it is only logged, or fails the whole list.
 func TestG12AKnownObjectThatCannotBeReadIsReported(t *testing.T) {
 	for name, resyncs := range map[string]int{"by a list": 0, "by resyncs": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -149,8 +148,8 @@ func TestG12EveryFailureIsReportedOnceWithItsCause(t *testing.T) {
 	}
 }
 
-// G12: an error event is reported even if an event in front of it has ended the watch, and both had been sent when the
-// reflector looked. Fails if what was read behind the event that ends a watch is dropped.
+// G12: an error event is reported even if an earlier event of the same batch ended the watch. Fails if events after the one
+// that ends a watch are dropped.
 func TestG12AnErrorBehindTheEventThatEndsAWatchIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported errorRecorder
@@ -220,8 +219,8 @@ func TestG12TheFailureOfACheckIsReportedDuringThePauseAfterItsWatch(t *testing.T
 	})
 }
 
-// G12: the failure of a watch is reported at once, also while a check of the source's version hangs that was made beside it. Fails if the
-// check is waited for first: the context may end before it does.
+// G12: the failure of a watch is reported at once, also while a check of the source's version hangs. Fails if the report waits for the
+// check: the context may end before.
 func TestG12TheFailureOfAWatchIsReportedWhileACheckHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)

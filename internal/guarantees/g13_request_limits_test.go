@@ -20,9 +20,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G13: a watch that is expired is a failure, also where the list follows it at once: one
-// that comes between watches which moved the version and closed has the lower limits.
-// Fails if only a pause says that something has failed.
+// G13: an expired watch is a failure, also if the list follows at once: between watches that advanced the version
+// and closed it causes the lower limits. Fails if only a pause marks a failure.
 func TestG13AnExpiredWatchBetweenShortOnesKeepsTheLowerLimits(t *testing.T) {
 	for _, jitter := range jitters {
 		t.Run(fmt.Sprintf("jitter %v", jitter), func(t *testing.T) {
@@ -54,10 +53,9 @@ func TestG13AnExpiredWatchBetweenShortOnesKeepsTheLowerLimits(t *testing.T) {
 	}
 }
 
-// G13: however a source fails, it gets at most 20 requests in the first minute
-// and 3 a minute after. Fails if any path of the state machine continues without
-// the pause. That a list and its watch are two is kept twice, by the pause before
-// the one and the wait before the other; it fails if both forget it.
+// G13: however a source fails, it receives at most 20 requests in the first minute and then 3 per minute. Fails if
+// any path of the state machine skips the pause. A list and its watch count as two requests in two places; it fails
+// only if both are wrong.
 func TestG13AFailingSourceGetsFewRequests(t *testing.T) {
 	internal := cachetest.ErrInternal()
 	scripts := map[string]struct {
@@ -132,9 +130,8 @@ func decreasing() string {
 	return itoa(lastVersion)
 }
 
-// G13: where each watch moved the version and then closed without an error, at
-// most 20 and 11. Fails if such a watch is followed without a pause, or if its
-// pause is the ordinary one (too few requests: the last assertion).
+// G13: if each watch advanced the version and then closed without error, at most 20 and then 11. Fails if no pause
+// follows such a watch, or the ordinary one (too few requests: the last assertion).
 func TestG13AWatchThatClosesAfterProgressIsFollowedSooner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -155,8 +152,7 @@ func TestG13AWatchThatClosesAfterProgressIsFollowedSooner(t *testing.T) {
 	})
 }
 
-// A continue token that expires is a failed request: reported, and counted by the
-// limit, also where the whole list after it is good.
+// An expired continue token is a failed request: it is reported and counted, also if the list after it succeeds.
 func TestG13AnExpiredTokenCountsAndIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
@@ -200,9 +196,8 @@ func rateSince(source *cachetest.Source, failed time.Time) (first, later int) {
 	return in(failed), later
 }
 
-// G13: a source whose watches are expired for ever is asked again after a pause each time,
-// within the limits: a state that was accepted has used up the pause before it. Fails if what
-// spares a pause is not forgotten with it.
+// G13: if all watches of a source are expired, a pause within the limits precedes each next list: the permission to
+// skip a pause ends with the accepted state. Fails if it does not end.
 func TestG13APauseFollowsEachExpiredWatch(t *testing.T) {
 	expired := cachetest.ErrExpired()
 	onStream := func(s *cachetest.Source) { s.BreakNextWatches(cachetest.Forever, 0, expired) }
@@ -247,8 +242,7 @@ func TestG13APauseFollowsEachExpiredWatch(t *testing.T) {
 	}
 }
 
-// G13: a list for which a pause is spared waits until the limits leave room for it. Fails if
-// it is the twenty-first request of the first minute.
+// G13: a list that needs no pause still waits for the limits. Fails if it is the 21st request of the first minute.
 func TestG13AListThatNeedsNoPauseKeepsTheLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -278,9 +272,8 @@ func TestG13AListThatNeedsNoPauseKeepsTheLimits(t *testing.T) {
 	})
 }
 
-// A watch that has lived is followed by a pause when its version is forgotten, as all the
-// watches of all the mirrors of a server are at the same time, whatever was before it.
-// Fails if a pause from before the watch counts.
+// A long watch whose version expires is followed by a pause, since the watches of all mirrors of a server expire at the
+// same time. Fails if an earlier pause counts.
 func TestALongWatchThatExpiresIsFollowedByAPause(t *testing.T) {
 	const jitter = 0.5
 	for name, strategy := range strategies {
@@ -317,9 +310,9 @@ func TestALongWatchThatExpiresIsFollowedByAPause(t *testing.T) {
 	}
 }
 
-// G13: with the default backoff the second list follows within seconds, and a source of which
-// every list is damaged anew, and every watch breaks, gets no more requests than any other that
-// fails. Fails if such lists are not counted, or are made without a pause.
+// G13: with the default backoff the second list for damaged items follows within seconds, and a source whose lists are all
+// damaged, and whose watches break, receives no more requests than other failing ones. Fails if such lists are not
+// counted, or skip the pause.
 func TestG13ListsOfDamagedItemsKeepTheLimits(t *testing.T) {
 	t.Run("soon", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -387,9 +380,8 @@ func TestG13ListsOfDamagedItemsKeepTheLimits(t *testing.T) {
 	}
 }
 
-// G13: the exact number of requests in the first minute of failures and in the fullest one
-// after it, at both ends of the jitter: however short the pauses are, the limits hold. Fails
-// if a limit is another, or is not kept.
+// G13: the exact numbers of requests in the first minute of failures and in the busiest later one, for the lowest and
+// highest jitter. Fails if a limit changes or is exceeded.
 func TestG13TheNumberOfRequestsIsExact(t *testing.T) {
 	refused := cachetest.ErrConnectionRefused()
 	for name, row := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// A store that transforms does it once for each object.
+// A store with a transformer transforms each object once.
 func TestG14AStoreWithATransformerTransformsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
@@ -29,7 +29,7 @@ func TestG14AStoreWithATransformerTransformsOnce(t *testing.T) {
 	})
 }
 
-// G14: a transform that says nil of an object that was there deletes it.
+// G14: if a transform returns nil for a stored object, the object is deleted.
 func TestG14ATransformThatReturnsNilDeletesTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -56,7 +56,7 @@ func TestG14ATransformThatReturnsNilDeletesTheObject(t *testing.T) {
 	})
 }
 
-// G14: what a Config says of one source holds for each of several.
+// G14: the options of a Config apply to each of several namespaces.
 func TestG14OptionsHoldForEachNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
