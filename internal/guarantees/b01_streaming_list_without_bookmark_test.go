@@ -17,8 +17,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// B1: a streaming list that succeeds begins the count of attempts anew. Fails if one
-// failure now and one the next time make a list.
+// B1: a successful streaming list resets the count of failed attempts. Fails if two failures that
+// are not consecutive cause a list.
 func TestB1OnlyConsecutiveStreamFailuresCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -41,9 +41,9 @@ func TestB1OnlyConsecutiveStreamFailuresCount(t *testing.T) {
 	})
 }
 
-// B1: a streaming list that never gets its bookmark costs one attempt of 10 s,
-// then a list is made, within a minute; later first states try again.
-// Fails if the quiet timer is not set, or the failure is not remembered.
+// B1: a streaming list without its bookmark costs one attempt of 10 s, then a list follows within a
+// minute; later first states are streamed again. Fails if there is no timer, or if the failure is
+// not recorded.
 func TestB1AStreamingListWithoutItsBookmarkFallsBackToAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("b", "2"))
@@ -71,8 +71,8 @@ func TestB1AStreamingListWithoutItsBookmarkFallsBackToAList(t *testing.T) {
 	})
 }
 
-// A stream that keeps sending is not cut, however long it takes: the deadline
-// counts from the last event. Fails if it counts from the start.
+// A stream that keeps sending is not cut, however long it takes: the deadline counts from the last
+// event. Fails if it counts from the start.
 func TestB1AStreamThatKeepsSendingIsNotCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
@@ -91,8 +91,8 @@ func TestB1AStreamThatKeepsSendingIsNotCut(t *testing.T) {
 	})
 }
 
-// B1: a server that accepts the request for a stream and never answers is left
-// after 10 s, not after the watch's timeout.
+// B1: a request for a stream that is never answered is abandoned after 10 s, not after the watch's
+// timeout.
 func TestB1AStreamWithoutAResponseIsAbandonedAfterTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -127,9 +127,9 @@ func (u *unanswered) ListWithContext(_ context.Context, o metav1.ListOptions) (a
 	return u.List(o)
 }
 
-// B1: a stream that is silent for 10 s, whatever it has sent, is followed by one pause and
-// one list. One that was cut is tried again, once. Fails if a second stream is waited for
-// after a silence, or if a cut counts as one.
+// B1: a stream that is silent for 10 s, whatever it has sent, is followed by one pause and one
+// list. A cut stream is tried again once. Fails if a second stream follows a silent one, or if a
+// cut counts as silence.
 func TestB1ASilentStreamIsFollowedByOnePauseAndOneList(t *testing.T) {
 	events := []watch.Event{added(podWithKey("a/1", "3")), added(podWithKey("a/2", "2"))}
 	for name, row := range map[string]struct {
@@ -178,8 +178,8 @@ func TestB1ASilentStreamIsFollowedByOnePauseAndOneList(t *testing.T) {
 	}
 }
 
-// B1: with the default backoff, too, the list follows a lost end within two seconds of the
-// silence, whatever the jitter, and wherever in the stream the silence begins.
+// B1: also with the default backoff, the list follows within two seconds after the silence, for
+// every jitter and wherever in the stream the silence begins.
 func TestB1AStreamThatLosesItsBookmarkCostsTenSecondsAndAShortPause(t *testing.T) {
 	for _, jitter := range []float64{0, 0.5, 0.999} {
 		for _, between := range []time.Duration{0, 9 * time.Second} {

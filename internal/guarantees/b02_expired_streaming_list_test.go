@@ -12,8 +12,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// B2: a streaming list answered with "expired" passes the backoff. Fails if
-// it is tried again at once and the tries are not counted.
+// B2: a backoff follows a streaming list that is answered with "expired". Fails if it is repeated
+// at once, or if attempts are not counted.
 func TestB2AStreamingListThatIsExpiredIsNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -29,9 +29,9 @@ func TestB2AStreamingListThatIsExpiredIsNotHammered(t *testing.T) {
 	})
 }
 
-// B2, G1: whatever a source answers to a request for a streaming list, a list is made
-// after two attempts, or after one that was rejected, and the mirror has synced within a
-// minute. Fails if a kind of failure does not count as an attempt.
+// B2, G1: whatever the error of a streaming list, a list follows after two attempts, or after one
+// that was rejected as invalid, and the mirror has synced within a minute. Fails if a kind of
+// failure does not count.
 func TestB2AStreamingListThatIsAlwaysRefusedFallsBackToAList(t *testing.T) {
 	for name, row := range map[string]struct {
 		err     error

@@ -13,8 +13,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// B3: watches that break, each after it has moved the version, are resumed without a
-// list, however many they are. Fails if they count as failures in a row.
+// B3: watches that break after they advanced the version are resumed without a list, however many
+// there are. Fails if they count as consecutive failures.
 func TestB3WatchesThatDeliverEventsBeforeTheyBreakNeedNoList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -35,9 +35,8 @@ func TestB3WatchesThatDeliverEventsBeforeTheyBreakNeedNoList(t *testing.T) {
 	})
 }
 
-// B3: a watch that ends after one event, again and again, does not make a storm,
-// whatever it ends with, and what it brings arrives. Fails if a watch that broke is
-// followed at once.
+// B3: watches that each end after one event, with or without error, do not cause a storm of
+// requests, and their events are applied. Fails if no pause follows a broken watch.
 func TestB3AWatchThatEndsAfterOneEventIsNotHammered(t *testing.T) {
 	for name, err := range map[string]error{
 		"internal error": cachetest.ErrInternal(),
@@ -68,8 +67,8 @@ func TestB3AWatchThatEndsAfterOneEventIsNotHammered(t *testing.T) {
 	}
 }
 
-// B3, G13: a request that hangs for a while and is closed as soon as it is
-// answered is no watch that has lived. Fails if the life counts from the request.
+// B3, G13: a watch that is answered late and closed at once counts as short. Fails if its lifetime
+// counts from the request.
 func TestB3RequestTimeIsNotWatchLifetime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))

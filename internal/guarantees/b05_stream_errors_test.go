@@ -12,8 +12,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// B5: an error that arrives on an open stream reaches the error handler, before
-// the pause that answers it. Fails if the stream's error is logged and dropped.
+// B5: an error on an open stream reaches the error handler before the pause that follows. Fails if
+// it is only logged.
 func TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newSource(t, pod("a", "1")), nil)

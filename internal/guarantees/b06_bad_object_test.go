@@ -16,10 +16,10 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// G6, B6: whatever fails for one object, on whatever path, it is quarantined by
-// key and cause and reported once a version; the others are there, synced turns
-// true, the version moves on, and nothing is listed because of it. Fails if an
-// object's error ends a list, a watch or a write, or is reported at each relist.
+// G6, B6: whatever fails for one object, on every path, it is quarantined by key and cause and
+// reported once per version; the others are stored, synced becomes true, the version advances, and
+// no list follows. Fails if an object's error ends a list, a watch or a write, or is reported at
+// each relist.
 func TestB6OneBadObjectIsQuarantinedAndDelaysNoOther(t *testing.T) {
 	ways := map[string]func(obj any) error{
 		"fails": func(obj any) error {
@@ -138,9 +138,9 @@ func (a rawAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// B6, G6, from the bytes on: what cannot be decoded, in a list or on a watch, is
-// quarantined by name, and everything else is there. Fails if either side does not know
-// what the other calls such an object.
+// B6, G6, with encoded objects: an undecodable one, in a list or on a watch, is quarantined by
+// name, and all others are stored. Fails if the library does not recognize kubeapi's undecodable
+// objects.
 func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		event := func(kind, name, version string, isBad bool) string {
@@ -179,8 +179,8 @@ func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 	})
 }
 
-// B6: a list with objects that cannot be accepted replaces a queue's content without them, and
-// what was known of them stays. Fails if the first of them ends the list.
+// B6: a list with bad objects replaces a queue's content without them, and their known states stay.
+// Fails if the first of them ends the list.
 func TestB6AListWithBadObjectsIsQueuedWithoutThem(t *testing.T) {
 	store := newTagStore()
 	must(t, store.Add(podAt("a", "bad", "1")), store.Add(podAt("a", "deleted", "2")))

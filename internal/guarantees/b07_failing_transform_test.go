@@ -15,10 +15,9 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// B7, G14: what a transform answers has the same outcome on list, streaming list,
-// relist and watch; it runs at most once for each object received and exactly
-// once for each applied. Fails if a path transforms twice, not at all, or takes
-// nil for an error.
+// B7, G14: a transform's result has the same outcome in a list, streaming list, relist and watch;
+// it runs at most once for each received object and exactly once for each applied one. Fails if a
+// path transforms twice, not at all, or treats nil as an error.
 func TestB7ATransformHasOneOutcomeOnEveryPath(t *testing.T) {
 	for _, path := range []string{"list", "streaming list", "watch", "relist"} {
 		t.Run(path, func(t *testing.T) {
@@ -91,8 +90,8 @@ func TestB7ATransformHasOneOutcomeOnEveryPath(t *testing.T) {
 	}
 }
 
-// B7: whatever a transform answers has the same outcome on every way into a store, and it runs
-// once. Fails if a way takes nil for an error, or an error for nil.
+// B7: a transform's result has the same outcome on every way into a store, and it runs once. Fails
+// if a way treats nil as an error, or an error as nil.
 func TestB7ATransformEndsTheSameOnEveryWayIn(t *testing.T) {
 	for name, result := range map[string]struct {
 		transform   func(*object) (any, error)

@@ -12,9 +12,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// B8: a relist of 100,000 objects that have not changed tells nobody of anything;
-// handlers that want a resync get theirs all the same, at its time. Fails if unchanged
-// objects are delivered, or resyncs hang on lists.
+// B8: a relist of 100,000 unchanged objects delivers nothing; resyncs still happen at their times.
+// Fails if unchanged objects are delivered, or if resyncs depend on lists.
 func TestB8ARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 100_000
@@ -46,7 +45,7 @@ func TestB8ARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 	})
 }
 
-// B8: it holds for each way of listing.
+// B8: the same for each list strategy.
 func TestB8NoListStrategyDeliversUnchangedObjects(t *testing.T) {
 	for strategy := range cache.ListStrategy(4) {
 		t.Run(fmt.Sprint(strategy), func(t *testing.T) {

@@ -41,10 +41,9 @@ func reallyCrash(t *testing.T) (got *[]any) {
 	return got
 }
 
-// B9: where the process survives, be it because ReallyCrash is off or by the handler's
-// own option, a handler that panics during the initial list syncs, is notified of everything
-// else, and each panic is counted, reported with the key, and given to apimachinery's
-// panic handlers.
+// B9: if the process survives because ReallyCrash is off or because of RecoverPanics, a handler
+// that panics during the initial list syncs and receives all other changes; each panic is counted,
+// reported with its key, and passed to apimachinery's panic handlers.
 func TestB9AHandlerThatPanicsDuringTheInitialListStillSyncs(t *testing.T) {
 	for _, really := range []bool{false, true} {
 		t.Run(fmt.Sprint("ReallyCrash ", really), func(t *testing.T) {
@@ -80,8 +79,8 @@ func TestB9AHandlerThatPanicsDuringTheInitialListStillSyncs(t *testing.T) {
 	}
 }
 
-// A panic that ends the run is counted before the panic handlers of apimachinery are called: the handler is removed
-// afterwards. Fails if it is counted only where the process survives.
+// A panic that ends the run is counted before the panic handlers of apimachinery are called: the
+// handler is removed afterwards. Fails if it is counted only where the process survives.
 func TestAPanicThatEndsTheRunIsCounted(t *testing.T) {
 	reallyCrash(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// B10: a handler that removes itself, another one, or is shut down while the informer
-// stops, does not deadlock. Fails if anything waits without end for a handler from inside one,
-// or waits with a lock that the other side needs.
+// B10: a handler that removes itself or another one, or is shut down while the informer stops, does
+// not deadlock. Fails if a call inside a handler waits forever for a handler, or with a lock that
+// the other side needs.
 func TestB10AHandlerIsRemovedInsideAHandlerDuringShutdown(t *testing.T) {
 	for _, stopping := range []bool{false, true} {
 		t.Run(fmt.Sprint("stopping ", stopping), func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestB10AHandlerIsRemovedInsideAHandlerDuringShutdown(t *testing.T) {
 	}
 }
 
-// B10: ShutDownEventHandler waits for the call that is under way, from a goroutine and
-// from another handler, and no call follows; RemoveEventHandler waits for nothing.
+// B10: ShutDownEventHandler waits for the running call, from a goroutine and from another handler,
+// and no call follows; RemoveEventHandler does not wait.
 func TestB10ShutDownWaitsForTheRunningCall(t *testing.T) {
 	for _, from := range []string{"goroutine", "handler"} {
 		t.Run(from, func(t *testing.T) {

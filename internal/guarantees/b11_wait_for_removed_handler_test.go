@@ -10,8 +10,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// B11: the caller that waits for a handler that is removed before it has synced waits no more,
-// and learns why, whenever that happens.
+// B11: a wait for a handler ends with an error when the handler is removed before it has synced.
 func TestB11WaitingForAHandlerThatIsRemovedEnds(t *testing.T) {
 	scripts := map[string]func(r *informerRig, notified *replicaHandler){
 		"before the run":       func(*informerRig, *replicaHandler) {},

@@ -28,8 +28,8 @@ func newTagMap() cache.ThreadSafeStore {
 	return cache.NewThreadSafeStore(cache.Indexers{tagIndex: byTag}, cache.Indices{})
 }
 
-// B13 where there is nobody to return an error to: it is reported, and what was
-// there stays. Fails if storeWrite.take puts an entry in spite of its error.
+// B13 for methods without a result: the error is reported, and the previous state stays. Fails if
+// an entry is stored despite the error.
 func TestB13AThreadSafeStoreReportsFailingIndexFunctions(t *testing.T) {
 	for name, bad := range map[string]any{
 		"index fails": tagged(podAt("a", "1", "2"), "bad"), "index panics": tagged(podAt("a", "1", "2"), "panic"),
@@ -74,8 +74,8 @@ var writes = map[string]func(s fullStore, obj *object) error{
 	},
 }
 
-// B13: an index function that fails leaves objects and indexes as they were, and the error is
-// returned. Fails if an object is stored before its index values are known.
+// B13: a failing index function leaves objects and indexes unchanged, and its error is returned.
+// Fails if an object is stored before its index values are computed.
 func TestB13AFailingIndexFunctionChangesNothing(t *testing.T) {
 	for _, tag := range []string{"bad", "panic"} {
 		for way, write := range writes {
@@ -98,8 +98,8 @@ func TestB13AFailingIndexFunctionChangesNothing(t *testing.T) {
 	}
 }
 
-// B13: indexes that cannot be added, because one has a name twice, no function or one that
-// fails, leave all others as they are. Fails if they are added one at a time.
+// B13: if one of several added indexes has a used name, no function or a failing one, none is
+// added. Fails if they are added one at a time.
 func TestB13AddIndexersIsAllOrNothing(t *testing.T) {
 	s := newTagStore()
 	must(t, s.Add(tagged(pod("a", "1"), "x")), s.Add(pod("a", "2")))

@@ -12,8 +12,8 @@ import (
 	"github.com/watchmirror/cache/mutation"
 )
 
-// B14: changing a stored object, against the rules, breaks no index: a look-up finds
-// what the source says, never a nil; and the detector names the key and the field.
+// B14: modifying a stored object, which is not allowed, breaks no index: a lookup finds the
+// source's object, never a nil, and the detector reports the key and the field.
 func TestB14AChangedObjectLeavesNoDanglingIndexEntryAndIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, labelled(pod("a", "1"), "x"), labelled(pod("a", "2"), "x")), func(c *cache.InformerConfig[*object]) {
@@ -51,9 +51,8 @@ func TestB14AChangedObjectLeavesNoDanglingIndexEntryAndIsNamed(t *testing.T) {
 	})
 }
 
-// B14: a reader that wrongly changed a shared object leaves no dangling index
-// entry. Fails if the old values are computed from the object when it is removed,
-// instead of being kept.
+// B14: a reader that modifies a shared object leaves no dangling index entry. Fails if old index
+// values are recomputed from the object instead of being kept.
 func TestB14AChangedObjectLeavesNoDanglingIndexEntry(t *testing.T) {
 	for name, finish := range map[string]func(s fullStore) error{
 		"Update":  func(s fullStore) error { return s.Update(tagged(podAt("a", "1", "2"), "new")) },

@@ -24,7 +24,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// The same by way of an informer. Fails as above.
+// The same for an informer.
 func TestB15AnInformerNoticesAnOlderEventEvenIfAReaderModifiedTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newFixedSource(podAt("a", "1", "10"), podAt("a", "1", "20"))
@@ -46,9 +46,9 @@ func TestB15AnInformerNoticesAnOlderEventEvenIfAReaderModifiedTheObject(t *testi
 	})
 }
 
-// B15, G11: an older version is detected, reported, not applied, and answered by
-// a list at "" that is accepted whatever its version. Fails if the comparison is
-// left out of list, bookmark or event, or if the list after it is refused too.
+// B15, G11: an older version is detected, reported, not applied, and followed by a list at "" that
+// is accepted whatever its version. Fails if lists, bookmarks or events are not compared, or if the
+// list after it is refused too.
 func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 	stale := pod("a", "1")
 	stale.ResourceVersion, stale.UID = "3", "stale"
@@ -122,9 +122,9 @@ func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 	}
 }
 
-// B15, G11: a list that is too old is not applied, wherever the list says its
-// version; one that says it first is not read further. Fails if items reach the store
-// before the version is compared.
+// B15, G11: a list that is too old is not applied, whether its version comes first or last; if it
+// comes first, the items are not read. Fails if items reach the store before the version is
+// compared.
 func TestB15AListItemByItemThatIsTooOldIsNotApplied(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("a relist, late %v", late), func(t *testing.T) {
@@ -237,10 +237,10 @@ func (l laggingReplica) start(source *cachetest.Source) {
 	source.OnWatch(answer)
 }
 
-// B15, G1: a replica that has not come as far as the mirror is given a second, or what it
-// asks for, before it is asked for any state that it has. If it has caught up by then,
-// nothing has happened: no handler hears of the older state. Fails if the next request is
-// made at once, or if the pause that has been had already is treated as that second.
+// B15, G1: after "too large" from a lagging replica the mirror waits a second, or the Retry-After,
+// before it requests any version. If the replica has caught up by then, no handler receives the
+// older state. Fails if the next request follows at once, or if an earlier pause counts as that
+// second.
 func TestB15AReplicaThatLagsIsGivenTimeToCatchUp(t *testing.T) {
 	const firstPause = 200 * time.Millisecond
 	for name, strategy := range strategies {
@@ -313,8 +313,8 @@ func newLaggedRig(t *testing.T, strategy cache.ListStrategy) *rig {
 	return r
 }
 
-// B15: a streaming list that ends below the last version is not accepted, and the
-// next one is asked for at "" and accepted whatever its version.
+// B15: a streaming list that ends below the last version is not accepted; the next one is requested
+// at "" and accepted whatever its version.
 func TestB15AStreamThatEndsBelowTheLastVersionIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
@@ -354,9 +354,9 @@ func TestB15AStreamThatEndsBelowTheLastVersionIsRefused(t *testing.T) {
 	})
 }
 
-// B15: a source that has regressed and says nothing of it, as one behind a balancer may,
-// is asked for its newest state, and that is accepted, though it is as old: it is what the
-// source has. Fails if the older state is accepted unasked, or refused for ever.
+// B15: if a source has silently regressed, for example behind a load balancer, its newest state is
+// requested and accepted, although it is older. Fails if an older state is accepted without that
+// request, or refused forever.
 func TestB15ASourceThatRegressedForGoodIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		versions := []string{"9", "4", "4"}
@@ -389,9 +389,8 @@ func TestB15ASourceThatRegressedForGoodIsAccepted(t *testing.T) {
 	})
 }
 
-// B15, G11: the answer that the source has not come as far as the mirror is believed: the
-// next request is for the newest state that there is, which is accepted though it is older.
-// Fails if the watch is tried some more times first, or if the state must come twice.
+// B15, G11: after "too large" the next request is for the newest state, which is accepted although
+// it is older. Fails if the watch is repeated first, or if the state must be received twice.
 func TestB15ARestoredSourceIsMirroredAfterOneAnswer(t *testing.T) {
 	for name, strategy := range strategies {
 		for _, jitter := range jitters {
@@ -414,10 +413,9 @@ func TestB15ARestoredSourceIsMirroredAfterOneAnswer(t *testing.T) {
 	}
 }
 
-// A list or a stream at the last version is answered likewise, or, by a source that calls
-// every version expired that it does not know, with a 410; then it is that one which is asked
-// for again, at "". Fails if only a watch can learn of it, or if a 410 does not allow for an
-// older state.
+// A list or stream at the last version may also be answered with "too large", or with a 410 by a
+// source for which unknown versions are expired; it is then repeated at "". Fails if only watches
+// are handled, or if an older state is refused after a 410.
 func TestB15ARestoredSourceIsMirroredAfterAnExpiredWatchToo(t *testing.T) {
 	for name, strategy := range strategies {
 		for _, says := range []cache.Cause{cache.CauseVersionTooLarge, cache.CauseExpired} {
@@ -499,10 +497,10 @@ func expiredOnce(_ context.Context, n int) (watch.Interface, error) {
 	return newRecordedWatch(), nil
 }
 
-// Most API servers say the version of a list of custom resources after its items. After
-// a first list that was cut, nothing of the next one shows before that, and some hundred
-// of its items are in memory as they came. Fails if they are collected until the
-// version is known, or are shown.
+// API servers send the version of a list of custom resources after its items. After a cut first
+// list the items of the next one are not visible before its version, and only some hundred
+// untransformed items are in memory. Fails if all items are collected until the version is known,
+// or are visible before.
 func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
 	withFeeder(t, fillers["into a store"], func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *errorRecorder) (cache.Store, reporter, func())) {
 		const objects = 20_000
@@ -552,9 +550,8 @@ func failing(obj any) (any, error) {
 // badAt is an object for which failing returns an error.
 func badAt(name, version string) *object { return labelled(podAt("a", name, version), "bad") }
 
-// G6, G11: objects of a list that turns out to be too old are not reported, and not
-// quarantined: as they were then, nobody has asked for them. What was quarantined before
-// still is. Of one that is accepted they are, once.
+// G6, G11: bad objects of a list that is too old are neither reported nor quarantined; earlier
+// quarantined ones stay. Those of an accepted list are reported once.
 func TestAListThatIsTooOldQuarantinesNothing(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
@@ -611,8 +608,8 @@ func quarantinedTexts(r reporter) []string {
 	return held
 }
 
-// A list that is cut before it has said its version says nothing of its objects, and
-// the next one does, once. Fails if a change without a notification is remembered as delivered.
+// A list that is cut before its version delivers no objects; the next one delivers them once. Fails
+// if an undelivered object counts as delivered.
 func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
 	forEachFeeder(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *errorRecorder) (cache.Store, reporter, func())) {
 		source := &itemFuncSource{funcSource: funcSource{watch: expiredOnce}}
@@ -644,10 +641,9 @@ func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
 	})
 }
 
-// B15, G2: a first list without any version is as new as its newest object. If it is
-// cut, or its token expires, the next is asked for at no older version, and an older
-// one is not accepted. Fails if only lists with a version, or those whose version is still
-// to come, are remembered.
+// B15, G2: a first list without a version is as new as its newest object. If it is cut, or its
+// token expires, the next one is requested at no older version, and refused if it is older. Fails
+// if only the versions of lists are remembered.
 func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 	for _, byItem := range []bool{false, true} {
 		for name, end := range map[string]error{"forbidden": apierrors.NewForbidden(pods, "", errBoom), "expired": cachetest.ErrExpired()} {
@@ -704,9 +700,9 @@ func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 	}
 }
 
-// B15: where it is the watch that shows that a server has regressed, as one does
-// that was restored from a backup behind its proxy, the list that answers it is accepted
-// although it is older. Fails if that is reported as a second step back.
+// B15: if a watch shows that the server has regressed, for example after a restore behind a proxy,
+// the list that follows is accepted although it is older. Fails if it is reported as a second
+// regression.
 func TestB15AWatchThatShowsARollbackIsAnsweredByOneAcceptedList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"), pod("a", "4"))
@@ -736,10 +732,10 @@ func (undecodedPod) DecodeError() error { return errUnreadableItem }
 
 func (b undecodedPod) DeepCopyObject() apiruntime.Object { return b }
 
-// B15, G2: what an event of a stream that broke has said of the newest version counts for
-// the next state, whatever the event was: an older one is reported and not accepted, and
-// nothing of it shows, although a stream says its version last. Fails if the version of a
-// deletion, or of a bookmark, is not noted, or if the second stream shows as it comes.
+// B15, G2: the newest version in a broken stream, of whatever event, is a lower bound for the next
+// state: an older one is reported and not accepted, and none of its objects are visible, although a
+// stream's version comes last. Fails if versions of deletions or bookmarks are ignored, or if the
+// second stream is visible before its end.
 func TestB15AStreamThatBrokeIsNotFollowedByAnOlderState(t *testing.T) {
 	other := &unstructured.Unstructured{}
 	other.SetNamespace("a")
@@ -787,11 +783,10 @@ func TestB15AStreamThatBrokeIsNotFollowedByAnOlderState(t *testing.T) {
 	}
 }
 
-// B15, G2: before the end of a streaming list an event that is older than the entry of its
-// own key is reported and not applied, and the newest state is asked for, whatever its
-// version. One that is older than that of another key is not: the first events come in no
-// order. Fails if the events of one key are not compared with each other, or with what the
-// store has from before.
+// B15, G2: during a streaming list an event older than the state of its own key is reported and not
+// applied, and a list at "" follows. One that is only older than another key's is applied, since
+// initial events are unordered. Fails if events of one key are not compared with each other, or
+// with the store.
 func TestB15InAStreamNoKeyRegresses(t *testing.T) {
 	many := []watch.Event{added(podWithKey("a/1", "9"))}
 	for i := range 150 { // more than go into a store together
@@ -849,8 +844,8 @@ func TestB15InAStreamNoKeyRegresses(t *testing.T) {
 	}
 }
 
-// An event that is older than one of another key, as new as that before it, or of no order, does
-// not go back; nor is the deletion of nothing any news.
+// An event that is older than another key's, has the same version, or one that is not comparable,
+// is no regression. The deletion of an absent object has no effect.
 func TestInAStreamOtherKeysAndEqualVersionsAreNoRegressions(t *testing.T) {
 	forEachStreamedMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
 		source := &streamScript{streams: [][]watch.Event{{
@@ -866,9 +861,8 @@ func TestInAStreamOtherKeysAndEqualVersionsAreNoRegressions(t *testing.T) {
 	})
 }
 
-// B15, G11: a bookmark older than what the stream has said of its version since the first
-// events ended is reported, and the newest state is asked for. Fails if only the version at
-// which the stream was asked for counts.
+// B15, G11: a bookmark older than an earlier bookmark of the stream is reported, and a list at ""
+// follows. Fails if it is only compared with the requested version.
 func TestB15AnOlderBookmarkInAStreamIsARegression(t *testing.T) {
 	for name, row := range map[string]struct {
 		events   []watch.Event
@@ -905,7 +899,7 @@ func TestB15AnOlderBookmarkInAStreamIsARegression(t *testing.T) {
 	})
 }
 
-// The deletion of another namespace's object leaves nothing in a view that could be wrong.
+// The deletion of another namespace's object leaves nothing in the quarantine of a view.
 func TestADeletionInAnotherNamespaceLeavesNothingInTheQuarantineOfAView(t *testing.T) {
 	for name, events := range map[string][]watch.Event{
 		"in a watch":  {added(podWithKey("b/1", "5")), initialEventsEndEvent("6"), deleted(podWithKey("b/1", "7"))},

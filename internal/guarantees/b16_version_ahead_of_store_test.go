@@ -34,9 +34,8 @@ func (r *unavailableStore) Delete(any) error { return r.answer() }
 
 func (r *unavailableStore) Bookmark(string) error { return r.answer() }
 
-// B16, G11: the version of what a store has refused is not claimed, by the reflector or
-// its status; it holds with the list that answers the refusal. Fails if a version is
-// noted before the store has accepted what came with it.
+// B16, G11: neither the reflector nor its status claims the version of a refused write, but that of
+// the list after it. Fails if a version is recorded before the store has accepted its change.
 func TestB16ARefusedWriteDoesNotAdvanceTheVersion(t *testing.T) {
 	for name, send := range map[string]func(*cachetest.Source) (apiruntime.Object, error){
 		"an object that is new": func(s *cachetest.Source) (apiruntime.Object, error) { return nil, s.Apply(pod("a", "2")) },
@@ -67,8 +66,8 @@ func TestB16ARefusedWriteDoesNotAdvanceTheVersion(t *testing.T) {
 	}
 }
 
-// B16: an object that a user writes does not move the store's version, a list and a bookmark
-// do. Fails if the version of any object that is stored is treated as the store's.
+// B16: a list and a bookmark advance the store's version, a single written object does not. Fails
+// if the version of any stored object becomes the store's.
 func TestB16ASingleObjectDoesNotAdvanceTheVersion(t *testing.T) {
 	for _, s := range []cache.Store{newTagStore(), cache.NewStore(cache.MetaNamespaceKeyFunc)} {
 		must(t, s.Add(podAt("a", "1", "7")), s.Update(podAt("a", "1", "8")), s.Delete(podAt("a", "1", "9")))

@@ -21,9 +21,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// B17: a thousand runs leave no goroutine behind. Fails if a call into the source,
-// or a consumer, outlives its run: one that ends with the source would not keep the
-// bubble from ending.
+// B17: a thousand runs leave no goroutine. Fails if a call of the source or a consumer outlives its
+// run, even if it ends with the source, which the end of the bubble would not show.
 func TestB17NoGoroutineOutlivesRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -41,8 +40,8 @@ func TestB17NoGoroutineOutlivesRun(t *testing.T) {
 	})
 }
 
-// S16: a panic in the source reaches the caller of Run, with the stack of the
-// place that panicked. Fails if it kills a goroutine of its own or is swallowed.
+// S16: a panic in the source reaches the caller of Run with its stack. Fails if it ends another
+// goroutine or is lost.
 func TestAPanicOfTheSourceReachesTheCallerOfRun(t *testing.T) {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) { panic(errBoom) },
@@ -69,8 +68,7 @@ func TestAPanicOfTheSourceReachesTheCallerOfRun(t *testing.T) {
 	}
 }
 
-// A panic of the consumer ends the whole controller and reaches the caller of
-// Run, because nobody would know of the loss otherwise.
+// A panic of the consumer ends the whole controller and reaches the caller of Run.
 func TestAPanicOfProcessReachesTheCallerOfRun(t *testing.T) {
 	source := cachetest.NewSource(cachetest.Options{})
 	require.NoError(t, source.Apply(pod("a", "1")))
@@ -85,10 +83,9 @@ func TestAPanicOfProcessReachesTheCallerOfRun(t *testing.T) {
 	controller.RunWithContext(context.Background())
 }
 
-// B17, S16: wherever the source or a function of the user's panics, it comes out
-// of Run, and nothing is left running: the bubble ends, and every watch was
-// stopped and its context ended. What panicked on another goroutine comes with
-// its stack.
+// B17, S16: a panic of the source or of any user function comes out of Run, and no goroutine is
+// left: the bubble ends, every watch was stopped and its context ended. A panic of another
+// goroutine has its stack.
 func TestB17APanicAnywhereLeavesNoGoroutine(t *testing.T) {
 	boomOnReport := cache.ReflectorOptions{ErrorHandler: func(context.Context, *cache.Reflector, error) { panic(errBoom) }}
 	streaming := func(o cache.ReflectorOptions) cache.ReflectorOptions { o.Strategy = cache.ListStreaming; return o }
@@ -142,8 +139,8 @@ func TestB17APanicAnywhereLeavesNoGoroutine(t *testing.T) {
 	}
 }
 
-// B17: a panic of the store while a call into the source runs ends that call, and
-// waits for it. Fails if the call is left behind.
+// B17: after a panic of the store Run ends the running call of the source and waits for it. Fails
+// if the call continues.
 func TestB17APanicDuringACallWaitsForTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
@@ -164,8 +161,8 @@ type resyncPanics struct{ cache.Store }
 
 func (*resyncPanics) Resync() error { panic("boom") }
 
-// B17, S16: a panic of the source, be it before an item, or of the store, comes out of
-// Run, and nothing is left running.
+// B17, S16: a panic of the source, also before an item, or of the store, comes out of Run, and no
+// goroutine is left.
 func TestB17APanicInAListItemByItemLeavesNoGoroutine(t *testing.T) {
 	for _, item := range []int{0, 1, 150} {
 		synctest.Test(t, func(t *testing.T) {
@@ -205,8 +202,7 @@ func TestB17APanicInAListItemByItemLeavesNoGoroutine(t *testing.T) {
 	})
 }
 
-// A panic in one namespace ends all, is waited for, and comes out of Run with the
-// place at which it happened.
+// A panic in one namespace ends the others, which Run waits for, and comes out of Run with its stack.
 func TestB17APanicInOneNamespaceComesOutOfRunAndEndsTheOthers(t *testing.T) {
 	logged := utilruntime.PanicHandlers
 	utilruntime.PanicHandlers = nil
@@ -251,8 +247,7 @@ func TestB17APanicInOneNamespaceComesOutOfRunAndEndsTheOthers(t *testing.T) {
 	}
 }
 
-// A stream that has given the first state is stopped, too, if the context ends
-// before it becomes the watch.
+// A stream that has sent its first state is stopped if the context ends before it becomes the watch.
 func TestB17AStreamIsStoppedIfTheContextEndsAsItIsCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -285,9 +280,9 @@ func goroutines() int {
 	return bytes.Count(all[:n], []byte(", synctest bubble "))
 }
 
-// 10,000 informers that are started and stopped, with handlers that stay, are removed or
-// never hear anything, leave no goroutine and nothing in memory, though the source, the
-// handler and the handles' checkers are still there.
+// 10,000 started and stopped informers, with handlers that stay, are removed or receive nothing,
+// leave no goroutine and no memory, although the source, the handler and the registrations'
+// checkers still exist.
 func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const runs = 10_000

@@ -33,9 +33,9 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// B18, G8: what waits for a handler that hangs is bounded, and released when it has
-// caught up: 500,000 updates of one object of about 1 KiB cost no more than 4 MiB in the
-// default delivery, 1 MiB coalesced. (client-go: 891 MiB.)
+// B18, G8: the backlog of a hanging handler is bounded, and released when it has caught up: 500,000
+// updates of one object of about 1 KiB use at most 4 MiB with the default delivery, 1 MiB
+// coalesced. (client-go: 891 MiB.)
 func TestB18AStalledHandlerIsBoundedAndItsMemoryReleased(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")
@@ -82,8 +82,7 @@ func stalledUnderUpdates(t *testing.T, delivery cache.Delivery, limit int64) {
 	<-r.done
 }
 
-// B18: the memory of many waiting objects is released too, in every delivery, also where
-// nothing was merged.
+// B18: the memory of many pending objects is released with every delivery, also if nothing was merged.
 func TestB18TheMemoryOfALongBacklogIsReleased(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")
@@ -132,9 +131,9 @@ func (g gated) OnUpdate(old, obj any) {
 	g.gate <- struct{}{}
 }
 
-// B18, G8: a handler that hangs in the first of several changes is notified of the others merged with
-// the changes that follow, and nothing that was merged is kept. Fails if more than one record is
-// removed from the log before the handler returns, or if the log is kept from that record on.
+// B18, G8: a handler that hangs in the first of several changes receives the others merged with
+// later changes, and merged records are released. Fails if more than one record is removed from the
+// log before the handler returns, or if the log is retained from that record on.
 func TestB18AHandlerThatHangsInTheFirstOfSeveralChangesIsBounded(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")

@@ -17,8 +17,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// B19: a stream is given the whole time of a watch once it has become one, however long
-// it took to get there. Fails if the deadline counts from the request for the stream.
+// B19: after its first state a stream has the whole timeout of a watch. Fails if the deadline
+// counts from the request for the stream.
 func TestB19TheTimeoutOfAStreamBeginsAfterItsFirstState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, h := newRecordedWatch(), &errorRecorder{}
@@ -48,9 +48,8 @@ func TestB19TheTimeoutOfAStreamBeginsAfterItsFirstState(t *testing.T) {
 	})
 }
 
-// B19: a watch that is still open 30 s past the timeout it asked for is ended by
-// us, reported, and resumed from the last version without a list. Fails if
-// nothing bounds the wait, or the bound lists.
+// B19: a watch that is still open 30 s past its timeout is ended, reported, and resumed from the
+// last version without a list. Fails if the wait is unbounded, or if a list follows.
 func TestB19AHalfOpenWatchIsEndedAndResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newSource(t, pod("a", "1")), func(c *cache.Config) {
@@ -74,8 +73,7 @@ func TestB19AHalfOpenWatchIsEndedAndResumed(t *testing.T) {
 	})
 }
 
-// B19: likewise where the request for the watch is never answered. Fails if
-// nothing bounds the request.
+// B19: the same if the request for the watch is never answered.
 func TestB19AWatchRequestThatIsNeverAnsweredIsEndedAndMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newSource(t, pod("a", "1")), nil)
@@ -135,8 +133,7 @@ func (h *httpRig) stop() {
 	h.server.Close()
 }
 
-// B19: a connection that is half open (nothing arrives any more, nothing ends) is
-// given up 30 s after the watch's timeout.
+// B19: a half-open connection (no more data, no end) is abandoned 30 s after the watch's timeout.
 func TestB19AFrozenConnectionIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHTTPRig(t, func(c *cache.Config, o *kubeapi.Options) {
@@ -159,8 +156,8 @@ func TestB19AFrozenConnectionIsGivenUp(t *testing.T) {
 	})
 }
 
-// B19, for lists: one that falls silent is given up, and made again. It fails without
-// kubeapi's StallTimeout, which lets the list wait for the context.
+// B19, for lists: a list that stalls is abandoned and repeated. Fails without kubeapi's
+// StallTimeout: the list would wait until the context ends.
 func TestB19AListOnAFrozenConnectionIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHTTPRig(t, func(c *cache.Config, o *kubeapi.Options) { c.ReflectorOptions.Strategy = cache.ListPaged })

@@ -36,8 +36,8 @@ func every(from, period, until float64) (at []float64) {
 	return at
 }
 
-// B20: every handler that is due gets its resync, at its time, for every object, the caller that
-// is added and removed in between, and whatever the others' periods are.
+// B20: every due handler is resynced at its time, with every object, whatever handlers are added
+// and removed in between, and whatever the periods of others.
 func TestB20EveryDueHandlerGetsItsResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), func(c *cache.InformerConfig[*object]) { c.ResyncPeriod = 7 * time.Second })
@@ -74,8 +74,8 @@ func TestB20EveryDueHandlerGetsItsResync(t *testing.T) {
 	})
 }
 
-// B20: resyncs do not pile up for a handler that is slower than its period: it gets one
-// when it is free again. One of what it is to be delivered anyway it does not get.
+// B20: resyncs do not accumulate for a handler that is slower than its period: it is resynced once
+// when it is free again, without objects that have pending changes.
 func TestB20ASlowHandlersResyncsDoNotPileUp(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
 		t.Run(delivery.String(), func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestB20ASlowHandlersResyncsDoNotPileUp(t *testing.T) {
 	}
 }
 
-// B20: a resync is due only after the handler has synced: before that, the initial list
-// tells it of everything. Here it takes a minute for the second of two pages.
+// B20: a resync is due only after the handler has synced, since the initial list delivers all
+// objects. Here the second of two pages takes a minute.
 func TestB20NoHandlerIsResyncedBeforeItHasSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
@@ -133,7 +133,7 @@ func TestB20NoHandlerIsResyncedBeforeItHasSynced(t *testing.T) {
 	})
 }
 
-// B20: the objects of namespaces that are listed are resynced, however long another one is forbidden.
+// B20: the objects of listed namespaces are resynced, however long another one is forbidden.
 func TestB20AForbiddenNamespaceDoesNotHoldUpTheResyncOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newNamespaceRig(t, false, func(c *cache.Config) { c.FullResyncPeriod = time.Hour })

@@ -6,9 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// B21, kubernetes#83810: what a relist brings is never treated as a resync, which
-// some handlers do not want to hear of. Fails if a listed object is queued as
-// Sync.
+// B21, kubernetes#83810: changes of a relist are never delivered as a resync, which some handlers
+// ignore. Fails if a listed object is queued as Sync.
 func TestB21ChangesOfARelistAreNotDeliveredAsAResync(t *testing.T) {
 	f, _ := newListedQueue(t, podAt("a", "1", "1"), podAt("a", "2", "2"))
 	must(t, f.Resync(), f.Replace(items("1", "3", "2", "2"), "3"), f.Resync())

@@ -9,8 +9,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// B22: changing the map that GetIndexers returned, or that NewIndexer was given, does
-// not change the store. Fails if either map is used as it is.
+// B22: changing the map that GetIndexers returned, or that NewIndexer received, does not change the
+// store. Fails if either map is not copied.
 func TestB22GetIndexersReturnsACopy(t *testing.T) {
 	given := cache.Indexers{tagIndex: byTag}
 	s := cache.NewIndexer(cache.MetaNamespaceKeyFunc, given)

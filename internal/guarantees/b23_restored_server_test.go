@@ -73,9 +73,9 @@ var withStrategies = map[string]cache.ListStrategy{
 }
 
 // B23, G1: after an outage in which the server was restored from an older copy, one list of one
-// object shows that; it is reported once, and the older state is mirrored within seconds. Fails
-// if the version is not checked after the outage, if a lower one is no regression, or if the
-// state at "" is refused for being older.
+// object shows the lower version; it is reported once, and the older state is mirrored within
+// seconds. Fails if the version is not checked after the outage, if a lower one is no regression,
+// or if the state at "" is refused.
 func TestB23AServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 	for name, strategy := range withStrategies {
 		for _, jitter := range []float64{0, 0.5, 0.999} {
@@ -114,8 +114,8 @@ func TestB23AServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 }
 
 // B23: the same over HTTP and kubeapi, item by item, where the connection is cut and the server
-// writes on after the restore, giving out again versions that the mirror has seen. Fails like
-// the one above, and if an object is treated as unchanged because its version is the same.
+// continues to write after the restore, reissuing versions. Also fails if an object counts as
+// unchanged because its version is the same.
 func TestB23ARestoredServerThatWritesOnIsMirroredOverHTTP(t *testing.T) {
 	for name, strategy := range withStrategies {
 		t.Run(name, func(t *testing.T) {
@@ -154,8 +154,9 @@ func TestB23ARestoredServerThatWritesOnIsMirroredOverHTTP(t *testing.T) {
 	}
 }
 
-// B23: some clients, as client-go's, close a watch normally when its connection is cut, and repeat the next request by
-// themselves while the server is away: all that shows is an answer that took long. Fails if that is no reason for a check.
+// B23: some clients, such as client-go's, close a watch normally when its connection is cut, and
+// repeat the next request themselves while the server is down: only a late response shows the
+// outage. Fails if that causes no check.
 func TestB23AWatchThatWasAnsweredLateIsChecked(t *testing.T) {
 	for name, strategy := range withStrategies {
 		t.Run(name, func(t *testing.T) {
@@ -187,9 +188,9 @@ func TestB23AWatchThatWasAnsweredLateIsChecked(t *testing.T) {
 	}
 }
 
-// B23: a restore behind a clean close is noticed by its silence, where the source had sent
-// bookmarks: three minutes after the last one. Fails if silence is not counted, or if a watch
-// of a source that sends no bookmarks is asked for them.
+// B23: a restore after a clean close is noticed three minutes after the last bookmark, if the
+// source had sent bookmarks. Fails if silence causes no check, or if it causes one for a source
+// without bookmarks.
 func TestB23ASilentWatchIsCheckedAfterThreeMinutes(t *testing.T) {
 	for _, bookmarks := range []bool{true, false} {
 		t.Run(fmt.Sprintf("bookmarks %v", bookmarks), func(t *testing.T) {
@@ -226,8 +227,8 @@ func TestB23ASilentWatchIsCheckedAfterThreeMinutes(t *testing.T) {
 	}
 }
 
-// B23: the silence after the first bookmark of a source counts too, in the watch that brought it. Fails if nobody looks at
-// a watch again that was silent while no bookmarks were known.
+// B23: the silence after the first bookmark of a source also counts, in the same watch. Fails if a
+// watch without an earlier bookmark is not checked.
 func TestB23TheSilenceAfterTheFirstBookmarkIsChecked(t *testing.T) {
 	for _, first := range []time.Duration{time.Minute, 4 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -255,8 +256,8 @@ func TestB23TheSilenceAfterTheFirstBookmarkIsChecked(t *testing.T) {
 	}
 }
 
-// B23: silence counts through watches that end with a clean close before they have been silent for three minutes. Fails if
-// it begins anew with each watch: the restored source is then never checked.
+// B23: silence adds up over watches that are closed before three minutes of silence. Fails if it
+// restarts with each watch: the restored source would never be checked.
 func TestB23TheSilenceOfSeveralWatchesIsChecked(t *testing.T) {
 	for name, strategy := range withStrategies {
 		t.Run(name, func(t *testing.T) {
@@ -285,8 +286,8 @@ func TestB23TheSilenceOfSeveralWatchesIsChecked(t *testing.T) {
 	}
 }
 
-// B23: watches that stay silent cost one check in three minutes, however short they are. Fails if each of them is checked,
-// or none.
+// B23: silent watches cause one check in three minutes, however short they are. Fails if each of
+// them is checked, or none.
 func TestB23ASilenceThatLastsIsCheckedEachThreeMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var checked []time.Duration
@@ -316,9 +317,8 @@ func TestB23ASilenceThatLastsIsCheckedEachThreeMinutes(t *testing.T) {
 	})
 }
 
-// B23: one check for each silence, and none where bookmarks come, where a watch ends in a clean
-// close, or where versions are in no order. Fails if a healthy source is asked for more than
-// it was.
+// B23: one check for each silence, and none if bookmarks arrive, if a watch is closed cleanly, or
+// if versions are not comparable. Fails if a healthy source receives additional requests.
 func TestB23AHealthySourceIsNotChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := sourceOfPods(t, "1")
@@ -348,9 +348,9 @@ func TestB23AHealthySourceIsNotChecked(t *testing.T) {
 	})
 }
 
-// B23: a plain cut costs one small list, a second after the watch is open again; events do not
-// wait for it, nor does anybody hear of it. Fails if the check is made before the watch, if the
-// watch waits for its answer, or if it is made twice.
+// B23: a cut connection costs one small list, a second after the watch is open again, without
+// delaying events or a report. Fails if the check precedes the watch, if the watch waits for it, or
+// if there are two.
 func TestB23ACutCostsOneCheckBesideTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := writtenSource(t)
@@ -376,8 +376,8 @@ func TestB23ACutCostsOneCheckBesideTheWatch(t *testing.T) {
 	})
 }
 
-// B23, G9: a run ends at once while a check hangs. Fails if the check has no context, or if
-// nobody waits for it.
+// B23, G9: a run ends at once while a check hangs. Fails if the check has no context, or if the run
+// does not wait for it.
 func TestB23ACheckThatHangsDelaysNoStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := writtenSource(t)
@@ -395,9 +395,8 @@ func TestB23ACheckThatHangsDelaysNoStop(t *testing.T) {
 	})
 }
 
-// B23, G12: a check that fails is reported each time and made again, at most three times, apart
-// from one another; the watch continues. Fails if it is not reported, if it ends the watch, or if
-// it is made for ever.
+// B23, G12: a failed check is reported and repeated, at most three times, with pauses; the watch
+// continues. Fails if it is not reported, if it ends the watch, or if it is repeated forever.
 func TestB23AFailedCheckIsReportedAndGivenUp(t *testing.T) {
 	for name, row := range map[string]struct {
 		fail func(*cachetest.Source)
@@ -452,8 +451,8 @@ func (w withoutLimit) ListWithContext(ctx context.Context, options metav1.ListOp
 	return w.Source.ListWithContext(ctx, options)
 }
 
-// B23: a source that answers a check with more than was asked for is not checked again for an
-// hour, however often its watches are cut. Fails if each cut pulls the whole list.
+// B23: a source that ignores the limit of a check is not checked again for an hour, however often
+// its watches are cut. Fails if each cut causes a full list.
 func TestB23ASourceThatIgnoresTheLimitIsNotCheckedAgainForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := writtenSource(t)
@@ -489,7 +488,8 @@ func (d damagedChecks) ListWithContext(ctx context.Context, options metav1.ListO
 	}, nil
 }
 
-// B23: an answer that damage has made longer is none of a source that ignores the limit, which would not be checked for an hour.
+// B23: a response with more objects because of damage does not count as ignoring the limit, which
+// would stop checks for an hour.
 func TestB23ADamagedResponseOfACheckDoesNotStopLaterChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := writtenSource(t)
@@ -528,8 +528,8 @@ func (r *readItems) ListItems(ctx context.Context, options metav1.ListOptions,
 	})
 }
 
-// B23: a list that comes item by item is not read beyond what its version is worth, and what it
-// says by then counts. Fails if a check reads a whole list, or ignores what it has read.
+// B23: a check of a source that lists item by item reads at most two items, and uses the version
+// read by then. Fails if it reads a whole list, or ignores that version.
 func TestB23ACheckReadsAtMostTwoItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := sourceOfPods(t)
@@ -550,10 +550,9 @@ func TestB23ACheckReadsAtMostTwoItems(t *testing.T) {
 	})
 }
 
-// B23, G13: checks are counted. A source whose watches are cut again and again, each after some
-// seconds, gets no more requests than any that fails, and a server that was restored after it
-// had been away for long is mirrored all the same. Fails if a check is not noted, or does not
-// wait for the limits.
+// B23, G13: checks count as requests. A source whose watches are cut every few seconds receives no
+// more requests than any failing one, and a server that was restored during a long outage is still
+// mirrored. Fails if checks are not counted, or do not wait for the limits.
 func TestB23ChecksAreWithinTheLimitOfRequests(t *testing.T) {
 	for _, lives := range []time.Duration{2 * time.Second, 5 * time.Second, 15 * time.Second} {
 		for _, jitter := range []float64{0, 0.5, 0.999} {
@@ -588,9 +587,8 @@ func TestB23ChecksAreWithinTheLimitOfRequests(t *testing.T) {
 	}
 }
 
-// B23: also where an informer or a controller applies what the reflector lists: after a restore
-// an object of the same UID and version may be another state. Fails if one of the ways on which
-// unchanged objects are left alone depends on the version.
+// B23: the same in informers and controllers: after a restore an object with the same UID and
+// version may have another state. Fails if any path skips it as unchanged.
 func TestB23NoObjectCountsAsUnchangedAfterARestore(t *testing.T) {
 	type store interface {
 		GetByKey(key string) (any, bool, error)
@@ -644,8 +642,8 @@ func TestB23NoObjectCountsAsUnchangedAfterARestore(t *testing.T) {
 	}
 }
 
-// B23: a check that the end of its watch overtakes is made again beside the next one, also where
-// watches are short. Fails if it waits for as long as a watch lasts, or is forgotten.
+// B23: a check that is interrupted by the end of its watch is repeated beside the next one, also if
+// watches are short. Fails if it waits for the length of a watch, or is forgotten.
 func TestB23ACheckThatItsWatchCutsOffIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := writtenSource(t)
@@ -679,8 +677,8 @@ func (d checkIgnoringContext) ListWithContext(ctx context.Context, options metav
 	return d.Source.ListWithContext(ctx, options)
 }
 
-// B23: a check that ignores its context is reported after 30 s, no longer waited for, and made again once it has
-// returned. Fails if it keeps the mirror from watching, or if no check is made after it.
+// B23: a check that ignores its context is reported after 30 s and no longer waited for, and
+// repeated once it has returned. Fails if it blocks the next watch, or if no check follows.
 func TestB23ACheckThatIgnoresItsContextIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := writtenSource(t)
@@ -717,8 +715,8 @@ func (c hookedContext) AfterFunc(f func()) func() bool {
 	}
 }
 
-// B23: a check that the end of its watch cancels has not failed, also if the source returns before the cancel function
-// does. Fails if its error is reported.
+// B23: a check that is canceled by the end of its watch has not failed, also if the source returns
+// before the cancel function does. Fails if its error is reported.
 func TestB23ACheckThatIsCancelledHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := writtenSource(t)

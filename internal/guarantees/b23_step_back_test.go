@@ -25,9 +25,9 @@ func (s *replacingStore) BeginReplace(options cache.ReplaceOptions) cache.Replac
 	return s.Indexer.(cache.Replacer).BeginReplace(options)
 }
 
-// B23: the first state of a later run of a reflector may be older than the last one of the run
-// before: that is reported once, and the store is notified that versions are given out again.
-// Fails if the store is not, because the step back has been reported before the list begins.
+// B23: the first state of a later run may be older than the last one of the previous run: that is
+// reported once, and ReplaceOptions say that versions are reissued. Fails if they do not because
+// the regression was reported before the list begins.
 func TestB23AStepBackBetweenTwoRunsResetsVersions(t *testing.T) {
 	for name, strategy := range withStrategies {
 		t.Run(name, func(t *testing.T) {

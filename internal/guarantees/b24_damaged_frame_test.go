@@ -345,12 +345,11 @@ func (a *damagedAPI) mirror(t *testing.T, during time.Duration) (m mirrorResult)
 	return m
 }
 
-// B24: one byte of a stream is another one, at any of so many places. Wherever client-go's
-// decoders notice, here the watch ends at the next frame, or after 10 s if none comes, which is
-// reported, and the next watch brings what was lost. Where they do not, nobody can: the bytes
-// are those of an event that might have been sent. That one object may be wrong then, no
-// other. Fails if a raw line break in a string, or the rest of a frame, is waited for without
-// end, or if what was damaged is quarantined and not asked for again.
+// B24: one byte of a stream is changed, at many offsets. If client-go's decoders notice it, here
+// the watch ends at the next frame, or after 10 s if there is none, with a report, and the next
+// watch delivers the lost events. If they do not, the bytes are those of a possible event: that one
+// object may be wrong, but no other. Fails if the reader waits forever for the end of a string or
+// frame, or if a damaged object is quarantined without another request.
 func TestB24ADamagedByteLosesNoLaterEvent(t *testing.T) {
 	const places, damages = 200, "\"{}[,7\n\x00\xff"
 	for name, d := range encodings() {
@@ -482,7 +481,7 @@ func TestB24AFrameThatDoesNotEndIsGivenUp(t *testing.T) {
 	})
 }
 
-// B24. Later events make such a frame longer, but not fast enough.
+// B24. Later events extend such a frame, but too slowly.
 func TestB24AFrameThatGrowsByLaterEventsIsGivenUp(t *testing.T) {
 	var body []string
 	for range 100 {
@@ -495,7 +494,7 @@ func TestB24AFrameThatGrowsByLaterEventsIsGivenUp(t *testing.T) {
 	})
 }
 
-// B24. Fails if a string may have a line break in it.
+// B24. Fails if a string may contain a line break.
 func TestB24ALostQuoteIsNoticedAtTheEndOfItsLine(t *testing.T) {
 	damaged := strings.Replace(addedFrame, `:"a"`, `:"a `, 1)
 	watchOfPieces(t, time.Hour, []string{damaged}, func(t *testing.T, w watch.Interface) {

@@ -33,10 +33,10 @@ func forEachMirror(t *testing.T, test func(t *testing.T, way string, mirror func
 	}
 }
 
-// B25, G6: a list whose objects are all of another type has failed: nothing is synced, each
-// failed list is one report with a typed cause, and WaitSynced names it. Once the source
-// answers with the right ones, they are there. Fails if such a list counts as an empty one,
-// or if its objects are reported one by one.
+// B25, G6: a list whose objects are all of another type fails: synced stays false, each failed list
+// is one report with a typed cause, and WaitSynced names it. Once the source returns the right
+// type, the objects are stored. Fails if such a list counts as empty, or if its objects are
+// reported one by one.
 func TestB25AListOfOnlyWrongTypesFails(t *testing.T) {
 	forEachMirror(t, func(t *testing.T, way string, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
 		wrong := manyOf(100, wrongTypePod)
@@ -88,8 +88,8 @@ func checkListTypes(t *testing.T, errs []error, objects int) (all []*cache.ListT
 	return all
 }
 
-// B25: after such a relist what was there stays, the version too, until a list of the right
-// objects. Fails if it empties the store.
+// B25: after such a relist the content and the version stay until a list of the right type. Fails
+// if it empties the store.
 func TestB25ARelistOfOnlyWrongTypesKeepsTheContent(t *testing.T) {
 	forEachMirror(t, func(t *testing.T, way string, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
 		source, reported := newStateSource(validPods(20), manyOf(100, wrongTypePod), validPods(10)), &errorRecorder{}
@@ -117,9 +117,9 @@ func TestB25ARelistOfOnlyWrongTypesKeepsTheContent(t *testing.T) {
 	})
 }
 
-// B25: one right object, on whatever page, makes it a list: it is there, the others are
-// quarantined and reported one by one. Fails if a list is judged by its first page, or by a
-// part of a page.
+// B25: with one object of the right type, on any page, the list succeeds: the object is stored, the
+// others are quarantined and reported one by one. Fails if only the first page, or a part of a
+// page, is considered.
 func TestB25OneRightObjectOnALaterPageMakesItAList(t *testing.T) {
 	forEachMirror(t, func(t *testing.T, way string, mirror func(*stateSource, *errorRecorder) mirrorUnderTest) {
 		source, reported := newStateSource(append(manyOf(100, wrongTypePod), validPod("right", "200"))), &errorRecorder{}
@@ -137,8 +137,8 @@ func TestB25OneRightObjectOnALaterPageMakesItAList(t *testing.T) {
 	})
 }
 
-// B25: without objects, a list is one of nothing; and other causes than the type never fail
-// a list, however many objects they refuse. Fails if more than types is counted.
+// B25: a list without objects succeeds, and causes other than the type never fail a list, however
+// many objects they refuse.
 func TestB25AListThatIsEmptyOrRefusedForOtherCausesIsSynced(t *testing.T) {
 	for name, objects := range map[string][]apiruntime.Object{
 		"nothing":                          nil,
@@ -180,8 +180,8 @@ func TestB25AListThatIsEmptyOrRefusedForOtherCausesIsSynced(t *testing.T) {
 	})
 }
 
-// B25: of another type are objects of another kind, where unstructured ones are expected, and
-// those of a Go type that has no metadata. Fails if only Go types with metadata count.
+// B25: objects of another kind, if unstructured ones are expected, and objects without metadata
+// also have another type. Fails if only Go types with metadata count.
 func TestB25KindsAndObjectsWithoutMetadataCountAsOtherTypes(t *testing.T) {
 	example := &unstructured.Unstructured{}
 	example.SetAPIVersion("v1")
@@ -213,8 +213,8 @@ func TestB25KindsAndObjectsWithoutMetadataCountAsOtherTypes(t *testing.T) {
 	}
 }
 
-// B25: the version of such a list says nothing of the source: an older list of the right
-// objects is no regression. Fails if it stays as the version below which no state is accepted.
+// B25: the version of such a list is ignored: an older list of the right type is no regression.
+// Fails if it becomes the lower bound for later states.
 func TestB25TheVersionOfAListOfWrongTypesIsForgotten(t *testing.T) {
 	for _, way := range listMethods {
 		t.Run(way, func(t *testing.T) {
@@ -233,8 +233,8 @@ func TestB25TheVersionOfAListOfWrongTypesIsForgotten(t *testing.T) {
 	}
 }
 
-// B25: in a streaming list an object that is deleted before its end does not count. Fails
-// if one that was deleted fails a stream that has nothing.
+// B25: in a streaming list an object that is deleted before its end does not count. Fails if a
+// deleted object of another type fails an otherwise empty stream.
 func TestB25AWrongObjectThatAStreamDeletesDoesNotFailIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, reported := newStateSource(nil), &errorRecorder{}

@@ -317,8 +317,9 @@ func TestG5ANamespaceThatHasSyncedStaysSyncedAfterTheRun(t *testing.T) {
 	})
 }
 
-// G5: a handler that is added while one of several namespaces is forbidden receives the objects of the others
-// at once, as an initial list, and has synced once it has handled the first lists of all.
+// G5: a handler that is added while one of several namespaces is forbidden receives the objects of
+// the others at once, as an initial list, and has synced once it has handled the first lists of
+// all.
 func TestG5AHandlerThatJoinsSeveralNamespacesIsNotifiedOfThoseThatAreListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newNamespaceRig(t, true, nil)

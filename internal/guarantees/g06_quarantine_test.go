@@ -1254,8 +1254,8 @@ func TestG6DamagedItemsWithoutANameAreListedOnceMore(t *testing.T) {
 	})
 }
 
-// No list follows if the watch has delivered a later state or the deletion, for undecodable events, or for
-// objects refused for other causes.
+// No list follows if the watch has delivered a later state or the deletion, for undecodable events,
+// or for objects refused for other causes.
 func TestOnlyDamagedItemsAreListedAgain(t *testing.T) {
 	for name, row := range map[string]struct {
 		objects []apiruntime.Object
@@ -1566,8 +1566,8 @@ func TestTheFirstListOfANewMirrorReleasesKeysQuarantinedByAnEndedOne(t *testing.
 	}
 }
 
-// A queue treats ErrQuarantined of its KnownObjects as absence: it neither deletes the object nor reports
-// that it could not be read. Fails if that error counts as a failure of KnownObjects.
+// A queue treats ErrQuarantined of its KnownObjects as absence: it neither deletes the object nor
+// reports that it could not be read. Fails if that error counts as a failure of KnownObjects.
 func TestAQuarantinedKeyIsAbsentFromAQueue(t *testing.T) {
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
 	require.Error(t, store.Add(refused("1", "1")))
@@ -1798,8 +1798,9 @@ func unstructuredAt(kind, key, version string) *unstructured.Unstructured {
 	return o
 }
 
-// G6: the deletion of an object of another type is reported once and does not delete the stored object of
-// that name, in a streaming list or a watch. Fails if the type of a deleted object is not checked.
+// G6: the deletion of an object of another type is reported once and does not delete the stored
+// object of that name, in a streaming list or a watch. Fails if the type of a deleted object is not
+// checked.
 func TestG6InAStreamADeletionOfAnotherTypeDeletesNothing(t *testing.T) {
 	for name, row := range map[string]struct {
 		example, good, other apiruntime.Object
@@ -1837,8 +1838,9 @@ func TestG6InAStreamADeletionOfAnotherTypeDeletesNothing(t *testing.T) {
 	}
 }
 
-// G6: an object of another type that a streaming list adds and deletes is reported once, and not quarantined, whether its
-// part was passed on in between or not. Fails if the deletion is another report then.
+// G6: an object of another type that a streaming list adds and deletes is reported once, and not
+// quarantined, whether its part was passed on in between or not. Fails if the deletion is another
+// report then.
 func TestG6InAStreamAnObjectOfAnotherTypeThatIsDeletedIsReportedOnce(t *testing.T) {
 	other := unstructuredAt("Pod", "a/1", "3")
 	for name, between := range map[string][]watch.Event{
@@ -1887,8 +1889,9 @@ func TestG6InAStreamAnUnknownEventQuarantinesItsObject(t *testing.T) {
 	}
 }
 
-// G6: a store that receives a streaming list in one Replace needs the kind of each object, to distinguish objects of one
-// name. If the kind is nil or panics, the Go type counts. Fails if it panics.
+// G6: a store that receives a streaming list in one Replace needs the kind of each object, to
+// distinguish objects of one name. If the kind is nil or panics, the Go type counts. Fails if it
+// panics.
 func TestG6AForeignStoreSurvivesAStreamedObjectWithoutAKind(t *testing.T) {
 	for name, panics := range map[string]bool{"nil": false, "panics": true} {
 		for _, example := range []apiruntime.Object{nil, &kindless{}} {

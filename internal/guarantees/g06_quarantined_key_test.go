@@ -84,8 +84,9 @@ func TestG6GetFindsAQuarantinedObjectByTheStoresKeyFunction(t *testing.T) {
 	}
 }
 
-// G6: a deletion whose object has no key cannot be applied: the object stays, and is listed as quarantined by its
-// name, until a list shows that it is absent. Fails if the version moves past the deletion and nothing says so.
+// G6: a deletion whose object has no key cannot be applied: the object stays, and is listed as
+// quarantined by its name, until a list shows that it is absent. Fails if the version moves past
+// the deletion and nothing says so.
 func TestG6ADeletionWithoutAKeyIsQuarantinedUntilTheNextList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newStateSource([]apiruntime.Object{validKeyed("1", "1", "k1")}, []apiruntime.Object{})

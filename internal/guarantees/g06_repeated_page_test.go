@@ -36,8 +36,9 @@ func (s *replacedStore) Replace(list []any, version string) error {
 	return nil
 }
 
-// If a list has an object twice, for example because a page was repeated, a foreign store's Replace has it
-// once, in the newest state. Fails if Replace has both states, or the last one although it is older.
+// If a list has an object twice, for example because a page was repeated, a foreign store's Replace
+// has it once, in the newest state. Fails if Replace has both states, or the last one although it
+// is older.
 func TestAForeignStoreGetsTheNewestStateOfAnObjectThatIsListedTwice(t *testing.T) {
 	objects := slices.Concat(validPods(10), validPods(10), []apiruntime.Object{validPod("3", "50"), validPod("4", "51"), validPod("3", "4")})
 	for _, way := range []string{wholeList, pagedList, itemByItem} {

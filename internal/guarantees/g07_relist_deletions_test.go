@@ -43,9 +43,9 @@ func TestG7ARelistDeletesAbsentObjectsThatAreStoredQueuedOrBeingProcessed(t *tes
 	}
 }
 
-// G7, B21 (kubernetes#115658): objects missing from a relist are removed, even if they were only queued
-// when the watch was lost; an object that is listed twice is delivered once. Fails if only stored objects
-// are deleted.
+// G7, B21 (kubernetes#115658): objects missing from a relist are removed, even if they were only
+// queued when the watch was lost; an object that is listed twice is delivered once. Fails if only
+// stored objects are deleted.
 func TestG7ObjectsMissingFromARelistAreRemovedEvenIfOnlyQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "old"))

@@ -12,9 +12,9 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G8: however many changes occur while a handler hangs, it then receives at most two calls for each key: a
-// Delete and an Add. Fails if changes are appended instead of merged, or if an object that was added and
-// deleted meanwhile is delivered.
+// G8: however many changes occur while a handler hangs, it then receives at most two calls for each
+// key: a Delete and an Add. Fails if changes are appended instead of merged, or if an object that
+// was added and deleted meanwhile is delivered.
 func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
 		t.Run(delivery.String(), func(t *testing.T) {

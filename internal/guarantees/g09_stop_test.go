@@ -302,8 +302,8 @@ func TestHandlersComeAndGoWhileAnInformerStops(t *testing.T) {
 	}
 }
 
-// G9: Run returns at the instant at which its context ends, whatever a list item by item waits for. Fails
-// if passing on an item does not select on the context.
+// G9: Run returns at the instant at which its context ends, whatever a list item by item waits for.
+// Fails if passing on an item does not select on the context.
 func TestG9AListItemByItemEndsWithItsContext(t *testing.T) {
 	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, row := range map[string]struct {
@@ -378,8 +378,8 @@ func TestG9AnItemListerThatIgnoresItsContextIsWaitedForAndReported(t *testing.T)
 }
 
 // If the store refuses a part, the call of the source is ended and waited for, the store's error is
-// reported once, and the list is repeated after a pause. Fails if the source continues, or if its error is
-// reported instead of the store's.
+// reported once, and the list is repeated after a pause. Fails if the source continues, or if its
+// error is reported instead of the store's.
 func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended time.Time
@@ -415,8 +415,8 @@ func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
 	})
 }
 
-// G9: in every phase of the namespaces, Run returns at the instant at which its context ends, and leaves no
-// goroutine. Fails if it waits longer than for running calls.
+// G9: in every phase of the namespaces, Run returns at the instant at which its context ends, and
+// leaves no goroutine. Fails if it waits longer than for running calls.
 func TestG9RunOfSeveralNamespacesReturnsAtOnce(t *testing.T) {
 	eachNamespaceRig(t, func(t *testing.T, informer bool) {
 		r := newNamespaceRig(t, informer, nil)

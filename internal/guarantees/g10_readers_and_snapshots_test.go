@@ -23,8 +23,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// G10: readers wait neither for a source that does not answer nor for a handler that does not return. Fails
-// if publishing holds a lock that readers need.
+// G10: readers wait neither for a source that does not answer nor for a handler that does not
+// return. Fails if publishing holds a lock that readers need.
 func TestG10ReadersWaitForNoSourceAndNoHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
@@ -150,9 +150,9 @@ func (w *randomWriter) write() error {
 	return w.store.Update(w.some())
 }
 
-// G10: a snapshot has the objects, indexes and version at its time, and never changes, whatever is written
-// afterwards: writes, deletions, lists, added indexes. Fails if a part is changed without being copied, or if
-// an older snapshot is returned.
+// G10: a snapshot has the objects, indexes and version at its time, and never changes, whatever is
+// written afterwards: writes, deletions, lists, added indexes. Fails if a part is changed without
+// being copied, or if an older snapshot is returned.
 func TestG10ASnapshotIsConsistentAndNeverChanges(t *testing.T) {
 	for seed := range uint64(8) {
 		w := &randomWriter{
@@ -180,8 +180,8 @@ func TestG10ASnapshotIsConsistentAndNeverChanges(t *testing.T) {
 	}
 }
 
-// G10: a snapshot does not change during thousands of single writes and removals. Fails if a writer does not
-// know that a snapshot is in use.
+// G10: a snapshot does not change during thousands of single writes and removals. Fails if a writer
+// does not know that a snapshot is in use.
 func TestG10NoSingleWriteChangesASnapshot(t *testing.T) {
 	s := newTagStore()
 	for i := range 3000 {
@@ -249,8 +249,9 @@ func checkPointInTime(s cache.Reader[any], apart int) error {
 	return nil
 }
 
-// G10, in real time: readers see a relist completely or not at all, and events in order and with their
-// version. Fails if the version changes before or after its objects, or if a reader sees half of a write.
+// G10, in real time: readers see a relist completely or not at all, and events in order and with
+// their version. Fails if the version changes before or after its objects, or if a reader sees half
+// of a write.
 func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 	state := func(name string, version int) *object {
 		return tagged(podAt("a", name, itoa(version)), itoa(version))
@@ -292,8 +293,8 @@ func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 	})
 }
 
-// G10: an index that is added during writes becomes visible in one step, with all objects. Fails if it is
-// visible before it is complete.
+// G10: an index that is added during writes becomes visible in one step, with all objects. Fails if
+// it is visible before it is complete.
 func TestG10AnAddedIndexIsCompleteOnceVisible(t *testing.T) {
 	s, n := newTagStore(), 0
 	for i := range 500 {
@@ -327,9 +328,10 @@ func (c *slowCall) pass() {
 	}
 }
 
-// G10: while a user function is slow for one object of a list of 20,000, or of an added index, readers are not
-// blocked and see the previous state. Fails if a user function is called under a lock that readers need. Runs in
-// real time, because a reader that waits for a mutex would block a bubble.
+// G10: while a user function is slow for one object of a list of 20,000, or of an added index,
+// readers are not blocked and see the previous state. Fails if a user function is called under a
+// lock that readers need. Runs in real time, because a reader that waits for a mutex would block a
+// bubble.
 func TestG10ReadersDoNotWaitForASlowUserFunction(t *testing.T) {
 	const many = 20_000
 	var large []any

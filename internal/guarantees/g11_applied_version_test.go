@@ -15,9 +15,10 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G11, B16: the applied version is never ahead of the store: all changes up to it are applied, compared with the
-// source's history. Fails if the version advances when the queue accepts a change. That version and content
-// change in one step is TestG11AReaderThatSeesTheVersionSeesTheObject.
+// G11, B16: the applied version is never ahead of the store: all changes up to it are applied,
+// compared with the source's history. Fails if the version advances when the queue accepts a
+// change. That version and content change in one step is
+// TestG11AReaderThatSeesTheVersionSeesTheObject.
 func TestG11TheAppliedVersionNeverRunsAheadOfTheContent(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reflector fills the store itself: %v", direct), func(t *testing.T) {
@@ -182,8 +183,8 @@ func TestG11AStoreWithViewsClaimsTheLowestVersion(t *testing.T) {
 	}
 }
 
-// G11: after "too large" the next state may be older, but only that one: a later older state is a regression and
-// not applied. Fails if the permission does not end.
+// G11: after "too large" the next state may be older, but only that one: a later older state is a
+// regression and not applied. Fails if the permission does not end.
 func TestG11TooLargeAllowsOneOlderStateOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRestoredRig(t, cache.ListPaged, 0)
@@ -203,7 +204,8 @@ func TestG11TooLargeAllowsOneOlderStateOnly(t *testing.T) {
 	})
 }
 
-// G11: a reader that sees a version sees its object. Fails if the version advances before the object is stored.
+// G11: a reader that sees a version sees its object. Fails if the version advances before the
+// object is stored.
 func TestG11AReaderThatSeesTheVersionSeesTheObject(t *testing.T) {
 	s, version := newTagStore(), 0
 	whileWriting(t, 5000, func() error {

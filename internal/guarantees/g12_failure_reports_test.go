@@ -31,9 +31,9 @@ func (h unreadableObjectIndexer) GetByKey(key string) (any, bool, error) {
 	return h.Indexer.GetByKey(key)
 }
 
-// G12: an object that KnownObjects cannot return is reported by the queue's reflector: once for each list that
-// deletes it with an empty tombstone, and for each resync that omits it. Neither ends the watch or the list.
-// Fails if it is only logged, or fails the whole list.
+// G12: an object that KnownObjects cannot return is reported by the queue's reflector: once for
+// each list that deletes it with an empty tombstone, and for each resync that omits it. Neither
+// ends the watch or the list. Fails if it is only logged, or fails the whole list.
 func TestG12AKnownObjectThatCannotBeReadIsReported(t *testing.T) {
 	for name, resyncs := range map[string]int{"by a list": 0, "by resyncs": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -148,8 +148,8 @@ func TestG12EveryFailureIsReportedOnceWithItsCause(t *testing.T) {
 	}
 }
 
-// G12: an error event is reported even if an earlier event of the same batch ended the watch. Fails if events after the one
-// that ends a watch are dropped.
+// G12: an error event is reported even if an earlier event of the same batch ended the watch. Fails
+// if events after the one that ends a watch are dropped.
 func TestG12AnErrorBehindTheEventThatEndsAWatchIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported errorRecorder
@@ -175,8 +175,8 @@ func TestG12AnErrorBehindTheEventThatEndsAWatchIsReported(t *testing.T) {
 	})
 }
 
-// G12: the failure of a check that outlives its watch is reported at once, during the pause after the watch. Fails if it is
-// only reported afterwards: the context may end before.
+// G12: the failure of a check that outlives its watch is reported at once, during the pause after
+// the watch. Fails if it is only reported afterwards: the context may end before.
 func TestG12TheFailureOfACheckIsReportedDuringThePauseAfterItsWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported errorRecorder
@@ -219,8 +219,8 @@ func TestG12TheFailureOfACheckIsReportedDuringThePauseAfterItsWatch(t *testing.T
 	})
 }
 
-// G12: the failure of a watch is reported at once, also while a check of the source's version hangs. Fails if the report waits for the
-// check: the context may end before.
+// G12: the failure of a watch is reported at once, also while a check of the source's version
+// hangs. Fails if the report waits for the check: the context may end before.
 func TestG12TheFailureOfAWatchIsReportedWhileACheckHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)

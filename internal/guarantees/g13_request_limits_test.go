@@ -20,8 +20,9 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G13: an expired watch is a failure, also if the list follows at once: between watches that advanced the version
-// and closed it causes the lower limits. Fails if only a pause marks a failure.
+// G13: an expired watch is a failure, also if the list follows at once: between watches that
+// advanced the version and closed it causes the lower limits. Fails if only a pause marks a
+// failure.
 func TestG13AnExpiredWatchBetweenShortOnesKeepsTheLowerLimits(t *testing.T) {
 	for _, jitter := range jitters {
 		t.Run(fmt.Sprintf("jitter %v", jitter), func(t *testing.T) {
@@ -53,9 +54,9 @@ func TestG13AnExpiredWatchBetweenShortOnesKeepsTheLowerLimits(t *testing.T) {
 	}
 }
 
-// G13: however a source fails, it receives at most 20 requests in the first minute and then 3 per minute. Fails if
-// any path of the state machine skips the pause. A list and its watch count as two requests in two places; it fails
-// only if both are wrong.
+// G13: however a source fails, it receives at most 20 requests in the first minute and then 3 per
+// minute. Fails if any path of the state machine skips the pause. A list and its watch count as two
+// requests in two places; it fails only if both are wrong.
 func TestG13AFailingSourceGetsFewRequests(t *testing.T) {
 	internal := cachetest.ErrInternal()
 	scripts := map[string]struct {
@@ -130,8 +131,9 @@ func decreasing() string {
 	return itoa(lastVersion)
 }
 
-// G13: if each watch advanced the version and then closed without error, at most 20 and then 11. Fails if no pause
-// follows such a watch, or the ordinary one (too few requests: the last assertion).
+// G13: if each watch advanced the version and then closed without error, at most 20 and then 11.
+// Fails if no pause follows such a watch, or the ordinary one (too few requests: the last
+// assertion).
 func TestG13AWatchThatClosesAfterProgressIsFollowedSooner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -152,7 +154,8 @@ func TestG13AWatchThatClosesAfterProgressIsFollowedSooner(t *testing.T) {
 	})
 }
 
-// An expired continue token is a failed request: it is reported and counted, also if the list after it succeeds.
+// An expired continue token is a failed request: it is reported and counted, also if the list after
+// it succeeds.
 func TestG13AnExpiredTokenCountsAndIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
@@ -196,8 +199,8 @@ func rateSince(source *cachetest.Source, failed time.Time) (first, later int) {
 	return in(failed), later
 }
 
-// G13: if all watches of a source are expired, a pause within the limits precedes each next list: the permission to
-// skip a pause ends with the accepted state. Fails if it does not end.
+// G13: if all watches of a source are expired, a pause within the limits precedes each next list:
+// the permission to skip a pause ends with the accepted state. Fails if it does not end.
 func TestG13APauseFollowsEachExpiredWatch(t *testing.T) {
 	expired := cachetest.ErrExpired()
 	onStream := func(s *cachetest.Source) { s.BreakNextWatches(cachetest.Forever, 0, expired) }
@@ -242,7 +245,8 @@ func TestG13APauseFollowsEachExpiredWatch(t *testing.T) {
 	}
 }
 
-// G13: a list that needs no pause still waits for the limits. Fails if it is the 21st request of the first minute.
+// G13: a list that needs no pause still waits for the limits. Fails if it is the 21st request of
+// the first minute.
 func TestG13AListThatNeedsNoPauseKeepsTheLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -272,8 +276,8 @@ func TestG13AListThatNeedsNoPauseKeepsTheLimits(t *testing.T) {
 	})
 }
 
-// A long watch whose version expires is followed by a pause, since the watches of all mirrors of a server expire at the
-// same time. Fails if an earlier pause counts.
+// A long watch whose version expires is followed by a pause, since the watches of all mirrors of a
+// server expire at the same time. Fails if an earlier pause counts.
 func TestALongWatchThatExpiresIsFollowedByAPause(t *testing.T) {
 	const jitter = 0.5
 	for name, strategy := range strategies {
@@ -310,9 +314,9 @@ func TestALongWatchThatExpiresIsFollowedByAPause(t *testing.T) {
 	}
 }
 
-// G13: with the default backoff the second list for damaged items follows within seconds, and a source whose lists are all
-// damaged, and whose watches break, receives no more requests than other failing ones. Fails if such lists are not
-// counted, or skip the pause.
+// G13: with the default backoff the second list for damaged items follows within seconds, and a
+// source whose lists are all damaged, and whose watches break, receives no more requests than other
+// failing ones. Fails if such lists are not counted, or skip the pause.
 func TestG13ListsOfDamagedItemsKeepTheLimits(t *testing.T) {
 	t.Run("soon", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -380,8 +384,8 @@ func TestG13ListsOfDamagedItemsKeepTheLimits(t *testing.T) {
 	}
 }
 
-// G13: the exact numbers of requests in the first minute of failures and in the busiest later one, for the lowest and
-// highest jitter. Fails if a limit changes or is exceeded.
+// G13: the exact numbers of requests in the first minute of failures and in the busiest later one,
+// for the lowest and highest jitter. Fails if a limit changes or is exceeded.
 func TestG13TheNumberOfRequestsIsExact(t *testing.T) {
 	refused := cachetest.ErrConnectionRefused()
 	for name, row := range map[string]struct {
