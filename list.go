@@ -257,8 +257,8 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	if err != nil {
 		return "", ended == wakeItem, err
 	}
-	if version := listMeta.ResourceVersion; l.pages == 0 && (l.version == "" || version != "" && version != l.version) {
-		err = l.setVersion(version)
+	if l.pages == 0 {
+		err = l.setVersion(listMeta.ResourceVersion)
 	}
 	if err == nil && list != nil {
 		err = eachItem(list, func(item runtime.Object) error { return l.addItem(listedItem{listMeta, item}) })
@@ -385,9 +385,7 @@ func (l *listing) mayBeTooOld() bool {
 // regressed. A list without a version gets the store's: a list that is not older was requested.
 func (l *listing) setVersion(version string) error {
 	have := cmp.Or(l.version, l.progress.version)
-	if version == "" {
-		version = have
-	}
+	version = cmp.Or(version, have)
 	if versionBefore(version, have) {
 		regression := &VersionRegressionError{Kind: "list", Current: have, Received: version}
 		if !l.progress.versionInvalid {
