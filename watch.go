@@ -453,10 +453,8 @@ func (r *Reflector) examine(obj runtime.Object, md *metadata, typed bool) *Objec
 		}
 		return &ObjectError{Stage: stageMetadata, Err: unreadable}
 	}
-	if typed {
-		if err := r.checkType(obj); err != nil {
-			return r.objectError(obj, md, stageType, err)
-		}
+	if err := r.checkType(obj); typed && err != nil {
+		return r.objectError(obj, md, stageType, err)
 	}
 	return nil
 }
