@@ -301,15 +301,14 @@ func listObject(
 
 // eachItem calls add with a shallow copy of each item of a list, so that a stored item does not keep the list in memory.
 func eachItem(list runtime.Object, add func(runtime.Object) error) error {
-	if pointer, _ := meta.GetItemsPtr(list); pointer != nil {
-		if items, ok := pointer.(*[]runtime.Object); ok { // apimachinery stops at a nil item
-			for _, item := range *items {
-				if err := add(item); err != nil {
-					return err
-				}
+	pointer, _ := meta.GetItemsPtr(list)
+	if items, ok := pointer.(*[]runtime.Object); ok { // apimachinery stops at a nil item
+		for _, item := range *items {
+			if err := add(item); err != nil {
+				return err
 			}
-			return nil
 		}
+		return nil
 	}
 	var failed error
 	err := meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
