@@ -495,13 +495,8 @@ func (r *Reflector) checkType(obj runtime.Object) (err error) {
 // eventError returns the error in an event of type Error. An object that is not a Status is described and not kept: it may
 // be large.
 func eventError(obj runtime.Object) error {
-	if cause := decodeError(obj); cause != nil {
-		return &ObjectError{
-			Key: "watch event", Stage: stageDecode,
-			Err: fmt.Errorf("the source sent an error event with %s in place of a Status: %w", describe(obj), cause),
-		}
-	}
-	if !isNilPointer(obj) {
+	cause := decodeError(obj)
+	if cause == nil && !isNilPointer(obj) {
 		err := apierrors.FromObject(obj)
 		switch {
 		case CauseOf(err) == CauseInternal:
@@ -510,5 +505,9 @@ func eventError(obj runtime.Object) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the source sent an error event with %s in place of a Status", describe(obj))
+	noStatus := fmt.Errorf("the source sent an error event with %s in place of a Status", describe(obj))
+	if cause != nil {
+		return withKey(&ObjectError{Stage: stageDecode, Err: fmt.Errorf("%w: %w", noStatus, cause)})
+	}
+	return noStatus
 }
