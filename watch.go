@@ -46,7 +46,7 @@ type openWatch struct {
 	listing *listing
 	// version is the newest version that the watch has sent, from is the first.
 	version, from string
-	// requestedAt is the time of the request, answeredAt that of its response.
+	// requestedAt is the time of the request, answeredAt that of its response, zero if the watch was refused.
 	requestedAt, answeredAt time.Time
 	// expires is the time after which the watch counts as half open: timeout and watchGrace after the request.
 	timeout time.Duration
@@ -142,8 +142,7 @@ func (m *run) stopWatch() {
 // the first event.
 func (m *run) watchState(l *listing) state {
 	w, err := m.open(l)
-	refused := err != nil
-	if !refused {
+	if err == nil {
 		err = m.applyEvents(w)
 	}
 	since := w.answeredAt
@@ -155,7 +154,7 @@ func (m *run) watchState(l *listing) state {
 	switch {
 	case w.listing != nil:
 		return m.streamFailed(w, err)
-	case refused:
+	case w.answeredAt.IsZero():
 		return m.fail(PhaseWatching, err, began, true)
 	case err == nil:
 		m.logger(m.ctx).V(4).Info("Watch closed", "events", w.events, "lived", lived)
