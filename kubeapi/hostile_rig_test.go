@@ -43,8 +43,8 @@ const attacks = 3
 type attack struct {
 	// watch attacks watches instead of lists.
 	watch bool
-	// answer writes the response. Requests with a continue token of an attacked list are attacked too.
-	answer func(w http.ResponseWriter, r *http.Request)
+	// respond writes the response. Requests with a continue token of an attacked list are attacked too.
+	respond func(w http.ResponseWriter, r *http.Request)
 	// connection, if set, handles the server's first connections instead.
 	connection func(net.Conn)
 	http2      bool
@@ -177,7 +177,7 @@ func (v *victim) ServeHTTP(w http.ResponseWriter, r *http.Request, good http.Han
 	v.requests.Add(1)
 	query := r.URL.Query()
 	further := strings.HasPrefix(query.Get("continue"), "hostile-t0ken")
-	if !further && (query.Has("watch") != v.attack.watch || v.attacked.Load() >= v.attack.times() || v.attack.answer == nil) {
+	if !further && (query.Has("watch") != v.attack.watch || v.attacked.Load() >= v.attack.times() || v.attack.respond == nil) {
 		good.ServeHTTP(w, r)
 		return
 	}
@@ -185,7 +185,7 @@ func (v *victim) ServeHTTP(w http.ResponseWriter, r *http.Request, good http.Han
 		v.attacked.Add(1)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	v.attack.answer(&counting{w, v}, r)
+	v.attack.respond(&counting{w, v}, r)
 }
 
 type counting struct {

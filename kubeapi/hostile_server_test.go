@@ -183,75 +183,75 @@ const (
 )
 
 var hostile = map[string]attack{
-	"items without end":                      {answer: endless, limits: kubeapi.Limits{Objects: 10_000}, reports: thrice(tooLarge), mebibytes: 80},
-	"items without end, in a streaming list": {watch: true, strategy: cache.ListStreaming, answer: frames(`{"type":"ADDED","object":`+numbered(1)+"}\n", 1<<30), limits: kubeapi.Limits{Objects: 10_000}, attacks: 2, reports: map[cache.Cause]int{invalid: 2}, mebibytes: 80},
-	"pages without end":                      {answer: page(100, longer(60<<10)), limits: kubeapi.Limits{Objects: 10_000}, reports: thrice(tooLarge), mebibytes: 80},
-	"pages without items and end":            {answer: page(0, longer(100)), reports: thrice(cache.CauseOther), mebibytes: 80},
-	"a continue token that repeats":          {answer: page(1, func(*http.Request) string { return "hostile-t0ken" }), reports: thrice(cache.CauseOther), mebibytes: 40},
-	"a continue token of megabytes":          {answer: page(1, longer(4<<20)), reports: thrice(tooLarge), mebibytes: 80},
-	"a string without end":                   {answer: without("x")(listHead + `{"metadata":{"name":"`), reports: thrice(tooLarge), mebibytes: 160},
-	"a field name without end":               {answer: without("x")(`{"`), reports: thrice(tooLarge), mebibytes: 160},
-	"blanks without end":                     {answer: without(" ")(listHead), reports: thrice(tooLarge), mebibytes: 160},
-	"nesting without end":                    {answer: without(`{"a":`)(listHead), reports: thrice(tooLarge), mebibytes: 160},
-	"an object of 100,000 levels":            {answer: frames(listHead+strings.Repeat(`{"a":`, 100_000)+"1"+strings.Repeat("}", 100_000)+"]}", 1), lies: true, reports: map[cache.Cause]int{"divergence": 1, "invalid-object": 2, "regression": 1}, mebibytes: 40},
-	"an object of three million values":      {answer: frames(listHead+`{"a":[`+strings.Repeat("{},", 3<<20)+"{}]}]}", 1), lies: true, reports: map[cache.Cause]int{"divergence": 1, "invalid-object": 2, "regression": 1}, mebibytes: 160},
-	"a bomb of one item":                     {answer: bomb(listHead+`{"a":"`, "x", 1<<30), reports: thrice(tooLarge), mebibytes: 160},
-	"a bomb of blanks":                       {answer: bomb(listHead, " ", 1<<30), reports: thrice(tooLarge), mebibytes: 160},
-	"a bomb of items":                        {answer: bomb(listHead, numbered(1)+",", 5_000_000), limits: kubeapi.Limits{Objects: 10_000}, reports: thrice(tooLarge), mebibytes: 80},
-	"a Status of megabytes":                  {answer: refuse(500, 8<<10), reports: thrice(cache.CauseInternal), mebibytes: 40},
-	"a Status with control characters":       {answer: refuse(403, 0), reports: thrice(cache.CauseForbidden), mebibytes: 40},
-	"an endless error page":                  {answer: func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(502); without(echo(r))("")(w, r) }, reports: thrice(cache.CauseInternal), mebibytes: 40},
-	"an error page that never ends": {answer: func(w http.ResponseWriter, r *http.Request) {
+	"items without end":                      {respond: endless, limits: kubeapi.Limits{Objects: 10_000}, reports: thrice(tooLarge), mebibytes: 80},
+	"items without end, in a streaming list": {watch: true, strategy: cache.ListStreaming, respond: frames(`{"type":"ADDED","object":`+numbered(1)+"}\n", 1<<30), limits: kubeapi.Limits{Objects: 10_000}, attacks: 2, reports: map[cache.Cause]int{invalid: 2}, mebibytes: 80},
+	"pages without end":                      {respond: page(100, longer(60<<10)), limits: kubeapi.Limits{Objects: 10_000}, reports: thrice(tooLarge), mebibytes: 80},
+	"pages without items and end":            {respond: page(0, longer(100)), reports: thrice(cache.CauseOther), mebibytes: 80},
+	"a continue token that repeats":          {respond: page(1, func(*http.Request) string { return "hostile-t0ken" }), reports: thrice(cache.CauseOther), mebibytes: 40},
+	"a continue token of megabytes":          {respond: page(1, longer(4<<20)), reports: thrice(tooLarge), mebibytes: 80},
+	"a string without end":                   {respond: without("x")(listHead + `{"metadata":{"name":"`), reports: thrice(tooLarge), mebibytes: 160},
+	"a field name without end":               {respond: without("x")(`{"`), reports: thrice(tooLarge), mebibytes: 160},
+	"blanks without end":                     {respond: without(" ")(listHead), reports: thrice(tooLarge), mebibytes: 160},
+	"nesting without end":                    {respond: without(`{"a":`)(listHead), reports: thrice(tooLarge), mebibytes: 160},
+	"an object of 100,000 levels":            {respond: frames(listHead+strings.Repeat(`{"a":`, 100_000)+"1"+strings.Repeat("}", 100_000)+"]}", 1), lies: true, reports: map[cache.Cause]int{"divergence": 1, "invalid-object": 2, "regression": 1}, mebibytes: 40},
+	"an object of three million values":      {respond: frames(listHead+`{"a":[`+strings.Repeat("{},", 3<<20)+"{}]}]}", 1), lies: true, reports: map[cache.Cause]int{"divergence": 1, "invalid-object": 2, "regression": 1}, mebibytes: 160},
+	"a bomb of one item":                     {respond: bomb(listHead+`{"a":"`, "x", 1<<30), reports: thrice(tooLarge), mebibytes: 160},
+	"a bomb of blanks":                       {respond: bomb(listHead, " ", 1<<30), reports: thrice(tooLarge), mebibytes: 160},
+	"a bomb of items":                        {respond: bomb(listHead, numbered(1)+",", 5_000_000), limits: kubeapi.Limits{Objects: 10_000}, reports: thrice(tooLarge), mebibytes: 80},
+	"a Status of megabytes":                  {respond: refuse(500, 8<<10), reports: thrice(cache.CauseInternal), mebibytes: 40},
+	"a Status with control characters":       {respond: refuse(403, 0), reports: thrice(cache.CauseForbidden), mebibytes: 40},
+	"an endless error page":                  {respond: func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(502); without(echo(r))("")(w, r) }, reports: thrice(cache.CauseInternal), mebibytes: 40},
+	"an error page that never ends": {respond: func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(502)
 		flushed(w, echo(r))
 		<-r.Context().Done()
 	}, reports: thrice(cache.CauseInternal), mebibytes: 40},
-	"another content type": {answer: func(w http.ResponseWriter, r *http.Request) {
+	"another content type": {respond: func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=none")
 		_, _ = io.WriteString(w, "<html>"+echo(r))
 	}, reports: thrice(invalid), mebibytes: 40},
-	"headers without end": {answer: raw(func(conn net.Conn) {
+	"headers without end": {respond: raw(func(conn net.Conn) {
 		_, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
 		for err == nil {
 			_, err = io.WriteString(conn, "X-Header: "+strings.Repeat("x", 1000)+"\r\n")
 		}
 	}), reports: thrice(cache.CauseOther), mebibytes: 80},
-	"no HTTP":                    {answer: raw(func(conn net.Conn) { _, _ = io.WriteString(conn, "\x1b[2J\nFAKE bearer-s3cret") }), reports: thrice(cache.CauseOther), mebibytes: 40},
-	"warnings without end":       {answer: warn, reports: thrice(cache.CauseUnavailable), mebibytes: 40},
-	"a redirect to another host": {answer: redirect("https://evil.test/api/v1/pods"), reports: thrice(invalid), mebibytes: 40},
-	"a redirect to http":         {answer: redirect("http://api.test/api/v1/pods"), reports: thrice(invalid), mebibytes: 40},
-	"a redirect to another port": {answer: redirect("https://api.test:8443/api/v1/pods"), reports: thrice(invalid), mebibytes: 40},
-	"a redirect in a circle":     {answer: redirect(""), mebibytes: 40},
-	"a redirect to a long host":  {answer: redirect("https://a" + strings.Repeat("&amp;", 100_000)), reports: thrice(invalid), mebibytes: 40},
-	"a redirect to a long query": {answer: redirect("?a=" + strings.Repeat("12345&b=", 100_000)), reports: thrice(invalid), mebibytes: 40},
-	"headers that never come":    {answer: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, reports: thrice(stalled), mebibytes: 40},
-	"a list that trickles":       {answer: trickle(listHead+numbered(1)+",", 30*time.Second), reports: thrice(stalled), mebibytes: 40},
-	"names with control characters": {answer: frames(listHead+`{"metadata":{"namespace":"shop","name":"\u001b[2J\nFAKE line\u202e","resourceVersion":"1"}},`+
+	"no HTTP":                    {respond: raw(func(conn net.Conn) { _, _ = io.WriteString(conn, "\x1b[2J\nFAKE bearer-s3cret") }), reports: thrice(cache.CauseOther), mebibytes: 40},
+	"warnings without end":       {respond: warn, reports: thrice(cache.CauseUnavailable), mebibytes: 40},
+	"a redirect to another host": {respond: redirect("https://evil.test/api/v1/pods"), reports: thrice(invalid), mebibytes: 40},
+	"a redirect to http":         {respond: redirect("http://api.test/api/v1/pods"), reports: thrice(invalid), mebibytes: 40},
+	"a redirect to another port": {respond: redirect("https://api.test:8443/api/v1/pods"), reports: thrice(invalid), mebibytes: 40},
+	"a redirect in a circle":     {respond: redirect(""), mebibytes: 40},
+	"a redirect to a long host":  {respond: redirect("https://a" + strings.Repeat("&amp;", 100_000)), reports: thrice(invalid), mebibytes: 40},
+	"a redirect to a long query": {respond: redirect("?a=" + strings.Repeat("12345&b=", 100_000)), reports: thrice(invalid), mebibytes: 40},
+	"headers that never come":    {respond: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, reports: thrice(stalled), mebibytes: 40},
+	"a list that trickles":       {respond: trickle(listHead+numbered(1)+",", 30*time.Second), reports: thrice(stalled), mebibytes: 40},
+	"names with control characters": {respond: frames(listHead+`{"metadata":{"namespace":"shop","name":"\u001b[2J\nFAKE line\u202e","resourceVersion":"1"}},`+
 		`{"kind":"\u001b[2J\nFAKE","metadata":{"namespace":"shop","name":"\u001b]0;title\u0007","resourceVersion":"\u001b[2J\nFAKE"},"metadata":1}]}`, 1), lies: true, attacks: 1, reports: map[cache.Cause]int{"divergence": 1, "invalid-object": 1}, mebibytes: 40},
 
-	"watch: a million frames":         {watch: true, answer: frames(`{"type":"MODIFIED","object":`+numbered(1)+"}\n", 333_334), lies: true, reports: map[cache.Cause]int{"divergence": 1}, mebibytes: 80},
-	"watch: a million frames of none": {watch: true, answer: frames("{}\n", 1_000_000), reports: thrice(invalid), mebibytes: 40},
-	"watch: ten thousand nameless":    {watch: true, answer: frames(`{"type":"MODIFIED","object":{"metadata":{}}}`+"\n", 10_000), reports: map[cache.Cause]int{"invalid-object": 64 * attacks, invalid: attacks}, mebibytes: 80},
-	"watch: a frame without end":      {watch: true, answer: without("x")(`{"type":"ADDED","object":{"metadata":{"name":"`), reports: thrice(invalid), mebibytes: 160},
-	"watch: nesting without end":      {watch: true, answer: without("[")(`{"type":"ADDED","object":{"a":`), reports: thrice(invalid), mebibytes: 160},
-	"watch: blanks without end":       {watch: true, answer: without("\n")(""), reports: thrice(invalid), mebibytes: 160},
-	"watch: a frame that trickles":    {watch: true, answer: trickle(`{"type":"ADDED","object":{"metadata":{"name":"a","uid":"a","namespace":"b"}}}`, time.Second), reports: thrice(cache.CauseConnectionLost), mebibytes: 40},
-	"watch: a Status of megabytes": {watch: true, answer: func(w http.ResponseWriter, r *http.Request) {
+	"watch: a million frames":         {watch: true, respond: frames(`{"type":"MODIFIED","object":`+numbered(1)+"}\n", 333_334), lies: true, reports: map[cache.Cause]int{"divergence": 1}, mebibytes: 80},
+	"watch: a million frames of none": {watch: true, respond: frames("{}\n", 1_000_000), reports: thrice(invalid), mebibytes: 40},
+	"watch: ten thousand nameless":    {watch: true, respond: frames(`{"type":"MODIFIED","object":{"metadata":{}}}`+"\n", 10_000), reports: map[cache.Cause]int{"invalid-object": 64 * attacks, invalid: attacks}, mebibytes: 80},
+	"watch: a frame without end":      {watch: true, respond: without("x")(`{"type":"ADDED","object":{"metadata":{"name":"`), reports: thrice(invalid), mebibytes: 160},
+	"watch: nesting without end":      {watch: true, respond: without("[")(`{"type":"ADDED","object":{"a":`), reports: thrice(invalid), mebibytes: 160},
+	"watch: blanks without end":       {watch: true, respond: without("\n")(""), reports: thrice(invalid), mebibytes: 160},
+	"watch: a frame that trickles":    {watch: true, respond: trickle(`{"type":"ADDED","object":{"metadata":{"name":"a","uid":"a","namespace":"b"}}}`, time.Second), reports: thrice(cache.CauseConnectionLost), mebibytes: 40},
+	"watch: a Status of megabytes": {watch: true, respond: func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":500,"message":"%s`, echo(r))
 		frames(kilobyte, 8<<10)(w, r)
 		_, _ = io.WriteString(w, `"}}`)
 	}, reports: thrice("stream-error"), mebibytes: 160},
-	"watch: another content type": {watch: true, answer: func(w http.ResponseWriter, r *http.Request) {
+	"watch: another content type": {watch: true, respond: func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<html>"+echo(r))
 	}, reports: thrice(invalid), mebibytes: 40},
-	"watch: types with control characters": {watch: true, answer: frames(`{"type":"\u001b[2J\nFAKE","object":{"metadata":{"name":"\u001b[2J"}}}`+"\n", 1), lies: true, reports: map[cache.Cause]int{"invalid-object": 2, invalid: 1}, mebibytes: 40},
+	"watch: types with control characters": {watch: true, respond: frames(`{"type":"\u001b[2J\nFAKE","object":{"metadata":{"name":"\u001b[2J"}}}`+"\n", 1), lies: true, reports: map[cache.Cause]int{"invalid-object": 2, invalid: 1}, mebibytes: 40},
 
-	"HTTP/2: a list that is reset": {http2: true, answer: func(w http.ResponseWriter, _ *http.Request) {
+	"HTTP/2: a list that is reset": {http2: true, respond: func(w http.ResponseWriter, _ *http.Request) {
 		flushed(w, listHead+numbered(1))
 		panic(http.ErrAbortHandler)
 	}, reports: thrice(cache.CauseConnectionLost), mebibytes: 40},
-	"HTTP/2: a watch that is reset":   {http2: true, watch: true, answer: func(w http.ResponseWriter, _ *http.Request) { flushed(w, `{"type":`); panic(http.ErrAbortHandler) }, reports: thrice(cache.CauseConnectionLost), mebibytes: 40},
+	"HTTP/2: a watch that is reset":   {http2: true, watch: true, respond: func(w http.ResponseWriter, _ *http.Request) { flushed(w, `{"type":`); panic(http.ErrAbortHandler) }, reports: thrice(cache.CauseConnectionLost), mebibytes: 40},
 	"HTTP/2: a request that is reset": {http2: true, connection: http2(false, frame(resetFrame, 0, firstStream, []byte{0, 0, 0, 2})), reports: thrice(cache.CauseConnectionLost), mebibytes: 40},
 	"HTTP/2: GOAWAY in a list":        {http2: true, connection: http2(false, frame(headersFrame, endHeaders, firstStream, jsonHeaders), frame(dataFrame, 0, firstStream, []byte(listHead)), frame(awayFrame, 0, 0, []byte{0, 0, 0, 0, 0, 0, 0, 2})), reports: thrice(cache.CauseConnectionLost), mebibytes: 40},
 	"HTTP/2: headers without end":     {http2: true, connection: http2(true, frame(headersFrame, 0, firstStream, jsonHeaders), bytes.Repeat(frame(moreHeadersFrame, 0, firstStream, append([]byte{0, 1, 'x', 100}, strings.Repeat("x", 100)...)), 1<<10)), reports: thrice(cache.CauseOther), mebibytes: 80},

@@ -16,14 +16,14 @@ import (
 )
 
 // Expired returns the error for a version that a source has forgotten: 410 Expired. A reflector lists.
-func Expired(asked, oldest uint64) error {
-	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
+func Expired(requested, oldest uint64) error {
+	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", requested, oldest))
 }
 
 // TooLarge returns the error for a version that a source has not reached: 504 Timeout with ResourceVersionTooLarge. A
 // reflector lists at "".
-func TooLarge(asked, version uint64) error {
-	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, version), 1)
+func TooLarge(requested, version uint64) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", requested, version), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
 	}}
