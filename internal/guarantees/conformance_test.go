@@ -115,8 +115,8 @@ func TestAMirrorOverHTTPConvergesToTheSource(t *testing.T) {
 	}
 }
 
-// Several namespaces over one connection pool, each with a source of its own. The one
-// that is not served delays no other.
+// Several namespaces over one connection pool, each with its own source. A namespace that is not served
+// delays no other.
 func TestSeveralNamespacesOverHTTPConvergeToTheirPartsOfTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHTTPRig(t, func(c *cache.Config, o *kubeapi.Options) {
@@ -148,7 +148,7 @@ func TestSeveralNamespacesOverHTTPConvergeToTheirPartsOfTheSource(t *testing.T) 
 	})
 }
 
-// A refused login is a clear error, again and again, and no storm.
+// A refused login is reported as Unauthorized each time, and retried within the limits.
 func TestARefusedLoginIsReportedAsUnauthorized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{Token: "secret"}))

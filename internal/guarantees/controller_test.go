@@ -16,8 +16,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// The classic way: what Process applies equals the source, and both versions,
-// the controller's and the store's, say how far it has come.
+// As with client-go: a Process applies the deltas to a store, which converges to the source; the
+// versions of controller and store are the applied one.
 func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {
 	for _, batch := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in batches %v", batch), func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {
 	}
 }
 
-// Where the process survives a panic of the handler or of Process, it is reported
-// and the pipeline continues; client-go's controller would have ended unnoticed.
+// If the process survives a panic of the handler or of Process, the panic is reported and the controller
+// continues; client-go's controller would end silently.
 func TestAPanicOfTheConsumerIsReportedWhereTheProcessSurvives(t *testing.T) {
 	survivePanics(t)
 	boom := func(obj any) {
@@ -96,8 +96,7 @@ func TestAPanicOfTheConsumerIsReportedWhereTheProcessSurvives(t *testing.T) {
 	}
 }
 
-// A queue that is not ours works too; its applied version is the newest that it
-// has handed out and was processed.
+// A foreign queue works too; the applied version is the newest one that was popped and processed.
 func TestAControllerRunsAQueueThatIsNotOurs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
@@ -116,8 +115,8 @@ func TestAControllerRunsAQueueThatIsNotOurs(t *testing.T) {
 	})
 }
 
-// A handler receives an Add of each object that the store holds before, and of the list what is news
-// to the store.
+// A handler receives an Add of each object that the store had before the run, and the changes of
+// the first list.
 func TestAHandlerOfAFilledStoreIsNotifiedOfTheFirstList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
@@ -135,8 +134,7 @@ func TestAHandlerOfAFilledStoreIsNotifiedOfTheFirstList(t *testing.T) {
 	})
 }
 
-// A wrong argument of a constructor is a mistake in the program and panics there,
-// naming the field.
+// A wrong argument makes a constructor panic with the name of the field.
 func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 	source, store := &cache.ListWatch{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
 	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{})

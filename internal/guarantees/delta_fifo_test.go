@@ -90,9 +90,8 @@ func TestAKnownKeyWithNothingUnderItIsNotResynced(t *testing.T) {
 	assert.Equal(t, []string{"Deleted tombstone a/1 @1", "Deleted tombstone a/deleted nothing"}, drainTexts(t, f))
 }
 
-// A slow consumer delays nobody who puts something in, and nobody else
-// processes meanwhile. Fails if the lock is held while process runs, or if turn
-// is not looked at.
+// A slow consumer does not delay producers, and no other consumer processes meanwhile. Fails if the
+// lock is held during process, or if consumers do not take turns.
 func TestASlowConsumerBlocksOtherConsumersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{})

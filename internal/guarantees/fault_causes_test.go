@@ -212,8 +212,8 @@ func singleFaults() map[string]singleFault {
 	}
 }
 
-// Each fault shows within a second in the status, with a cause that no other one has, and the error handler receives
-// it once; then the informer recovers. Fails if one is only logged, counted twice or classified as another.
+// Each fault is in the status within a second, with a unique cause, and the error handler receives
+// it once; then the informer recovers. Fails if one is only logged, counted twice or misclassified.
 func TestEachFaultHasACauseOfItsOwnInTheStatus(t *testing.T) {
 	seen := map[cache.Cause]string{}
 	for name, f := range singleFaults() {

@@ -22,8 +22,8 @@ func runPods(t *testing.T) *servedPods {
 	return s
 }
 
-// Fails if Fresh over HTTP returns before what was committed can be read, or makes other requests than one list and, on a
-// quiet type, one short watch.
+// Fails if Fresh over HTTP returns before committed writes are stored, or makes requests other than
+// one list and, for a quiet type, one short watch.
 func TestFreshOverHTTPReturnsWithEverythingThatWasCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := runPods(t)
@@ -49,7 +49,7 @@ func TestFreshOverHTTPReturnsWithEverythingThatWasCommitted(t *testing.T) {
 	})
 }
 
-// Fails if Fresh hides what its own requests ran into, or waits for ever on a connection that is half open.
+// Fails if Fresh hides the errors of its requests, or waits forever on a half-open connection.
 func TestFreshOverHTTPSaysWhyItFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := runPods(t)
@@ -73,7 +73,7 @@ func TestFreshOverHTTPSaysWhyItFailed(t *testing.T) {
 	})
 }
 
-// Fails if a planted difference is not found over HTTP, is found twice, or one is found that is not there.
+// Fails if a planted difference is not found over HTTP, is found twice, or if there are false ones.
 func TestVerifyOverHTTPFindsAndRepairsEveryDifference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := runPods(t)
@@ -102,7 +102,7 @@ func TestVerifyOverHTTPFindsAndRepairsEveryDifference(t *testing.T) {
 	})
 }
 
-// Fails if a version that the source has forgotten, which no short watch can begin at, ends Verify or Fresh.
+// Fails if an expired version, from which no short watch can begin, makes Verify or Fresh fail.
 func TestVerifyAndFreshOverHTTPWhereTheVersionHasExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := runPods(t)

@@ -50,7 +50,7 @@ func requestsOf(source *cachetest.Source) (lists, watches int) {
 	return lists, watches
 }
 
-// A call of the source that panics, or ends its goroutine, has shown nothing. Fails if Fresh or Verify succeeds then.
+// Fails if Fresh or Verify succeeds although the source panics or ends its goroutine.
 func TestFreshAndVerifyFailIfTheSourceDoesNotReturn(t *testing.T) {
 	for name, leave := range map[string]func(){"panic": func() { panic("boom") }, "exit": runtimepkg.Goexit} {
 		for method, call := range map[string]func(*cache.Informer[*object], context.Context) error{
@@ -127,7 +127,7 @@ func TestWaitForResourceVersionWaitsWhileTheStoresVersionIsNoNumber(t *testing.T
 	})
 }
 
-// Fails if a wait that nothing can end lasts as long as its context.
+// Fails if a wait that cannot succeed lasts until its context ends.
 func TestWaitForResourceVersionFailsWhereTheVersionOfAStoreWithObjectsIsNoNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := watch.NewFake()
@@ -218,8 +218,8 @@ func TestFreshOnAQuietTypeRequestsABookmark(t *testing.T) {
 	})
 }
 
-// An API server sends no bookmark that is not newer than its state when the watch began, as where others have written and
-// nobody writes any more.
+// An API server only sends bookmarks newer than its state when the watch began, so none if nothing
+// is written afterwards.
 func TestFreshListsWhereNoBookmarkComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -328,8 +328,8 @@ var questions = map[string]func(*cache.Informer[*object], context.Context) error
 	"Fresh": (*cache.Informer[*object]).Fresh, "Verify": (*cache.Informer[*object]).Verify,
 }
 
-// Fails if a question outlives the informer, or is asked once Run has returned, or if a caller waits for a source that
-// ignores its context.
+// Fails if a request outlives the informer or is made after Run has returned, or if a caller waits
+// for a source that ignores its context.
 func TestFreshAndVerifyEndWithTheInformer(t *testing.T) {
 	for name, ask := range questions {
 		t.Run(name, func(t *testing.T) {
@@ -474,7 +474,7 @@ func TestVerifyWaitsUntilTheStoreIsAsNewAsTheList(t *testing.T) {
 	})
 }
 
-// Fails if a list that failed is compared as one that has no objects, or as one that misses none.
+// Fails if a failed list is compared as an empty one, or as one without differences.
 func TestVerifyReturnsTheErrorOfAListThatFails(t *testing.T) {
 	for failing := 1; failing <= 2; failing++ {
 		t.Run(fmt.Sprint("list ", failing), func(t *testing.T) {
@@ -520,7 +520,8 @@ func shortWatch(source *cachetest.Source, events ...watch.Event) *cache.ListWatc
 	}
 }
 
-// Fails if the store is compared before it has what the short watch has shown, or though that has shown nothing.
+// Fails if the store is compared before it has the version of the short watch, or if that watch had
+// none.
 func TestVerifyWaitsForWhatItsShortWatchHasShownBeforeItWasCut(t *testing.T) {
 	for name, events := range map[string][]watch.Event{
 		"all":     {{Type: watch.Modified, Object: podAt("a", "1", "3")}, {Type: watch.Deleted, Object: podAt("a", "2", "4")}},
@@ -691,7 +692,8 @@ func TestAnInformerVerifiesAtIntervalsAndReportsTheDifferences(t *testing.T) {
 	})
 }
 
-// Fails if only the caller of Verify learns of a difference (G12), or if it is not said that the list that repairs has failed.
+// Fails if a difference is only returned to the caller of Verify (G12), or if a failed repair list
+// is not reported.
 func TestADifferenceThatACallOfVerifyFindsIsReportedOnce(t *testing.T) {
 	for _, repaired := range []bool{true, false} {
 		t.Run(fmt.Sprint("repaired ", repaired), func(t *testing.T) {
@@ -786,7 +788,7 @@ func TestHealthyOfASourceWithoutBookmarksNeedsTheLengthOfAWatch(t *testing.T) {
 	})
 }
 
-// Each of these waits longer than its context allows for a source that refuses its requests, and says so.
+// The source refuses all requests. Each wait fails when its context ends, and names the refusal.
 func TestAWaitForAForbiddenSourceNamesTheRefusal(t *testing.T) {
 	for name, wait := range map[string]func(*cache.Informer[*object], context.Context) error{
 		"WaitSynced": (*cache.Informer[*object]).WaitSynced, "Fresh": (*cache.Informer[*object]).Fresh, "Verify": (*cache.Informer[*object]).Verify,

@@ -19,8 +19,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// The status counts the changes that came together and were not delivered yet, and says since when the
-// oldest has waited that was not handled, which is that of the call: also the last one may hang.
+// The status counts undelivered changes of a batch, and the age of the oldest unhandled one, which
+// is that of the running call: the last call may hang too.
 func TestTheStatusCountsPendingChangesDuringEachCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 11
@@ -47,8 +47,8 @@ func TestTheStatusCountsPendingChangesDuringEachCall(t *testing.T) {
 	})
 }
 
-// A handler that is removed during a call is not called for the changes that waited, and its
-// registration, which the caller may keep, does not keep the log.
+// A handler that is removed during a call is not called for pending changes, and its registration,
+// which the caller may keep, does not retain the log.
 func TestAHandlerThatIsRemovedDuringACallIsNotCalledAgain(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")
@@ -157,10 +157,9 @@ func (s *slowConsumer) add(obj any) {
 	s.notified[name.Namespace] = append(s.notified[name.Namespace], name.Name)
 }
 
-// A server cuts a list that is read too slowly, and then it is made again. So it is
-// read at the store's pace, whatever the handler or Process needs; that is notified of
-// everything in the source's order, once, and synced waits for it. Fails if a part
-// waits until its handler has returned.
+// A server cuts a list that is read too slowly, which is then repeated. So reading a list does not
+// wait for the handler or Process, which receives all objects once, in the source's order, and
+// before it has synced. Fails if a part waits until its handler has returned.
 func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
 	const objects = 5000
 	want := make([]string, objects)
@@ -202,7 +201,7 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
 	}
 }
 
-// Likewise where it is the handler's turn to be notified of another namespace.
+// The same while the handler is notified of another namespace.
 func TestAFirstListIsReadToItsEndWhileAHandlerIsNotifiedOfOtherNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const namespaces, objects = 8, 1000
@@ -228,8 +227,7 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsNotifiedOfOtherNamespaces(t *tes
 	})
 }
 
-// While the store is written to the source is not read, though the consumers share a
-// handler. Fails if the wait for the handler's turn has an effect beyond it.
+// The source is not read during writes to the store, although the namespaces share a handler.
 func TestPartsOfANamespacesFirstListWaitForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, release := &itemSource{Source: filledSource(t, 1000)}, make(chan struct{})

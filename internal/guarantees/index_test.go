@@ -62,8 +62,7 @@ func TestQueriesNameTheIndexThatTheyMiss(t *testing.T) {
 	assert.Equal(t, "tag panics", panicked.Value)
 }
 
-// An index function may reuse the slice that it returns. Fails if appendValues
-// does not copy.
+// An index function may reuse its result slice. Fails if the slice is not copied.
 func TestAnIndexKeepsNoSliceOfItsFunction(t *testing.T) {
 	reused := make([]string, 1)
 	s := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"name": func(obj any) ([]string, error) {

@@ -24,8 +24,8 @@ import (
 	"github.com/watchmirror/cache/mutation"
 )
 
-// What hangs is what takes 30 s: where nothing does, a panic comes out of Run at once, and
-// everything else has ended.
+// If nothing hangs, a panic comes out of Run at once instead of after 30 s, and all goroutines have
+// ended.
 func TestAPanicBesideNothingThatHangsComesOutOfRunAtOnce(t *testing.T) {
 	reallyCrash(t)
 	type waiter interface{ Run(context.Context) error }
@@ -73,8 +73,8 @@ func TestAPanicBesideNothingThatHangsComesOutOfRunAtOnce(t *testing.T) {
 	}
 }
 
-// Fails if a handler whose part of the list was handled says so before the informer does:
-// a caller that waits for handlers only may then read a store that says it has not synced.
+// Fails if a handler has synced before its informer: a caller that only waits for handlers could
+// then read a store that has not synced.
 func TestAHandlerHasNeverSyncedBeforeItsInformer(t *testing.T) {
 	for range 20 {
 		source := newSource(t, pod("a", "1"))
@@ -113,9 +113,8 @@ func (c *endingClock) Now() time.Time {
 	return c.Clock.Now()
 }
 
-// A handler that joins looks at the clock after it was entered in the informer's list and
-// before it is started; here the run ends in that moment. Fails if it is left in the list
-// for ever, or said to have been added.
+// A handler that joins reads the clock after it was registered and before it is started; here the
+// run ends at that moment. Fails if it stays registered, or if adding it returns no error.
 func TestAHandlerThatIsRefusedBecauseTheRunEndsIsNotInTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &endingClock{Clock: clock.RealClock{}}
@@ -138,9 +137,9 @@ func TestAHandlerThatIsRefusedBecauseTheRunEndsIsNotInTheStatus(t *testing.T) {
 // deliberatePanic is the function that tests look for in a stack.
 func deliberatePanic(any) { panic(errBoom) }
 
-// With ReallyCrash as it is by default, a handler's panic ends the run: it comes out of
-// Run as a *PanicError with the stack of the handler, after the calls of the other
-// handlers have returned. Fails if it is lost, or another goroutine dies of it.
+// With ReallyCrash, the default, a handler's panic ends the run: it comes out of Run as a
+// *PanicError with the handler's stack, after the calls of other handlers have returned. Fails if
+// it is lost, or ends another goroutine.
 func TestAPanicOfAHandlerComesOutOfRunWithItsStack(t *testing.T) {
 	got := reallyCrash(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +172,7 @@ func TestAPanicOfAHandlerComesOutOfRunWithItsStack(t *testing.T) {
 	})
 }
 
-// The same for one that panics when the run is over already, while Run waits for it.
+// The same for a handler that panics after the run, while Run waits for it.
 func TestAPanicOfAHandlerThatRunWaitsForComesOutOfIt(t *testing.T) {
 	reallyCrash(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -301,9 +300,9 @@ var deaths = map[string]func(*testing.T){
 	},
 }
 
-// A panic that is not survived must not be kept from ending the process by something
-// that hangs: 30 s after it, it continues where it was. That ends the process, so that each
-// case is a child that is a bubble. Fails if one lives, dies earlier or of something else.
+// A hanging call delays the end of the process by a panic for at most 30 s: then the panic
+// continues on its own goroutine. Each case is a child process with a bubble. Fails if a process
+// survives, or ends earlier or for another reason.
 func TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs(t *testing.T) {
 	if way := os.Getenv(deathVariable); way != "" {
 		runUntilPanic(t, deaths[way])
@@ -382,9 +381,8 @@ func failingFor(name string) cache.TypedIndexFunc[*object] {
 	}
 }
 
-// A handler that joins an informer of 100,000 objects pauses nobody, though it hangs at
-// the first of them: the next event is applied and asked to others, and readers answer,
-// within the same instant.
+// A handler that joins an informer of 100,000 objects, and hangs at the first one, blocks nothing:
+// the next event is applied and delivered to other handlers, and reads return, at the same instant.
 func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 100_000
@@ -421,8 +419,8 @@ func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 	})
 }
 
-// The detector calls the error handler on a goroutine of its own. Fails if its panic is
-// kept until the run ends.
+// The mutation detector calls the error handler on its own goroutine. Fails if its panic is delayed
+// until the run ends.
 func TestAPanicOnTheDetectorsGoroutineComesOutOfRunAtOnce(t *testing.T) {
 	notRaced(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -457,9 +455,8 @@ func notRaced(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine is reported on that goroutine, where the error
-// handler may panic or end it as well. Fails if the caller that shuts the handler down waits for a
-// goroutine that is no more.
+// A handler that ends its goroutine is reported on that goroutine, where the error handler may
+// panic or hang. Fails if ShutDownEventHandler waits for the ended goroutine.
 func TestAnErrorHandlerThatHangsBlocksNoWaitForAHandlerThatExited(t *testing.T) {
 	reallyCrash(t)
 	for name, leave := range map[string]func(){"Goexit": runtime.Goexit, "panic": func() { panic(errBoom) }} {
@@ -489,9 +486,9 @@ func TestAnErrorHandlerThatHangsBlocksNoWaitForAHandlerThatExited(t *testing.T) 
 	}
 }
 
-// A handler that ends its goroutine (a test's FailNow) is notified of nothing more; that is
-// reported, a wait for it learns of it, and the others go on. Fails if the loss
-// is silent, or somebody waits for ever.
+// A handler that ends its goroutine (a test's FailNow) receives no more calls; that is reported,
+// waits for it fail, and other handlers continue. Fails if there is no report, or if a wait lasts
+// forever.
 func TestAHandlerThatEndsItsGoroutineIsReportedAndDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
@@ -515,8 +512,8 @@ func TestAHandlerThatEndsItsGoroutineIsReportedAndDropped(t *testing.T) {
 	})
 }
 
-// Fails if what the detector finds while a change is applied is reported before handlers
-// are notified of that change.
+// Fails if a mutation that is found while a change is applied is reported before handlers receive
+// that change.
 func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
 	notRaced(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -548,9 +545,8 @@ func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
 	})
 }
 
-// When a call returns, three things are there at once: the end, changes that wait, a
-// resync that is due. Fails if, by the luck of a select, another call is begun. (A run that
-// continues would: the handler has more to hear.)
+// When a call returns, the context has ended, changes are pending and a resync is due. Fails if a
+// select begins another call, which would follow if the run continued.
 func TestNoHandlerIsCalledAfterTheContextHasEnded(t *testing.T) {
 	for name, objects := range map[string][]apiruntime.Object{
 		"changes and a resync": {pod("a", "1"), pod("a", "2"), pod("a", "3")},

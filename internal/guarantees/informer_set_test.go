@@ -138,7 +138,7 @@ func TestAPanicOfASourceStopsTheSetAndComesOutOfRun(t *testing.T) {
 	})
 }
 
-// Fails if somebody waits for what never runs, or the source is asked for it.
+// Fails if a caller waits for the informer that never runs, or if its source receives a request.
 func TestAnInformerThatIsStoppedBeforeItRunsNeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
@@ -163,8 +163,8 @@ func TestAnInformerThatIsStoppedBeforeItRunsNeverRuns(t *testing.T) {
 	})
 }
 
-// A handler is removed while its informer, which has not run, is stopped: whichever
-// comes first, nobody waits for ever for its last call, of which there is none.
+// A handler is removed while its informer, which has not run, is stopped. In either order no wait
+// for the handler lasts forever.
 func TestAHandlerIsShutDownWhileItsInformerIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // reports an endless wait as a deadlock
 		for range 2000 {
@@ -182,7 +182,7 @@ func TestAHandlerIsShutDownWhileItsInformerIsStopped(t *testing.T) {
 // quietSource never receives a request.
 var quietSource = cache.ToListerWatcherWithContext(&funcSource{})
 
-// A run ends by itself where the error handler ends its goroutine.
+// A run ends by itself if the error handler ends its goroutine.
 func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
@@ -201,8 +201,7 @@ func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
 	})
 }
 
-// Fails if a stop leaves those who wait for the set waiting, or hides one of those that
-// have not synced.
+// Fails if a wait for the set continues after a stop, or omits an informer that has not synced.
 func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet

@@ -49,9 +49,9 @@ func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
 	})
 }
 
-// Mode, backlog, age, delivered, panics and sync of each handler are in the status, to
-// the second. Fails if one handler's are another's, or the one that is being delivered is
-// counted as waiting.
+// Mode, backlog, age, delivered, panics and sync of each handler are in the status, exact to the
+// second. Fails if handlers are mixed up, or if the change that is being delivered counts as
+// pending.
 func TestTheStatusDescribesEachHandler(t *testing.T) {
 	survivePanics(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestTheStatusSaysThatAHandlerWasLeftBehindAndHasCaughtUp(t *testing.T) {
 	})
 }
 
-// A change of UID is an end and a beginning, in every delivery, also for a handler that is
-// late; RecreateAsUpdate restores client-go's single update.
+// A new UID is delivered as OnDelete and OnAdd, with every delivery, also to a late handler;
+// RecreateAsUpdate gives client-go's single OnUpdate.
 func TestARecreatedObjectIsDeliveredAsADeletionAndAnAddition(t *testing.T) {
 	for _, merge := range []bool{false, true} {
 		for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
@@ -213,7 +213,7 @@ func always(values []string, err error) cache.IndexFunc {
 	return func(any) ([]string, error) { return values, err }
 }
 
-// What comes too late says so.
+// Setting a field after the run has begun returns an error.
 func TestFieldsThatMustBeSetBeforeTheRunAreRefusedAfterIt(t *testing.T) {
 	setting := map[string]badInput{
 		"transform": {
@@ -264,8 +264,8 @@ func TestAnIndexThatFailsForAStoredObjectIsNotAdded(t *testing.T) {
 	badInput{make: indexing(cache.Indexers{"new": panics}), cause: errBoom, words: []string{`"new"`, "a/1", "panic"}}.check(t, "during")
 }
 
-// A default resync period that is too short is treated as a second, and that is
-// reported: an interface without an error cannot refuse it.
+// A default resync period that is too short is replaced by a second and reported, since the
+// interface has no error.
 func TestADefaultResyncPeriodBelowTheMinimumIsReportedAndASecondIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notified, reported := newReplicaHandler(t), &errorRecorder{}
@@ -324,7 +324,7 @@ func TestAContradictoryInformerIsNotConstructed(t *testing.T) {
 	}
 }
 
-// A wait for an informer that cannot sync says what that does, and what failed last.
+// The error of a wait has the informer's phase and its last failure.
 func TestAFailedWaitDescribesTheInformersState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t), nil)
@@ -382,8 +382,8 @@ func (c *readClock) Now() time.Time {
 	return now
 }
 
-// Here a change comes to wait a second after the status has read the clock, and before it
-// looks at the handler.
+// A change becomes pending a second after the status has read the clock, and before it reads the
+// handler.
 func TestTheAgeOfWhatWaitsIsNeverNegative(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &readClock{Clock: clock.RealClock{}}
@@ -408,8 +408,7 @@ func TestTheAgeOfWhatWaitsIsNeverNegative(t *testing.T) {
 	})
 }
 
-// Most programs do not look at the error of AddEventHandler. Fails if a handler that is
-// notified of nothing is not even in the log.
+// Most programs ignore the error of AddEventHandler. Fails if a refused handler is not logged.
 func TestAHandlerThatIsRefusedIsLogged(t *testing.T) {
 	negative := -time.Second
 	typed := cache.TypedResourceEventHandlerFuncs[*object]{}
@@ -444,7 +443,7 @@ func TestAHandlerThatIsRefusedIsLogged(t *testing.T) {
 	}
 }
 
-// Its own logger precedes the informer's, and that before the process's.
+// The handler's logger precedes the informer's, which precedes klog's.
 func TestAHandlerThatIsRefusedIsLoggedWithTheNearestLogger(t *testing.T) {
 	var handlers, informers logLines
 	handlersLogger, informersLogger := handlers.logger(0), informers.logger(0)
@@ -702,7 +701,7 @@ func TestWrongInformerOptionsPanicAndNameTheField(t *testing.T) {
 	}
 }
 
-// Mistakes that are the same before the run and while it runs.
+// Mistakes with the same error before and during the run.
 func TestBadInputIsAnsweredByAnErrorThatNamesTheRightInput(t *testing.T) {
 	tooShort, negative := 999*time.Millisecond, -time.Second
 	var none *replicaHandler
@@ -773,8 +772,8 @@ func (foreignHandle) HasSynced() bool { return false }
 
 func (foreignHandle) HasSyncedChecker() cache.DoneChecker { return nil }
 
-// One that fails for an object that arrives has that quarantined; others are accepted, the
-// handlers are notified of these, and the object comes once it can.
+// An index function that fails for an arriving object quarantines it; others are stored and
+// delivered, and the object once it can be indexed.
 func TestAnIndexThatFailsForAnArrivingObjectQuarantinesIt(t *testing.T) {
 	for name, fail := range map[string]func() ([]string, error){
 		"fails":  func() ([]string, error) { return nil, errBoom },
@@ -867,9 +866,8 @@ func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
 	}
 }
 
-// ReflectorOptions.Logger is for all that is notified of an informer, the caller that calls the error
-// handler; a handler's own logger is for what concerns that handler. Fails if somebody
-// finds another in the context.
+// The context of the error handler has ReflectorOptions.Logger, or for errors of a handler that
+// handler's own logger.
 func TestTheErrorHandlerFindsTheInformersLoggerInItsContext(t *testing.T) {
 	notRaced(t)
 	survivePanics(t)

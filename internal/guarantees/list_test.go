@@ -23,9 +23,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// An event of another key below the last version is applied and leaves the
-// version where it is: fake clientsets send such. Fails if it is treated as a
-// regression, or moves the version back.
+// An event of another key below the last version is applied and does not change the version: fake
+// clientsets send such events. Fails if it is a regression, or lowers the version.
 func TestAnOlderEventOfAnotherKeyIsAppliedAndLeavesTheVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -44,9 +43,8 @@ func TestAnOlderEventOfAnotherKeyIsAppliedAndLeavesTheVersion(t *testing.T) {
 	})
 }
 
-// B8 as far as it concerns the pipeline, G2: a relist of unchanged objects tells
-// the handler nothing and keeps the objects' identity. Fails if listed objects
-// are not compared with what was received before.
+// B8, G2: a relist of unchanged objects delivers nothing and keeps the stored objects. Fails if
+// listed objects are not compared with those received before.
 func TestARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
@@ -91,9 +89,9 @@ func TestARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 	})
 }
 
-// S2: the first list asks for any version, later ones for the last seen, and
-// after "expired" for the newest; pages are asked for only where that does not
-// keep the server from answering out of its cache, unless a page size is set.
+// S2: the first list requests any version, later ones the last version, and after "expired" the
+// newest. Without a page size, pages are only requested if the server can still answer from its
+// cache.
 func TestListsAskForAnyVersionThenTheLastAndTheNewestAfterExpired(t *testing.T) {
 	type ask struct {
 		version string
@@ -142,7 +140,7 @@ func TestListsAskForAnyVersionThenTheLastAndTheNewestAfterExpired(t *testing.T) 
 	}
 }
 
-// Items are visible while the list is still coming, the version is not.
+// Items of an unfinished list are visible, its version is not.
 func TestAFirstListItemByItemIsVisibleAsItComes(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -171,7 +169,7 @@ func TestAFirstListItemByItemIsVisibleAsItComes(t *testing.T) {
 	}
 }
 
-// A store without parts gets one Replace; what does not fit is left out of it.
+// A store without BeginReplace receives one Replace, without objects of wrong types.
 func TestAForeignStoreGetsAListItemByItemInOneReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &errorRecorder{}
@@ -191,8 +189,8 @@ func TestAForeignStoreGetsAListItemByItemInOneReplace(t *testing.T) {
 	})
 }
 
-// A continue token that expires is answered by one whole list, one that is repeated
-// is an error; a list that says nothing of itself has no more pages.
+// An expired continue token is followed by one whole list, a repeated token is an error; a list
+// without metadata has no more pages.
 func TestTokensOfListsItemByItemAreThoseOfAnyList(t *testing.T) {
 	t.Run("expired", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -226,9 +224,8 @@ func TestTokensOfListsItemByItemAreThoseOfAnyList(t *testing.T) {
 	})
 }
 
-// S7: a resync that is due while a long list comes happens then, and on the
-// goroutine that feeds the store. Fails if the list is not waited for in the one
-// select; run with the race detector.
+// S7: a resync that is due during a long list happens then, on the goroutine that feeds the store.
+// Fails, with the race detector, if it happens on another one.
 func TestAResyncHappensWhileAListItemByItemComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &itemSource{Source: filledSource(t, 150)}
@@ -279,8 +276,7 @@ func TestASourceIsNotReadWhileTheStoreWaits(t *testing.T) {
 	})
 }
 
-// A list that corrects itself is accepted at its last word, which must not go back
-// either.
+// If the version of a list changes between its parts, the last one counts, and must not regress.
 func TestTheLastVersionOfAListCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &errorRecorder{}
@@ -297,8 +293,7 @@ func TestTheLastVersionOfAListCounts(t *testing.T) {
 	})
 }
 
-// S13: a streaming list is one request, gives the same state as a list, and continues
-// on as the watch.
+// S13: a streaming list is one request, has the same state as a list, and continues as the watch.
 func TestAStreamingListIsOneRequestAndContinuesAsTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
@@ -323,7 +318,7 @@ func TestAStreamingListIsOneRequestAndContinuesAsTheWatch(t *testing.T) {
 	})
 }
 
-// S13: an answer that says that the server cannot do it costs one attempt.
+// S13: a server that rejects streaming lists receives one attempt.
 func TestAServerWithoutStreamingListsCostsOneAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind, NoWatchList: true})
@@ -345,8 +340,8 @@ func TestAServerWithoutStreamingListsCostsOneAttempt(t *testing.T) {
 	})
 }
 
-// What does not belong into a streaming list is reported and skipped, or ends the
-// stream with a reason; the fallback brings the state.
+// Unexpected events of a streaming list are reported and skipped, or end the stream with an error;
+// then a list follows.
 func TestUnexpectedEventsInAStreamingListAreReported(t *testing.T) {
 	unversioned := &object{}
 	end := map[string]string{metav1.InitialEventsAnnotationKey: "true"}
@@ -410,9 +405,8 @@ func pagesOf(page func(n int) (token string, objects int)) *itemFuncSource {
 	}}
 }
 
-// A chain of continue tokens that has no end is a failure of the source like any
-// other, answered with a pause. Fails if only a token that follows itself is noticed,
-// or nothing but repetition is.
+// An endless chain of continue tokens is a failure, followed by a pause. Fails if only a token that
+// follows itself, or only repeated tokens, are noticed.
 func TestAListWhosePagesNeverEndFails(t *testing.T) {
 	circle := func(before, length, objects int) func(int) (string, int) {
 		return func(n int) (string, int) {
@@ -450,7 +444,7 @@ func TestAListWhosePagesNeverEndFails(t *testing.T) {
 	}
 }
 
-// Pages without objects are no failure by themselves, nor is a long list one.
+// Neither empty pages nor a long list are failures.
 func TestALongListWithEmptyPagesIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, h := pagesOf(func(n int) (string, int) {
@@ -471,9 +465,9 @@ func TestALongListWithEmptyPagesIsAccepted(t *testing.T) {
 	})
 }
 
-// A source that returns while it still calls take loses its list, which is made again, and not
-// some items of it. Calls at the same time lose nothing. Fails if an answer counts although take
-// has answered an error.
+// If a source returns while it still calls take, the whole list fails and is repeated, so no item
+// is lost. Concurrent calls of take lose nothing. Fails if a list succeeds although take has
+// returned an error.
 func TestNoItemOfASourceThatBreaksTheRulesOfItemListerIsLost(t *testing.T) {
 	// busy starts a call of take that waits for the store for a second.
 	busy := func(take takeFunc) <-chan error {
@@ -527,7 +521,7 @@ func TestNoItemOfASourceThatBreaksTheRulesOfItemListerIsLost(t *testing.T) {
 	}
 }
 
-// What take is called with after ListItems has returned is refused, and does no harm.
+// Calls of take after ListItems has returned fail and have no effect.
 func TestItemsAreRefusedAfterListItemsHasReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, late := &errorRecorder{}, make(chan error, 1)
@@ -547,9 +541,9 @@ func TestItemsAreRefusedAfterListItemsHasReturned(t *testing.T) {
 	})
 }
 
-// Nothing of a list that is given up is reported that was not applied, and what it has said of its version counts only
-// where something of it shows. Fails if an older state is reported as accepted before it is, or if a list of other types
-// raises the version below which no state is accepted.
+// An aborted list is not reported as a version regression, and its version only counts if some of
+// its objects are visible. Fails if an older state is reported before it is applied, or if a list
+// of wrong types raises the lowest accepted version.
 func TestAnAbortedListIsNoVersionRegression(t *testing.T) {
 	type answer struct {
 		about metav1.ListMeta
@@ -602,8 +596,8 @@ func TestAnAbortedListIsNoVersionRegression(t *testing.T) {
 	}
 }
 
-// G9, G12: nothing of a list is reported once the context has ended. Fails if a list that was cut off by that reports the
-// objects that it has refused.
+// G9, G12: nothing of a list is reported after the context has ended. Fails if a canceled list
+// reports its bad objects.
 func TestNothingOfAListIsReportedAfterTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &errorRecorder{}
@@ -619,9 +613,8 @@ func TestNothingOfAListIsReportedAfterTheContext(t *testing.T) {
 	})
 }
 
-// A call into the source that ends its goroutine has answered nothing: what it brought
-// is not a list, and nothing is deleted. Fails if it counts as a call that returned
-// nothing and no error.
+// A call of the source that ends its goroutine fails, and no object is deleted. Fails if it counts
+// as a call that returned nil without error.
 func TestASourceThatEndsItsGoroutineHasNotAnswered(t *testing.T) {
 	exits := func(n int) {
 		if n == 2 {

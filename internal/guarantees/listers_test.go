@@ -198,7 +198,7 @@ func TestAGenericListerOfOtherThingsFailsWithTheirKey(t *testing.T) {
 	assert.Panics(t, func() { cache.NewGenericLister(nil, podResource.GroupResource()) })
 }
 
-// Anything may be added to the store behind a typed informer. Fails if an object that is no T counts.
+// The store of a typed informer may have objects of any type. Fails if an object that is not a T counts.
 func TestLenEqualsTheLengthOfTheList(t *testing.T) {
 	type stray struct{ *object }
 	for name, indexes := range map[string]cache.TypedIndexers[*object]{

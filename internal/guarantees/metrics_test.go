@@ -287,7 +287,7 @@ func TestMetricsCountFailedListsAndRelists(t *testing.T) {
 	})
 }
 
-// A second run has instruments of its own, which show the version that it begins with.
+// A second run has new instruments, which begin with the current version.
 func TestEachRunHasInstrumentsOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, metrics := numberedSource(t, 3), newRecordedMetrics(t)
@@ -348,7 +348,7 @@ func TestEveryKindOfMirrorHasMetricsOfItsReflector(t *testing.T) {
 	})
 }
 
-// What a provider made before it panicked is released, and the reflector can run again.
+// Instruments made before a provider's panic are released, and the reflector can run again.
 func TestAProviderThatPanicsIsReleased(t *testing.T) {
 	metrics := newRecordedMetrics(t)
 	metrics.panics = true
@@ -360,7 +360,7 @@ func TestAProviderThatPanicsIsReleased(t *testing.T) {
 	}
 }
 
-// Programs make and drop informers without end: their instruments must not stay.
+// Programs may make any number of informers: their instruments must be released.
 func TestAThousandRunsLeaveNoInstrument(t *testing.T) {
 	const runs = 1_000
 	metrics := newRecordedMetrics(t)
@@ -468,8 +468,8 @@ func (g *hangingGauge) NewStoreResourceVersionMetric(cache.InformerNameAndResour
 	return g
 }
 
-// An instrument is the user's: no writer and no reader waits for it. Fails if it is called
-// under a lock, or if the version that came meanwhile is not shown.
+// No writer and no reader waits for a user's instrument. Fails if it is called under a lock, or if
+// a version set meanwhile is not shown.
 func TestAnInstrumentThatHangsHoldsUpNoOtherWriter(t *testing.T) {
 	id := takeName(t).WithResource(informerPods)
 	synctest.Test(t, func(t *testing.T) {
@@ -486,8 +486,7 @@ func TestAnInstrumentThatHangsHoldsUpNoOtherWriter(t *testing.T) {
 	})
 }
 
-// Nor does the run of an informer wait for a Set of somebody else who writes to its store, which is the
-// last one.
+// The end of an informer's run does not wait for a hanging Set of another writer of its store.
 func TestAnInstrumentThatHangsHoldsUpNoEndOfARun(t *testing.T) {
 	id := takeName(t).WithResource(informerPods)
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// A replacement of the whole store is one of everything, views or not.
+// A replacement of the whole store replaces the content of all views.
 func TestReplacingTheWholeStoreReplacesEveryNamespace(t *testing.T) {
 	whole, a, b := viewsOf()
 	require.NoError(t, a.Replace([]any{podAt("a", "1", "1")}, "5"))
@@ -56,8 +56,7 @@ func TestMistakesInMakingAViewPanic(t *testing.T) {
 	}
 }
 
-// A reflector's part in a mirror of several namespaces is named after the place
-// that made it, unless it is given a name.
+// The default name of a namespace's reflector is the call site of its constructor and the namespace.
 func TestANamespacesReflectorIsNamedAfterTheCallSiteAndTheNamespace(t *testing.T) {
 	status := cache.New(&cache.Config{
 		Namespaces: map[string]cache.Source{"a": &cache.ListWatch{}}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc),
@@ -114,8 +113,7 @@ func TestMistakesWithNamespacesPanicAndNameTheField(t *testing.T) {
 	}
 }
 
-// A caller that computes the namespaces, and comes to none, is not notified of a field that
-// was not meant.
+// If a program computes an empty map of namespaces, the panic names Namespaces and not another field.
 func TestAnEmptyMapOfNamespacesIsNamedWhereNoSourceIsSet(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespaces map[string]cache.Source
@@ -134,7 +132,7 @@ func TestAnEmptyMapOfNamespacesIsNamedWhereNoSourceIsSet(t *testing.T) {
 	}
 }
 
-// Reflectors feed views without a queue as well, each in its own way.
+// Reflectors may feed the views of a store without a queue, with different list strategies.
 func TestReflectorsFeedTheViewsOfOneStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sources := map[string]*cachetest.Source{

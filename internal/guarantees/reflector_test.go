@@ -25,7 +25,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// The classic signatures do what those with a context do.
+// The methods with a stop channel behave like those with a context.
 func TestRunAndListAndWatchTakeAStopChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -47,8 +47,8 @@ func TestRunAndListAndWatchTakeAStopChannel(t *testing.T) {
 	})
 }
 
-// S5: synthetic events, which a watch from "" or "0" begins with, do not move the
-// version; they end at the first that is not Added.
+// S5: the synthetic events at the beginning of a watch from "" or "0" do not advance the version;
+// they end at the first event that is not Added.
 func TestSyntheticEventsDoNotMoveTheVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch.NewFake()
@@ -76,7 +76,7 @@ func TestSyntheticEventsDoNotMoveTheVersion(t *testing.T) {
 	})
 }
 
-// S12: each class of failure is logged at the level that it deserves.
+// S12: each class of failure is logged at its level.
 func TestTheDefaultErrorHandlerLogsEachClassAtItsLevel(t *testing.T) {
 	var out bytes.Buffer
 	r := cache.NewNamedReflector("r", &cache.ListWatch{}, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
@@ -123,7 +123,7 @@ func TestASlowListLogsItsSteps(t *testing.T) {
 	assert.Contains(t, out.String(), `"List" reflector:test`)
 }
 
-// The status is a plain value and says where the reflector is.
+// The status is a plain value with the reflector's phase.
 func TestStatusSaysWhereAReflectorIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -172,8 +172,8 @@ func TestWithoutAnExpectedTypeTheSourceDescribesIt(t *testing.T) {
 	assert.Equal(t, "mine", cache.NewReflectorWithOptions(source, nil, store, options).TypeDescription())
 }
 
-// S2: after a list at "0" came in pages, pages stay: that server has no cache to
-// spare. They ask for a state at least as new, which a limit alone would not mean.
+// S2: after a list at "0" came in pages, later lists are paged too, since that server has no watch
+// cache. They request a version not older than the last, which a limit alone would not.
 func TestPagingStaysOnAfterAListAtZeroCameInPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
@@ -202,7 +202,7 @@ func TestPagingStaysOnAfterAListAtZeroCameInPages(t *testing.T) {
 	})
 }
 
-// S7: there is nothing to resync before there is a first state.
+// S7: there is no resync before the first state.
 func TestNothingIsResyncedBeforeTheFirstState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -219,7 +219,7 @@ func TestNothingIsResyncedBeforeTheFirstState(t *testing.T) {
 	})
 }
 
-// "In a row" means in a row.
+// Only consecutive answers count.
 func TestAbsentNeedsThreeAnswersInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newSource(t), func(c *cache.Config) { c.ReflectorOptions.Backoff = steady(time.Second) })
@@ -239,8 +239,8 @@ func TestAbsentNeedsThreeAnswersInARow(t *testing.T) {
 	})
 }
 
-// A reflector that fills its store itself is synced with its first list, not
-// before, and says in its status where the store is.
+// A reflector without a controller has synced with its first list, and its status has the store's
+// version.
 func TestAReflectorByItselfSaysWhenItIsSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -260,8 +260,7 @@ func TestAReflectorByItselfSaysWhenItIsSynced(t *testing.T) {
 	})
 }
 
-// B8, re-creation: what a transform leaves of an object does not decide whether
-// it is another one; what was received does.
+// B8: re-creation is detected by the received UID, not by the transformed object's.
 func TestARecreatedObjectIsSeenThroughATransformThatDropsItsUID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -285,8 +284,7 @@ func TestARecreatedObjectIsSeenThroughATransformThatDropsItsUID(t *testing.T) {
 	})
 }
 
-// Design: how each failure is answered, in requests. Fails if a row of the table
-// of answers changes.
+// The requests that follow each failure of a watch. Fails if an entry of watchActions changes.
 func TestFailuresOfAWatchAreAnsweredByAWatchOrAList(t *testing.T) {
 	internal := cachetest.ErrInternal()
 	rows := map[string]struct {
@@ -320,7 +318,7 @@ func TestFailuresOfAWatchAreAnsweredByAWatchOrAList(t *testing.T) {
 	}
 }
 
-// S2: an expired list is answered by a list at "" at once, then after pauses.
+// S2: an expired list is followed by a list at "" at once, and by later ones after pauses.
 func TestAnExpiredListIsAnsweredByTheNewestAtOnceThenPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newSource(t, pod("a", "1")), nil)
@@ -343,8 +341,7 @@ func TestAnExpiredListIsAnsweredByTheNewestAtOnceThenPaused(t *testing.T) {
 	})
 }
 
-// The phase says "absent" or "forbidden" only after three answers in a row, and
-// the content is kept meanwhile.
+// The phase is "absent" or "forbidden" only after three consecutive answers; the content is kept.
 func TestThePhaseSaysAbsentOrForbiddenAfterThreeInARow(t *testing.T) {
 	for phase, err := range map[cache.Phase]error{
 		cache.PhaseNotFound:  apierrors.NewNotFound(pods, ""),
@@ -414,8 +411,8 @@ func TestAResyncThatFailsIsReportedAndEndsTheRound(t *testing.T) {
 	})
 }
 
-// A resync that fails while the reflector pauses or lists is reported there, and
-// ends neither. Fails if it ends the pause, or is lost.
+// A resync that fails during a pause or a list is reported and ends neither. Fails if it ends the
+// pause, or is lost.
 func TestAResyncThatFailsMeanwhileEndsNeitherAPauseNorAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -440,8 +437,8 @@ func TestAResyncThatFailsMeanwhileEndsNeitherAPauseNorAList(t *testing.T) {
 	})
 }
 
-// ListAndWatch is one round: nil when the context or the watch ends it, the error
-// of a list or a watch request otherwise, which is then not reported as well.
+// ListAndWatch is one round: it returns nil if the context or the watch ends it, otherwise the
+// error of a list or watch request, which is then not reported.
 func TestListAndWatchIsOneRound(t *testing.T) {
 	newReflector := func(source cache.ListerWatcher, h *errorRecorder) *cache.Reflector {
 		return cache.NewReflectorWithOptions(source, &object{}, cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil),
@@ -491,8 +488,8 @@ func TestListAndWatchIsOneRound(t *testing.T) {
 	})
 }
 
-// S19: each method of a ListWatch calls the form of its own kind, and the other
-// where its own is missing.
+// S19: the methods of a ListWatch call the function with or without a context, or the other one if
+// it is missing.
 func TestAListWatchCallsWhicheverFormOfAFunctionItHas(t *testing.T) {
 	var called string
 	list := func(string) func(metav1.ListOptions) (apiruntime.Object, error) {
@@ -570,8 +567,8 @@ func TestSourcesWithoutContextsAreAdapted(t *testing.T) {
 	assert.Same(t, lw, cache.ToWatcherWithContext(lw))
 }
 
-// Objects that the reflector does not pass on: of the wrong type or kind, nil,
-// without metadata. Reported and skipped, in lists and in events; the rest continues.
+// Objects of the wrong type or kind, nil ones and those without metadata are reported and skipped,
+// in lists and events.
 func TestObjectsOfWrongTypesAreReportedAndSkipped(t *testing.T) {
 	noMeta := &metav1.Status{Status: "no metadata of its own"}
 	wrongType := &unstructured.Unstructured{Object: map[string]any{

@@ -43,8 +43,8 @@ func (b *updaterAndBookmarker) Bookmark(version string) error {
 	return nil
 }
 
-// S5, S6: a foreign store gets one Replace for a list, however it came, then each
-// event; and it is notified of each advance of the version once.
+// S5, S6: a foreign store receives one Replace for each list, whatever the strategy, and then each
+// event; it is notified once of each advance of the version.
 func TestAForeignStoreIsNotifiedOfEachAdvanceOnce(t *testing.T) {
 	type taker interface {
 		cache.ReflectorStore
@@ -109,8 +109,8 @@ func TestAFinishedReplacementAcceptsNothingMore(t *testing.T) {
 	}
 }
 
-// A relist that a foreign store refuses is reported, and made again after a pause;
-// the objects that it could not take are reported one by one and cause no list.
+// If a foreign store refuses a Replace, that is reported, and a list follows after a pause;
+// ObjectErrors are reported one by one and cause no list.
 func TestAReplaceThatAForeignStoreRefusesIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, h := newSource(t, pod("a", "1")), &errorRecorder{}

@@ -16,10 +16,9 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// S8: hours without a failure let the backoff start over, also for callers of ListAndWatch
-// again and again, so that every round begins with a list: what is made without a pause is
-// no end of one. Fails if the wait for the limits before the watch of a list, which takes
-// no time, counts as a pause that has just been over.
+// S8: hours without a failure reset the backoff, also if ListAndWatch is called repeatedly, so that
+// every round begins with a list. Fails if the zero wait for the limits before a watch counts as
+// the end of a pause.
 func TestRoundsThatListWithoutAFailureLetTheBackoffStartOver(t *testing.T) {
 	for _, jitter := range jitters {
 		t.Run(fmt.Sprintf("jitter %v", jitter), func(t *testing.T) {

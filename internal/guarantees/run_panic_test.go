@@ -77,8 +77,8 @@ func requirePanicOfHandler(t *testing.T, value any) {
 	require.Contains(t, string(value.(*cache.PanicError).Stack), "panicOfRun")
 }
 
-// Events that were received ahead are applied when a flood is over. Fails if what received them is
-// ended a second time because the error handler panics meanwhile.
+// Events that were received ahead are applied after a flood. Fails if their receiver is ended twice
+// because the error handler panics meanwhile.
 func TestAPanicOfTheErrorHandlerWhileReceivedEventsAreDrainedComesOutOfRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const flood, lone = 64, 8 // pending events that make a flood, and single events that end one
@@ -111,7 +111,7 @@ func TestAPanicOfTheErrorHandlerWhileReceivedEventsAreDrainedComesOutOfRun(t *te
 	})
 }
 
-// Fails if a panic of a watch's Stop takes the place of the panic for which the watch is stopped.
+// Fails if a panic of a watch's Stop replaces the panic because of which the watch is stopped.
 func TestAPanicOfStopDoesNotReplaceThePanicThatEndsTheWatch(t *testing.T) {
 	for name, stream := range map[string]bool{"watch": false, "streaming list": true} {
 		t.Run(name, func(t *testing.T) {

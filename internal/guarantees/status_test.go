@@ -81,7 +81,8 @@ func runSlowlyHandled(t *testing.T) (*cachetest.Source, *cache.Informer[*object]
 	return source, informer, handle
 }
 
-// Fails if a wait ends before the last change that was pending at the call, or if one that need not wait allocates.
+// Fails if a wait ends before the last change that was pending at the call, or if one that need not
+// wait allocates.
 func TestWaitForHandlerWaitsForWhatIsPendingAndForNothingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, informer, handle := runSlowlyHandled(t)
@@ -101,8 +102,8 @@ func TestWaitForHandlerWaitsForWhatIsPendingAndForNothingLater(t *testing.T) {
 	})
 }
 
-// The changes of a list are in no order, and one may stand for several of its object. Fails if a wait ends at the first one
-// that is newer than the version.
+// The changes of a list are unordered, and one may replace several of its object. Fails if a wait
+// ends at the first change that is newer than the version.
 func TestWaitForHandlerWaitsForTheWholeList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
@@ -120,7 +121,7 @@ func TestWaitForHandlerWaitsForTheWholeList(t *testing.T) {
 	})
 }
 
-// Fails if a resync that begins during the last call holds the wait, which may then last for ever.
+// Fails if a resync that begins during the last call extends the wait, possibly forever.
 func TestWaitForHandlerIsNotHeldByResyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
@@ -136,7 +137,7 @@ func TestWaitForHandlerIsNotHeldByResyncs(t *testing.T) {
 	})
 }
 
-// Fails if an idle handler that was removed counts as one that has handled what it never receives.
+// Fails if a removed idle handler counts as one that has handled a change that it never receives.
 func TestWaitForHandlerFailsForARemovedHandlerThatWasIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, informer, handle := runSlowlyHandled(t)
@@ -250,7 +251,7 @@ func TestTheStatusCountsFailuresByCause(t *testing.T) {
 	})
 }
 
-// Equal contents have one checksum, whatever led to them: that is what makes it comparable between replicas.
+// Equal contents have equal checksums, whatever their history, so that replicas are comparable.
 func TestTheChecksumIsThatOfTheContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
@@ -326,7 +327,8 @@ func TestAStatusWithAQuarantinedObjectCostsOneAllocationMore(t *testing.T) {
 	})
 }
 
-// Fails if the status waits for a lock of the goroutine that applies events or of one that calls a handler, or they for it.
+// Fails if the status waits for a lock of the goroutine that applies events or of one that calls a
+// handler, or they for it.
 func TestStatusAcquiresNoLockOfTheEventPath(t *testing.T) {
 	source := newSource(t, pod("a", "1"))
 	informer := cache.NewTypedInformer[*object](source, cache.InformerConfig[*object]{})

@@ -16,8 +16,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// A caller that has seen enough of it is not called again. Fails if the end of a loop ends only the
-// part of the store that it was in.
+// The body of an ended loop is not called again. Fails if only the current part of the store is skipped.
 func TestALoopOverASnapshotMayEndEarly(t *testing.T) {
 	s := newTagStore()
 	for i := range 1000 {
@@ -64,8 +63,8 @@ func TestAThreadSafeStoreHasSnapshots(t *testing.T) {
 	assert.Equal(t, []any{all[""]}, found)
 }
 
-// An iterator may be kept, like that of All: it must neither show old objects nor keep them in memory. Fails if AllByIndex
-// takes its snapshot when it is called.
+// An iterator may be kept, like that of All: it must neither show old objects nor keep them in
+// memory. Fails if AllByIndex takes its snapshot when it is called.
 func TestAnIteratorOverAnIndexReadsWhenItsLoopBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, tagged(pod("a", "1"), "x"))
@@ -88,7 +87,7 @@ func TestAnIteratorOverAnIndexReadsWhenItsLoopBegins(t *testing.T) {
 	})
 }
 
-// A view that nobody has filled makes the store's version one that holds of it, too.
+// The version of a store with an empty view accounts for that view.
 func TestASnapshotKnowsOfAViewThatWasMadeBefore(t *testing.T) {
 	whole, a, b := viewsOf()
 	require.NoError(t, a.Replace(nil, "8"))
@@ -98,8 +97,7 @@ func TestASnapshotKnowsOfAViewThatWasMadeBefore(t *testing.T) {
 	assert.Equal(t, whole.LastStoreSyncResourceVersion(), whole.Snapshot().ResourceVersion())
 }
 
-// A typed snapshot is a lister that never changes. Fails if one of its methods reads what
-// the store holds at the time.
+// Fails if a method of a typed snapshot reads the current store.
 func TestATypedSnapshotNeverChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, tagged(pod("a", "1"), "x"), tagged(pod("a", "2"), "y"), tagged(pod("b", "1"), "x"))
@@ -149,7 +147,7 @@ func TestATypedSnapshotNeverChanges(t *testing.T) {
 	})
 }
 
-// What does not hold anything yet can be asked all the same.
+// The zero snapshot can be read.
 func TestTheZeroSnapshotIsThatOfAnEmptyStore(t *testing.T) {
 	var none cache.Reader[any]
 	have, err := snapshotContentOf(none)

@@ -47,9 +47,8 @@ func TestATombstoneIsDeletedIfTheKeyFunctionReadsIt(t *testing.T) {
 	assert.Empty(t, s.List())
 }
 
-// What a controller does all day makes no garbage: the collector's work is what a cache costs
-// most. Fails if a key or an index value is made where the object's own strings would do, or
-// if a closure of an iterator escapes.
+// Common operations do not allocate, since garbage collection is the largest cost of a cache. Fails
+// if a key or index value is not shared with the object, or if an iterator's closure escapes.
 func TestReadingAndUpdatingAllocateNothing(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector allocates, and has pools forget what they hold")

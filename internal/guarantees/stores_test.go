@@ -133,9 +133,8 @@ func quarantinedVersions(s cache.Status) map[string]string {
 	return held
 }
 
-// An undecoded deletion of an object whose key needs more than its metadata cannot be
-// applied: it is reported once, and quarantined; so it is in a stream. Fails if the
-// status hides that the store has a removed object.
+// An undecoded deletion of an object whose key needs more than metadata cannot be applied: it is
+// reported once and quarantined, also in a stream. Fails if it is not in the status.
 func TestAnUndecodedDeletionWithoutAKeyIsReportedAndQuarantined(t *testing.T) {
 	for name, fail := range map[string]func() (string, error){
 		"fails":  func() (string, error) { return "", errBoom },

@@ -89,8 +89,8 @@ func passing(next cache.TypedResourceEventHandler[*object]) cache.TypedFiltering
 	return cache.TypedFilteringResourceEventHandler[*object]{FilterFunc: func(o *object) bool { return !isBad(o) }, Handler: next}
 }
 
-// With a key function of one's own the key cannot be read from the object. Fails if a
-// deletion that a filter has made of an update is delivered under another key.
+// With a custom key function the key cannot be computed from the object. Fails if a deletion that a
+// filter makes from an update has another key.
 func TestADeletionMadeByAFilterHasTheKeyOfTheStore(t *testing.T) {
 	all := func(*object) bool { return true }
 	for name, wrap := range map[string]func(cache.TypedResourceEventHandler[*object]) cache.TypedResourceEventHandler[*object]{
@@ -140,7 +140,7 @@ func (c *countedFilter) OnUpdate(oldObj, newObj *object) {
 	c.TypedFilteringResourceEventHandler.OnUpdate(oldObj, newObj)
 }
 
-// Fails if the way by which a filter learns of keys passes by what was put around it.
+// Fails if passing keys to a filter bypasses the handler that embeds it.
 func TestAHandlerThatEmbedsAFilterIsCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -210,8 +210,7 @@ func sortedNames[T cache.Object](objects []T) (names []string) {
 	return names
 }
 
-// An index by something else under the name that this package gives its own. Fails if a
-// namespace's lister believes what that says.
+// Fails if a namespace's lister uses a user's index that is named "namespace" but has other values.
 func TestAnIndexOfTheUsersNamedNamespaceDoesNotBreakByNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "1"))
@@ -242,7 +241,7 @@ func TestAnIndexOfTheUsersNamedNamespaceDoesNotBreakByNamespace(t *testing.T) {
 	})
 }
 
-// Fails if a value that only objects of other namespaces have is one of this one's.
+// Fails if the index values of a namespace include those of other namespaces.
 func TestTheIndexValuesOfANamespaceAreThoseOfItsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "1"), pod("b", "3"))
@@ -261,7 +260,7 @@ func TestTheIndexValuesOfANamespaceAreThoseOfItsObjects(t *testing.T) {
 	})
 }
 
-// Fails if the list of a small namespace is as large as the store, or is copied as it grows.
+// Fails if the slice for a small namespace has the capacity of the store, or grows by copying.
 func TestTheListOfANamespaceHasRoomForThatNamespaceAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := []apiruntime.Object{pod("small", "1"), pod("small", "2")}
@@ -331,8 +330,8 @@ func quarantinedTypes(t *testing.T, inf interface{ Status() cache.Status }) (typ
 	return types
 }
 
-// Code that knows only the compatible interface may set another transform. Fails if what
-// that makes is stored, and so is a hole in each list.
+// Code that uses the compatible interface may set another transform. Fails if its objects of
+// another type are stored, which typed lists would omit.
 func TestAnObjectThatATransformTurnsIntoAnotherTypeIsQuarantined(t *testing.T) {
 	toMachine := func(obj any) (any, error) {
 		o := obj.(*object)
@@ -366,7 +365,7 @@ func TestAnObjectThatATransformTurnsIntoAnotherTypeIsQuarantined(t *testing.T) {
 	}
 }
 
-// A nil transform takes away the one of the config, and not the look at the type.
+// A nil transform removes that of the config, but not the check of the type.
 func TestWithoutATransformObjectsOfAnotherTypeAreQuarantinedAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))

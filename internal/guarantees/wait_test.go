@@ -203,7 +203,8 @@ func lineTexts(all []string) []string {
 	return all
 }
 
-// A checker that is done when the context ends counts as done. Fails, sometimes, if select is trusted.
+// A checker that is done when the context ends counts as done. Sometimes fails if a single select
+// decides.
 func TestACheckerThatIsDoneWhenTheContextEndsCounts(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -289,7 +290,7 @@ func TestPollingBeginsQuicklyAndSettlesAt100ms(t *testing.T) {
 	})
 }
 
-// One that was true is asked again: all must be true together.
+// A function that returned true is called again: all must be true together.
 func TestAllCachesMustBeSyncedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

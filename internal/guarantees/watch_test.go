@@ -23,8 +23,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// A watch that failed is closed before the pause, not after it: its connection
-// would stay open for up to five minutes.
+// A failed watch is closed before the pause: its connection would stay open for up to five minutes.
 func TestAFailedWatchIsClosedBeforeThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := newRecordedWatch(errorEvent(cachetest.ErrTooManyRequests(200)))
