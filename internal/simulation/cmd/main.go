@@ -1,22 +1,21 @@
-// Command cmd runs the simulation: many scripts, each in virtual time, and says what did
-// not hold in them. It is run anywhere inside the module:
+// Command cmd runs many scripts of the simulation, each in virtual time, and prints their failures.
+// Run it anywhere inside the module:
 //
 //	go run ./internal/simulation/cmd -seeds 2000 -from 0
 //
-// A script is made from its seed, always the same one, and so is the jitter of the
-// mirrors; the schedule of goroutines is not. So one seed may fail in one run of a
-// hundred. Scripts run in worker processes, for one that hangs or panics takes its
-// process along: that is a failure as any other, and the next script gets a new process.
+// A seed determines its script and the mirrors' jitter, but not the schedule of goroutines. So a seed
+// may fail in one of a hundred runs. Scripts run in worker processes, since a script that hangs or
+// panics ends its process; that is a failure, and the next script gets a new process.
 //
-// Of a failure the command prints the seed, what failed, and how to run it again. Then
-// it takes the first seed of each kind of failure, counts in how many of 200 runs it
-// fails, and makes its script as small as it can while it fails in the same way:
+// For a failure the command prints the seed, the failures, and how to run it again. Then it determines
+// the failure rate of the first seed of each kind of failure in 200 runs, and shrinks its script as
+// long as it fails in the same way:
 //
 //	go run ./internal/simulation/cmd -seeds 1 -from 4711   one seed, 200 times
 //	go run ./internal/simulation/cmd -script small.json    a script from a file, the same
 //
-// A small script of a fault that is fixed belongs into testdata/scripts, and is run by
-// the tests from then on. With "go run -race" the workers look for data races too.
+// Add the small script of a fixed fault to testdata/scripts, which the tests run. With "go run -race"
+// the workers also detect data races.
 //
 // The last line of its output is the summary; it exits with 1 if anything failed.
 package main
@@ -40,13 +39,13 @@ func main() {
 		os.Exit(work())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, ourselves)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, workerCommand)
 	stop()
 	os.Exit(code)
 }
 
-// ourselves makes the command that runs a worker: this one.
-func ourselves() (*exec.Cmd, error) {
+// workerCommand returns the command of a worker: this program.
+func workerCommand() (*exec.Cmd, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("the path of the worker: %w", err)
@@ -54,8 +53,8 @@ func ourselves() (*exec.Cmd, error) {
 	return exec.Command(path, workerFlag), nil
 }
 
-// run is the command. It returns the code to exit with: 0 if all held, 1 if something
-// did not, 2 if it was called wrongly.
+// run runs the command and returns its exit code: 0 without failures, 1 with failures, 2 for wrong
+// arguments.
 func run(ctx context.Context, args []string, out, progress io.Writer, worker func() (*exec.Cmd, error)) int {
 	opts, err := parse(args, progress)
 	switch {
@@ -71,9 +70,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer, worker fun
 
 	held := false
 	if opts.script != "" || opts.seeds == 1 {
-		held, err = oneScript(ctx, opts, workers, printer)
+		held, err = runOneScript(ctx, opts, workers, printer)
 	} else {
-		held, err = manySeeds(ctx, opts, workers, printer)
+		held, err = runManySeeds(ctx, opts, workers, printer)
 	}
 	if err != nil {
 		fmt.Fprintln(progress, "simulation:", err)
@@ -84,13 +83,13 @@ func run(ctx context.Context, args []string, out, progress io.Writer, worker fun
 	return 0
 }
 
-// oneScript runs a script as often as wanted, and says whether it held.
-func oneScript(ctx context.Context, opts options, workers *pool, p *printer) (held bool, err error) {
-	script, err := theScript(opts)
+// runOneScript runs a script repeatedly, and says whether it never failed.
+func runOneScript(ctx context.Context, opts options, workers *pool, p *printer) (held bool, err error) {
+	script, err := loadScript(opts)
 	if err != nil {
 		return false, err
 	}
-	e := examination{opts: opts, workers: workers, printer: p}
+	e := failureAnalysis{opts: opts, workers: workers, printer: p}
 	replayed, err := e.replay(ctx, script, "")
 	if err != nil {
 		return false, err
@@ -106,8 +105,8 @@ func oneScript(ctx context.Context, opts options, workers *pool, p *printer) (he
 	return false, e.shrink(ctx, script, replayed, replayed.Example.Kind())
 }
 
-// theScript is the one of the file or, without a file, that of the only seed.
-func theScript(opts options) (simulation.Script, error) {
+// loadScript returns the script of the file or, without a file, of the only seed.
+func loadScript(opts options) (simulation.Script, error) {
 	if opts.script == "" {
 		return simulation.Generate(opts.from), nil
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// workerFlag is the only argument of a worker. It is not for people.
+// workerFlag is the only argument of a worker, for internal use.
 const workerFlag = "-worker"
 
-// options are what the command was called with.
+// options are the arguments of the command.
 type options struct {
 	seeds   int
 	from    uint64
@@ -20,18 +20,17 @@ type options struct {
 	script  string
 	verbose bool
 
-	// limit is how long one script may take, in real time.
+	// limit is the real time that one script may take.
 	limit time.Duration
-	// most is after how many failures no further seed is begun; 0 is never.
+	// most is the number of failures after which no seed is begun; 0 is unlimited.
 	most int
-	// replay is how often at most a script that failed is run again, examine for how
-	// many kinds of failure, and shrinkFor how long each may be replayed, and then made
-	// smaller.
+	// replay is the maximum number of replays of a failed script, examine the number of analyzed
+	// kinds of failure, and shrinkFor the time for replaying and then for shrinking each.
 	replay    int
 	examine   int
 	shrink    bool
 	shrinkFor time.Duration
-	// lines is how much of a trace is printed.
+	// lines is the number of printed lines of a trace.
 	lines int
 }
 

@@ -8,12 +8,11 @@ import (
 	"github.com/watchmirror/cache/internal/simulation"
 )
 
-// pool is a number of workers. It starts them when there is something to do for them,
-// and another one for each that died.
+// pool has a number of workers. It starts them on demand, and replaces those that died.
 type pool struct {
 	command func() (*exec.Cmd, error)
 	limit   time.Duration
-	// idle holds the workers that have nothing to do; nil is one not yet started.
+	// idle has the idle workers; nil is one not yet started.
 	idle chan *process
 }
 
@@ -46,15 +45,15 @@ func (p *pool) runWithin(ctx context.Context, script simulation.Script, limit ti
 		}
 		worker = started
 	}
-	result, alive := worker.ask(ctx, script, limit)
+	result, alive := worker.runScript(ctx, script, limit)
 	if !alive {
 		worker = nil
 	}
-	// One that was ended because ctx has ended says nothing about the script.
+	// A worker that was ended because of ctx is no failure of the script.
 	return result, ctx.Err()
 }
 
-// close ends the workers and waits for them. No run may be under way.
+// close ends the workers and waits for them. No run may be in progress.
 func (p *pool) close() {
 	for range cap(p.idle) {
 		if worker := <-p.idle; worker != nil {

@@ -120,7 +120,7 @@ func TestAnInterruptedScriptHasNoResult(t *testing.T) {
 }
 
 func TestRemarksKeepTheirBeginningAndTheirEnd(t *testing.T) {
-	r := &remarks{}
+	r := &workerOutput{}
 	for _, text := range []string{"begin", strings.Repeat("a", remarksHead), strings.Repeat("b", 5*remarksTail), "end"} {
 		n, err := r.Write([]byte(text))
 		require.NoError(t, err)

@@ -14,10 +14,10 @@ import (
 	"github.com/watchmirror/cache/internal/simulation"
 )
 
-// command is how the command is called.
+// command is the command line of this program.
 const command = "go run ./internal/simulation/cmd"
 
-// printer says what came of what. It may be used concurrently.
+// printer prints results. It may be used concurrently.
 type printer struct {
 	opts options
 
@@ -32,21 +32,23 @@ func (p *printer) printf(format string, args ...any) {
 	fmt.Fprintf(p.out, format, args...)
 }
 
-// result prints the findings of a seed: mostly none.
+// result prints the failures of a seed.
 func (p *printer) result(r simulation.Result) {
 	switch {
 	case len(r.Failures) > 0:
-		p.printf("seed %d FAILS\n%s    again: %s -seeds 1 -from %d\n", r.Seed, indented(p.some(r.Failures)), command, r.Seed)
+		p.printf("seed %d FAILS\n%s    again: %s -seeds 1 -from %d\n", r.Seed, indented(p.firstFailures(r.Failures)), command, r.Seed)
 	case p.opts.verbose:
 		p.printf("seed %d holds: %v of virtual time, %d checks, %d requests, %d calls of handlers\n",
 			r.Seed, r.Virtual, r.Checks, r.Requests, r.Received)
 	}
 }
 
-func (p *printer) failures(r simulation.Result) { p.printf("%s", indented(p.some(r.Failures))) }
+func (p *printer) failures(r simulation.Result) {
+	p.printf("%s", indented(p.firstFailures(r.Failures)))
+}
 
-// some are the first failures, for the others mostly follow from them.
-func (p *printer) some(failures []string) []string {
+// firstFailures returns the first failures, from which the others mostly follow.
+func (p *printer) firstFailures(failures []string) []string {
 	const few = 5
 	if p.opts.verbose || len(failures) <= few {
 		return failures
@@ -54,8 +56,8 @@ func (p *printer) some(failures []string) []string {
 	return append(slices.Clone(failures[:few]), fmt.Sprintf("and %d more", len(failures)-few))
 }
 
-// trace prints the end of a trace. What a process has said when it died is printed from
-// its beginning, for the cause stands there.
+// trace prints the end of a trace. The output of a process that died is printed from its beginning, which
+// has the cause.
 func (p *printer) trace(r simulation.Result) {
 	lines, skipped := r.Trace, max(0, len(r.Trace)-p.opts.lines)
 	if skipped == len(lines) {
@@ -80,7 +82,7 @@ func (p *printer) replayed(r simulation.Replayed) {
 	p.printf("  fails in %s runs%s\n", rate(r), end)
 }
 
-// rate says in how many of how many runs something failed, and in what ways.
+// rate formats the number of failed runs, by kind.
 func rate(r simulation.Replayed) string {
 	text := fmt.Sprintf("%d of %d", r.Failed(), r.Runs)
 	if len(r.Kinds) < 2 {
@@ -93,7 +95,7 @@ func rate(r simulation.Replayed) string {
 	return text + " (" + strings.Join(ways, ", ") + ")"
 }
 
-// shrinking is what came of making a script smaller.
+// shrinking is the result of shrinking a script.
 type shrinking struct {
 	from, to     simulation.Script
 	tried, trust int
@@ -111,10 +113,10 @@ func (p *printer) shrunk(s shrinking) {
 		len(s.to.Steps), len(s.from.Steps), len(s.to.Setup.Mirrors), len(s.from.Setup.Mirrors), s.tried, s.trust, end, rate(s.again))
 	p.failures(s.example)
 	p.trace(s.example)
-	p.printf("  the script, with the jitter of seed %d:\n%s", s.to.Seed, indented(readable(s.to)))
+	p.printf("  the script, with the jitter of seed %d:\n%s", s.to.Seed, indented(describeScript(s.to)))
 	text := s.to.Encode()
 	p.printf("    %s\n", text)
-	path, err := keep(s.to.Seed, text)
+	path, err := writeScript(s.to.Seed, text)
 	if err != nil {
 		p.printf("  it is kept in no file: %v\n", err)
 		return
@@ -122,8 +124,8 @@ func (p *printer) shrunk(s shrinking) {
 	p.printf("  again: %s -script %s\n", command, path)
 }
 
-// keep writes a script to a file of its own and returns the path.
-func keep(seed uint64, text []byte) (path string, err error) {
+// writeScript writes a script to a new file and returns the path.
+func writeScript(seed uint64, text []byte) (path string, err error) {
 	file, err := os.CreateTemp("", fmt.Sprintf("simulation-%d-*.json", seed))
 	if err != nil {
 		return "", err
@@ -135,8 +137,8 @@ func keep(seed uint64, text []byte) (path string, err error) {
 	return filepath.ToSlash(file.Name()), err
 }
 
-// readable is a script for people.
-func readable(s simulation.Script) []string {
+// describeScript returns a readable form of a script.
+func describeScript(s simulation.Script) []string {
 	setup := s.Setup
 	setup.Mirrors = nil
 	lines := []string{fmt.Sprintf("source: %+v", setup)}
@@ -164,8 +166,8 @@ func indented(lines []string) string {
 	return text.String()
 }
 
-// progressOf says how far the seeds are.
-func (p *printer) progressOf(t *tally) {
+// progressOf prints the number of completed seeds.
+func (p *printer) progressOf(t *seedResults) {
 	t.mu.Lock()
 	runs, failed := t.runs, t.failed
 	t.mu.Unlock()
@@ -174,8 +176,8 @@ func (p *printer) progressOf(t *tally) {
 	fmt.Fprintf(p.progress, "simulation: %d of %d seeds, %d failures, %s seeds/s\n", runs, p.opts.seeds, failed, perSecond(runs, time.Since(t.begun)))
 }
 
-// summary is the last line. Nothing may be under way any more.
-func (p *printer) summary(t *tally, took time.Duration) {
+// summary prints the last line. No script may be running.
+func (p *printer) summary(t *seedResults, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.printf("simulation: %d seeds from %d, %d failures, %dh%02dm of virtual time, %s seeds/s, %s checks, %s calls of handlers, %v\n",

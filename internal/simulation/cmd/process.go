@@ -16,16 +16,15 @@ import (
 	"github.com/watchmirror/cache/internal/simulation"
 )
 
-// grace is how long a worker that was asked for its stacks, or whose input has ended,
-// may take before it is killed.
+// grace is the time until a worker is killed after a request for its stacks or the end of its input.
 const grace = 10 * time.Second
 
-// process is a worker as its parent sees it. It belongs to one goroutine at a time.
+// process is a worker process. It belongs to one goroutine at a time.
 type process struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
-	said    *remarks
+	said    *workerOutput
 }
 
 func start(makeCommand func() (*exec.Cmd, error)) (*process, error) {
@@ -33,14 +32,14 @@ func start(makeCommand func() (*exec.Cmd, error)) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{command: command, said: &remarks{}}
+	p := &process{command: command, said: &workerOutput{}}
 	command.Stderr = p.said
 	command.WaitDelay = grace
 	if command.Env == nil {
 		command.Env = os.Environ()
 	}
-	// A data race ends the worker at once, so that it is known whose it is. Without one
-	// there is nothing to wait for at its end; by default that would take a second.
+	// A data race ends the worker at once, so that its script is known. The default wait of a second at
+	// exit is not needed.
 	command.Env = append(command.Env, "GORACE=halt_on_error=1 atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	if p.in, err = command.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("starting a worker: %w", err)
@@ -56,9 +55,9 @@ func start(makeCommand func() (*exec.Cmd, error)) (*process, error) {
 	return p, nil
 }
 
-// ask has the worker run a script. A worker that is not alive any more after that has
-// been waited for already; its result is what it died of, unless ctx ended it.
-func (p *process) ask(ctx context.Context, script simulation.Script, limit time.Duration) (result simulation.Result, alive bool) {
+// runScript makes the worker run a script. If the worker died, it has been waited for, and the result is the
+// cause of its death, unless ctx ended it.
+func (p *process) runScript(ctx context.Context, script simulation.Script, limit time.Duration) (result simulation.Result, alive bool) {
 	answers := make(chan error, 1)
 	go func() { answers <- p.exchange(script, &result) }() // ends at the latest with the process
 	timer := time.NewTimer(limit)
@@ -69,16 +68,16 @@ func (p *process) ask(ctx context.Context, script simulation.Script, limit time.
 			return result, true
 		}
 		p.end()
-		return p.death(script, fmt.Sprintf("%v (%v)", p.command.ProcessState, err)), false
+		return p.deathResult(script, fmt.Sprintf("%v (%v)", p.command.ProcessState, err)), false
 	case <-ctx.Done():
 		_ = p.command.Process.Kill()
 		<-answers
 		p.end()
 		return simulation.Result{}, false
 	case <-timer.C:
-		p.tellStacks(answers)
+		p.dumpStacks(answers)
 		p.end()
-		result := p.death(script, "")
+		result := p.deathResult(script, "")
 		result.Failures = []string{fmt.Sprintf("%s: the script took longer than %v of real time", simulation.DeathHang, limit)}
 		return result, false
 	}
@@ -96,19 +95,19 @@ func (p *process) exchange(script simulation.Script, result *simulation.Result) 
 	return json.Unmarshal(line, result)
 }
 
-// tellStacks ends the worker in such a way that it says where its goroutines are, and
-// waits for the end of the exchange.
-func (p *process) tellStacks(answers <-chan error) {
+// dumpStacks ends the worker by a signal that makes it print its stacks, and waits for the end of the
+// exchange.
+func (p *process) dumpStacks(answers <-chan error) {
 	timer := time.AfterFunc(grace, func() { _ = p.command.Process.Kill() })
 	defer timer.Stop()
 	if err := p.command.Process.Signal(syscall.SIGQUIT); err != nil {
-		_ = p.command.Process.Kill() // there are systems without that signal
+		_ = p.command.Process.Kill() // some systems do not have that signal
 	}
 	<-answers
 }
 
-// end closes the input of the worker and waits for its end, and for the last that it
-// says. No exchange may be under way.
+// end closes the input of the worker and waits for its end and its last output. No exchange may be in
+// progress.
 func (p *process) end() {
 	timer := time.AfterFunc(grace, func() { _ = p.command.Process.Kill() })
 	defer timer.Stop()
@@ -116,31 +115,31 @@ func (p *process) end() {
 	_ = p.command.Wait() // how it ended is in its ProcessState
 }
 
-// death is the result of a script whose worker is no more. otherwise is what to say of
-// it if the worker has said nothing.
-func (p *process) death(script simulation.Script, otherwise string) simulation.Result {
+// deathResult returns the result of a script whose worker has died. otherwise is its failure if the worker
+// printed nothing.
+func (p *process) deathResult(script simulation.Script, otherwise string) simulation.Result {
 	text := p.said.String()
 	return simulation.Result{
-		Seed: script.Seed, Failures: []string{deathOf(text, otherwise)}, Trace: strings.Split(withoutOthers(text), "\n"),
+		Seed: script.Seed, Failures: []string{deathOf(text, otherwise)}, Trace: strings.Split(relevantStacks(text), "\n"),
 	}
 }
 
-// withoutOthers leaves out the goroutines that have nothing to do with us: those of the
-// runtime come first, and there are many of them.
-func withoutOthers(said string) string {
+// relevantStacks omits goroutines without functions of this module, such as the many of the runtime, which
+// come first.
+func relevantStacks(said string) string {
 	paragraphs := strings.Split(strings.TrimSpace(said), "\n\n")
 	return strings.Join(slices.DeleteFunc(paragraphs, func(text string) bool {
 		return strings.HasPrefix(text, "goroutine ") && !strings.Contains(text, module)
 	}), "\n\n")
 }
 
-// deathOf finds in what a process has said what it died of: its kind, and a line.
+// deathOf finds the cause of a process's death in its output: the kind, and a line.
 func deathOf(said, otherwise string) string {
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
 		switch {
 		case strings.Contains(line, "WARNING: DATA RACE"):
-			return simulation.DeathRace + ": " + firstOfOurs(said)
+			return simulation.DeathRace + ": " + firstOwnFunction(said)
 		case strings.HasPrefix(line, "panic: deadlock:"), strings.HasPrefix(line, "fatal error: all goroutines"):
 			return simulation.DeathDeadlock + ": " + line
 		case strings.HasPrefix(line, "panic: "):
@@ -152,11 +151,11 @@ func deathOf(said, otherwise string) string {
 	return simulation.DeathOther + ": " + otherwise
 }
 
-// module is what the names of our functions begin with, in stacks.
+// module is the prefix of this module's functions in stacks.
 const module = "github.com/watchmirror/cache"
 
-// firstOfOurs is the first of our functions in what was said.
-func firstOfOurs(said string) string {
+// firstOwnFunction returns the first function of this module in an output.
+func firstOwnFunction(said string) string {
 	for line := range strings.Lines(said) {
 		if name, ours := strings.CutPrefix(strings.TrimSpace(line), module); ours {
 			return strings.TrimLeft(name, "./")

@@ -8,8 +8,8 @@ import (
 	"github.com/watchmirror/cache/internal/simulation"
 )
 
-// tally is what has come of the seeds so far.
-type tally struct {
+// seedResults has the results of the seeds so far.
+type seedResults struct {
 	begun time.Time
 	from  uint64
 
@@ -21,8 +21,8 @@ type tally struct {
 	first map[string]simulation.Result
 }
 
-// add takes a result and returns how many have failed by now.
-func (t *tally) add(r simulation.Result) (failed int) {
+// add adds a result and returns the number of failed seeds.
+func (t *seedResults) add(r simulation.Result) (failed int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.runs++
@@ -39,22 +39,22 @@ func (t *tally) add(r simulation.Result) (failed int) {
 	return t.failed
 }
 
-// manySeeds runs the seeds, looks closer at some of those that fail, prints the summary
-// and says whether all held.
-func manySeeds(ctx context.Context, opts options, workers *pool, p *printer) (held bool, err error) {
-	t := &tally{begun: time.Now(), from: opts.from, first: map[string]simulation.Result{}}
+// runManySeeds runs the seeds, analyzes some of the failed ones, prints the summary and says whether none
+// failed.
+func runManySeeds(ctx context.Context, opts options, workers *pool, p *printer) (held bool, err error) {
+	t := &seedResults{begun: time.Now(), from: opts.from, first: map[string]simulation.Result{}}
 	err = runSeeds(ctx, opts, workers, p, t)
 	took := time.Since(t.begun) // what follows is not the seeds' time
 	if err == nil {
-		e := examination{opts: opts, workers: workers, printer: p}
-		err = e.each(ctx, t)
+		e := failureAnalysis{opts: opts, workers: workers, printer: p}
+		err = e.analyzeAll(ctx, t)
 	}
 	p.summary(t, took)
 	return t.failed == 0 && t.runs == opts.seeds, err
 }
 
-// runSeeds runs the seeds, as many at once as there are workers, until enough have failed.
-func runSeeds(ctx context.Context, opts options, workers *pool, p *printer, t *tally) error {
+// runSeeds runs the seeds, one on each worker at a time, until enough have failed.
+func runSeeds(ctx context.Context, opts options, workers *pool, p *printer, t *seedResults) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	enough := make(chan struct{})
@@ -84,15 +84,14 @@ func runSeeds(ctx context.Context, opts options, workers *pool, p *printer, t *t
 			}
 		})
 	}
-	hand(ctx, opts, scripts, enough, func() { p.progressOf(t) })
+	sendScripts(ctx, opts, scripts, enough, func() { p.progressOf(t) })
 	close(scripts)
 	running.Wait()
 	return context.Cause(ctx)
 }
 
-// hand hands out the scripts of the seeds until it is enough, and says now and then how
-// far it is.
-func hand(ctx context.Context, opts options, scripts chan<- simulation.Script, enough <-chan struct{}, progress func()) {
+// sendScripts sends the scripts of the seeds until enough have failed, and prints the progress periodically.
+func sendScripts(ctx context.Context, opts options, scripts chan<- simulation.Script, enough <-chan struct{}, progress func()) {
 	ticker := time.NewTicker(10 * time.Second)
 	defer ticker.Stop()
 	next := simulation.Generate(opts.from)

@@ -10,15 +10,15 @@ import (
 	"github.com/watchmirror/cache/internal/simulation"
 )
 
-// examination is a closer look at what failed: how often it does, and at how little.
-type examination struct {
+// failureAnalysis determines the failure rate of failed seeds, and shrinks their scripts.
+type failureAnalysis struct {
 	opts    options
 	workers *pool
 	printer *printer
 }
 
-// each looks at the first seed of each kind of failure, the lowest seeds first.
-func (e examination) each(ctx context.Context, t *tally) error {
+// analyzeAll analyzes the first seed of each kind of failure, the lowest seeds first.
+func (e failureAnalysis) analyzeAll(ctx context.Context, t *seedResults) error {
 	results := slices.SortedFunc(maps.Values(t.first), func(a, b simulation.Result) int {
 		return cmp.Compare(a.Seed, b.Seed)
 	})
@@ -27,15 +27,15 @@ func (e examination) each(ctx context.Context, t *tally) error {
 			e.printer.trace(result)
 			continue
 		}
-		if err := e.seed(ctx, result); err != nil {
+		if err := e.analyze(ctx, result); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// seed looks at a seed that failed.
-func (e examination) seed(ctx context.Context, result simulation.Result) error {
+// analyze analyzes a failed seed.
+func (e failureAnalysis) analyze(ctx context.Context, result simulation.Result) error {
 	script, kind := simulation.Generate(result.Seed), result.Kind()
 	e.printer.examining(result)
 	replayed, err := e.replay(ctx, script, kind)
@@ -52,10 +52,9 @@ func (e examination) seed(ctx context.Context, result simulation.Result) error {
 	return e.shrink(ctx, script, replayed, kind)
 }
 
-// replay runs a script as often as wanted, at least once, and prints how often it
-// failed. Each run of a script that hangs may cost the whole limit, so all of them
-// together have no more time than making it smaller.
-func (e examination) replay(ctx context.Context, script simulation.Script, kind string) (simulation.Replayed, error) {
+// replay runs a script repeatedly, at least once, and prints its failure rate. All runs together are
+// limited to the time for shrinking, since each run of a script that hangs may take the whole limit.
+func (e failureAnalysis) replay(ctx context.Context, script simulation.Script, kind string) (simulation.Replayed, error) {
 	replayed, err := e.count(ctx, script, kind, max(1, e.opts.replay), e.opts.shrinkFor)
 	if err == nil {
 		e.printer.replayed(replayed)
@@ -63,16 +62,16 @@ func (e examination) replay(ctx context.Context, script simulation.Script, kind 
 	return replayed, err
 }
 
-// count runs a script so many times, or as often as there is time for.
-func (e examination) count(ctx context.Context, script simulation.Script, kind string, times int, within time.Duration) (simulation.Replayed, error) {
+// count runs a script a number of times, or until the time is up.
+func (e failureAnalysis) count(ctx context.Context, script simulation.Script, kind string, times int, within time.Duration) (simulation.Replayed, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return simulation.Replay(ctx, e.runner(kind), script, kind, times, e.opts.workers)
 }
 
-// shrink makes a script smaller that fails in that way, as often as was replayed, and
-// prints the rest and how that fails.
-func (e examination) shrink(ctx context.Context, script simulation.Script, replayed simulation.Replayed, kind string) error {
+// shrink shrinks a script that fails with kind at the replayed rate, and prints the result and its
+// failure.
+func (e failureAnalysis) shrink(ctx context.Context, script simulation.Script, replayed simulation.Replayed, kind string) error {
 	within, cancel := context.WithTimeout(ctx, e.opts.shrinkFor)
 	defer cancel()
 	run := e.runner(kind)
@@ -106,9 +105,9 @@ func (e examination) shrink(ctx context.Context, script simulation.Script, repla
 	return nil
 }
 
-// runner runs what fails in that way. A script that hangs takes all the time that it
-// may, each time: to look at it closer, it gets less.
-func (e examination) runner(kind string) simulation.Runner {
+// runner returns a runner for scripts that fail with kind, with a lower limit if they hang, since each
+// run then takes the whole limit.
+func (e failureAnalysis) runner(kind string) simulation.Runner {
 	limit := e.opts.limit
 	if kind == simulation.DeathHang {
 		limit = max(limit/6, min(limit, 5*time.Second))

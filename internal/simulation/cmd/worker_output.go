@@ -6,24 +6,23 @@ import (
 	"sync"
 )
 
-// What a worker says of one script is kept up to so many bytes of its beginning, where
-// the cause stands, and of its end. The stacks of a whole bubble fit in.
+// The kept bytes of a worker's output for one script: of the beginning, which has the cause, and of the end.
+// The stacks of a whole bubble fit.
 const (
 	remarksHead = 192 << 10
 	remarksTail = 64 << 10
 )
 
-// remarks is what a worker has said on standard error of its last script.
-type remarks struct {
+// workerOutput has a worker's standard error of its last script.
+type workerOutput struct {
 	mu      sync.Mutex
 	head    []byte
 	tail    []byte
 	skipped int
 }
 
-// Write takes all, and keeps what there is room for. It forgets what stands before the
-// last newScript.
-func (r *remarks) Write(p []byte) (int, error) {
+// Write keeps the output since the last newScript, up to the limits. It never fails.
+func (r *workerOutput) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := len(p)
@@ -41,7 +40,7 @@ func (r *remarks) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (r *remarks) String() string {
+func (r *workerOutput) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var text strings.Builder
