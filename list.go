@@ -75,8 +75,8 @@ func (m *run) newListing(strategy ListStrategy) *listing {
 	m.shard.Begin()
 	return &listing{
 		run: m, began: m.clock.Now(), first: 1, strategy: strategy, reason: "the source streams its state",
-		quarantining: map[string]bool{}, entries: map[table.Key]table.Origin{},
-		steps: trace.New("List", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
+		quarantining: map[string]bool{}, entries: map[table.Key]table.Origin{}, steps: trace.New("List",
+			trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
 	}
 }
 

@@ -28,10 +28,10 @@ type RetryWithDeadline interface {
 }
 
 type retryWithDeadline struct {
-	maxDuration, resetPeriod time.Duration
-	isRetryable              func(error) bool
-	clock                    clock.Clock
-	first, last              time.Time // errors of the current series
+	limit, reset time.Duration
+	retryable    func(error) bool
+	clock        clock.Clock
+	first, last  time.Time // errors of the current series
 }
 
 // NewRetryWithDeadline retries retryable errors for maxRetryDuration from the first of a series, which ends after
@@ -39,22 +39,22 @@ type retryWithDeadline struct {
 func NewRetryWithDeadline(
 	maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool, clock clock.Clock,
 ) RetryWithDeadline {
-	return &retryWithDeadline{maxDuration: maxRetryDuration, resetPeriod: minResetPeriod, isRetryable: isRetryable, clock: clock}
+	return &retryWithDeadline{limit: maxRetryDuration, reset: minResetPeriod, retryable: isRetryable, clock: clock}
 }
 
 func (r *retryWithDeadline) After(err error) {
-	if !r.isRetryable(err) {
+	if !r.retryable(err) {
 		return
 	}
 	now := r.clock.Now()
-	if r.first.IsZero() || now.Sub(r.last) >= r.resetPeriod {
+	if r.first.IsZero() || now.Sub(r.last) >= r.reset {
 		r.first = now
 	}
 	r.last = now
 }
 
 func (r *retryWithDeadline) ShouldRetry() bool {
-	if r.maxDuration > 0 && r.clock.Since(r.first) <= r.maxDuration {
+	if r.limit > 0 && r.clock.Since(r.first) <= r.limit {
 		return true
 	}
 	r.first, r.last = time.Time{}, time.Time{}

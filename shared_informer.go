@@ -27,7 +27,7 @@ type SharedInformer interface {
 	// AddEventHandlerWithResyncPeriod is AddEventHandlerWithOptions with a period.
 	AddEventHandlerWithResyncPeriod(handler ResourceEventHandler, resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error)
 	// AddEventHandlerWithOptions adds a handler, before or during the run. See Informer.AddHandler.
-	AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error)
+	AddEventHandlerWithOptions(handler ResourceEventHandler, opts HandlerOptions) (ResourceEventHandlerRegistration, error)
 	// RemoveEventHandler removes a handler and drops its backlog. It does not wait. See Informer.RemoveHandler.
 	RemoveEventHandler(handle ResourceEventHandlerRegistration) error
 	// GetStore returns the store, to read from. Handlers are not notified of direct writes to it.

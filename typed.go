@@ -355,10 +355,7 @@ func (d DeletedObject[T]) Object() (obj T, ok bool) {
 
 // GetKey returns the key under which the object was stored.
 func (d DeletedObject[T]) GetKey() string {
-	if key := d.knownKey(); key != "" {
-		return key
-	}
-	return d.GetObjectName().String()
+	return cmp.Or(d.knownKey(), d.GetObjectName().String())
 }
 
 func (d DeletedObject[T]) knownKey() string {
@@ -455,7 +452,7 @@ func typedObjects[T any](objects []any, err error) ([]T, error) {
 type TypedSharedIndexInformer[T Object] interface {
 	SharedIndexInformer
 	// AddTypedEventHandler is AddEventHandlerWithOptions. More than one HandlerOptions is an error.
-	AddTypedEventHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error)
+	AddTypedEventHandler(h TypedResourceEventHandler[T], opts ...HandlerOptions) (ResourceEventHandlerRegistration, error)
 	// AddTypedIndexers is AddIndexers, GetTypedIndexer is GetIndexer.
 	AddTypedIndexers(indexers TypedIndexers[T]) error
 	GetTypedIndexer() TypedIndexer[T]

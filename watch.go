@@ -68,9 +68,9 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	options := metav1.ListOptions{
 		ResourceVersion: m.progress.version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true, ShardSelector: m.shard.Selector(),
 	}
-	phase, maxWait := PhaseWatching, timeout+watchGrace
+	phase, limit := PhaseWatching, timeout+watchGrace
 	if l != nil {
-		phase, maxWait = PhaseStreaming, streamQuiet
+		phase, limit = PhaseStreaming, streamQuiet
 		if m.progress.versionInvalid || len(m.relistWaiters) > 0 {
 			options.ResourceVersion = ""
 		}
@@ -81,7 +81,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	now := m.clock.Now()
 	w := &openWatch{
 		cancel: cancel, listing: l, requestedAt: now, timeout: timeout, expires: now.Add(timeout + watchGrace),
-		timer: m.clock.NewTimer(maxWait), synthetic: l != nil || options.ResourceVersion == "" || options.ResourceVersion == "0",
+		timer: m.clock.NewTimer(limit), synthetic: l != nil || options.ResourceVersion == "" || options.ResourceVersion == "0",
 	}
 	w.waits.timer = w.timer.C()
 	m.watch = w

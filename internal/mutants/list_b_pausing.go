@@ -26,7 +26,7 @@ var pausingFaults = []Mutant{
 		Name:    "uses-the-watch-timeout-for-a-stream-response",
 		Guards:  []string{"B1"},
 		File:    "watch.go",
-		From:    "phase, maxWait = PhaseStreaming, streamQuiet",
+		From:    "phase, limit = PhaseStreaming, streamQuiet",
 		To:      "phase = PhaseStreaming",
 		Package: guarantees,
 		Test:    "TestB1AStreamWithoutAResponseIsAbandonedAfterTenSeconds",
