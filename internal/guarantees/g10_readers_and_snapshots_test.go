@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,6 +215,7 @@ func whileWriting(t *testing.T, writes int, write, look func() error) {
 					t.Error(err)
 					return
 				}
+				runtime.Gosched() // on one processor each wake-up of a writer would take a time slice
 			}
 		})
 	}

@@ -348,6 +348,7 @@ func TestStatusAcquiresNoLockOfTheEventPath(t *testing.T) {
 		defer close(looked)
 		for looking.Err() == nil {
 			informer.Status()
+			runtime.Gosched() // on one processor each wake-up of the others would take a time slice
 		}
 	}()
 	for i := range 20_000 {
