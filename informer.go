@@ -236,13 +236,13 @@ func (inf *sharedIndexInformer) Run(stopCh <-chan struct{}) {
 // RunWithContext implements SharedInformer.
 func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
 	if err := inf.run(ctx); err != nil {
-		inf.report(inf.withLogger(ctx), "", err)
+		inf.report(withLogger(ctx, inf.options.ReflectorOptions.Logger), "", err)
 	}
 }
 
 // run runs the informer. A second run fails. The first reflector runs on the caller's goroutine; handlers do not.
 func (inf *sharedIndexInformer) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
+	ctx, cancel := context.WithCancel(withLogger(ctx, inf.options.ReflectorOptions.Logger))
 	defer cancel()
 	goroutines := &tasks.Group{Cancel: cancel, Wrap: panicError}
 	inf.mu.Lock()
@@ -276,9 +276,9 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	return nil
 }
 
-// withLogger adds the informer's own logger, if any, to ctx.
-func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context {
-	if logger := inf.options.ReflectorOptions.Logger; logger != nil {
+// withLogger adds a logger to ctx, unless it is nil.
+func withLogger(ctx context.Context, logger *klog.Logger) context.Context {
+	if logger != nil {
 		return klog.NewContext(ctx, *logger)
 	}
 	return ctx

@@ -117,27 +117,6 @@ type reflectorMetrics struct {
 	version                     GaugeMetric
 }
 
-// createMetrics makes the instruments of a run. The caller has deferred releaseMetrics, in case the provider panics.
-func (r *Reflector) createMetrics() {
-	provider := r.options.MetricsProvider
-	if provider == nil {
-		return
-	}
-	r.metrics = reflectorMetrics{
-		lists:         provider.NewListsMetric(r.name),
-		listDuration:  provider.NewListDurationMetric(r.name),
-		itemsInList:   provider.NewItemsInListMetric(r.name),
-		watches:       provider.NewWatchesMetric(r.name),
-		short:         provider.NewShortWatchesMetric(r.name),
-		watchDuration: provider.NewWatchDurationMetric(r.name),
-		itemsInWatch:  provider.NewItemsInWatchMetric(r.name),
-		version:       provider.NewLastResourceVersionMetric(r.name),
-	}
-	if previous := r.progress.version; previous != "" {
-		setVersionGauge(r.metrics.version, previous)
-	}
-}
-
 // releaseMetrics releases the instruments of a run.
 func (r *Reflector) releaseMetrics() {
 	r.metrics = reflectorMetrics{}

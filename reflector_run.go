@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
@@ -92,23 +91,13 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	defer r.running.Store(false)
 	defer r.setPhase(PhaseStopped, 0)
 	defer r.releaseMetrics()
-	r.createMetrics()
+	m, over := &run{Reflector: r, singleCycle: round}, false
+	m.begin(ctx)
 	defer r.shard.Run(ctx, r.relist)()
-	if r.options.Logger != nil {
-		ctx = klog.NewContext(ctx, *r.options.Logger)
-	}
-	if r.WatchListPageSize < 0 {
-		r.report(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
-	}
-	m := &run{Reflector: r, ctx: ctx, singleCycle: round}
-	m.retry = NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, func(error) bool { return true }, r.clock)
-	if r.options.ResyncPeriod > 0 {
-		m.resync = r.clock.NewTimer(r.options.ResyncPeriod)
-		m.resyncDue = m.resync.C()
-		defer m.resync.Stop()
-	}
-	over := false
 	defer func() {
+		if m.resync != nil {
+			m.resync.Stop()
+		}
 		if _ = m.finishCheck(); m.check != nil {
 			<-m.check.done
 			_ = m.evaluateCheck()
@@ -116,17 +105,44 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	}()
 	defer m.stopWatch() // in case a state has panicked
 	defer func() { m.panicking = m.panicking || !over }()
-
-	logger := r.logger(ctx).V(3)
-	logger.Info("Starting reflector", "resyncPeriod", r.options.ResyncPeriod)
-	defer logger.Info("Stopped reflector")
-	pprof.Do(ctx, pprof.Labels("reflector", r.name), func(context.Context) { m.loop() })
+	defer r.logger(m.ctx).V(3).Info("Stopped reflector")
+	pprof.Do(m.ctx, pprof.Labels("reflector", r.name), m.loop)
 	over = true
 	return m.result
 }
 
+// begin prepares a run. The caller has deferred releaseMetrics, in case the provider panics. It is no part of runStates,
+// whose stack an idle informer keeps.
+func (m *run) begin(ctx context.Context) {
+	if provider := m.options.MetricsProvider; provider != nil {
+		m.metrics = reflectorMetrics{
+			lists:         provider.NewListsMetric(m.name),
+			listDuration:  provider.NewListDurationMetric(m.name),
+			itemsInList:   provider.NewItemsInListMetric(m.name),
+			watches:       provider.NewWatchesMetric(m.name),
+			short:         provider.NewShortWatchesMetric(m.name),
+			watchDuration: provider.NewWatchDurationMetric(m.name),
+			itemsInWatch:  provider.NewItemsInWatchMetric(m.name),
+			version:       provider.NewLastResourceVersionMetric(m.name),
+		}
+		if previous := m.progress.version; previous != "" {
+			setVersionGauge(m.metrics.version, previous)
+		}
+	}
+	m.ctx = withLogger(ctx, m.options.Logger)
+	if m.WatchListPageSize < 0 {
+		m.report(m.ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", m.WatchListPageSize))
+	}
+	m.retry = NewRetryWithDeadline(m.MaxInternalErrorRetryDuration, time.Minute, func(error) bool { return true }, m.clock)
+	if m.options.ResyncPeriod > 0 {
+		m.resync = m.clock.NewTimer(m.options.ResyncPeriod)
+		m.resyncDue = m.resync.C()
+	}
+	m.logger(m.ctx).V(3).Info("Starting reflector", "resyncPeriod", m.options.ResyncPeriod)
+}
+
 // loop lists and watches until a state ends the run.
-func (m *run) loop() {
+func (m *run) loop(context.Context) {
 	for next := stateList; next != stateEnd; {
 		regression := cmp.Or(m.regression, m.finishCheck())
 		m.regression = nil
