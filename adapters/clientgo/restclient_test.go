@@ -67,7 +67,7 @@ func TestAClientThatCannotBeUsedIsAClearError(t *testing.T) {
 		"*fake.RESTClient is no": (*fake.RESTClient)(nil),
 		"clientgo_test.wrapped":  wrapped{clientOf(t, rest.Config{})},
 		"<nil> is no *rest":      nil,
-		"hold a user or passwor": clientOf(t, withPassword),
+		"contain a user or pass": clientOf(t, withPassword),
 	} {
 		_, err := clientgo.NewSourceForClient(client, optionsOf())
 		require.ErrorIs(t, err, clientgo.ErrUnsupportedClient, text)
