@@ -209,9 +209,8 @@ func deleteFrom(store ReflectorStore, c *change) (err error) {
 			return store.Delete(last)
 		}
 	}
-	err = store.Delete(DeletedFinalStateUnknown{Key: name})
-	if errors.As(err, new(KeyError)) {
-		return store.Delete(obj)
+	if err = store.Delete(DeletedFinalStateUnknown{Key: name}); errors.As(err, new(KeyError)) {
+		err = store.Delete(obj)
 	}
 	return err
 }

@@ -129,6 +129,8 @@ func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, er
 // valuesOf returns an object's values for each index.
 func (s *indexerSet) valuesOf(obj any, buffer *valueBuffer) (_ [][]string, err error) {
 	first := len(buffer.values)
+	buffer.values = slices.Grow(buffer.values, len(s.names))
+	buffer.texts = slices.Grow(buffer.texts, len(s.names))
 	for at, name := range s.names {
 		from := len(buffer.texts)
 		if buffer.texts, err = s.appendValues(buffer.texts, at, obj); err != nil {
@@ -168,8 +170,7 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 		if err := m.indexers.Load().conflict(newIndexers); err != nil { // before any function is called
 			return err
 		}
-		stored := m.table.Snapshot()
-		for e := range stored.Each {
+		for e := range m.table.Snapshot().Each {
 			key, obj := e.Key(), e.Object()
 			if table.Same(known[key].object, obj) {
 				continue
@@ -181,20 +182,24 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 				known[key] = indexedObject{obj, values}
 			}
 		}
-		if m.addComputed(newIndexers, stored, known) {
+		if m.addComputed(newIndexers, known) {
 			return nil
 		}
 	}
 }
 
-// addComputed adds indexes with the known values of the stored objects, unless the store has changed, or a name has come into
-// use.
-func (m *storage) addComputed(added Indexers, stored *table.Snapshot, known map[table.Key]indexedObject) (done bool) {
+// addComputed adds indexes, unless the values of an object are missing, or a name has come into use.
+func (m *storage) addComputed(added Indexers, known map[table.Key]indexedObject) (done bool) {
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	before := m.indexers.Load()
-	if before.conflict(added) != nil || m.table.Snapshot() != stored {
+	before, stored := m.indexers.Load(), m.table.Snapshot()
+	if before.conflict(added) != nil {
 		return false
+	}
+	for e := range stored.Each {
+		if !table.Same(known[e.Key()].object, e.Object()) {
+			return false
+		}
 	}
 	m.table.Begin(wholeStore)
 	m.table.AddIndexes(len(added))

@@ -185,7 +185,7 @@ type StatusReporter interface {
 func mergeQuarantined(all []Quarantined) []Quarantined {
 	slices.SortStableFunc(all, func(a, b Quarantined) int {
 		newestFirst, _ := resourceversion.CompareResourceVersion(b.ResourceVersion, a.ResourceVersion)
-		return cmp.Or(strings.Compare(a.Key, b.Key), newestFirst)
+		return cmp.Or(strings.Compare(a.Key, b.Key), newestFirst, strings.Compare(a.Stage, b.Stage))
 	})
 	return slices.CompactFunc(all, func(a, b Quarantined) bool { return a.Key == b.Key })
 }

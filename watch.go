@@ -154,7 +154,7 @@ func (m *run) watchState(l *listing) state {
 	switch {
 	case w.listing != nil:
 		return m.streamFailed(w, err)
-	case w.answeredAt.IsZero():
+	case err != nil && w.answeredAt.IsZero():
 		return m.fail(PhaseWatching, err, began, true)
 	case err == nil:
 		m.logger(m.ctx).V(4).Info("Watch closed", "events", w.events, "lived", lived)
