@@ -216,10 +216,10 @@ func (c *core) find(key string) *write {
 func (c *core) storeStateOf(key string) storeState {
 	applied := c.namespaceVersion(key)
 	now := c.store.Snapshot()
-	return sightOf(now, key, applied)
+	return storeStateIn(now, key, applied)
 }
 
-func sightOf(now cache.Reader[any], key, applied string) storeState {
+func storeStateIn(now cache.Reader[any], key, applied string) storeState {
 	if applied == "" {
 		applied = now.ResourceVersion()
 	}

@@ -33,7 +33,7 @@ func (c *core) view() view {
 	v.store = c.store.Snapshot()
 	at := time.Now()
 	for key, w := range writes {
-		if now := sightOf(v.store, key, applied[key]); c.hasExpired(w, at) || !w.isNewer(now) {
+		if now := storeStateIn(v.store, key, applied[key]); c.hasExpired(w, at) || !w.isNewer(now) {
 			c.remove(now, w)
 			delete(writes, key)
 		}

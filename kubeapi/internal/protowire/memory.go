@@ -2,8 +2,6 @@ package protowire
 
 import (
 	"reflect"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
@@ -60,13 +58,8 @@ func (known messageCosts) of(t reflect.Type, perByte *int) *messageCost {
 	known[t] = c
 	for i := range t.NumField() {
 		field := t.Field(i)
-		// The tag is, for example, "bytes,3,rep,name=properties".
-		parts := strings.Split(field.Tag.Get("protobuf"), ",")
-		if len(parts) < 2 {
-			continue
-		}
-		number, err := strconv.ParseInt(parts[1], 10, 32)
-		if err != nil {
+		number, _, ok := fieldTag(field)
+		if !ok {
 			continue
 		}
 		cost := fieldCostOf(field.Type)
@@ -75,7 +68,7 @@ func (known messageCosts) of(t reflect.Type, perByte *int) *messageCost {
 			inner = inner.Elem()
 		}
 		cost.message = known.of(inner, perByte)
-		c.fields[int32(number)] = cost
+		c.fields[number] = cost
 		*perByte = max(*perByte, cost.perOccurrence/2, cost.perByte)
 	}
 	return c

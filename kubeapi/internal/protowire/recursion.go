@@ -50,13 +50,8 @@ func (known recursiveFieldsByType) of(t reflect.Type) *recursiveFields {
 	known[t] = r
 	for i := range t.NumField() {
 		field := t.Field(i)
-		// The tag is, for example, "bytes,3,rep,name=properties".
-		parts := strings.Split(field.Tag.Get("protobuf"), ",")
-		if len(parts) < 2 || parts[0] != "bytes" {
-			continue
-		}
-		number, err := strconv.ParseInt(parts[1], 10, 32)
-		if err != nil {
+		number, encoding, ok := fieldTag(field)
+		if !ok || encoding != "bytes" {
 			continue
 		}
 		into, fieldType := r.messages, field.Type
@@ -64,7 +59,7 @@ func (known recursiveFieldsByType) of(t reflect.Type) *recursiveFields {
 			into, fieldType = r.mapEntries, fieldType.Elem()
 		}
 		if inner := known.of(fieldType); inner != nil {
-			into[int32(number)] = inner
+			into[number] = inner
 		}
 	}
 	if len(r.messages)+len(r.mapEntries) == 0 {
@@ -72,6 +67,16 @@ func (known recursiveFieldsByType) of(t reflect.Type) *recursiveFields {
 		return nil
 	}
 	return r
+}
+
+// fieldTag returns the number and the encoding in a field's tag, for example "bytes,3,rep,name=properties".
+func fieldTag(field reflect.StructField) (number int32, encoding string, ok bool) {
+	parts := strings.Split(field.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return 0, "", false
+	}
+	parsed, err := strconv.ParseInt(parts[1], 10, 32)
+	return int32(parsed), parts[0], err == nil
 }
 
 // checkNesting returns an error if a message is nested deeper than limit or a field exceeds its container. level is the
