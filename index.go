@@ -1,10 +1,12 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -76,33 +78,36 @@ func IndexFuncToKeyFuncAdapter(indexFunc IndexFunc) KeyFunc {
 type indexerSet struct {
 	names     []string
 	functions []IndexFunc
+	// additions have the indexes that are being added. Each write computes the values of its objects for them, too.
+	additions []*indexerSet
+	// computed has, in an addition, the values or the error of each object that was stored when the addition began, or has
+	// been written since: [][]string or error by table.Identity.
+	computed sync.Map
 }
 
-// with returns a set with more indexes at the end.
-func (s *indexerSet) with(indexers Indexers) *indexerSet {
-	more := &indexerSet{slices.Clone(s.names), slices.Clone(s.functions)}
+// with returns a set with more indexes at the end. It fails if a name is in use, or has no function. The texts here and in
+// position are client-go's: programs compare them.
+func (s *indexerSet) with(indexers Indexers) (*indexerSet, error) {
+	if inUse := sets.New(s.names...).Intersection(sets.KeySet(indexers)); len(inUse) > 0 {
+		return nil, fmt.Errorf("indexer conflict: %v", inUse)
+	}
+	more := &indexerSet{names: slices.Clone(s.names), functions: slices.Clone(s.functions), additions: s.additions}
 	// Sorted, so that the same one of two failing functions is reported each time.
 	for _, name := range slices.Sorted(maps.Keys(indexers)) {
+		if indexers[name] == nil {
+			return nil, fmt.Errorf("index %q has no function", name)
+		}
 		more.names, more.functions = append(more.names, name), append(more.functions, indexers[name])
 	}
-	return more
-}
-
-// conflict fails if names are in use. The texts here and in position are client-go's: programs compare them.
-func (s *indexerSet) conflict(indexers Indexers) error {
-	if inUse := sets.New(s.names...).Intersection(sets.KeySet(indexers)); len(inUse) > 0 {
-		return fmt.Errorf("indexer conflict: %v", inUse)
-	}
-	return nil
+	return more, nil
 }
 
 // position returns the position of the named index.
 func (s *indexerSet) position(name string) (int, error) {
-	at := slices.Index(s.names, name)
-	if at < 0 {
-		return 0, fmt.Errorf("Index with name %s does not exist", name)
+	if at := slices.Index(s.names, name); at >= 0 {
+		return at, nil
 	}
-	return at, nil
+	return 0, fmt.Errorf("Index with name %s does not exist", name)
 }
 
 // valueBuffer is reusable memory for the index values of several changes.
@@ -126,17 +131,19 @@ func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, er
 	return texts, nil
 }
 
-// valuesOf returns an object's values for each index.
+// valuesOf returns an object's values for each index, and computes those for indexes that are being added.
 func (s *indexerSet) valuesOf(obj any, buffer *valueBuffer) (_ [][]string, err error) {
 	first := len(buffer.values)
-	buffer.values = slices.Grow(buffer.values, len(s.names))
-	buffer.texts = slices.Grow(buffer.texts, len(s.names))
+	buffer.values, buffer.texts = slices.Grow(buffer.values, len(s.names)), slices.Grow(buffer.texts, len(s.names))
 	for at, name := range s.names {
 		from := len(buffer.texts)
 		if buffer.texts, err = s.appendValues(buffer.texts, at, obj); err != nil {
 			return nil, fmt.Errorf("index %q: %w", name, err)
 		}
 		buffer.values = append(buffer.values, buffer.texts[from:len(buffer.texts):len(buffer.texts)])
+	}
+	for _, addition := range s.additions {
+		addition.compute(obj)
 	}
 	return buffer.values[first:len(buffer.values):len(buffer.values)], nil
 }
@@ -151,66 +158,65 @@ func (m *storage) GetIndexers() Indexers {
 	return indexers
 }
 
-// indexedObject is an object with its values for indexes that are being added.
-type indexedObject struct {
-	object any
-	values [][]string
+// compute computes the values of an object for an addition.
+func (s *indexerSet) compute(obj any) {
+	values, err := s.valuesOf(obj, &valueBuffer{})
+	s.computed.Store(table.Identity(obj), cmp.Or[any](err, values))
 }
 
-// AddIndexers adds indexes. Without a lock, it computes the values of all objects, then those of objects that were written
-// meanwhile, until no more are missing.
-func (m *storage) AddIndexers(newIndexers Indexers) error {
-	for name, function := range newIndexers {
-		if function == nil {
-			return fmt.Errorf("index %q has no function: it is nil", name)
+// failure returns the error of an addition for an object, if that is still stored.
+func (m *storage) failure(addition *indexerSet, e table.Entry) error {
+	computed, _ := addition.computed.Load(table.Identity(e.Object()))
+	if err, failed := computed.(error); failed {
+		if found, _ := m.table.Get(e.Key()); table.Same(found, e.Object()) {
+			return fmt.Errorf("no index was added, because of object %q: %w", e.Key().String(), err)
 		}
 	}
-	added, known := (&indexerSet{}).with(newIndexers), map[table.Key]indexedObject{}
-	for {
-		if err := m.indexers.Load().conflict(newIndexers); err != nil { // before any function is called
-			return err
-		}
-		for e := range m.table.Snapshot().Each {
-			key, obj := e.Key(), e.Object()
-			if table.Same(known[key].object, obj) {
-				continue
-			}
-			values, err := added.valuesOf(obj, &valueBuffer{})
-			if found, _ := m.table.Get(key); err != nil && table.Same(found, obj) {
-				return fmt.Errorf("no index was added, because of object %q: %w", key.String(), err)
-			} else if err == nil {
-				known[key] = indexedObject{obj, values}
-			}
-		}
-		if m.addComputed(newIndexers, known) {
-			return nil
-		}
-	}
+	return nil
 }
 
-// addComputed adds indexes, unless the values of an object are missing, or a name has come into use.
-func (m *storage) addComputed(added Indexers, known map[table.Key]indexedObject) (done bool) {
+// announce begins or ends an addition for later writes. It returns the objects of earlier ones.
+func (m *storage) announce(addition *indexerSet, ends bool) *table.Snapshot {
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	before, stored := m.indexers.Load(), m.table.Snapshot()
-	if before.conflict(added) != nil {
-		return false
+	set := m.indexers.Load()
+	additions := append(slices.Clip(set.additions), addition)
+	additions = slices.DeleteFunc(additions, func(s *indexerSet) bool { return ends && s == addition })
+	m.indexers.Store(&indexerSet{names: set.names, functions: set.functions, additions: additions})
+	return m.table.Snapshot()
+}
+
+// AddIndexers adds indexes. It computes the values of the stored objects without a lock. One pass is enough, because writes
+// compute those of the objects that change meanwhile.
+func (m *storage) AddIndexers(newIndexers Indexers) error {
+	if _, err := m.indexers.Load().with(newIndexers); err != nil { // before any function is called
+		return err
 	}
-	for e := range stored.Each {
-		if !table.Same(known[e.Key()].object, e.Object()) {
-			return false
+	addition, _ := (&indexerSet{}).with(newIndexers)
+	defer addition.computed.Clear() // a snapshot may refer to it
+	defer m.announce(addition, true)
+	for e := range m.announce(addition, false).Each {
+		addition.compute(e.Object())
+		if err := m.failure(addition, e); err != nil {
+			return err
 		}
+	}
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	after, err := m.indexers.Load().with(newIndexers) // another call may have added the name
+	for e := range m.table.Snapshot().Each {
+		err = cmp.Or(err, m.failure(addition, e))
+	}
+	if err != nil {
+		return err
 	}
 	m.table.Begin(wholeStore)
-	m.table.AddIndexes(len(added))
-	for e := range stored.Each {
-		key := e.Key()
-		number := m.table.Find(key, m.table.Seek(key)).Number
-		for i, values := range known[key].values {
-			m.table.Index(len(before.names)+i, number, values)
-		}
-	}
+	m.table.AddIndexes(len(newIndexers), func(obj any) [][]string {
+		computed, _ := addition.computed.Load(table.Identity(obj))
+		values, _ := computed.([][]string)
+		return values
+	})
 	m.table.Commit(nil)
-	m.indexers.Store(before.with(added))
-	return true
+	m.indexers.Store(after)
+	return nil
 }

@@ -305,7 +305,7 @@ func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error)
 func (r Reader[T]) IndexValues(index string) ([]string, error) {
 	s, err := r.having(index, "")
 	if err != nil {
-		return nil, err
+		return []string{}, err
 	}
 	all, count := s.table.Values(s.index)
 	values := slices.AppendSeq(make([]string, 0, count), all)

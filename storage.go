@@ -41,16 +41,15 @@ type storage struct {
 }
 
 func newStorage(indexers Indexers) *storage {
-	for name, function := range indexers {
-		mustHave(function != nil, fmt.Sprintf("index %q has no function", name))
-	}
+	set, err := (&indexerSet{}).with(indexers)
+	mustHave(err == nil, fmt.Sprint(err))
 	m := &storage{quarantine: quarantinePart{&quarantine{}, byStore, ""}, views: map[string]*keyedStore{}}
 	m.table = table.New(len(indexers), func() string { return *m.applied.Load() })
 	m.whole.storage = m
 	m.whole.version.Store(new(string))
 	m.applied.Store(m.whole.version.Load())
 	m.logged.Store(m.whole.version.Load())
-	m.indexers.Store((&indexerSet{}).with(indexers))
+	m.indexers.Store(set)
 	return m
 }
 
@@ -239,22 +238,18 @@ func (m *storage) IndexKeys(indexName, indexedValue string) ([]string, error) {
 
 // ListIndexFuncValues returns the values that at least one object has.
 func (m *storage) ListIndexFuncValues(indexName string) []string {
-	values, err := m.live().IndexValues(indexName)
-	if err != nil {
-		return []string{}
-	}
+	values, _ := m.live().IndexValues(indexName)
 	return values
 }
 
 // view is a store at one point in time.
 type view struct {
-	table    *table.Snapshot
 	indexers *indexerSet
+	table    *table.Snapshot
 }
 
 func (m *storage) view() view {
-	indexers := m.indexers.Load() // before the snapshot, which then has these indexes
-	return view{m.table.Snapshot(), indexers}
+	return view{m.indexers.Load(), m.table.Snapshot()} // in this order: then the snapshot has these indexes
 }
 
 // Snapshotter is implemented by this package's stores and informers.

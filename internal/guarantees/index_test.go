@@ -139,3 +139,122 @@ func TestAnIndexFunctionWithOneValueMakesAKey(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+// An added index calls its function once for each stored object and once for each write, whatever the
+// rate of writes. Fails if objects that were written during a pass need another pass.
+func TestAnIndexIsAddedInOnePassBesideWrites(t *testing.T) {
+	const objects, maxWrites = 10_000, 40_000
+	s := newTagStore()
+	for i := range objects {
+		must(t, s.Add(podAt("a", itoa(i), "1")))
+	}
+	calls, writes, writing := 0, 0, false
+	require.NoError(t, s.AddIndexers(cache.Indexers{"added": func(obj any) ([]string, error) {
+		if calls++; !writing && writes < maxWrites {
+			writing = true
+			writes++
+			must(t, s.Update(tagged(podAt("a", itoa(writes%objects), itoa(writes+1)), "x")))
+			writing = false
+		}
+		return byTag(obj)
+	}}))
+	assert.Equal(t, objects, writes)
+	assert.Equal(t, objects+writes, calls)
+	assert.Len(t, keysIn(t, s, "added", "x"), objects)
+}
+
+// While an index is added, it is complete after every kind of write, and not visible before. Each
+// case writes before, returns a write for the time in which the index function blocks, and one for
+// the time after the index was added.
+func TestAnIndexIsCompleteAfterWritesBesideItsAddition(t *testing.T) {
+	nothing := func() {}
+	relist := []any{tagged(podAt("a", "1", "2"), "y"), tagged(podAt("a", "3", "2"), "z")}
+	for name, write := range map[string]func(t *testing.T, s fullStore) (meanwhile, afterwards func()){
+		"Update, Delete and Add": func(t *testing.T, s fullStore) (func(), func()) {
+			return func() {
+				must(t, s.Update(tagged(pod("a", "1"), "y")), s.Delete(pod("a", "2")), s.Add(tagged(pod("a", "3"), "x", "z")))
+				must(t, s.Add(tagged(pod("a", "2"), "z")), s.Delete(pod("a", "3")))
+			}, nothing
+		},
+		"Replace": func(t *testing.T, s fullStore) (func(), func()) {
+			return func() { must(t, s.Replace(relist, "2")) }, nothing
+		},
+		"Replace by many": func(t *testing.T, s fullStore) (func(), func()) {
+			var many []any
+			for i := range 5000 {
+				many = append(many, tagged(podAt("b", itoa(i), "2"), itoa(i)))
+			}
+			return func() { must(t, s.Replace(many, "2"), s.Replace(relist, "3")) }, nothing
+		},
+		"the commit of a relist": func(t *testing.T, s fullStore) (func(), func()) {
+			must(t, s.Replace(s.List(), "1"))
+			r := beginReplace(t, s)
+			r.add(relist...)
+			return func() { r.commit("2") }, nothing
+		},
+		"a relist that is committed afterwards": func(t *testing.T, s fullStore) (func(), func()) {
+			must(t, s.Replace(s.List(), "1"))
+			r := beginReplace(t, s)
+			r.add(relist[:1]...)
+			return func() { r.add(relist[1:]...) }, func() { r.commit("2") }
+		},
+		"parts of a first list": func(t *testing.T, s fullStore) (func(), func()) {
+			r := beginReplace(t, s)
+			r.add(relist[:1]...)
+			return func() { r.add(relist[1:]...) }, func() { r.commit("2") }
+		},
+		"another index": func(t *testing.T, s fullStore) (func(), func()) {
+			return func() { must(t, s.AddIndexers(cache.Indexers{"another": byTag})) }, nothing
+		},
+		"another index that fails": func(t *testing.T, s fullStore) (func(), func()) {
+			return func() {
+				require.Error(t, s.AddIndexers(cache.Indexers{"another": func(any) ([]string, error) { return nil, errBoom }}))
+				must(t, s.Update(tagged(pod("a", "2"), "y")))
+			}, nothing
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTagStore()
+				must(t, s.Add(tagged(podAt("a", "1", "1"), "x")), s.Add(tagged(podAt("a", "2", "1"), "x", "y")))
+				meanwhile, afterwards := write(t, s)
+				letGo := make(chan struct{})
+				var builder sync.WaitGroup
+				builder.Go(func() { assert.NoError(t, s.AddIndexers(cache.Indexers{"added": blockingIndex(letGo)})) })
+				synctest.Wait()
+				meanwhile()
+				_, err := s.ByIndex("added", "x")
+				require.Error(t, err)
+				assert.NotContains(t, s.GetIndexers(), "added")
+				close(letGo)
+				builder.Wait()
+				check := func() {
+					want, err := indexContentOf(s.Snapshot(), tagIndex)
+					must(t, err)
+					for added := range s.GetIndexers() {
+						got, err := indexContentOf(s.Snapshot(), added)
+						must(t, err)
+						assert.Equal(t, want, got, added)
+					}
+					assert.Contains(t, s.GetIndexers(), "added")
+				}
+				check()
+				afterwards()
+				check()
+			})
+		})
+	}
+}
+
+// Fails if writes call the function of an index that was not added.
+func TestTheFunctionOfAnIndexThatWasNotAddedIsNotCalledAgain(t *testing.T) {
+	s, calls := newTagStore(), 0
+	must(t, s.Add(pod("a", "1")), s.Add(pod("a", "2")))
+	require.ErrorIs(t, s.AddIndexers(cache.Indexers{"failing": func(any) ([]string, error) {
+		calls++
+		return nil, errBoom
+	}}), errBoom)
+	assert.Equal(t, 1, calls)
+	must(t, s.Add(pod("a", "3")))
+	assert.Equal(t, 1, calls)
+}

@@ -11,6 +11,16 @@ var indexFaults = []Mutant{
 		Fault:   "An object whose index function fails is stored, and no index finds it.",
 	},
 	{
+		Name:    "computes-no-values-of-writes-for-an-added-index",
+		Guards:  []string{"G10"},
+		File:    "index.go",
+		From:    "\tfor _, addition := range s.additions {\n\t\taddition.compute(obj)\n\t}\n",
+		To:      "",
+		Package: guarantees,
+		Test:    "TestAnIndexIsCompleteAfterWritesBesideItsAddition",
+		Fault:   "An added index lacks the objects that were written while it was added.",
+	},
+	{
 		Name:    "keeps-the-index-entry-of-an-old-value",
 		Guards:  []string{"B14"},
 		File:    "internal/table/index.go",

@@ -29,6 +29,9 @@ func IsNil(obj any) bool { return split(obj).data == nil }
 // same copy of a value. It is false for nil.
 func Same(a, b any) bool { return a != nil && split(a) == split(b) }
 
+// Identity returns a comparable value that is equal for two values that are the Same, and retains them.
+func Identity(obj any) any { return split(obj) }
+
 // cell has an object, its key and its origin, in 40 bytes. The fields before origin are accessed atomically if a reader
 // and the writer may use them concurrently. They are not of atomic types, so that a chunk can be copied.
 type cell struct {

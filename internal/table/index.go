@@ -3,6 +3,7 @@ package table
 import (
 	"hash/maphash"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -101,12 +102,7 @@ const blockLen = 1024
 
 // find returns the block and the place in it where a number is or would be inserted.
 func (p *postings) find(number uint32) (block, place int, found bool) {
-	after, _ := slices.BinarySearchFunc(p.blocks, number, func(b piece[[]uint32], number uint32) int {
-		if b.value[0] <= number {
-			return -1
-		}
-		return 1
-	})
+	after := sort.Search(len(p.blocks), func(i int) bool { return p.blocks[i].value[0] > number })
 	if block = max(0, after-1); block < len(p.blocks) {
 		place, found = slices.BinarySearch(p.blocks[block].value, number)
 	}

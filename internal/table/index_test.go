@@ -101,7 +101,7 @@ func TestIndexesAreAddedToAFilledTable(t *testing.T) {
 	}
 	before, was := table.Snapshot(), m.clone()
 	w := begin(table, many)
-	w.AddIndexes(2)
+	w.AddIndexes(2, func(any) [][]string { return nil })
 	m.addIndexes(2)
 	met := 0
 	w.each(func(number uint32, key Key, obj any) {

@@ -188,7 +188,7 @@ func (r *scriptRun) addIndex() {
 		return
 	}
 	r.write(many, func(w *Table) {
-		w.AddIndexes(1)
+		w.AddIndexes(1, func(any) [][]string { return nil })
 		r.model.addIndexes(1)
 		w.each(func(number uint32, key Key, _ any) {
 			values := valuesFor(index, len(key.String()), byte(len(key.String())))

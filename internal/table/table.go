@@ -78,7 +78,7 @@ func New(indexes int, version func() string) *Table {
 func (t *Table) reset(indexes int) {
 	t.state = &state{epoch: t.epoch, keys: newDirectory(t.epoch), namespaces: []string{""}}
 	t.namespaces, t.references, t.sum = map[string]uint32{"": 0}, nil, 0
-	t.AddIndexes(indexes)
+	t.AddIndexes(indexes, nil)
 }
 
 // Checksum returns a checksum of the keys and versions of all entries, independent of their order. It is the same in

@@ -190,11 +190,17 @@ func (t *Table) Remove(at Slot) {
 	}
 }
 
-// AddIndexes adds empty indexes after the others. The write must be staged.
-func (t *Table) AddIndexes(more int) {
+// AddIndexes adds indexes after the others, with valuesOf each object. The write must be staged.
+func (t *Table) AddIndexes(more int, valuesOf func(obj any) [][]string) {
 	for range more {
-		t.state.indexes = append(t.state.indexes, newIndex(t.epoch, t.seed))
-		t.references = append(t.references, references{})
+		t.state.indexes, t.references = append(t.state.indexes, newIndex(t.epoch, t.seed)), append(t.references, references{})
+	}
+	for number := range t.state.cells {
+		if c := t.state.cell(number); c.kind != 0 {
+			for i, values := range valuesOf(t.object(c)) {
+				t.Index(len(t.references)-more+i, number, values)
+			}
+		}
 	}
 }
 
