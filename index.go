@@ -210,7 +210,7 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 	if err != nil {
 		return err
 	}
-	m.table.Begin(wholeStore)
+	m.table.Begin(table.InPlace + 1) // AddIndexes needs a staged write
 	m.table.AddIndexes(len(newIndexers), func(obj any) [][]string {
 		computed, _ := addition.computed.Load(table.Identity(obj))
 		values, _ := computed.([][]string)

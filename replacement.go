@@ -61,9 +61,9 @@ type storeReplacement struct {
 	initial, visible, reset, over bool
 	// marks has the stored entries that the list contains. Commit deletes the others.
 	marks *table.Listing
-	// staged has the changes for Commit. newKeys has the keys of those without a stored entry.
-	staged  []change
-	newKeys sets.Set[table.Key]
+	// staged has the changes of the next write, which is Commit's unless the list is visible, stagedKeys their keys.
+	staged     []change
+	stagedKeys sets.Set[table.Key]
 	// mayBeTooOld is true if the list may be refused before Commit, which then quarantines.
 	mayBeTooOld bool
 	// retained has the keys whose newest state was refused or is in Retain. Their stored and quarantined states stay.
@@ -85,10 +85,11 @@ func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 	m := in.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()
+	in.buffer = valueBuffer{}
 	return &storeReplacement{
 		in: in, mayBeTooOld: options.Staged, reset: options.VersionsReset,
 		initial: !in.scope.committed, visible: !in.scope.committed && !options.Staged,
-		marks: m.table.BeginListing(), newKeys: sets.Set[table.Key]{}, retained: sets.Set[table.Key]{},
+		marks: m.table.BeginListing(), stagedKeys: sets.Set[table.Key]{}, retained: sets.Set[table.Key]{},
 	}
 }
 
@@ -113,8 +114,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 	if r.over {
 		return nil, errReplacementOver
 	}
-	if feed := r.in.feed; feed != nil {
-		feed.beginWrite(len(part.Items) + len(part.Deleted))
+	if feed := r.in.feed; feed != nil && feed.beginWrite(len(part.Items)+len(part.Deleted)) {
 		defer feed.endWrite()
 	}
 	if err := r.prepare(ctx, change{kind: Replaced}, part.Items); err != nil {
@@ -135,57 +135,54 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 
 // prepare prepares objects in batches, and publishes or stages them.
 func (r *storeReplacement) prepare(ctx context.Context, each change, objects []any) error {
-	for len(objects) > 0 {
-		n := min(len(objects), table.InPlace)
-		r.batch = slices.Grow(r.batch[:0], n)[:n]
-		for i, obj := range objects[:n] {
-			r.batch[i] = change{kind: each.kind, object: obj, excluded: each.excluded}
+	for part := range slices.Chunk(objects, table.InPlace) {
+		r.batch = r.batch[:0]
+		for _, obj := range part {
+			r.batch = append(r.batch, change{kind: each.kind, object: obj, excluded: each.excluded, existed: len(r.staged) > 0})
 		}
-		objects = objects[n:]
 		r.compareWithStore()
 		for i := range r.batch {
 			c := &r.batch[i]
 			if err := r.in.prepare(ctx, c); err != nil {
 				return err
 			}
-			r.retained.Delete(c.key)
-			switch {
-			case c.err != nil:
-				r.refuse(c)
-			case c.finalErr != nil:
-				r.refused = append(r.refused, *c)
-			}
-			if !r.visible && !c.unchanged {
+			if !c.unchanged {
 				r.stage(c)
 			}
 		}
 		if r.visible {
-			r.in.storage.write(r.batch, storeWrite{scope: r.in.scope, list: r, feed: r.in.feed})
-		} else {
-			r.in.buffer = valueBuffer{} // staged changes refer to it
+			r.in.storage.write(r.staged, storeWrite{scope: r.in.scope, list: r, feed: r.in.feed})
+			r.staged = slices.Delete(r.staged, 0, len(r.staged))
+			r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]} // the table has copies
+			clear(r.stagedKeys)
 		}
 		clear(r.batch)
 	}
 	return nil
 }
 
-// stage keeps a change until Commit, or quarantines it if it was refused. Inlined into prepare it would double a reflector's
-// stack.
+// stage keeps a change for the next write. A refused one is quarantined, by Commit while the list may be too old. Inlined into
+// prepare it would double a reflector's stack.
 func (r *storeReplacement) stage(c *change) {
+	r.retained.Delete(c.key)
 	switch {
-	case c.err != nil && !r.mayBeTooOld:
-		r.in.storage.quarantine.addChange(c)
-		return
-	case c.err != nil: // Commit quarantines it
+	case c.err != nil:
+		r.refuse(c)
+		if !r.mayBeTooOld {
+			r.in.storage.quarantine.addChange(c)
+			return
+		}
 		known, _ := r.in.storage.quarantine.entry(c.key)
 		c.err.repeated, c.object = known.repeats(c.err), nil
+	case c.finalErr != nil:
+		r.refused = append(r.refused, *c)
 	}
+	r.stagedKeys.Insert(c.key)
 	r.staged = append(r.staged, *c)
 }
 
-// compareWithStore identifies the batch and finds the changes that have a stored entry and those that leave it unchanged.
+// compareWithStore identifies the batch and finds the changes that leave their stored entry unchanged.
 func (r *storeReplacement) compareWithStore() {
-	r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]}
 	r.in.identify(r.batch)
 	m := r.in.storage
 	m.writing.Lock()
@@ -194,24 +191,16 @@ func (r *storeReplacement) compareWithStore() {
 	for i := range r.batch {
 		c := &r.batch[i]
 		found := m.table.Find(c.key, c.place)
-		c.existed = found.Exists || len(r.staged) > 0
-		if c.err != nil {
-			continue
-		}
-		if !found.Exists {
-			if !r.visible {
-				r.newKeys.Insert(c.key)
-			}
+		if c.err != nil || !found.Exists {
 			continue
 		}
 		// The list may contain the object twice.
-		again := r.marks.Confirmed(found.Number) || r.newKeys.Has(c.key)
+		again := r.marks.Confirm(found.Number) || r.stagedKeys.Has(c.key)
 		_, refused := m.quarantine.entry(c.key)
 		c.unchanged = c.kind != Deleted && !again && !refused && c.origin.Same(found.Origin)
 		if r.reset && c.unchanged { // the version may belong to another state
 			c.unchanged = r.in.transform == nil && reflect.DeepEqual(found.Object, c.object)
 		}
-		r.marks.Confirm(found.Number)
 	}
 }
 
@@ -238,9 +227,10 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 		return errReplacementOver
 	}
 	if feed := r.in.feed; feed != nil {
-		feed.beginWrite(0)
 		defer feed.markSynced() // after endWrite
-		defer feed.endWrite()
+		if feed.beginWrite(0) {
+			defer feed.endWrite()
+		}
 	}
 	var failures []error
 	for _, c := range r.publish(version) {
@@ -253,21 +243,18 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // the refused changes.
 func (r *storeReplacement) publish(version string) (refused []change) {
 	m, scope := r.in.storage, r.in.scope
-	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed}
-	w.begin(m, r.staged, wholeStore)
-	for i := range r.staged {
-		_ = w.apply(&r.staged[i])
-	}
+	absent := func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) && !r.stagedKeys.Has(key) }
+	m.writing.Lock() // not for the write: readers may have to wait for that
 	for key := range r.marks.Unconfirmed {
-		if scope.hasKey(key) && !r.retained.Has(key) {
-			r.staged = append(r.staged, change{kind: Deleted, key: key, place: m.table.Seek(key)})
-			_ = w.apply(&r.staged[len(r.staged)-1])
+		if absent(key) {
+			r.staged = append(r.staged, change{kind: Deleted, key: key})
 		}
 	}
-	m.quarantine.releaseIf(func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) })
+	m.quarantine.releaseIf(absent)
 	r.marks.End()
 	scope.committed = true
-	w.end(r.staged)
+	m.writing.Unlock()
+	m.write(r.staged, storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed})
 	refused = r.refused
 	*r = storeReplacement{over: true}
 	return refused

@@ -71,15 +71,11 @@ type storeWrite struct {
 	// list is the list that is written, feed publishes the changes. Either may be nil.
 	list *storeReplacement
 	feed *feed
-
-	m *storage
 }
 
-// wholeStore is the weight of a write that reads all objects.
-const wholeStore = 1 << 30
-
-// begin locks the store until end. weight is the cost of the write besides that of the changes.
-func (w *storeWrite) begin(m *storage, changes []change, weight int) {
+// begin locks the store until end.
+func (w *storeWrite) begin(changes []change) {
+	m, weight := w.scope.storage, 0
 	for {
 		set := m.indexers.Load()
 		for i := range changes {
@@ -96,22 +92,20 @@ func (w *storeWrite) begin(m *storage, changes []change, weight int) {
 		weight += m.table.Weight(changes[i].place, changes[i].values)
 	}
 	m.table.Begin(weight)
-	w.m = m
 }
 
 // seek looks up the keys of changes together. The caller holds writing.
 func (m *storage) seek(changes []change) {
 	for i := range changes {
-		if c := &changes[i]; c.place == (table.Place{}) {
-			c.place = m.table.Seek(c.key)
-		}
+		changes[i].place = m.table.Seek(changes[i].key)
 	}
 }
 
 // apply applies a change and records the result in it. A change that could not be prepared is quarantined, and the
 // previous state stays. The error is that of an event that is too old.
 func (w *storeWrite) apply(c *change) error {
-	m, at := w.m, w.m.table.Find(c.key, c.place)
+	m := w.scope.storage
+	at := m.table.Find(c.key, c.place)
 	if w.events {
 		if err := m.regression(c, at.Origin); err != nil {
 			return err
@@ -138,7 +132,7 @@ func (w *storeWrite) apply(c *change) error {
 	case c.kind != Deleted:
 		c.applied, c.recreated = true, c.origin.Recreates(at.Origin)
 		number := m.table.Put(c.key, at, c.object, c.origin, c.values)
-		if w.list != nil {
+		if w.list != nil && w.list.visible { // the others are confirmed, or at their end
 			w.list.marks.Confirm(number)
 		}
 	case at.Exists:
@@ -152,7 +146,7 @@ func (w *storeWrite) apply(c *change) error {
 
 // end publishes the write with its version, and appends the changes to the log before the next write can begin.
 func (w *storeWrite) end(changes []change) {
-	m := w.m
+	m := w.scope.storage
 	m.table.Commit(func() {
 		if w.version != "" || w.setsVersion {
 			version := new(w.version)
@@ -179,7 +173,7 @@ func (w *storeWrite) end(changes []change) {
 // write applies prepared changes with their versions. It stops at an event that is older than the stored state, and returns
 // its error and the number of changes before it.
 func (m *storage) write(changes []change, w storeWrite) (applied int, err error) {
-	w.begin(m, changes, 0)
+	w.begin(changes)
 	for ; applied < len(changes); applied++ {
 		c := &changes[applied]
 		if err = w.apply(c); err != nil {
@@ -354,10 +348,8 @@ func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	r := (&keyedStore{scope: m.scope}).BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
 	for key, obj := range items {
 		c := changeUnder(key, obj)
-		if c.index(m.indexers.Load(), &r.in.buffer); c.err != nil {
-			r.refuse(&c)
-		}
-		r.staged = append(r.staged, c)
+		c.index(m.indexers.Load(), &r.in.buffer)
+		r.stage(&c)
 	}
 	reportRefused(r.publish(resourceVersion))
 }

@@ -313,8 +313,8 @@ func InNamespace(store Store, namespace string) Store {
 	whole, own := store.(*cache)
 	mustHave(own && whole != nil, "InNamespace: the store is a view of a namespace, or not one of NewStore or NewIndexer")
 	m := whole.storage
-	var w storeWrite
-	w.begin(m, nil, 0)
+	w := storeWrite{scope: &m.whole}
+	w.begin(nil)
 	view := m.views[namespace]
 	if view == nil {
 		s := &scope{storage: m, prefix: namespace + "/"}

@@ -24,11 +24,12 @@ func (t *Table) BeginListing() *Listing {
 	return l
 }
 
-// Confirm marks the entry with a number.
-func (l *Listing) Confirm(number uint32) { l.marks.set(number, true) }
-
-// Confirmed reports whether the entry with a number is marked.
-func (l *Listing) Confirmed(number uint32) bool { return l.marks.get(number) }
+// Confirm marks the entry with a number, and reports whether it was marked before.
+func (l *Listing) Confirm(number uint32) (again bool) {
+	again = l.marks.get(number)
+	l.marks.set(number, true)
+	return again
+}
 
 // Unconfirmed calls yield with the key of each unmarked entry, until it returns false. yield may remove the entry.
 func (l *Listing) Unconfirmed(yield func(Key) bool) {

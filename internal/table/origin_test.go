@@ -168,9 +168,9 @@ func (r *tracked) check() {
 		confirmed := 0
 		for key := range r.objects {
 			found := r.table.Find(KeyOf(key), r.table.Seek(KeyOf(key)))
-			if !found.Exists || found.Origin != r.origins[key] || l.Confirmed(found.Number) != marks[key] {
+			if !found.Exists || found.Origin != r.origins[key] || l.marks.get(found.Number) != marks[key] {
 				r.Fatalf("%s: exists %v, origin %v, want %v, confirmed %v, want %v", key, found.Exists,
-					found.Origin, r.origins[key], l.Confirmed(found.Number), marks[key])
+					found.Origin, r.origins[key], l.marks.get(found.Number), marks[key])
 			}
 			if marks[key] {
 				confirmed++
