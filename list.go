@@ -29,6 +29,8 @@ const (
 	// pageAttempts limits the requests for one page: about half a minute of backoff, enough for a server to restart. A continue
 	// token is valid for some minutes.
 	pageAttempts = 10
+	// defaultPageSize is the number of objects in a page, where pages are used and no size is set.
+	defaultPageSize = 500
 	// emptyPages limits consecutive pages without an object. Sources that filter pages send some.
 	emptyPages = 1000
 )
@@ -93,7 +95,6 @@ func (m *run) listState() state {
 		}
 		return m.fail(PhaseListing, l.wrap(err), l.began, true)
 	}
-	m.progress.paged = m.progress.paged || l.requestedVersion == "0" && l.strategy == ListPaged
 	m.recordCommit(l)
 	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
 	return m.pause(stateWatch, failure{atOnce: true})
@@ -116,7 +117,6 @@ func (m *run) recordCommit(l *listing) {
 		close(listed)
 	}
 	m.relistWaiters = nil
-	m.setPhase(PhaseWatching, 0)
 	m.refetchLater()
 }
 
@@ -124,28 +124,26 @@ func (m *run) recordCommit(l *listing) {
 // the store's version is invalid. API servers answer from their cache without a limit, and at "0", where they ignore the
 // limit. At "" an unpaged list costs them more than pages.
 func (l *listing) listOptions() metav1.ListOptions {
-	const defaultPageSize = 500
-	m := l.run
-	options := metav1.ListOptions{ResourceVersion: cmp.Or(m.progress.version, "0"), ShardSelector: m.shard.Selector()}
-	if m.progress.versionInvalid || len(m.relistWaiters) > 0 {
+	options := metav1.ListOptions{ResourceVersion: cmp.Or(l.progress.version, "0"), ShardSelector: l.shard.Selector()}
+	if l.progress.versionInvalid || len(l.relistWaiters) > 0 {
 		options.ResourceVersion = ""
 	}
 	exact := options.ResourceVersion != "" && options.ResourceVersion != "0"
 	switch {
-	case m.wholeLists, m.options.Strategy == ListUnpaged:
+	case l.wholeLists, l.options.Strategy == ListUnpaged:
 		l.reason = "lists are not to be paged"
-	case m.progress.unpaged:
+	case l.progress.unpaged:
 		l.reason = "a continue token has expired"
-	case m.WatchListPageSize > 0:
-		options.Limit, l.reason = m.WatchListPageSize, "a page size is set"
-	case m.options.Strategy == ListPaged:
+	case l.WatchListPageSize > 0:
+		options.Limit, l.reason = l.WatchListPageSize, "a page size is set"
+	case l.options.Strategy == ListPaged:
 		options.Limit, l.reason = defaultPageSize, "lists are to be paged"
-	case m.progress.paged, !exact:
+	case l.progress.paged, !exact:
 		options.Limit, l.reason = defaultPageSize, "pages cost a server least here"
 	default:
 		l.reason = "the server may answer from its cache"
 	}
-	if m.streams {
+	if l.streams {
 		l.reason += ", streaming has failed"
 	}
 	if options.Limit > 0 && exact {
@@ -257,21 +255,22 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	if err != nil {
 		return "", ended == wakeItem, err
 	}
-	if l.pages == 0 {
-		err = l.setVersion(listMeta.ResourceVersion)
+	if l.pages++; l.pages == 1 {
+		if err := l.setVersion(listMeta.ResourceVersion); err != nil {
+			return "", true, err
+		}
+	} else {
+		l.strategy, l.progress.paged = ListPaged, l.progress.paged || l.requestedVersion == "0"
 	}
-	if err == nil && list != nil {
-		err = eachItem(list, func(item runtime.Object) error { return l.addItem(listedItem{listMeta, item}) })
+	if list != nil {
+		if err := eachItem(list, func(item runtime.Object) error { return l.addItem(listedItem{listMeta, item}) }); err != nil {
+			return "", true, err
+		}
 	}
-	if err == nil {
-		err = l.shard.Listed(listMeta.ShardInfo)
+	if err := l.shard.Listed(listMeta.ShardInfo); err != nil {
+		return "", true, err
 	}
-	if err == nil {
-		err = l.flush()
-	}
-	if l.pages++; l.pages > 1 {
-		l.strategy = ListPaged
-	}
+	err = l.flush()
 	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
 	return listMeta.Continue, true, err
 }
@@ -405,9 +404,6 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 		if len(l.quarantining) > 0 {
 			l.release(obj)
 		}
-		if l.part.Items == nil {
-			l.part.Items = make([]any, 0, partSize)
-		}
 		l.part.Items = append(l.part.Items, obj)
 	} else {
 		if bad.Key == "" {
@@ -460,10 +456,10 @@ func (l *listing) release(obj any) {
 // flush adds the collected part to the replacement, which begins even if the part is empty.
 func (l *listing) flush() error {
 	part, first := l.part, l.first
-	l.part, l.first = ReplacementPart{}, l.items+1
 	if len(part.Items)+len(part.Retain) == 0 && l.replacement != nil {
 		return nil
 	}
+	l.part, l.first = ReplacementPart{}, l.items+1
 	rejected, err := l.addPart(part)
 	for i, bad := range rejected {
 		if bad.Key == "" {
@@ -513,16 +509,13 @@ func (l *listing) reportRejected() {
 	})
 }
 
-// commit commits the list. It fails if the list has objects of another type only.
+// commit commits the list, all of whose parts are in the replacement. It fails if the list has objects of another type only.
 func (l *listing) commit() error {
 	if at := slices.IndexFunc(l.rejected, func(bad *ObjectError) bool { return bad.wrongType }); at >= 0 && !l.typeSeen {
 		first := l.rejected[at]
 		return &ListTypeError{Objects: l.items, Key: first.Key, Err: first.Err}
 	}
 	l.typeSeen = true
-	if err := l.flush(); err != nil {
-		return err
-	}
 	if l.regression != nil {
 		l.report(l.ctx, l.regression) // before the commit is visible
 	}

@@ -160,11 +160,15 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	}
 	l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
 	l.entries = nil // it is as large as the list
+	if err := l.flush(); err != nil {
+		return err
+	}
 	if err := l.commit(); err != nil {
 		return err
 	}
 	l.progress.streamFailures = 0
 	l.recordCommit(l)
+	l.setPhase(PhaseWatching, 0)
 	w.listing, w.from, w.version = nil, l.version, l.version
 	w.waits.relistRequests = l.relistRequests
 	w.expires = l.clock.Now().Add(w.timeout + watchGrace)
