@@ -132,7 +132,7 @@ func (w *storeWrite) apply(c *change) error {
 	case c.kind != Deleted:
 		c.applied, c.recreated = true, c.origin.Recreates(at.Origin)
 		number := m.table.Put(c.key, at, c.object, c.origin, c.values)
-		if w.list != nil && w.list.visible { // the others are confirmed, or at their end
+		if w.list != nil && w.list.visible { // its Commit deletes unconfirmed entries
 			w.list.marks.Confirm(number)
 		}
 	case at.Exists:
