@@ -279,9 +279,7 @@ func (f *feed) verify(ctx context.Context) error {
 	if failed := f.reflector.relist(ctx); failed != nil {
 		err = fmt.Errorf("%w; not repaired: %w", found, failed)
 	}
-	if running := f.informer.ctx; running.Err() == nil { // ctx may have ended
-		f.reflector.report(running, err)
-	}
+	f.reflector.report(f.informer.ctx, err) // ctx may have ended
 	return err
 }
 

@@ -279,10 +279,13 @@ func (r *Reflector) reportFailure(ctx context.Context, err error) {
 	r.options.ErrorHandler(ctx, r, err)
 }
 
-// report reports an error that is not a failure of the source, such as a quarantined object.
+// report reports an error that is not a failure of the source, such as a quarantined object. After its context has ended it
+// only reports a slow source.
 func (r *Reflector) report(ctx context.Context, err error) {
-	r.setLastFailure(err, false)
-	r.options.ErrorHandler(ctx, r, err)
+	if ctx.Err() == nil || CauseOf(err) == causeSlowSource {
+		r.setLastFailure(err, false)
+		r.options.ErrorHandler(ctx, r, err)
+	}
 }
 
 // setLastFailure makes err the status's last failure. Only failures of the source are consecutive failures.

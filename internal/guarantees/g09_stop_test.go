@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -102,6 +104,52 @@ func TestG9ASourceThatIgnoresItsContextIsWaitedForAndReported(t *testing.T) {
 				r.source.ReleaseHanging()
 				<-r.done
 				r.source.Close()
+			})
+		})
+	}
+}
+
+// G9: once an error handler has ended the context, nothing else of the same batch of events, or of the same
+// list, is reported.
+func TestG9AnErrorHandlerThatEndsTheContextIsNotCalledAgain(t *testing.T) {
+	first, second := bad(podAt("a", "1", "6")), bad(podAt("a", "2", "7"))
+	wrongType := &metav1.Status{}
+	failed := &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: 500}
+	for name, c := range map[string]struct {
+		listed []object
+		events []watch.Event
+	}{
+		"two changes":                 {nil, []watch.Event{{Type: watch.Added, Object: first}, {Type: watch.Added, Object: second}}},
+		"a change and a wrong type":   {nil, []watch.Event{{Type: watch.Added, Object: first}, {Type: watch.Added, Object: wrongType}}},
+		"a wrong type and a change":   {nil, []watch.Event{{Type: watch.Added, Object: wrongType}, {Type: watch.Added, Object: second}}},
+		"a change and an error event": {nil, []watch.Event{{Type: watch.Added, Object: first}, {Type: watch.Error, Object: failed}}},
+		"two listed objects":          {[]object{*first, *second}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &cache.ListWatch{
+					ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
+						return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}, Items: c.listed}, nil
+					},
+					WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+						w := watch.NewFakeWithChanSize(len(c.events), false)
+						for _, e := range c.events {
+							w.Action(e.Type, e.Object)
+						}
+						return w, nil
+					},
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var reported errorRecorder
+				indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"fails": func(obj any) ([]string, error) { return nil, failIfBad(obj) }})
+				cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{
+					Strategy: cache.ListPaged,
+					ErrorHandler: func(ctx context.Context, r *cache.Reflector, err error) {
+						reported.handle(ctx, r, err)
+						cancel()
+					},
+				}).RunWithContext(ctx)
+				assert.Len(t, reported.all(), 1)
 			})
 		})
 	}
