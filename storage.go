@@ -85,7 +85,7 @@ func (w *storeWrite) begin(changes []change) {
 		if m.indexers.Load() == set {
 			break
 		}
-		m.writing.Unlock() // an index was added
+		m.writing.Unlock() // an index was announced or added
 	}
 	m.seek(changes)
 	for i := 0; i < len(changes) && weight <= table.InPlace; i++ {
