@@ -164,9 +164,12 @@ func (o HandlerOptions) validate() error {
 // notification is one change in the event log.
 type notification = eventlog.Record[table.Key]
 
-// notification returns the notification of an applied change.
-func (c *change) notification(initial, recreateAsUpdate bool) notification {
-	n := notification{Key: c.key, Initial: initial, Kind: eventlog.Update, Old: c.old, New: c.object}
+// notification sets n to the notification of a change, or returns false if the change was not applied.
+func (c *change) notification(n *notification, initial, recreateAsUpdate bool) bool {
+	if !c.applied {
+		return false
+	}
+	*n = notification{Key: c.key, Initial: initial, Kind: eventlog.Update, Old: c.old, New: c.object}
 	switch {
 	case c.kind == Deleted:
 		n.Kind, n.Old, n.New = eventlog.Delete, c.object, nil
@@ -175,7 +178,7 @@ func (c *change) notification(initial, recreateAsUpdate bool) notification {
 	case c.recreated && !recreateAsUpdate:
 		n.Kind, n.Old = eventlog.Recreate, DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
 	}
-	return n
+	return true
 }
 
 // listener is a handler's registration: the goroutine that calls it, and its cursor in the informer's log.

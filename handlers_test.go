@@ -55,8 +55,10 @@ func TestAnAppliedChangeHasItsNotification(t *testing.T) {
 		"removed":           {change: change{kind: Deleted, object: final, existed: true, old: was}, want: notification{Kind: eventlog.Delete, Old: final}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.change.key, c.want.Key = table.KeyOf("a/1"), table.KeyOf("a/1")
-			assert.Equal(t, c.want, c.change.notification(false, c.merge))
+			c.change.key, c.want.Key, c.change.applied = table.KeyOf("a/1"), table.KeyOf("a/1"), true
+			var n notification
+			require.True(t, c.change.notification(&n, false, c.merge))
+			assert.Equal(t, c.want, n)
 		})
 	}
 }
@@ -68,7 +70,10 @@ func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
 	must(t, inf.add(l))
 	l.synced.finish(nil)
 	for range resyncBacklog + 1 {
-		inf.log.Append(slices.Values([]notification{{Kind: eventlog.Add, Key: table.KeyOf("a/1")}}), 1, time.Now(), nil)
+		inf.log.Append(1, func(_ int, n *notification) bool {
+			*n = notification{Kind: eventlog.Add, Key: table.KeyOf("a/1")}
+			return true
+		}, 1, time.Now(), nil)
 	}
 	l.due = true
 	inf.store.storage.writing.Lock()

@@ -391,13 +391,10 @@ func (f *feed) endWrite() {
 // publish appends the applied changes of a write to the log, under the store's lock. version is the store's before the write.
 func (f *feed) publish(changes []change, initial bool, version *string) {
 	inf := f.informer
-	inf.log.Append(func(yield func(notification) bool) {
-		for i := range changes {
-			if c := &changes[i]; c.applied && !yield(c.notification(initial, inf.options.RecreateAsUpdate)) {
-				return
-			}
-		}
-	}, f.storage.table.Len(), f.began, version)
+	set := func(i int, n *notification) bool {
+		return changes[i].notification(n, initial, inf.options.RecreateAsUpdate)
+	}
+	inf.log.Append(len(changes), set, f.storage.table.Len(), f.began, version)
 }
 
 // markSynced is called when a whole list is in the store. The informer has synced once each feed has its first list.

@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ func newRig(t *testing.T, merging Merging) *rig {
 func (r *rig) updates(count, keys, live int) {
 	for i := range count {
 		r.number++
-		r.log.Append(slices.Values([]Record[string]{update(fmt.Sprint(i%keys), r.number)}), live, start, nil)
+		appendAll(r.log, []Record[string]{update(fmt.Sprint(i%keys), r.number)}, live, start, nil)
 	}
 }
 
@@ -67,8 +66,8 @@ func TestChangesThatCancelOutLeaveNoMemory(t *testing.T) {
 	r := newRig(t, Always)
 	r.updates(1, 1, 1)
 	for i := range 20_000 {
-		r.log.Append(slices.Values([]Record[string]{{Kind: Add, Key: fmt.Sprint("a", i), New: i}}), 1, start, nil)
-		r.log.Append(slices.Values([]Record[string]{{Kind: Delete, Key: fmt.Sprint("a", i), Old: i}}), 1, start, nil)
+		appendAll(r.log, []Record[string]{{Kind: Add, Key: fmt.Sprint("a", i), New: i}}, 1, start, nil)
+		appendAll(r.log, []Record[string]{{Kind: Delete, Key: fmt.Sprint("a", i), Old: i}}, 1, start, nil)
 	}
 	require.Equal(t, 1, r.cursor.Status().Changes)
 	require.Same(t, r.cursor.backlog.root.next, r.cursor.backlog.root.previous)
@@ -93,7 +92,7 @@ func TestABacklogShrinksWhileItIsDrained(t *testing.T) {
 // Changes that cancel out before the others do not end the merging of the others.
 func TestMergingContinuesWhereTheOldestCancelOut(t *testing.T) {
 	r := newRig(t, WhenBehind)
-	r.log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}), 1, start, nil)
+	appendAll(r.log, []Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}, 1, start, nil)
 	r.updates(1023, 1, 1)
 	require.Equal(t, Status{Changes: 1, Merging: true}, r.cursor.Status())
 }
@@ -111,7 +110,7 @@ func TestTheAgeIsThatOfTheOldestUnfinishedChange(t *testing.T) {
 		oldest(time.Time{})
 		require.Empty(t, r.all())
 		add := func(second int, record Record[string]) {
-			r.log.Append(slices.Values([]Record[string]{record}), 1, at(second), nil)
+			appendAll(r.log, []Record[string]{record}, 1, at(second), nil)
 		}
 		add(1, update("a", 1))
 		oldest(at(1))
@@ -126,7 +125,7 @@ func TestTheAgeIsThatOfTheOldestUnfinishedChange(t *testing.T) {
 		}
 		r.all()
 		oldest(time.Time{})
-		r.log.Append(slices.Values([]Record[string]{update("a", 1)}), 1, start.Add(-time.Hour), nil)
+		appendAll(r.log, []Record[string]{update("a", 1)}, 1, start.Add(-time.Hour), nil)
 		oldest(start) // a clock that was set back
 		r.cursor.Close()
 		oldest(time.Time{})
@@ -137,12 +136,12 @@ func TestTheAgeIsThatOfTheOldestUnfinishedChange(t *testing.T) {
 func TestACursorThatJoinsReadsItsSnapshotAndThenTheLog(t *testing.T) {
 	log := New[string](start)
 	log.AppendEnd(0, nil)
-	log.Append(slices.Values([]Record[string]{update("before", 1)}), 1, start, nil)
+	appendAll(log, []Record[string]{update("before", 1)}, 1, start, nil)
 	r := &rig{t, log, log.NewCursor(WhenBehind), 0}
 	require.Zero(t, r.cursor.Status(), "before it joins")
 	r.cursor.Join(start, snapshotOf(Record[string]{Kind: Add, Key: "a", New: 0}))
 	require.Equal(t, Status{Changes: 1}, r.cursor.Status())
-	log.Append(slices.Values([]Record[string]{update("a", 1)}), 1, start, nil)
+	appendAll(log, []Record[string]{update("a", 1)}, 1, start, nil)
 	require.Equal(t, []string{"a1 <nil> 0", "5 <nil> <nil>", "a2 0 1"}, r.all())
 }
 
@@ -183,7 +182,7 @@ func TestASnapshotMayHaveFewerRecordsThanItSays(t *testing.T) {
 		s.Len += 2
 		c.Join(time.Unix(0, 0), s)
 		require.Equal(t, len(records)+2, c.Status().Changes, "at most")
-		log.Append(slices.Values([]Record[string]{{Key: "b", Kind: Add}}), 1, time.Unix(0, 0), nil)
+		appendAll(log, []Record[string]{{Key: "b", Kind: Add}}, 1, time.Unix(0, 0), nil)
 		var r Record[string]
 		for _, want := range append(records, Record[string]{Key: "b", Kind: Add}) {
 			require.True(t, c.Next(&r))
@@ -200,7 +199,7 @@ func TestAForgottenWaitIsNotKept(t *testing.T) {
 	log := New[string](time.Unix(0, 0))
 	c := log.NewCursor(WhenBehind)
 	c.Join(time.Unix(0, 0), Snapshot[string]{})
-	log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a", New: 1}}), 1, time.Unix(0, 0), nil)
+	appendAll(log, []Record[string]{{Kind: Add, Key: "a", New: 1}}, 1, time.Unix(0, 0), nil)
 	kept := c.Handled()
 	for range 10 {
 		c.Forget(c.Handled())
@@ -232,7 +231,7 @@ func TestACursorThatIsBehindHasTheVersionAtWhichItWasIdle(t *testing.T) {
 	require.False(t, c.Next(&r))
 	handled(true, "")
 	for _, version := range []string{"1", "2"} {
-		log.Append(slices.Values([]Record[string]{update("a", 1)}), 1, start, &version)
+		appendAll(log, []Record[string]{update("a", 1)}, 1, start, &version)
 		handled(false, "1")
 	}
 	for c.Next(&r) {

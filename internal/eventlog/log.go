@@ -16,7 +16,6 @@
 package eventlog
 
 import (
-	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,28 +57,29 @@ func New[K comparable](start time.Time) *Log[K] {
 	return &Log[K]{start: start.Add(-1), last: &block[K]{records: make([]Record[K], smallBlock)}}
 }
 
-// Append appends the records of one write to the store and wakes sleeping cursors. It copies the records and sets their
-// Since. live is the number of keys in the store, which bounds the backlogs; version is the store's before the write.
-// Append never waits for a handler.
-func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, version *string) {
+// Append appends up to count records of one write to the store and wakes sleeping cursors. set stores one of them, except
+// for its Since, or returns false if there is none; it runs under the log's lock. live is the number of keys in the store,
+// which bounds the backlogs; version is the store's before the write. Append never waits for a handler.
+func (l *Log[K]) Append(count int, set func(i int, r *Record[K]) bool, live int, now time.Time, version *string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.cursors) == 0 {
 		return
 	}
 	end, since := l.end.Load(), max(1, now.Sub(l.start))
-	for record := range records {
+	for i := range count {
 		if end-l.last.from == uint64(len(l.last.records)) {
 			l.last.next = &block[K]{from: end, records: make([]Record[K], largeBlock)}
 			l.last = l.last.next
 		}
-		record.Since = since
-		l.last.records[end-l.last.from] = record
-		end++
+		if r := &l.last.records[end-l.last.from]; set(i, r) {
+			r.Since = since
+			end++
+		}
 	}
-	count := int(end - l.end.Swap(end))
+	appended := int(end - l.end.Swap(end))
 	for _, c := range l.cursors {
-		c.appended(count, live, since, version)
+		c.appended(appended, live, since, version)
 	}
 	l.trimLocked() // Next trims too, but a handler that hangs does not call it
 }

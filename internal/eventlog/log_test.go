@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -37,6 +36,13 @@ type logModel struct {
 	endsList bool
 }
 
+func appendAll[K comparable](l *Log[K], records []Record[K], live int, now time.Time, version *string) {
+	l.Append(len(records), func(i int, r *Record[K]) bool {
+		*r = records[i]
+		return true
+	}, live, now, version)
+}
+
 type reader struct {
 	*Cursor[string]
 	read int
@@ -52,7 +58,7 @@ func (m *logModel) append(count int) {
 		r.Since = m.now.Sub(m.log.start)
 		m.written = append(m.written, r)
 	}
-	m.log.Append(slices.Values(batch), 9, m.now, nil)
+	appendAll(m.log, batch, 9, m.now, nil)
 	m.now = m.now.Add(time.Millisecond)
 }
 
@@ -182,7 +188,7 @@ func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 	for i := range count {
 		obj := &struct{ at, more [4]int }{}
 		runtime.AddCleanup(obj, func(int) { collected.Add(1) }, i)
-		log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a/1", New: obj}}), 1, start, nil)
+		appendAll(log, []Record[string]{{Kind: Add, Key: "a/1", New: obj}}, 1, start, nil)
 	}
 	// collectedBy runs the garbage collector until it has collected that many objects and one other, and returns the
 	// number.
@@ -236,10 +242,10 @@ func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		log.Append(slices.Values([]Record[string]{update("a", 1), update("a", 2)}), 1, start, nil)
+		appendAll(log, []Record[string]{update("a", 1), update("a", 2)}, 1, start, nil)
 		synctest.Wait()
 		for i := range 10 {
-			log.Append(slices.Values([]Record[string]{update("a", 3+i)}), 1, start, nil)
+			appendAll(log, []Record[string]{update("a", 3+i)}, 1, start, nil)
 		}
 		synctest.Wait()
 		assert.Equal(t, []int{1, 1}, []int{wakes, reads})
@@ -299,7 +305,7 @@ func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 				batch = append(batch, Record[string]{Kind: Update, Key: key, Old: latest[key], New: latest[key] + 1})
 				latest[key]++
 			}
-			log.Append(slices.Values(batch), keys, start, nil)
+			appendAll(log, batch, keys, start, nil)
 			switch round {
 			case rounds / 3:
 				cursors[2].Close()

@@ -73,7 +73,7 @@ func (m *cursorModel) append(r Record[string]) {
 	if r.Kind == End {
 		m.log.AppendEnd(live, nil)
 	} else {
-		m.log.Append(slices.Values([]Record[string]{r}), live, now, nil)
+		appendAll(m.log, []Record[string]{r}, live, now, nil)
 	}
 	r.Since = now.Sub(m.log.start)
 	if m.cursor.mode == WhenBehind && m.changes >= max(1024, 2*live) {
