@@ -204,6 +204,7 @@ func (t *Table) Index(at int, number uint32, values []string) {
 	for _, record := range records {
 		if !slices.Contains(values, i.record(record).text) {
 			i.remove(record, number)
+			t.removed = true
 		}
 	}
 	records = records[:0]

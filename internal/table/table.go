@@ -30,6 +30,8 @@ type Table struct {
 	// write is staged. Between two writes, staged has no meaning.
 	state  *state
 	staged bool
+	// removed is true from a removal to the next Commit.
+	removed bool
 	// namespaces has the numbers of the namespaces in the state.
 	namespaces map[string]uint32
 	references []references // by index

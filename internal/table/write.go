@@ -65,8 +65,7 @@ func (t *Table) changeState(change func(*state)) {
 const minFree = 1024
 
 // Commit publishes the write. While readers are locked out it calls setVersion, if not nil, which may change the version.
-// Then, if more of the table is free than in use, it rebuilds the table. The cost per removal is constant, since only
-// removals free parts of the table.
+// Then, if more of the table is free than in use, it rebuilds the table. The cost per removal is constant.
 func (t *Table) Commit(setVersion func()) {
 	if t.staged {
 		t.mu.Lock()
@@ -81,6 +80,10 @@ func (t *Table) Commit(setVersion func()) {
 	}
 	t.changes.Add(1)
 	t.mu.Unlock()
+	if !t.removed {
+		return
+	}
+	t.removed = false
 	free := int(t.state.cells) - t.state.len + max(0, len(t.state.namespaces)-t.state.len)
 	for _, i := range t.state.indexes {
 		free += int(i.allocated) - i.len
@@ -185,6 +188,7 @@ func (t *Table) Remove(at Slot) {
 	t.set(at.Number, cell{namespace: t.state.free})
 	t.state.free = at.Number + 1
 	t.state.len--
+	t.removed = true
 	for _, l := range t.listings {
 		l.marks.set(at.Number, false)
 	}
