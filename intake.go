@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/watch"
+
 	"github.com/watchmirror/cache/internal/table"
 )
 
 // change is a change of one object on its way from a source through a store to handlers. Each step fills in its part.
 type change struct {
+	// event is the event that was received, if the change comes from a watch.
+	event watch.Event
 	// kind and object are as received, until a transform drops the object: then kind is Deleted. The object of a deletion is
 	// its final state, a tombstone, or nil.
 	kind   DeltaType

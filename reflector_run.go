@@ -39,8 +39,7 @@ type run struct {
 	check *versionCheck
 	// regression is what a check has found during a pause, or nil.
 	regression error
-	// batch is the events that are being applied, changes their changes.
-	batch   []watch.Event
+	// changes is the batch of events that are being applied.
 	changes []change
 	// relistWaiters are closed when the next list is in the store. While there are any, it is requested at "".
 	relistWaiters []chan struct{}
@@ -205,7 +204,7 @@ const (
 	wakeEvent                     // the watch has sent an event
 	wakeClosed                    // the watch has closed
 	wakeItem                      // a list has sent an item
-	wakeError                     // the open watch must end: it has sent an Error, a resync failed, or a list was requested
+	wakeError                     // the open watch must end: a resync failed, or a list was requested
 )
 
 // wakeup is the result of a wait, with the value that was received.
@@ -231,11 +230,8 @@ func (m *run) wait(w waitChannels) wakeup {
 		case <-w.timer:
 			return wakeup{reason: wakeTimer}
 		case event, open := <-w.events:
-			switch {
-			case !open:
+			if !open {
 				return wakeup{reason: wakeClosed}
-			case event.Type == watch.Error:
-				return wakeup{reason: wakeError, err: eventError(event.Object)}
 			}
 			return wakeup{reason: wakeEvent, event: event}
 		case item := <-w.items:

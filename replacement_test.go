@@ -142,6 +142,19 @@ func TestOfSeveralStatesInAListTheLastOneCounts(t *testing.T) {
 	}
 }
 
+// Fails if the end of a list applies the first of two listed states of an object that was created again in between.
+func TestTheLastListedStateCountsIfTheObjectWasRecreatedMeanwhile(t *testing.T) {
+	s := newTagStore()
+	require.NoError(t, s.Replace([]any{podAt("a", "1", "3")}, "3"))
+	r := begin(t, s)
+	r.items(podAt("a", "1", "5"))
+	require.NoError(t, s.Delete(podAt("a", "1", "6")))
+	require.NoError(t, s.Add(podAt("a", "1", "7")))
+	r.items(podAt("a", "1", "7"))
+	r.commit("8")
+	assert.Equal(t, map[string]string{"a/1": "7"}, contents(s))
+}
+
 func TestAPartReturnsWhatItRejects(t *testing.T) {
 	for name, first := range map[string]bool{"first list": true, "relist": false} {
 		t.Run(name, func(t *testing.T) {

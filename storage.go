@@ -56,7 +56,10 @@ func newStorage(indexers Indexers) *storage {
 // regression returns the error for an event that is older than the quarantined state of its key or, if there is none with a
 // version, the stored one.
 func (m *storage) regression(c *change, stored table.Origin) error {
-	quarantined, _ := m.quarantine.entry(c.key)
+	var quarantined quarantineEntry
+	if m.quarantine.any() {
+		quarantined, _ = m.quarantine.entry(c.key)
+	}
 	return c.regression(stored, quarantined.ResourceVersion)
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	goruntime "runtime"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -187,9 +186,6 @@ func (m *run) applyEvents(w *openWatch) error {
 	for err == nil {
 		switch woke := m.wait(w.waits); woke.reason {
 		case wakeEvent:
-			if w.events == 0 && w.listing == nil {
-				m.recordSuccess()
-			}
 			err = m.applyBatches(w, woke.event)
 			m.progress.lastReceived = m.clock.Now()
 		case wakeTimer:
@@ -213,21 +209,37 @@ func (m *run) applyEvents(w *openWatch) error {
 // applyBatches applies an event, and those that wait in the channel, in batches. If a batch ends the watch, an error that the
 // source has sent behind it is reported as well.
 func (m *run) applyBatches(w *openWatch, e watch.Event) error {
-	m.batch = append(m.batch, e)
-	for i := range batchesInARow {
-		sent := m.collect(w, i > 0)
-		if len(m.batch) == 0 {
+	sent := m.receive(w, e)
+	for i := 0; i < batchesInARow && sent == nil; i++ {
+		sent = m.collect(w, i > 0)
+		if len(m.changes) == 0 {
 			return sent
 		}
 		err := m.applyBatch(w)
-		m.batch = slices.Delete(m.batch, 0, len(m.batch))
-		if err != nil && sent != nil && m.ctx.Err() == nil {
-			m.report(m.ctx, sent)
-		}
-		if err = cmp.Or(err, sent); err != nil {
+		clear(m.changes)
+		m.changes = m.changes[:0]
+		if err != nil {
+			if sent != nil && m.ctx.Err() == nil {
+				m.report(m.ctx, sent)
+			}
 			return err
 		}
 	}
+	return sent
+}
+
+// changeKinds has the types of events that are changes.
+var changeKinds = map[watch.EventType]DeltaType{watch.Added: Added, watch.Modified: Updated, watch.Deleted: Deleted}
+
+// receive adds an event to the batch, or returns an Error.
+func (m *run) receive(w *openWatch, e watch.Event) error {
+	if e.Type == watch.Error {
+		return eventError(e.Object)
+	}
+	if w.events++; w.events == 1 && w.listing == nil {
+		m.recordSuccess()
+	}
+	m.changes = append(m.changes, change{event: e, kind: changeKinds[e.Type], object: e.Object})
 	return nil
 }
 
@@ -235,16 +247,15 @@ func (m *run) applyBatches(w *openWatch, e watch.Event) error {
 // channel for all watches. If mayYield, it yields to the sender before the channel counts as empty, which costs less than
 // blocking.
 func (m *run) collect(w *openWatch, mayYield bool) error {
-	for yielded := !mayYield; len(m.batch) < table.InPlace; {
+	for yielded := !mayYield; len(m.changes) < table.InPlace; {
 		select {
 		case e, open := <-w.waits.events:
-			switch {
-			case !open:
+			if !open {
 				return nil // run.wait finds it closed again
-			case e.Type == watch.Error:
-				return eventError(e.Object)
 			}
-			m.batch = append(m.batch, e)
+			if err := m.receive(w, e); err != nil {
+				return err
+			}
 			yielded = !mayYield
 		default:
 			if yielded {
@@ -257,20 +268,12 @@ func (m *run) collect(w *openWatch, mayYield bool) error {
 	return nil
 }
 
-// changeKinds has the types of events that are changes.
-var changeKinds = map[watch.EventType]DeltaType{watch.Added: Added, watch.Modified: Updated, watch.Deleted: Deleted}
-
 // applyBatch applies the batch: consecutive changes together, other events one by one.
 func (m *run) applyBatch(w *openWatch) error {
-	m.changes = slices.Grow(m.changes[:0], len(m.batch))[:len(m.batch)]
-	defer clear(m.changes)
 	first := 0
-	for i, e := range m.batch {
+	for i := range m.changes {
 		c := &m.changes[i]
-		c.kind, c.object = changeKinds[e.Type], e.Object
-		w.events++
-		w.synthetic = w.synthetic && c.kind == Added
-		bad := m.examine(e.Object, &c.meta, e.Type != watch.Bookmark)
+		bad := m.examine(c.event.Object, &c.meta, c.event.Type != watch.Bookmark)
 		if w.listing != nil {
 			w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)
 		}
@@ -281,28 +284,30 @@ func (m *run) applyBatch(w *openWatch) error {
 			c.finalErr, bad = bad, nil
 		}
 		if c.kind != "" && bad == nil {
-			c.version = w.advance(c.meta.received.ResourceVersion)
+			c.version = w.advance(c)
 			continue
 		}
 		err := m.applyChanges(w, first, i)
 		switch {
 		case err != nil:
-		case e.Type == watch.Bookmark:
+		case c.event.Type == watch.Bookmark:
 			err = m.applyBookmark(w, c, bad)
 		default:
-			err = m.applyRejected(w, e, c, bad)
+			err = m.applyRejected(w, c, bad)
 		}
 		if err != nil {
 			return err
 		}
 		first = i + 1
 	}
-	return m.applyChanges(w, first, len(m.batch))
+	return m.applyChanges(w, first, len(m.changes))
 }
 
 // advance sets the watch's version to that of an event and returns it, or returns "" if the event does not change it: the
 // event is synthetic, or has no version or an older one, as events of fake sources may.
-func (w *openWatch) advance(version string) string {
+func (w *openWatch) advance(c *change) string {
+	version := c.meta.received.ResourceVersion
+	w.synthetic = w.synthetic && c.kind == Added
 	if w.synthetic || version == "" || version == w.version || versionBefore(version, w.version) {
 		return ""
 	}
@@ -320,14 +325,14 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 		accepted, err := m.accepter.acceptChanges(m.ctx, m.changes[from:to])
 		version := ""
 		for accepted += from; from < accepted; from++ {
-			c, obj := &m.changes[from], m.batch[from].Object
+			c := &m.changes[from]
 			switch {
 			case c.finalErr != nil && c.err != nil:
 				m.quarantineObject(m.ctx, refusedDeletion(c.finalErr, c.err))
 			case c.finalErr != nil || c.err != nil:
-				m.reportRejectedEvent(c, obj, cmp.Or(c.finalErr, c.err))
+				m.reportRejectedEvent(c, cmp.Or(c.finalErr, c.err))
 			case m.quarantine.any():
-				m.releaseObject(obj)
+				m.releaseObject(c.event.Object)
 			}
 			version = cmp.Or(c.version, version)
 		}
@@ -345,20 +350,20 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 }
 
 // applyRejected applies an event with an unusable object or an unknown event type.
-func (m *run) applyRejected(w *openWatch, e watch.Event, c *change, bad *ObjectError) error {
+func (m *run) applyRejected(w *openWatch, c *change, bad *ObjectError) error {
 	if c.kind == "" {
 		const known = "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR"
-		var err error = &UnexpectedTypeError{Expected: known, Actual: string(e.Type)}
+		var err error = &UnexpectedTypeError{Expected: known, Actual: string(c.event.Type)}
 		if bad != nil {
 			err = fmt.Errorf("%w, with an object that could not be applied either: %w", err, bad.Err)
 		}
-		bad = m.objectError(e.Object, &c.meta, stageType, err)
+		bad = m.objectError(c.event.Object, &c.meta, stageType, err)
 	}
-	version := w.advance(c.meta.received.ResourceVersion)
+	version := w.advance(c)
 	if w.listing != nil {
 		return w.listing.addRejected(c, bad)
 	}
-	m.reportRejectedEvent(c, e.Object, bad)
+	m.reportRejectedEvent(c, bad)
 	return m.moveVersion(version, "event")
 }
 
@@ -374,7 +379,7 @@ func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 	if bad == nil {
 		m.setCurrent("bookmark")
 	}
-	moved := w.advance(version)
+	moved := w.advance(c)
 	switch {
 	case w.listing == nil:
 		return m.moveVersion(moved, "bookmark")
@@ -404,14 +409,14 @@ func (m *run) moveVersion(version, by string) error {
 // reportRejectedEvent reports an object that was not applied as received, and quarantines it if it has a key. A deletion was
 // applied nevertheless, unless the store found no key. No later event corrects that, so the object is quarantined until
 // the next list.
-func (m *run) reportRejectedEvent(c *change, obj any, bad *ObjectError) {
+func (m *run) reportRejectedEvent(c *change, bad *ObjectError) {
 	deleted := c.kind == Deleted && bad.Stage != stageType
 	applied := bad.Stage != stageMetadata && (bad.Stage != stageKey || errors.Is(bad.Err, errOtherNamespace))
 	switch {
 	case bad.Key == "" && !deleted:
 		m.report(m.ctx, withKey(bad))
 	case bad.Key != "" && deleted && applied:
-		m.releaseObject(obj)
+		m.releaseObject(c.event.Object)
 		if !bad.repeated {
 			m.report(m.ctx, bad)
 		}

@@ -155,8 +155,7 @@ func (m *eventsModel) take(what, ahead byte) bool {
 	case 7:
 		e.Type, e.Object, regresses = "OTHER", obj, false
 	}
-	m.run.batch = []watch.Event{e}
-	err := m.run.applyBatch(m.watch)
+	err := m.run.applyBatches(m.watch, e)
 	if regresses {
 		var regression *VersionRegressionError
 		require.ErrorAs(m, err, &regression)

@@ -12,8 +12,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "applies-a-streamed-deletion-of-another-type", Guards: []string{"G6"}, File: "watch.go",
-		From:    "bad := m.examine(e.Object, &c.meta, e.Type != watch.Bookmark)",
-		To:      "bad := m.examine(e.Object, &c.meta, e.Type != watch.Bookmark && (w.listing == nil || e.Type != watch.Deleted))",
+		From:    "bad := m.examine(c.event.Object, &c.meta, c.event.Type != watch.Bookmark)",
+		To:      "bad := m.examine(c.event.Object, &c.meta, c.event.Type != watch.Bookmark && (w.listing == nil || c.kind != Deleted))",
 		Package: guarantees,
 		Test:    "TestG6InAStreamADeletionOfAnotherTypeDeletesNothing",
 		Fault:   "The deletion of a ConfigMap deletes the Pod with the same name from the cache.",
