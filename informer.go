@@ -33,8 +33,9 @@ type sharedIndexInformer struct {
 	clock   clock.Clock
 	options SharedIndexInformerOptions
 	metrics informerMetrics
-	// synced succeeds when all feeds have.
-	synced *syncChecker
+	// synced succeeds when all feeds have. unsynced is the number of feeds that have not.
+	synced   *syncChecker
+	unsynced atomic.Int64
 	// log has the changes to deliver to the listeners.
 	log      *eventlog.Log[table.Key]
 	detector MutatedObjectDetector
@@ -365,6 +366,7 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 		f.transform = inf.options.Transform
 	}
 	inf.feeds = append(inf.feeds, f)
+	inf.unsynced.Add(1)
 }
 
 // HasSynced is true once the whole first list of the source is in the store.
@@ -399,11 +401,9 @@ func (f *feed) publish(changes []change, initial bool, version *string) {
 
 // markSynced is called when a whole list is in the store. The informer has synced once each feed has its first list.
 func (f *feed) markSynced() {
-	inf := f.informer
-	missing := func(other *feed) bool { return !other.HasSynced() }
 	// A handler syncs at the appended end, so not before the informer.
-	if f.synced.finish(nil) && !slices.ContainsFunc(inf.feeds, missing) && inf.synced.finish(nil) {
-		inf.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
+	if f.synced.finish(nil) && f.informer.unsynced.Add(-1) == 0 && f.informer.synced.finish(nil) {
+		f.informer.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
 	}
 }
 

@@ -36,9 +36,9 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "syncs-a-handler-once-its-list-is-queued", Guards: []string{"G5"}, File: "informer.go",
-		From: "\t\tinf.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())\n",
-		To: `	inf.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
-	for _, l := range inf.listeners {
+		From: "\t\tf.informer.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())\n",
+		To: `	f.informer.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
+	for _, l := range f.informer.listeners {
 		l.synced.finish(nil)
 	}
 `,
