@@ -41,8 +41,9 @@ const (
 //
 // A series of failures lasts until nothing has failed for the reset period.
 type backoff struct {
-	// initial is the configuration. current is its state in this series, without jitter.
+	// initial is the configuration without its jitter, current its state in this series.
 	initial, current wait.Backoff
+	jitter           float64
 	// configured means that the user has configured the pauses. There are no limits then.
 	configured bool
 	reset      time.Duration
@@ -64,14 +65,13 @@ type backoff struct {
 }
 
 func newBackoff(configured *wait.Backoff, reset time.Duration, random func() float64) *backoff {
-	initial := wait.Backoff{
-		Duration: firstPause, Factor: pauseGrowth, Jitter: jitterLonger, Steps: math.MaxInt32, Cap: longestPause,
-	}
+	initial, jitter := wait.Backoff{Duration: firstPause, Factor: pauseGrowth, Steps: math.MaxInt32, Cap: longestPause}, jitterLonger
 	if configured != nil {
-		initial = *configured
+		initial, jitter = *configured, configured.Jitter
+		initial.Jitter = 0 // pause applies it with random
 	}
 	return &backoff{
-		initial: initial, configured: configured != nil, reset: cmp.Or(reset, defaultBackoffReset), random: random,
+		initial: initial, jitter: jitter, configured: configured != nil, reset: cmp.Or(reset, defaultBackoffReset), random: random,
 	}
 }
 
@@ -109,7 +109,7 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 			b.current.Duration = min(b.current.Duration,
 				time.Duration(max(1, len(b.requests)-first+1-quickRequests))*time.Second, steadyPause)
 		}
-		jitter := b.initial.Jitter
+		jitter := b.jitter
 		if pause = b.current.Step(); !b.configured && pause < steadyPause {
 			jitter = -jitterShorter
 		}
@@ -128,7 +128,6 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 func (b *backoff) recordFailure(now time.Time, f failure) {
 	if b.seriesStart.IsZero() || now.Sub(b.resumed) >= b.reset {
 		b.current, b.seriesStart, b.resumed, b.lastFailure = b.initial, f.began, now, now
-		b.current.Jitter = 0 // pause applies it with random
 		if n := len(b.requests); n > 0 && f.began.Sub(b.requests[n-1]) < shortWatch {
 			b.seriesStart = b.groupStart
 		}

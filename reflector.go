@@ -192,7 +192,9 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	r.typeDescription = cmp.Or(options.TypeDescription, expected, "<unspecified>")
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, options.Random)
 	r.proof.Store(new(proof))
-	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
+	r.status = Status{
+		Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now(), Failures: map[Cause]int64{},
+	}
 	if r.accepter, ok = store.(changeAccepter); !ok {
 		r.accepter = foreignStore{store}
 	}

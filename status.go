@@ -199,6 +199,9 @@ func (r *Reflector) Status() Status {
 	r.mu.Lock()
 	status := r.status
 	r.mu.Unlock()
+	if !status.NextAttempt.After(r.clock.Now()) { // it is not paused
+		status.NextAttempt = time.Time{}
+	}
 	switch store := r.store.(type) { // before ReceivedVersion, which must not be lower
 	case interface{ processedVersion() string }:
 		status.AppliedVersion = store.processedVersion()
@@ -233,9 +236,7 @@ func (r *Reflector) setPhase(phase Phase, pause time.Duration) {
 	if lasting, ok := lastingPhases[r.lastCause]; ok && r.sameCause >= lastingFailures && phase != PhaseStopped {
 		phase = lasting
 	}
-	if r.status.NextAttempt = (time.Time{}); pause > 0 {
-		r.status.NextAttempt = now.Add(pause)
-	}
+	r.status.NextAttempt = now.Add(pause)
 	changed := r.status.Phase != phase
 	if changed {
 		r.status.Phase, r.status.PhaseSince = phase, now
@@ -294,10 +295,8 @@ func (r *Reflector) setLastFailure(err error, ofSource bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.LastFailure = last
-	failures := map[Cause]int64{} // a copy: earlier statuses have the old map
-	maps.Copy(failures, r.status.Failures)
-	failures[last.Cause]++
-	r.status.Failures = failures
+	r.status.Failures = maps.Clone(r.status.Failures) // earlier statuses have the old map
+	r.status.Failures[last.Cause]++
 	r.changes.wake()
 	if !ofSource {
 		return
