@@ -515,7 +515,6 @@ func (l *listing) commit() error {
 		first := l.rejected[at]
 		return &ListTypeError{Objects: l.items, Key: first.Key, Err: first.Err}
 	}
-	l.typeSeen = true
 	if l.regression != nil {
 		l.report(l.ctx, l.regression) // before the commit is visible
 	}
@@ -530,7 +529,6 @@ func (l *listing) commit() error {
 	}
 	l.reportRejected()
 	l.quarantine.releaseIf(func(key table.Key) bool { return !l.quarantining[key.String()] })
-	l.steps.Step("Committed")
 	return nil
 }
 

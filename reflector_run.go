@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +36,7 @@ type run struct {
 	watch *openWatch
 	// check is a running check of the source's version, or nil.
 	check *versionCheck
-	// regression is what a check has found during a pause, or nil.
+	// regression is what a check has found after its watch, or nil.
 	regression error
 	// changes is the batch of events that are being applied.
 	changes []change
@@ -97,7 +96,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		if m.resync != nil {
 			m.resync.Stop()
 		}
-		if _ = m.finishCheck(); m.check != nil {
+		if m.finishCheck(); m.check != nil {
 			<-m.check.done
 			_ = m.evaluateCheck()
 		}
@@ -143,13 +142,12 @@ func (m *run) begin(ctx context.Context) {
 // loop lists and watches until a state ends the run.
 func (m *run) loop(context.Context) {
 	for next := stateList; next != stateEnd; {
-		regression := cmp.Or(m.regression, m.finishCheck())
-		m.regression = nil
+		m.finishCheck()
 		switch {
 		case m.ctx.Err() != nil:
 			return
-		case regression != nil:
-			next = m.fail(PhaseWatching, regression, m.clock.Now(), false)
+		case m.regression != nil:
+			next = m.fail(PhaseWatching, m.regression, m.clock.Now(), false)
 		case next == stateWatch:
 			next = m.watchState(nil)
 		case m.mayStream():
@@ -334,6 +332,8 @@ type checks struct {
 // versionCheck is a running check.
 type versionCheck struct {
 	*asyncCall
+	// ctx ends with the watch.
+	ctx    context.Context
 	cancel context.CancelFunc
 	began  time.Time
 	// have is the reflector's version at the beginning.
@@ -342,8 +342,8 @@ type versionCheck struct {
 	version      string
 	limitIgnored bool
 	err          error
-	// orphaned is true if the check was running when its watch ended, slow if it was still running 30 s later.
-	orphaned, slow bool
+	// slow is true if the check was still running 30 s after its watch had ended.
+	slow bool
 }
 
 // handleTimer begins a check or another list if one is due, and sets the watch's timer to the next due time. An error ends
@@ -369,14 +369,13 @@ func (m *run) handleTimer(w *openWatch) error {
 			return errRefetch
 		}
 	}
-	_, incomparable := resourceversion.CompareResourceVersion(m.progress.version, m.progress.version)
-	if w.listing == nil && m.check == nil && incomparable == nil && !m.wholeLists {
+	if w.listing == nil && m.check == nil && !m.wholeLists {
 		for isDue(m.progress.lastReceived.Add(maxSilence)) { // twice: the second call schedules the next silence
 			m.progress.lastReceived, checks.wanted = now, checks.wanted || m.bookmarks.Load()
 		}
 		if checks.wanted && isDue(latest(
 			checks.next, w.answeredAt.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.delay(now, 1)))) {
-			m.beginCheck(now)
+			m.beginCheck(w, now)
 		}
 	}
 	w.timer.Reset(next.Sub(now))
@@ -385,35 +384,38 @@ func (m *run) handleTimer(w *openWatch) error {
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-func (m *run) beginCheck(now time.Time) {
+// beginCheck begins a check, unless the versions cannot be compared.
+func (m *run) beginCheck(w *openWatch, now time.Time) {
+	c := &versionCheck{began: now, have: m.progress.version, err: errSourceExited}
+	if _, err := resourceversion.CompareResourceVersion(c.have, c.have); err != nil {
+		m.progress.checks.wanted = false
+		return
+	}
 	m.progress.checks.next = now.Add(checkInterval)
 	m.progress.backoff.recordRequest(now, false)
-	ctx, cancel := context.WithTimeout(m.ctx, checkTimeout)
-	c := &versionCheck{cancel: cancel, began: now, have: m.progress.version, err: errSourceExited}
-	c.asyncCall = callAsync(func() { c.version, c.limitIgnored, c.err = m.sourceVersion(ctx) })
+	c.ctx, c.cancel = context.WithTimeout(w.ctx, checkTimeout)
+	c.asyncCall = callAsync(func() { c.version, c.limitIgnored, c.err = m.sourceVersion(c.ctx) })
 	m.check = c
 }
 
-// finishCheck waits for a check whose watch has ended, and returns a regression. A slow check is reported and continues
-// beside the next watch.
-func (m *run) finishCheck() error {
+// finishCheck waits for a check whose watch has ended. A slow check is reported and continues beside the next watch.
+func (m *run) finishCheck() {
 	if c := m.check; c != nil && !c.slow {
 		if c.slow = m.reportSlow(m.ctx, "List", c.asyncCall); !c.slow {
-			return m.evaluateCheck()
+			m.regression = m.evaluateCheck()
 		}
 	}
-	return nil
 }
 
 // evaluateCheck evaluates a check that is done. A regression is returned and ends the watch; other failures are reported.
 func (m *run) evaluateCheck() error {
 	c, checks := m.check, &m.progress.checks
 	m.check = nil
-	c.cancel()
+	defer c.cancel()
 	m.rethrow("List", c.asyncCall)
 	switch {
 	case m.ctx.Err() != nil:
-	case c.orphaned && errors.Is(c.err, context.Canceled): // repeat it beside the next watch
+	case c.ctx.Err() == context.Canceled && errors.Is(c.err, context.Canceled): // repeat it beside the next watch
 		checks.next = time.Time{}
 	case c.err == nil:
 		checks.wanted, checks.failures = false, 0

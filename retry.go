@@ -275,6 +275,7 @@ func (m *run) fail(activity Phase, err error, began time.Time, request bool) sta
 	switch cause {
 	case causeRegression: // the next list is accepted whatever its version
 		p.version, p.versionInvalid = "", true
+		m.regression = nil
 	case CauseExpired, CauseVersionTooLarge:
 		// After a pause for an outage, another pause would only prolong the time for which the cache is stale.
 		f.atOnce = !p.versionInvalid && len(m.relistWaiters) == 0 && (m.afterPause || activity != PhaseWatching)
@@ -304,14 +305,15 @@ func (m *run) fail(activity Phase, err error, began time.Time, request bool) sta
 		}
 		ends = next == stateList || action == watchThenList || cause == causeShortWatch
 	}
-	if ends = ends && m.singleCycle; ends && request {
-		m.setLastFailure(err, true)
-		m.result = err
-	} else {
-		m.reportFailure(m.ctx, err)
-	}
-	if ends {
+	if ends && m.singleCycle {
+		if request {
+			m.setLastFailure(err, true)
+			m.result = err
+		} else {
+			m.reportFailure(m.ctx, err)
+		}
 		return stateEnd
 	}
+	m.reportFailure(m.ctx, err)
 	return m.pause(next, f)
 }

@@ -38,6 +38,7 @@ const (
 // openWatch is a watch that is open or being opened.
 type openWatch struct {
 	watch  watch.Interface
+	ctx    context.Context
 	cancel context.CancelFunc
 	// waits are the channels that the watch waits for, with its events once it is open.
 	waits waitChannels
@@ -61,11 +62,11 @@ type openWatch struct {
 // open requests a watch from the store's version, or the streaming list l, and waits for the response. The deadline begins
 // before the request, because a connection can be half open before the first byte.
 func (m *run) open(l *listing) (*openWatch, error) {
-	shortest, longest := m.options.MinWatchTimeout, m.options.MaxWatchTimeout
-	timeout := shortest + time.Duration(m.options.Random()*float64(longest-shortest))
-	seconds := max(1, int64(timeout/time.Second)) // 0 is no timeout
+	timeout := m.options.MinWatchTimeout +
+		time.Duration(m.options.Random()*float64(m.options.MaxWatchTimeout-m.options.MinWatchTimeout))
 	options := metav1.ListOptions{
-		ResourceVersion: m.progress.version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true, ShardSelector: m.shard.Selector(),
+		ResourceVersion: m.progress.version, AllowWatchBookmarks: true, ShardSelector: m.shard.Selector(),
+		TimeoutSeconds: new(max(1, int64(timeout/time.Second))), // 0 is no timeout
 	}
 	phase, limit := PhaseWatching, timeout+watchGrace
 	if l != nil {
@@ -79,7 +80,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	ctx, cancel := context.WithCancel(m.ctx)
 	now := m.clock.Now()
 	w := &openWatch{
-		cancel: cancel, listing: l, requestedAt: now, timeout: timeout, expires: now.Add(timeout + watchGrace),
+		ctx: ctx, cancel: cancel, listing: l, requestedAt: now, timeout: timeout, expires: now.Add(timeout + watchGrace),
 		timer: m.clock.NewTimer(limit), synthetic: l != nil || options.ResourceVersion == "" || options.ResourceVersion == "0",
 	}
 	w.waits.timer = w.timer.C()
@@ -111,7 +112,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 }
 
 // stopWatch stops the watch, if there is one, and waits until Stop has returned, so that no connection is open during a
-// pause. It also cancels the version check beside the watch.
+// pause. The version check beside the watch is canceled with it.
 func (m *run) stopWatch() {
 	w := m.watch
 	if w == nil {
@@ -124,10 +125,6 @@ func (m *run) stopWatch() {
 	}
 	w.timer.Stop()
 	w.cancel()
-	if c := m.check; c != nil && !c.orphaned {
-		c.orphaned = !isClosed(c.done)
-		c.cancel()
-	}
 	if w.watch != nil {
 		stop := callAsync(w.watch.Stop)
 		m.reportSlow(m.ctx, "Stop", stop)
