@@ -133,11 +133,13 @@ func (p quarantinePart) release(key table.Key) {
 
 // releaseIf releases the keys for which released returns true.
 func (p quarantinePart) releaseIf(released func(key table.Key) bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for at := range p.entries {
-		if at.part == p && released(at.key) {
-			p.removeLocked(at)
+	if p.any() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for at := range p.entries {
+			if at.part == p && released(at.key) {
+				p.removeLocked(at)
+			}
 		}
 	}
 }

@@ -85,9 +85,9 @@ func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 	m := in.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	in.buffer = valueBuffer{}
 	return &storeReplacement{
-		in: in, mayBeTooOld: options.Staged, reset: options.VersionsReset,
+		in:          intake{keyedStore: in.keyedStore, transform: in.transform, feed: in.feed}, // with a buffer of its own
+		mayBeTooOld: options.Staged, reset: options.VersionsReset,
 		initial: !in.scope.committed, visible: !in.scope.committed && !options.Staged,
 		marks: m.table.BeginListing(), stagedKeys: sets.Set[table.Key]{}, retained: sets.Set[table.Key]{},
 	}

@@ -44,5 +44,4 @@ func (l *Listing) Unconfirmed(yield func(Key) bool) {
 // End closes the listing. Calling it twice is allowed.
 func (l *Listing) End() {
 	l.table.listings = slices.DeleteFunc(l.table.listings, func(open *Listing) bool { return open == l })
-	l.marks = perCell[bool]{}
 }
