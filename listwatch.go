@@ -200,9 +200,9 @@ func (m *run) callSource(
 	m.rethrow(op, running)
 	switch ended {
 	case wakeDone:
-		err = callErr
+		return ended, callErr
 	case wakeTimer:
-		err = errWatchOverdue
+		return ended, errWatchOverdue
 	}
 	return ended, err
 }

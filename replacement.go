@@ -136,7 +136,6 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 // prepare prepares objects in batches, and publishes or stages them.
 func (r *storeReplacement) prepare(ctx context.Context, each change, objects []any) error {
 	for part := range slices.Chunk(objects, table.InPlace) {
-		r.batch = r.batch[:0]
 		for _, obj := range part {
 			r.batch = append(r.batch, change{kind: each.kind, object: obj, excluded: each.excluded, existed: len(r.staged) > 0})
 		}
@@ -156,7 +155,7 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]} // the table has copies
 			clear(r.stagedKeys)
 		}
-		clear(r.batch)
+		r.batch = slices.Delete(r.batch, 0, len(r.batch))
 	}
 	return nil
 }
