@@ -58,7 +58,7 @@ func New[K comparable](start time.Time) *Log[K] {
 }
 
 // Append appends up to count records of one write to the store and wakes sleeping cursors. set stores one of them, except
-// for its Since, or returns false if there is none; it runs under the log's lock. live is the number of keys in the store,
+// for its Since, or returns false if there is none; it runs under the log's lock, and may be called again. live is the number of keys in the store,
 // which bounds the backlogs; version is the store's before the write. Append never waits for a handler.
 func (l *Log[K]) Append(count int, set func(i int, r *Record[K]) bool, live int, now time.Time, version *string) {
 	l.mu.Lock()
@@ -69,6 +69,9 @@ func (l *Log[K]) Append(count int, set func(i int, r *Record[K]) bool, live int,
 	end, since := l.end.Load(), max(1, now.Sub(l.start))
 	for i := range count {
 		if end-l.last.from == uint64(len(l.last.records)) {
+			if !set(i, &Record[K]{}) {
+				continue // trimLocked clears only the last block, so that must not be an empty one
+			}
 			l.last.next = &block[K]{from: end, records: make([]Record[K], largeBlock)}
 			l.last = l.last.next
 		}

@@ -176,6 +176,27 @@ func TestReadersOfALogReadWhatWasWritten(t *testing.T) {
 	}
 }
 
+// G8: fails if a write that changed nothing begins a block, so that the full one before it keeps its objects.
+func TestAWriteWithoutRecordsKeepsNothingThatAllHaveRead(t *testing.T) {
+	log := New[string](start)
+	reader := log.NewCursor(Never)
+	reader.Join(time.Time{}, Snapshot[string]{})
+	for i := range smallBlock {
+		appendAll(log, []Record[string]{update("a", i)}, 1, start, nil)
+	}
+	log.Append(1, func(int, *Record[string]) bool { return false }, 1, start, nil)
+	for range smallBlock + 1 {
+		next(reader)
+	}
+	for _, r := range reader.block.records {
+		require.Zero(t, r)
+	}
+	appendAll(log, []Record[string]{update("a", 7)}, 1, start, nil)
+	got, ok := next(reader)
+	require.True(t, ok)
+	require.Equal(t, 7, got.New)
+}
+
 // G8: the log is kept from the slowest reader on. Fails if a reader holds a block that it has read, or if the last
 // block holds objects that all have read.
 func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
