@@ -304,7 +304,7 @@ func (m *run) applyBatch(w *openWatch) error {
 // event is synthetic, or has no version or an older one, as events of fake sources may.
 func (w *openWatch) advance(c *change) string {
 	version := c.meta.received.ResourceVersion
-	w.synthetic = w.synthetic && c.kind == Added
+	w.synthetic = w.synthetic && c.event.Type == watch.Added // c.kind may be Deleted: see excluded
 	if w.synthetic || version == "" || version == w.version || versionBefore(version, w.version) {
 		return ""
 	}

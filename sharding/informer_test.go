@@ -314,6 +314,31 @@ func TestAKeyWhoseNewObjectBelongsToAnotherReplicaIsDeletedWithItsLastState(t *t
 	}
 }
 
+// A list without a version is followed by a watch of the whole state, whose order says nothing. Fails if an object of another
+// replica moves the version, so that the watch that continues a cut one misses this replica's objects.
+func TestTheFirstObjectsOfAWatchMoveNoVersionWhicheverReplicaTheyBelongTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, other := sharding.Union(sharding.Split(2)[0]), sharding.Union(sharding.Split(2)[1])
+		events := watch.NewFake()
+		r := newReplica(t, &cache.ListWatch{
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				return &metav1.PartialObjectMetadataList{}, nil
+			},
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
+		}, cache.ReflectorOptions{}, mine...)
+		for i, uid := range []types.UID{uidIn(other), uidIn(mine)} {
+			events.Add(event(watch.Added, uid, 9-i).Object)
+			synctest.Wait()
+			require.Empty(t, r.informer.ResourceVersion())
+		}
+		require.Equal(t, 1, r.informer.Len())
+		events.Modify(event(watch.Modified, uidIn(other), 10).Object)
+		synctest.Wait()
+		require.Zero(t, r.informer.Len())
+		require.Equal(t, "10", r.informer.ResourceVersion())
+	})
+}
+
 // recorder is a store of another package without GetByKey, which records its calls.
 type recorder struct {
 	cache.ReflectorStore
