@@ -96,8 +96,7 @@ func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 // Replace makes list the whole content.
 func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r := k.BeginReplace(ReplaceOptions{}).(*storeReplacement)
-	r.visible = false
-	r.staged = make([]change, 0, len(list))
+	r.visible, r.staged = false, make([]change, 0, len(list))
 	_ = r.prepare(context.Background(), change{kind: Replaced}, list)
 	var failures []error
 	for _, c := range r.publish(resourceVersion) {
@@ -154,6 +153,8 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			r.staged = slices.Delete(r.staged, 0, len(r.staged))
 			r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]} // the table has copies
 			clear(r.stagedKeys)
+		} else {
+			r.in.buffer = valueBuffer{} // its memory belongs to staged changes; growing it would copy their values
 		}
 		r.batch = slices.Delete(r.batch, 0, len(r.batch))
 	}
@@ -243,17 +244,18 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 func (r *storeReplacement) publish(version string) (refused []change) {
 	m, scope := r.in.storage, r.in.scope
 	absent := func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) && !r.stagedKeys.Has(key) }
-	m.writing.Lock() // not for the write: readers may have to wait for that
-	for key := range r.marks.Unconfirmed {
-		if absent(key) {
-			r.staged = append(r.staged, change{kind: Deleted, key: key})
+	all := func() []change {
+		for key := range r.marks.Unconfirmed {
+			if absent(key) {
+				r.staged = append(r.staged, change{kind: Deleted, key: key})
+			}
 		}
+		m.quarantine.releaseIf(absent)
+		r.marks.End()
+		scope.committed = true
+		return r.staged
 	}
-	m.quarantine.releaseIf(absent)
-	r.marks.End()
-	scope.committed = true
-	m.writing.Unlock()
-	m.write(r.staged, storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed})
+	m.write(r.staged, storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed, absent: all})
 	refused = r.refused
 	*r = storeReplacement{over: true}
 	return refused

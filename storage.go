@@ -71,16 +71,17 @@ type storeWrite struct {
 	setsVersion bool
 	// events is true if changes that are older than the stored states are refused.
 	events bool
-	// list is the list that is written, feed publishes the changes. Either may be nil.
-	list *storeReplacement
-	feed *feed
+	// list is the list that is written, feed publishes the changes. absent returns the changes with the deletions of a list's
+	// Commit, once the store is locked. Each may be nil.
+	list   *storeReplacement
+	feed   *feed
+	absent func() []change
 }
 
-// begin locks the store until end.
-func (w *storeWrite) begin(changes []change) {
+// begin locks the store until end. It returns the changes, with those that absent adds.
+func (w *storeWrite) begin(changes []change) []change {
 	m, weight := w.scope.storage, 0
-	for {
-		set := m.indexers.Load()
+	for set := m.indexers.Load(); ; set = m.indexers.Load() {
 		for i := range changes {
 			changes[i].index(set, &valueBuffer{})
 		}
@@ -90,11 +91,15 @@ func (w *storeWrite) begin(changes []change) {
 		}
 		m.writing.Unlock() // an index was announced or added
 	}
+	if w.absent != nil {
+		changes = w.absent() // before table.Begin, since readers may have to wait from then on
+	}
 	m.seek(changes)
 	for i := 0; i < len(changes) && weight <= table.InPlace; i++ {
 		weight += m.table.Weight(changes[i].place, changes[i].values)
 	}
 	m.table.Begin(weight)
+	return changes
 }
 
 // seek looks up the keys of changes together. The caller holds writing.
@@ -176,13 +181,12 @@ func (w *storeWrite) end(changes []change) {
 // write applies prepared changes with their versions. It stops at an event that is older than the stored state, and returns
 // its error and the number of changes before it.
 func (m *storage) write(changes []change, w storeWrite) (applied int, err error) {
-	w.begin(changes)
+	changes = w.begin(changes)
 	for ; applied < len(changes); applied++ {
-		c := &changes[applied]
-		if err = w.apply(c); err != nil {
+		if err = w.apply(&changes[applied]); err != nil {
 			break
 		}
-		w.version = cmp.Or(c.version, w.version)
+		w.version = cmp.Or(changes[applied].version, w.version)
 	}
 	w.end(changes[:applied])
 	return applied, err

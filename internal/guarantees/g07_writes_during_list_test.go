@@ -40,4 +40,21 @@ func TestG7WritesOfOthersDuringAListDoNotCountAsListed(t *testing.T) {
 		}
 		assert.Equal(t, want, contents(s))
 	})
+	t.Run("another list is committed during the commit", func(t *testing.T) {
+		s, committing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), false
+		must(t, s.Replace(items("1", "1"), "1"))
+		list := testReplacement{t, s.(cache.Replacer).BeginReplace(cache.ReplaceOptions{})}
+		list.add(items("2", "2")...)
+		must(t, s.AddIndexers(cache.Indexers{"added": func(any) ([]string, error) {
+			if committing {
+				committing = false
+				must(t, s.Replace(items("3", "1"), "3"))
+			}
+			return nil, nil
+		}}))
+		committing = true
+		list.commit("4")
+		assert.False(t, committing, "the commit has computed the values for the added index")
+		assert.Equal(t, map[string]string{"a/2": "2"}, contents(s))
+	})
 }
