@@ -95,20 +95,18 @@ func (m *run) open(l *listing) (*openWatch, error) {
 		}
 		return err
 	})
-	if err == nil && w.waits.events == nil {
-		err = errNilWatch
+	if err != nil || w.waits.events == nil {
+		return w, cmp.Or(err, errNilWatch)
 	}
-	if l == nil { // a streaming list is a list already
+	w.answeredAt = m.clock.Now()
+	// Some clients repeat the request themselves while the server is unavailable.
+	m.progress.checks.wanted = m.progress.checks.wanted || w.answeredAt.Sub(now) >= lateAnswer
+	if l == nil { // a streaming list is a list already, and proves nothing before its end
 		w.from, w.version = m.progress.version, m.progress.version
 		w.waits.relistRequests = m.relistRequests
-	}
-	if err == nil {
-		w.answeredAt = m.clock.Now()
-		// Some clients repeat the request themselves while the server is unavailable.
-		m.progress.checks.wanted = m.progress.checks.wanted || w.answeredAt.Sub(now) >= lateAnswer
 		m.setCurrent("watch")
 	}
-	return w, err
+	return w, nil
 }
 
 // stopWatch stops the watch, if there is one, and waits until Stop has returned, so that no connection is open during a
@@ -373,7 +371,7 @@ func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 	if versionBefore(version, w.version) {
 		return &VersionRegressionError{Kind: "bookmark", Current: w.version, Received: version}
 	}
-	if bad == nil {
+	if bad == nil && w.listing == nil {
 		m.setCurrent("bookmark")
 	}
 	moved := w.advance(c)

@@ -869,6 +869,28 @@ func TestStatusSaysWhatShowedTheStoreToBeCurrent(t *testing.T) {
 	})
 }
 
+// A stream may end before it has sent its state. Fails if it counts as a proof when it is accepted, or by a bookmark.
+func TestAStreamingListProvesNoCurrencyBeforeItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
+			Strategy: cache.ListStreaming, ErrorHandler: func(context.Context, *cache.Reflector, error) {},
+		}})
+		sleep(90 * time.Second)
+		before := informer.Status()
+		source.WithholdInitialEventsEnd(1)
+		source.BreakWatches(cachetest.ErrExpired())
+		sleep(9 * time.Second)
+		source.SendBookmarks()
+		synctest.Wait()
+		status := informer.Status()
+		require.Equal(t, cache.PhaseStreaming, status.Phase)
+		require.Equal(t, before.LastCurrent, status.LastCurrent, status.CurrentBy)
+		sleep(time.Minute)
+		require.Greater(t, informer.Status().LastCurrent, before.LastCurrent)
+	})
+}
+
 func TestABookmarkBelowTheLastVersionProvesNoCurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newStateSource([]runtime.Object{validPod("1", "1")})
