@@ -61,9 +61,8 @@ type storeReplacement struct {
 	initial, visible, reset, over bool
 	// marks has the stored entries that the list contains. Commit deletes the others.
 	marks *table.Listing
-	// staged has the changes of the next write, which is Commit's unless the list is visible, stagedKeys their keys.
-	staged     []change
-	stagedKeys sets.Set[table.Key]
+	// staged has the changes of the next write, which is Commit's unless the list is visible.
+	staged []change
 	// mayBeTooOld is true if the list may be refused before Commit, which then quarantines.
 	mayBeTooOld bool
 	// retained has the keys whose newest state was refused or is in Retain. Their stored and quarantined states stay.
@@ -89,7 +88,7 @@ func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 		in:          intake{keyedStore: in.keyedStore, transform: in.transform, feed: in.feed}, // with a buffer of its own
 		mayBeTooOld: options.Staged, reset: options.VersionsReset,
 		initial: !in.scope.committed, visible: !in.scope.committed && !options.Staged,
-		marks: m.table.BeginListing(), stagedKeys: sets.Set[table.Key]{}, retained: sets.Set[table.Key]{},
+		marks: m.table.BeginListing(), retained: sets.Set[table.Key]{},
 	}
 }
 
@@ -151,11 +150,8 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 		if r.visible {
 			r.in.storage.write(r.staged, storeWrite{scope: r.in.scope, list: r, feed: r.in.feed})
 			r.staged = slices.Delete(r.staged, 0, len(r.staged))
-			r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]} // the table has copies
-			clear(r.stagedKeys)
-		} else {
-			r.in.buffer = valueBuffer{} // its memory belongs to staged changes; growing it would copy their values
 		}
+		r.in.buffer = valueBuffer{} // its memory belongs to staged changes; growing it would copy their values
 		r.batch = slices.Delete(r.batch, 0, len(r.batch))
 	}
 	return nil
@@ -177,7 +173,6 @@ func (r *storeReplacement) stage(c *change) {
 	case c.finalErr != nil:
 		r.refused = append(r.refused, *c)
 	}
-	r.stagedKeys.Insert(c.key)
 	r.staged = append(r.staged, *c)
 }
 
@@ -191,16 +186,15 @@ func (r *storeReplacement) compareWithStore() {
 	for i := range r.batch {
 		c := &r.batch[i]
 		found := m.table.Find(c.key, c.place)
-		if c.err != nil || !found.Exists {
+		if c.err != nil || !found.Exists && r.visible {
 			continue
 		}
 		// The list may contain the object twice.
-		again := r.marks.Confirm(found.Number) || r.stagedKeys.Has(c.key)
+		again := r.marks.Confirm(c.key, found)
 		_, refused := m.quarantine.entry(c.key)
-		c.unchanged = c.kind != Deleted && !again && !refused && c.origin.Same(found.Origin)
-		if r.reset && c.unchanged { // the version may belong to another state
-			c.unchanged = r.in.transform == nil && reflect.DeepEqual(found.Object, c.object)
-		}
+		c.unchanged = c.kind != Deleted && !again && !refused && c.origin.Same(found.Origin) &&
+			// After a reset the version may belong to another state.
+			(!r.reset || r.in.transform == nil && reflect.DeepEqual(found.Object, c.object))
 	}
 }
 
@@ -211,7 +205,7 @@ func (r *storeReplacement) alreadyListed(c *change, at table.Slot) bool {
 	if c.kind == Deleted || r.reset || refused {
 		return false
 	}
-	r.marks.Confirm(at.Number)
+	r.marks.Confirm(c.key, at)
 	return true
 }
 
@@ -243,19 +237,22 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // the refused changes.
 func (r *storeReplacement) publish(version string) (refused []change) {
 	m, scope := r.in.storage, r.in.scope
-	absent := func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) && !r.stagedKeys.Has(key) }
-	all := func() []change {
-		for key := range r.marks.Unconfirmed {
-			if absent(key) {
-				r.staged = append(r.staged, change{kind: Deleted, key: key})
-			}
-		}
-		m.quarantine.releaseIf(absent)
-		r.marks.End()
-		scope.committed = true
-		return r.staged
+	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) }
+	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed}
+	w.begin(r.staged, table.InPlace+1) // it reads all objects
+	for i := range r.staged {
+		_ = w.apply(&r.staged[i])
 	}
-	m.write(r.staged, storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed, absent: all})
+	for key := range r.marks.Unconfirmed {
+		if replaced(key) {
+			r.staged = append(r.staged, change{kind: Deleted, key: key, place: m.table.Seek(key)})
+			_ = w.apply(&r.staged[len(r.staged)-1])
+		}
+	}
+	m.quarantine.releaseIf(replaced)
+	r.marks.End()
+	scope.committed = true
+	w.end(r.staged)
 	refused = r.refused
 	*r = storeReplacement{over: true}
 	return refused

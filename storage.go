@@ -71,16 +71,14 @@ type storeWrite struct {
 	setsVersion bool
 	// events is true if changes that are older than the stored states are refused.
 	events bool
-	// list is the list that is written, feed publishes the changes. absent returns the changes with the deletions of a list's
-	// Commit, once the store is locked. Each may be nil.
-	list   *storeReplacement
-	feed   *feed
-	absent func() []change
+	// list is the list that is written, feed publishes the changes. Either may be nil.
+	list *storeReplacement
+	feed *feed
 }
 
-// begin locks the store until end. It returns the changes, with those that absent adds.
-func (w *storeWrite) begin(changes []change) []change {
-	m, weight := w.scope.storage, 0
+// begin locks the store until end. weight is the cost of the write besides that of the changes.
+func (w *storeWrite) begin(changes []change, weight int) {
+	m := w.scope.storage
 	for set := m.indexers.Load(); ; set = m.indexers.Load() {
 		for i := range changes {
 			changes[i].index(set, &valueBuffer{})
@@ -91,15 +89,11 @@ func (w *storeWrite) begin(changes []change) []change {
 		}
 		m.writing.Unlock() // an index was announced or added
 	}
-	if w.absent != nil {
-		changes = w.absent() // before table.Begin, since readers may have to wait from then on
-	}
 	m.seek(changes)
 	for i := 0; i < len(changes) && weight <= table.InPlace; i++ {
 		weight += m.table.Weight(changes[i].place, changes[i].values)
 	}
 	m.table.Begin(weight)
-	return changes
 }
 
 // seek looks up the keys of changes together. The caller holds writing.
@@ -139,9 +133,9 @@ func (w *storeWrite) apply(c *change) error {
 	switch {
 	case c.kind != Deleted:
 		c.applied, c.recreated = true, c.origin.Recreates(at.Origin)
-		number := m.table.Put(c.key, at, c.object, c.origin, c.values)
-		if w.list != nil && w.list.visible { // its Commit deletes unconfirmed entries
-			w.list.marks.Confirm(number)
+		at.Number, at.Exists = m.table.Put(c.key, at, c.object, c.origin, c.values), true
+		if w.list != nil { // its Commit deletes unconfirmed entries
+			w.list.marks.Confirm(c.key, at)
 		}
 	case at.Exists:
 		m.table.Remove(at)
@@ -181,7 +175,7 @@ func (w *storeWrite) end(changes []change) {
 // write applies prepared changes with their versions. It stops at an event that is older than the stored state, and returns
 // its error and the number of changes before it.
 func (m *storage) write(changes []change, w storeWrite) (applied int, err error) {
-	changes = w.begin(changes)
+	w.begin(changes, 0)
 	for ; applied < len(changes); applied++ {
 		if err = w.apply(&changes[applied]); err != nil {
 			break

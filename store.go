@@ -314,7 +314,7 @@ func InNamespace(store Store, namespace string) Store {
 	mustHave(own && whole != nil, "InNamespace: the store is a view of a namespace, or not one of NewStore or NewIndexer")
 	m := whole.storage
 	w := storeWrite{scope: &m.whole}
-	w.begin(nil)
+	w.begin(nil, 0)
 	view := m.views[namespace]
 	if view == nil {
 		s := &scope{storage: m, prefix: namespace + "/"}

@@ -27,8 +27,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "deletes-listed-bad-objects-from-a-store", Guards: []string{"G6"}, File: "replacement.go",
-		From:  "return scope.hasKey(key) && !r.retained.Has(key) &&",
-		To:    "return scope.hasKey(key) &&",
+		From:  "return scope.hasKey(key) && !r.retained.Has(key) }",
+		To:    "return scope.hasKey(key) }",
 		Test:  "TestAPartReturnsWhatItRejects",
 		Fault: "An object with one state that cannot be applied is deleted by the next list.",
 	},

@@ -111,8 +111,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "keeps-objects-stored-before-the-first-list", Guards: []string{"G7"}, File: "replacement.go",
-		From:  "if absent(key) {",
-		To:    "if !r.visible && absent(key) {",
+		From:  "if replaced(key) {",
+		To:    "if !r.visible && replaced(key) {",
 		Test:  "TestAFirstListShowsPartByPart",
 		Fault: "An object that was stored before the first list, and is not in it, stays forever.",
 	},

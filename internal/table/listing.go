@@ -15,19 +15,25 @@ import "slices"
 type Listing struct {
 	table *Table
 	marks perCell[bool]
+	// absent has the keys that were confirmed while they had no entry, and those whose marked entry was removed.
+	absent map[Key]bool
 }
 
 // BeginListing opens a listing that has confirmed nothing. Call End afterwards.
 func (t *Table) BeginListing() *Listing {
-	l := &Listing{table: t}
+	l := &Listing{table: t, absent: map[Key]bool{}}
 	t.listings = append(t.listings, l)
 	return l
 }
 
-// Confirm marks the entry with a number, and reports whether it was marked before.
-func (l *Listing) Confirm(number uint32) (again bool) {
-	again = l.marks.get(number)
-	l.marks.set(number, true)
+// Confirm records that the list has a key, whose slot is at, and reports whether it was recorded before.
+func (l *Listing) Confirm(key Key, at Slot) (again bool) {
+	again = l.absent[key] || at.Exists && l.marks.get(at.Number)
+	if at.Exists {
+		l.marks.set(at.Number, true)
+	} else {
+		l.absent[key] = true
+	}
 	return again
 }
 

@@ -76,7 +76,7 @@ func (r *tracked) put(w *Table, key string) {
 	r.objects[key] = n
 	for l, marks := range r.listings { // each listing may confirm keys that it did not list
 		if r.random.IntN(4) == 0 {
-			l.Confirm(number)
+			l.Confirm(KeyOf(key), Slot{Exists: true, Number: number})
 			marks[key] = true
 		}
 	}
@@ -208,7 +208,7 @@ func TestOriginsAndMarksAreThoseOfTheirEntries(t *testing.T) {
 func confirm(l *Listing, key string) bool {
 	found := l.table.Find(KeyOf(key), l.table.Seek(KeyOf(key)))
 	if found.Exists {
-		l.Confirm(found.Number)
+		l.Confirm(KeyOf(key), found)
 	}
 	return found.Exists
 }
@@ -276,7 +276,7 @@ func TestAnOpenListingCostsAByteForEachObject(t *testing.T) {
 	before := heap()
 	l := table.BeginListing()
 	for number := range uint32(n) {
-		l.Confirm(number)
+		l.Confirm(Key{}, Slot{Exists: true, Number: number})
 	}
 	require.Less(t, heap()-before, 2*n)
 	runtime.KeepAlive(table)

@@ -183,14 +183,18 @@ func (t *Table) Remove(at Slot) {
 	for i := range t.state.indexes {
 		t.Index(i, at.Number, nil)
 	}
-	t.sum ^= at.Origin.checksum(t.state.key(t.state.cell(at.Number)).checksum())
+	key := t.state.key(t.state.cell(at.Number))
+	t.sum ^= at.Origin.checksum(key.checksum())
 	t.state.keys.remove(at.hash, at.Number, t.epoch)
 	t.set(at.Number, cell{namespace: t.state.free})
 	t.state.free = at.Number + 1
 	t.state.len--
 	t.removed = true
 	for _, l := range t.listings {
-		l.marks.set(at.Number, false)
+		if l.marks.get(at.Number) {
+			l.marks.set(at.Number, false)
+			l.absent[key] = true
+		}
 	}
 }
 
