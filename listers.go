@@ -203,7 +203,7 @@ func (r Reader[T]) currentView() view {
 // Lookup is Get without an error.
 func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 	var item any
-	if named := table.Unsplit(r.namespace, key); r.snapshot.table == nil && r.store != nil {
+	if named := table.NewKey(r.namespace, key); r.snapshot.table == nil && r.store != nil {
 		item, _ = r.store.table.Get(named)
 	} else if e, found := r.currentView().table.Get(named); found {
 		item = e.Object()

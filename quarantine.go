@@ -64,7 +64,7 @@ func (q *quarantine) find(key table.Key) error {
 	if q.any() {
 		q.mu.RLock()
 		defer q.mu.RUnlock()
-		for _, at := range q.byKey[table.KeyOf(key.String())] { // it may be Unsplit
+		for _, at := range q.byKey[key] {
 			e := q.entries[at]
 			return &ObjectError{Key: key.String(), ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: e.Err}
 		}

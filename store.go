@@ -187,7 +187,7 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	if !k.has(key) {
 		return nil, false, nil
 	}
-	return k.get(table.Unsplit("", key))
+	return k.get(table.KeyOf(key))
 }
 
 func (k *keyedStore) get(key table.Key) (item any, exists bool, err error) {
@@ -275,7 +275,7 @@ func (s *scope) Bookmark(rv string) {
 // Resync does nothing.
 func (*scope) Resync() error { return nil }
 
-func (s *scope) has(key string) bool { return s.prefix == "" || strings.HasPrefix(key, s.prefix) }
+func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
 
 // hasKey is has for a Key, without building its text.
 func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }

@@ -67,8 +67,8 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "treats-keys-with-equal-hashes-as-equal", Guards: []string{"G10"}, File: "internal/table/table.go",
-		From:    "\treturn key == is\n",
-		To:      "\treturn key.namespace == is.namespace && len(key.name) == len(is.name)\n",
+		From:    "c.kind != 0 && c.text() == key.name &&",
+		To:      "c.kind != 0 && len(c.text()) == len(key.name) &&",
 		Package: "./internal/table",
 		Test:    "TestKeysOfOneHashAreKeptApart",
 		Fault:   "A look-up of one object returns another one.",

@@ -32,16 +32,9 @@ func Same(a, b any) bool { return a != nil && split(a) == split(b) }
 // Identity returns a comparable value that is equal for two values that are the Same, and retains them.
 func Identity(obj any) any { return split(obj) }
 
-// cell has an object, its key and its origin, in 40 bytes.
+// cell has an object, its key and its origin, in 40 bytes. The fields before origin are accessed atomically if a reader
+// and the writer may use them concurrently. They are not of atomic types, so that a chunk can be copied.
 type cell struct {
-	content
-	// Only the writer uses origin.
-	origin Origin
-}
-
-// content is the part of a cell that readers load. Its fields are accessed atomically if a reader and the writer may use
-// them concurrently. They are not of atomic types, so that a chunk can be copied. It fits into registers.
-type content struct {
 	value word
 	name  word // the name of the key
 	// kind is the number of the object's type and, from bit 8 on, the length of the name. It is 0 if the cell is free,
@@ -49,6 +42,8 @@ type content struct {
 	kind uint32
 	// namespace is the number of the key's namespace. In a free cell it is the number of the next free cell, plus 1.
 	namespace uint32
+	// Only the writer uses origin.
+	origin Origin
 }
 
 const (
@@ -65,9 +60,9 @@ type box struct {
 // the types of all their cells.
 type types struct{ all atomic.Pointer[[]word] }
 
-// content returns that of a cell for an object and a name. It refers to the caller's bytes of the name. Only the writer calls
+// cell returns the cell for an object and a name. It refers to the caller's bytes of the name. Only the writer calls
 // it.
-func (t *types) content(obj any, name string) content {
+func (t *types) cell(obj any, name string) cell {
 	i, all := split(obj), *t.all.Load()
 	number := slices.Index(all, i.typ)
 	if number < 0 && len(all) < boxed {
@@ -76,13 +71,13 @@ func (t *types) content(obj any, name string) content {
 		t.all.Store(&more)
 	}
 	if number < 0 || len(name) > maxName {
-		return content{value: word(&box{obj, name}), kind: boxed}
+		return cell{value: word(&box{obj, name}), kind: boxed}
 	}
-	return content{value: i.data, name: word(unsafe.StringData(name)), kind: uint32(number) | uint32(len(name))<<8}
+	return cell{value: i.data, name: word(unsafe.StringData(name)), kind: uint32(number) | uint32(len(name))<<8}
 }
 
 // object returns the object of a cell that is not free.
-func (c content) object(all []word) (obj any) {
+func (c *cell) object(all []word) (obj any) {
 	if c.kind == boxed {
 		return (*box)(c.value).object
 	}
@@ -91,7 +86,7 @@ func (c content) object(all []word) (obj any) {
 }
 
 // text returns the name.
-func (c content) text() string {
+func (c *cell) text() string {
 	if c.kind == boxed {
 		return (*box)(c.value).name
 	}
@@ -100,8 +95,8 @@ func (c content) text() string {
 
 // load reads a cell that may be written concurrently. Its pointers may be followed only after Table.changes was found
 // unchanged.
-func (c *cell) load() content {
-	return content{
+func (c *cell) load() cell {
+	return cell{
 		value: atomic.LoadPointer(&c.value), name: atomic.LoadPointer(&c.name),
 		kind: atomic.LoadUint32(&c.kind), namespace: atomic.LoadUint32(&c.namespace),
 	}

@@ -19,10 +19,6 @@ func KeyOf(text string) Key {
 	return Key{name: text}
 }
 
-// Unsplit returns a key for Get only, which saves a look-up the time to split a text: NewKey(namespace, name), where a
-// namespace has no slash, and without a namespace KeyOf(name).
-func Unsplit(namespace, name string) Key { return Key{namespace, name} }
-
 // NewKey returns the key whose text is namespace/name, or name if the namespace is empty.
 func NewKey(namespace, name string) Key {
 	switch {
@@ -75,13 +71,9 @@ func mixWord(sum, word uint64) uint64 {
 	return sum ^ sum>>32
 }
 
-// hash returns the hash of the text, with a seed that is secret to the process, so that an attacker cannot choose names
-// whose hashes collide.
+// hash uses a seed that is secret to the process, so that an attacker cannot choose names whose hashes collide.
 func (k Key) hash(seed maphash.Seed) uint32 {
-	if k.namespace == "" {
-		return hashOf(maphash.String(seed, k.name))
-	}
-	return hashOf(maphash.Bytes(seed, append(append(append(make([]byte, 0, 128), k.namespace...), '/'), k.name...)))
+	return hashOf(maphash.String(seed, k.name) + 3*maphash.String(seed, k.namespace))
 }
 
 // Origin is the resource version and UID with which an object was received, before any transform, as numbers. The zero

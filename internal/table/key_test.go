@@ -56,23 +56,6 @@ func TestAKeyIsInItsNamespaceAlone(t *testing.T) {
 	require.False(t, KeyOf("a").IsIn("/"))
 }
 
-func TestAnUnsplitKeyFindsTheKeyOfItsText(t *testing.T) {
-	all := oddKeys()
-	for at, text := range all {
-		table := newTable(0)
-		w := begin(table, 1)
-		w.put(KeyOf(text), at, nil)
-		w.Commit(nil)
-		for _, other := range all {
-			require.Equal(t, KeyOf(text).hash(table.seed) == Unsplit("", other).hash(table.seed), text == other)
-			require.Equal(t, text == other, table.state.isKey(table.state.cell(0).content, Unsplit("", other)), "%.20q, %.20q", text, other)
-			obj, exists := table.Get(Unsplit("", other))
-			_, listed := table.Snapshot().Get(Unsplit("", other))
-			require.Equal(t, []any{text == other, text == other, text == other}, []any{exists, listed, obj == at})
-		}
-	}
-}
-
 func TestOddKeysAreKeptApart(t *testing.T) {
 	for _, changes := range []int{1, many} {
 		table, m := newTable(0), newModel(0)

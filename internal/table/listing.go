@@ -41,7 +41,7 @@ func (l *Listing) Confirm(key Key, at Slot) (again bool) {
 func (l *Listing) Unconfirmed(yield func(Key) bool) {
 	for number := uint32(0); number < l.table.state.cells; number++ {
 		s := l.table.state // a change in yield may have replaced it
-		if c := s.cell(number); c.kind != 0 && !l.marks.get(number) && !yield(s.key(c.content)) {
+		if c := s.cell(number); c.kind != 0 && !l.marks.get(number) && !yield(s.key(c)) {
 			return
 		}
 	}

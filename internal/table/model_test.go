@@ -190,7 +190,7 @@ func (t *Table) remove(key Key) (old Slot) {
 func (t *Table) each(f func(number uint32, key Key, obj any)) {
 	for number := range t.state.cells {
 		if c := t.state.cell(number); c.kind != 0 {
-			f(number, t.state.key(c.content), t.object(c.content))
+			f(number, t.state.key(c), t.object(c))
 		}
 	}
 }

@@ -26,7 +26,7 @@ type Entry struct {
 func (e Entry) Object() any { return e.cell.object(e.snapshot.types) }
 
 // Key returns the key.
-func (e Entry) Key() Key { return e.snapshot.state.key(e.cell.content) }
+func (e Entry) Key() Key { return e.snapshot.state.key(e.cell) }
 
 // Origin returns the object's origin.
 func (e Entry) Origin() Origin { return e.cell.origin }

@@ -90,7 +90,7 @@ func (t *Table) Checksum() uint64 { return t.checksum.Load() }
 // Get returns the object of a key. It takes no lock unless it meets a write in place, for which it then waits, or
 // another key with the same hash.
 func (t *Table) Get(key Key) (obj any, exists bool) {
-	hash, c := key.hash(t.seed), content{}
+	hash, c := key.hash(t.seed), cell{}
 	at, s := t.changes.Load(), t.visible.Load()
 	// The first cell with the hash is nearly always the only one.
 	if first, found := s.keys.first(hash); found {
@@ -100,26 +100,26 @@ func (t *Table) Get(key Key) (obj any, exists bool) {
 	}
 	switch {
 	case at&1 != 0 || t.changes.Load() != at: // a write was met
+	case s.isKey(&c, key):
+		return t.object(&c), true
 	case c.kind == 0:
 		return nil, false
-	case s.isKey(c, key):
-		return t.object(c), true
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	s = t.visible.Load()
 	number, exists := s.find(key, hash)
 	if exists {
-		obj = t.object(s.cell(number).content)
+		obj = t.object(s.cell(number))
 	}
-	t.mu.Unlock()
 	return obj, exists
 }
 
-func (t *Table) object(c content) any { return c.object(*t.types.all.Load()) }
+func (t *Table) object(c *cell) any { return c.object(*t.types.all.Load()) }
 
 // find looks up the cell of a key in a state that is not written concurrently.
 func (s *state) find(key Key, hash uint32) (number uint32, exists bool) {
-	return s.keys.find(hash, func(candidate uint32) bool { return s.isKey(s.cell(candidate).content, key) })
+	return s.keys.find(hash, func(candidate uint32) bool { return s.isKey(s.cell(candidate), key) })
 }
 
 // cell returns the cell with a number, nil if there is none.
@@ -130,16 +130,11 @@ func (s *state) cell(number uint32) *cell {
 	return nil
 }
 
-// isKey reports whether a cell that is not free has a key, which may be Unsplit.
-func (s *state) isKey(c content, key Key) bool {
-	is := s.key(c)
-	if at := len(is.namespace); key.namespace == "" && 0 < at && at < len(key.name) && key.name[at] == '/' {
-		key = Key{key.name[:at], key.name[at+1:]}
-	}
-	return key == is
+func (s *state) isKey(c *cell, key Key) bool {
+	return c.kind != 0 && c.text() == key.name && s.namespaces[c.namespace] == key.namespace
 }
 
-func (s *state) key(c content) Key { return Key{s.namespaces[c.namespace], c.text()} }
+func (s *state) key(c *cell) Key { return Key{s.namespaces[c.namespace], c.text()} }
 
 // Len returns the number of objects.
 func (t *Table) Len() int { return int(t.objects.Load()) }

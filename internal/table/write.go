@@ -111,8 +111,8 @@ func (t *Table) pack() {
 				values[at] = append(values[at], i.record(record).text)
 			}
 		}
-		key := old.key(c.content)
-		to := t.Put(key, Slot{hash: key.hash(t.seed)}, t.object(c.content), c.origin, values)
+		key := old.key(c)
+		to := t.Put(key, Slot{hash: key.hash(t.seed)}, t.object(c), c.origin, values)
 		for i, l := range t.listings {
 			marks[i].set(to, l.marks.get(from))
 		}
@@ -147,21 +147,22 @@ func (t *Table) Seek(key Key) Place {
 // Find returns the slot of a key, even if the table has changed since Seek. It is valid until the next change.
 func (t *Table) Find(key Key, p Place) Slot {
 	number, c := p.number, t.state.cell(p.number)
-	if c == nil || c.kind == 0 || t.state.key(c.content) != key {
+	if c == nil || !t.state.isKey(c, key) {
 		var exists bool
 		if number, exists = t.state.find(key, p.hash); !exists {
 			return Slot{hash: p.hash}
 		}
 		c = t.state.cell(number)
 	}
-	return Slot{t.object(c.content), c.origin, true, number, p.hash}
+	return Slot{t.object(c), c.origin, true, number, p.hash}
 }
 
 // Put stores an object, which must not be nil, under a key whose slot was just found, with its origin and its values in
 // each index, which must not repeat. It retains neither the values nor their texts. It returns the entry's number.
 func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
 	// Always store the new name: the old one may be part of the old object and would keep it alive.
-	c := cell{t.types.content(obj, key.name), origin}
+	c := t.types.cell(obj, key.name)
+	c.origin = origin
 	sum := key.checksum()
 	t.sum ^= origin.checksum(sum)
 	if number = at.Number; at.Exists {
@@ -182,10 +183,10 @@ func (t *Table) Remove(at Slot) {
 	for i := range t.state.indexes {
 		t.Index(i, at.Number, nil)
 	}
-	key := t.state.key(t.state.cell(at.Number).content)
+	key := t.state.key(t.state.cell(at.Number))
 	t.sum ^= at.Origin.checksum(key.checksum())
 	t.state.keys.remove(at.hash, at.Number, t.epoch)
-	t.set(at.Number, cell{content: content{namespace: t.state.free}})
+	t.set(at.Number, cell{namespace: t.state.free})
 	t.state.free = at.Number + 1
 	t.state.len--
 	t.removed = true
@@ -204,7 +205,7 @@ func (t *Table) AddIndexes(more int, valuesOf func(obj any) [][]string) {
 	}
 	for number := range t.state.cells {
 		if c := t.state.cell(number); c.kind != 0 {
-			for i, values := range valuesOf(t.object(c.content)) {
+			for i, values := range valuesOf(t.object(c)) {
 				t.Index(len(t.references)-more+i, number, values)
 			}
 		}
