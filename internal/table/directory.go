@@ -1,7 +1,7 @@
 package table
 
 import (
-	"slices"
+	"math/bits"
 	"sync/atomic"
 )
 
@@ -9,7 +9,7 @@ import (
 // text. Callers compare the keys themselves.
 //
 //	low bits of the hash ──▶ segment: │ group │ group │ ... │
-//	                                     ▲      8 entries: hash, number
+//	                                     ▲      8 hashes, 8 numbers
 //	            top bits of the hash
 //
 // A search begins at the group that the top bits select, and ends at the first group with a free place. It is extendible
@@ -36,9 +36,9 @@ type segment struct {
 	groups     [groups]group
 }
 
-// group has entries in one cache line: a hash and, in the lower half, its number, or 0 in a free place. They are
-// accessed atomically, but are not of atomic types, so that a segment can be copied.
-type group [groupLen]uint64
+// group has hashes, 0 for a free place, and their numbers, in one cache line. They are accessed atomically, but are not
+// of atomic types, so that a segment can be copied.
+type group struct{ hashes, numbers [groupLen]uint32 }
 
 // hashOf reduces a 64-bit hash to one for a directory, which is not 0.
 func hashOf(hash uint64) uint32 { return max(1, uint32(hash>>32)) }
@@ -82,9 +82,9 @@ func (d *directory) put(hash, number uint32, epoch uint64) bool {
 		empty := segment{bits: s.bits + 1}
 		halves := [2]*piece[segment]{{epoch, empty}, {epoch, empty}}
 		for g := range s.groups {
-			for _, moved := range s.groups[g] {
+			for i, moved := range s.groups[g].hashes {
 				if moved != 0 {
-					halves[moved>>(32+s.bits)&1].value.put(moved)
+					halves[moved>>s.bits&1].value.put(moved, s.groups[g].numbers[i])
 				}
 			}
 		}
@@ -92,7 +92,7 @@ func (d *directory) put(hash, number uint32, epoch uint64) bool {
 		d.replace(hash|1<<s.bits, halves[1])
 		s = &halves[hash>>s.bits&1].value
 	}
-	s.put(entryOf(hash, number))
+	s.put(hash, number)
 	return true
 }
 
@@ -105,57 +105,67 @@ func (d *directory) double() {
 // first returns a number with a hash. Most hashes have one, in the first group.
 func (d *directory) first(hash uint32) (number uint32, found bool) {
 	g := &d.segments.get(hash & d.mask).value.groups[firstGroup(hash)]
-	if number, found = g.first(hash); found {
-		return number, true
+	if matches := g.matches(hash); matches != 0 {
+		return atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen]), true
 	}
 	return d.find(hash, func(uint32) bool { return true })
 }
 
-// find returns a number with a hash for which match returns true.
+// find returns the first number with a hash for which match returns true.
 func (d *directory) find(hash uint32, match func(number uint32) bool) (number uint32, found bool) {
 	s := &d.segments.get(hash & d.mask).value
-	for i := firstGroup(hash); ; i = (i + 1) % groups {
-		for at := range groupLen {
-			entry := atomic.LoadUint64(&s.groups[i][at])
-			if number = uint32(entry); entry == entryOf(hash, number) && match(number) {
+	for i := range groups {
+		g := &s.groups[(firstGroup(hash)+i)%groups]
+		for matches := g.matches(hash); matches != 0; matches &= matches - 1 {
+			number = atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen])
+			if match(number) {
 				return number, true
 			}
 		}
-		if _, free := s.groups[i].first(0); free {
-			return 0, false
+		if g.matches(0) != 0 {
+			break
 		}
 	}
+	return 0, false
 }
 
 // remove removes a number, which must be in the directory.
 func (d *directory) remove(hash, number uint32, epoch uint64) {
 	s := d.writable(hash, epoch)
 	for i := firstGroup(hash); ; i = (i + 1) % groups {
-		if place := slices.Index(s.groups[i][:], entryOf(hash, number)); place >= 0 {
-			s.removeAt(i, place)
-			return
+		for matches := s.groups[i].matches(hash); matches != 0; matches &= matches - 1 {
+			if place := bits.TrailingZeros(matches); s.groups[i].numbers[place] == number {
+				s.removeAt(i, place)
+				return
+			}
 		}
 	}
 }
 
-func entryOf(hash, number uint32) uint64 { return uint64(hash)<<32 | uint64(number) }
-
-// first returns the lowest number with a hash. It has no branches, since mispredicted ones would wait for memory.
-func (g *group) first(hash uint32) (number uint32, found bool) {
-	of := uint64(hash) << 32
-	// Differences of entries with the hash are their numbers, and less than any other.
-	least := min(atomic.LoadUint64(&g[0])^of, atomic.LoadUint64(&g[1])^of, atomic.LoadUint64(&g[2])^of,
-		atomic.LoadUint64(&g[3])^of, atomic.LoadUint64(&g[4])^of, atomic.LoadUint64(&g[5])^of,
-		atomic.LoadUint64(&g[6])^of, atomic.LoadUint64(&g[7])^of)
-	return uint32(least), least>>32 == 0
+// matches returns a bit for each place with the hash. It has no branches, since mispredicted ones would wait for memory.
+func (g *group) matches(hash uint32) uint {
+	return eq(&g.hashes[0], hash) | eq(&g.hashes[1], hash)<<1 | eq(&g.hashes[2], hash)<<2 | eq(&g.hashes[3], hash)<<3 |
+		eq(&g.hashes[4], hash)<<4 | eq(&g.hashes[5], hash)<<5 | eq(&g.hashes[6], hash)<<6 | eq(&g.hashes[7], hash)<<7
 }
 
-// put adds an entry. There must be a free place.
-func (s *segment) put(entry uint64) {
+func eq(at *uint32, hash uint32) uint {
+	if atomic.LoadUint32(at) == hash {
+		return 1
+	}
+	return 0
+}
+
+func (g *group) set(place int, hash, number uint32) {
+	atomic.StoreUint32(&g.numbers[place], number)
+	atomic.StoreUint32(&g.hashes[place], hash)
+}
+
+// put adds a number. There must be a free place.
+func (s *segment) put(hash, number uint32) {
 	s.used++
-	for i := firstGroup(uint32(entry >> 32)); ; i = (i + 1) % groups {
-		if free := slices.Index(s.groups[i][:], 0); free >= 0 {
-			atomic.StoreUint64(&s.groups[i][free], entry)
+	for i := firstGroup(hash); ; i = (i + 1) % groups {
+		if free := s.groups[i].matches(0); free != 0 {
+			s.groups[i].set(bits.TrailingZeros(free), hash, number)
 			return
 		}
 	}
@@ -165,15 +175,15 @@ func (s *segment) put(entry uint64) {
 // place, and its own place is filled the same way.
 func (s *segment) removeAt(group, place int) {
 	s.used--
-	for at := 1; !slices.Contains(s.groups[(group+at-1)%groups][:], 0); at++ {
-		for i, entry := range s.groups[(group+at)%groups] {
-			hash := uint32(entry >> 32)
+	for at := 1; s.groups[(group+at-1)%groups].matches(0) == 0; at++ {
+		from := &s.groups[(group+at)%groups]
+		for i, hash := range from.hashes {
 			if hash != 0 && (group+at-firstGroup(hash))&(groups-1) >= at {
-				atomic.StoreUint64(&s.groups[group][place], entry)
+				s.groups[group].set(place, hash, from.numbers[i])
 				group, place, at = (group+at)%groups, i, 0
 				break
 			}
 		}
 	}
-	atomic.StoreUint64(&s.groups[group][place], 0)
+	s.groups[group].set(place, 0, 0)
 }
