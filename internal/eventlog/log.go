@@ -58,8 +58,9 @@ func New[K comparable](start time.Time) *Log[K] {
 }
 
 // Append appends up to count records of one write to the store and wakes sleeping cursors. set stores one of them, except
-// for its Since, or returns false if there is none; it runs under the log's lock, and may be called again. live is the number of keys in the store,
-// which bounds the backlogs; version is the store's before the write. Append never waits for a handler.
+// for its Since, or returns false if there is none; it runs under the log's lock, and may be called again. live is the
+// number of keys in the store, which bounds the backlogs; version is the store's before the write. Append never waits for
+// a handler.
 func (l *Log[K]) Append(count int, set func(i int, r *Record[K]) bool, live int, now time.Time, version *string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
