@@ -150,8 +150,10 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 		if r.visible {
 			r.in.storage.write(r.staged, storeWrite{scope: r.in.scope, list: r, feed: r.in.feed})
 			r.staged = slices.Delete(r.staged, 0, len(r.staged))
+			r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]} // the table has copies
+		} else {
+			r.in.buffer = valueBuffer{} // its memory belongs to staged changes; growing it would copy their values
 		}
-		r.in.buffer = valueBuffer{} // its memory belongs to staged changes; growing it would copy their values
 		r.batch = slices.Delete(r.batch, 0, len(r.batch))
 	}
 	return nil
