@@ -174,11 +174,11 @@ func (d *damage) noteUndecodable() {
 	d.noted = true
 }
 
-// count returns the number of damaged responses.
-func (d *damage) count() int {
+// count returns the number of damaged responses, and the time of the last one.
+func (d *damage) count() (broken int, last time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.broken
+	return d.broken, d.last
 }
 
 // damaging makes objects with a decodeMark undecodable, and damages the bytes of responses.
