@@ -214,7 +214,7 @@ func (m *run) applyBatches(w *openWatch, e watch.Event) error {
 		clear(m.changes)
 		m.changes = m.changes[:0]
 		if err != nil {
-			if sent != nil && m.ctx.Err() == nil {
+			if sent != nil {
 				m.report(m.ctx, sent)
 			}
 			return err
