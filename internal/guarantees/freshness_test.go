@@ -710,6 +710,7 @@ func TestADifferenceThatACallOfVerifyFindsIsReportedOnce(t *testing.T) {
 					source.OnList(func(metav1.ListOptions) error {
 						if lists++; lists > 1 {
 							cancel()
+							time.Sleep(time.Second) // Verify must see that before the end of the list
 						}
 						return nil
 					})
