@@ -248,8 +248,11 @@ func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) even
 
 // run calls the handler until ctx ends or the listener is removed.
 func (l *listener) run(ctx context.Context) {
-	defer close(l.finished)
-	defer l.close(ErrInformerStopped)
+	defer func() {
+		l.cursor.Close()
+		l.synced.finish(ErrInformerStopped)
+		close(l.finished)
+	}()
 	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("reflector", l.informer.name, "handler", l.options.Name)))
 	if l.options.Logger != nil {
 		ctx = klog.NewContext(ctx, *l.options.Logger)
@@ -370,12 +373,6 @@ func (l *listener) exited(ctx context.Context) bool {
 	return ctx.Err() == nil && l.informer.removeListener(l, errHandlerExited)
 }
 
-// close drops the pending changes, and fails waits for the handler's sync with reason.
-func (l *listener) close(reason error) {
-	l.cursor.Close()
-	l.synced.finish(reason)
-}
-
 func (l *listener) status(now time.Time) HandlerStatus {
 	logged := l.informer.store.storage.logged.Load() // load it first: the cursor may be newer
 	pending := l.cursor.Status()
@@ -472,11 +469,12 @@ func (inf *sharedIndexInformer) removeListener(l *listener, reason error) bool {
 		return false
 	}
 	inf.listeners = slices.Delete(inf.listeners, at, at+1)
-	close(l.removed)
+	l.synced.finish(reason)
+	close(l.removed) // after finish: the goroutine ends, and has another reason
 	if inf.ctx == nil {
 		close(l.finished) // it has no goroutine
 	}
-	l.close(reason)
+	l.cursor.Close()
 	return true
 }
 
