@@ -744,8 +744,8 @@ func TestHealthyFailsOnceTheSourceHasNotShownForTooLongThatTheStoreIsCurrent(t *
 		synctest.Wait()
 		require.Less(t, time.Since(informer.Status().LastCurrent), 90*time.Second)
 
-		source.CloseWatches()
 		source.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+		source.CloseWatches()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.NoError(t, informer.Healthy(3*time.Minute))
@@ -779,8 +779,8 @@ func TestHealthyOfASourceWithoutBookmarksNeedsTheLengthOfAWatch(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.NoError(t, informer.Healthy(11*time.Minute))
 
-		source.CloseWatches()
 		source.FailRequests(cachetest.Forever, forbidden())
+		source.CloseWatches()
 		time.Sleep(3 * time.Minute)
 		err := informer.Healthy(2 * time.Minute)
 		require.ErrorContains(t, err, "the least for this source is 10m30s, it is forbidden since 2000-01-01T01:03:")

@@ -253,6 +253,7 @@ func TestG9TheSecondCallOfARecreationIsDropped(t *testing.T) {
 				for r.inf.Status().AppliedVersion != "3" {
 					sleep(100 * time.Millisecond)
 				}
+				synctest.Wait() // for the first call of the handler
 				end(r, handle)
 				sleep(time.Minute)
 				assert.Equal(t, []string{"tombstone a/1"}, notified.take())
