@@ -48,6 +48,7 @@ func TestG4StoreAndIndexesChangeBeforeHandlersAreNotified(t *testing.T) {
 			},
 		})
 		r.run()
+		synctest.Wait() // for the watch that the first relist breaks
 		for i := range 2000 {
 			name := itoa(random.IntN(5))
 			if random.IntN(4) == 0 {
