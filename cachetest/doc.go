@@ -17,8 +17,8 @@
 //		require.Equal(t, []string{"web-1"}, controller.Handled())
 //
 //		// An outage of ten minutes, after which the server's history of that time is compacted.
-//		src.CloseWatches()
 //		src.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+//		src.CloseWatches()
 //		src.MustApply(t, newPod("web-2"))
 //		time.Sleep(10 * time.Minute)
 //		require.LessOrEqual(t, len(src.Requests()), 50, "the server was not hammered")
