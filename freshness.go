@@ -292,7 +292,7 @@ func (r *Reflector) listItems(
 	}
 	listMeta, list, err := listObject(ctx, r.source, options)
 	if err == nil {
-		err = eachItem(list, func(item runtime.Object) error { return visit(listMeta, item) })
+		err = eachItem(listMeta, list, func(item listedItem) error { return visit(item.listMeta, item.object) })
 	}
 	return listMeta, err
 }

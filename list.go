@@ -95,29 +95,8 @@ func (m *run) listState() state {
 		}
 		return m.fail(PhaseListing, l.wrap(err), l.began, true)
 	}
-	m.recordCommit(l)
 	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
 	return m.pause(stateWatch, failure{atOnce: true})
-}
-
-// recordCommit records that a list was committed.
-func (m *run) recordCommit(l *listing) {
-	l.steps.LogIfLong(slowList) // without the pause that follows
-	p := &m.progress
-	p.versionInvalid = false
-	p.checks.wanted, p.checks.failures, p.lastReceived = false, 0, m.clock.Now()
-	m.listed, m.afterPause = true, l.paused
-	m.shard.Applied()
-	m.setAccepted(l.version, "list")
-	m.mu.Lock()
-	m.status.LastList = ListStatus{p.lastReceived, p.lastReceived.Sub(l.began), l.items, l.strategy, l.reason}
-	m.status.ConsecutiveFailures, m.sameCause = 0, 0
-	m.mu.Unlock()
-	for _, listed := range m.relistWaiters {
-		close(listed)
-	}
-	m.relistWaiters = nil
-	m.refetchLater()
 }
 
 // listOptions requests any state ("0") first. Later it requests one that is not older than the store, or the newest ("") if
@@ -176,9 +155,6 @@ func (l *listing) listPages() error {
 	for l.ctx.Err() == nil {
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
 		token, answered, err := l.page(options)
-		if err != nil && !answered { // its items will be sent again
-			l.rejected = l.rejected[:min(rejected, len(l.rejected))]
-		}
 		switch {
 		case err == nil && token == "":
 			observe(l.metrics.listDuration, l.clock.Since(l.began).Seconds())
@@ -192,7 +168,13 @@ func (l *listing) listPages() error {
 			// The token contains the version of the first page. API servers reject a version or match with a token.
 			options.Continue, options.ResourceVersion, options.ResourceVersionMatch = token, "", ""
 			continue
-		case answered, options.Continue == "":
+		case answered:
+			return err
+		}
+		// The source will send the items of the failed page again.
+		l.items, l.first, l.part = items, items+1, ReplacementPart{}
+		l.rejected = l.rejected[:min(rejected, len(l.rejected))]
+		if options.Continue == "" {
 			return err
 		}
 		// All answered pages of a list count as one request.
@@ -209,7 +191,6 @@ func (l *listing) listPages() error {
 		l.paused = true
 		l.pause(stateList, failure{began: asked, retryAfter: retryAfter(err)})
 		l.setPhase(PhaseListing, 0)
-		l.items, l.first, l.part = items, items+1, ReplacementPart{}
 	}
 	return l.ctx.Err()
 }
@@ -263,7 +244,7 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 		l.strategy, l.progress.paged = ListPaged, l.progress.paged || l.requestedVersion == "0"
 	}
 	if list != nil {
-		if err := eachItem(list, func(item runtime.Object) error { return l.addItem(listedItem{listMeta, item}) }); err != nil {
+		if err := eachItem(listMeta, list, l.addItem); err != nil {
 			return "", true, err
 		}
 	}
@@ -294,16 +275,17 @@ func listObject(
 	if err != nil || !meta.IsListType(list) {
 		return listMeta, nil, fmt.Errorf("response %T is not a list", list)
 	}
-	listMeta.ResourceVersion, listMeta.Continue, listMeta.ShardInfo = accessor.GetResourceVersion(), accessor.GetContinue(), sharding.InfoOf(list)
-	return listMeta, list, nil
+	return metav1.ListMeta{
+		ResourceVersion: accessor.GetResourceVersion(), Continue: accessor.GetContinue(), ShardInfo: sharding.InfoOf(list),
+	}, list, nil
 }
 
 // eachItem calls add with a shallow copy of each item of a list, so that a stored item does not keep the list in memory.
-func eachItem(list runtime.Object, add func(runtime.Object) error) error {
+func eachItem(listMeta metav1.ListMeta, list runtime.Object, add func(listedItem) error) error {
 	pointer, _ := meta.GetItemsPtr(list)
 	if items, ok := pointer.(*[]runtime.Object); ok { // apimachinery stops at a nil item
 		for _, item := range *items {
-			if err := add(item); err != nil {
+			if err := add(listedItem{listMeta, item}); err != nil {
 				return err
 			}
 		}
@@ -311,7 +293,7 @@ func eachItem(list runtime.Object, add func(runtime.Object) error) error {
 	}
 	var failed error
 	err := meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
-		failed = add(item)
+		failed = add(listedItem{listMeta, item})
 		return failed
 	})
 	if err != nil && failed == nil {
@@ -383,7 +365,6 @@ func (l *listing) mayBeTooOld() bool {
 // regressed. A list without a version gets the store's: a list that is not older was requested.
 func (l *listing) setVersion(version string) error {
 	have := cmp.Or(l.version, l.progress.version)
-	version = cmp.Or(version, have)
 	if versionBefore(version, have) {
 		regression := &VersionRegressionError{Kind: "list", Current: have, Received: version}
 		if !l.progress.versionInvalid {
@@ -392,7 +373,7 @@ func (l *listing) setVersion(version string) error {
 		// The list was requested at "". Another one would have the same state.
 		l.regression = regression
 	}
-	l.version = version
+	l.version = cmp.Or(version, have)
 	return nil
 }
 
@@ -455,19 +436,18 @@ func (l *listing) release(obj any) {
 
 // flush adds the collected part to the replacement, which begins even if the part is empty.
 func (l *listing) flush() error {
-	part, first := l.part, l.first
-	if len(part.Items)+len(part.Retain) == 0 && l.replacement != nil {
+	if len(l.part.Items)+len(l.part.Retain) == 0 && l.replacement != nil {
 		return nil
 	}
-	l.part, l.first = ReplacementPart{}, l.items+1
-	rejected, err := l.addPart(part)
+	rejected, err := l.addPart(l.part)
 	for i, bad := range rejected {
 		if bad.Key == "" {
 			// Without a key and a name the store cannot identify it.
-			bad.Key = fmt.Sprintf("one of items %d to %d of the list (%d)", first, l.items, i+1)
+			bad.Key = fmt.Sprintf("one of items %d to %d of the list (%d)", l.first, l.items, i+1)
 		}
 		l.reject(bad)
 	}
+	l.part, l.first = ReplacementPart{}, l.items+1
 	l.reportRejected()
 	return err
 }
@@ -475,9 +455,11 @@ func (l *listing) flush() error {
 // addPart adds a part to the replacement and begins that with the first part. It returns the errors of objects.
 func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err error) {
 	if l.replacement == nil {
-		// If the source may have been restored, an object may have the same version and another state.
-		reset := l.progress.versionInvalid && (l.progress.version == "" || l.regression != nil || l.mayBeTooOld())
-		l.replacement = l.replacer.BeginReplace(ReplaceOptions{Staged: l.mayBeTooOld(), VersionsReset: reset})
+		l.replacement = l.replacer.BeginReplace(ReplaceOptions{
+			Staged: l.mayBeTooOld(),
+			// If the source may have been restored, an object may have the same version and another state.
+			VersionsReset: l.progress.versionInvalid && (l.progress.version == "" || l.regression != nil || l.mayBeTooOld()),
+		})
 	}
 	rejected, err = l.replacement.Add(l.ctx, part)
 	if err != nil && l.ctx.Err() == nil {
@@ -509,7 +491,8 @@ func (l *listing) reportRejected() {
 	})
 }
 
-// commit commits the list, all of whose parts are in the replacement. It fails if the list has objects of another type only.
+// commit commits the list, all of whose parts are in the replacement, and records that. It fails if the list has objects of
+// another type only.
 func (l *listing) commit() error {
 	if at := slices.IndexFunc(l.rejected, func(bad *ObjectError) bool { return bad.wrongType }); at >= 0 && !l.typeSeen {
 		first := l.rejected[at]
@@ -529,6 +512,22 @@ func (l *listing) commit() error {
 	}
 	l.reportRejected()
 	l.quarantine.releaseIf(func(key table.Key) bool { return !l.quarantining[key.String()] })
+	l.steps.LogIfLong(slowList) // without the pause that follows
+	p := &l.progress
+	p.versionInvalid = false
+	p.checks.wanted, p.checks.failures, p.lastReceived = false, 0, l.clock.Now()
+	l.listed, l.afterPause = true, l.paused
+	l.shard.Applied()
+	l.setAccepted(l.version, "list")
+	l.mu.Lock()
+	l.status.LastList = ListStatus{p.lastReceived, p.lastReceived.Sub(l.began), l.items, l.strategy, l.reason}
+	l.status.ConsecutiveFailures, l.sameCause = 0, 0
+	l.mu.Unlock()
+	for _, listed := range l.relistWaiters {
+		close(listed)
+	}
+	l.relistWaiters = nil
+	l.refetchLater()
 	return nil
 }
 

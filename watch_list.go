@@ -167,7 +167,6 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 		return err
 	}
 	l.progress.streamFailures = 0
-	l.recordCommit(l)
 	l.setPhase(PhaseWatching, 0)
 	w.listing, w.from, w.version = nil, l.version, l.version
 	w.waits.relistRequests = l.relistRequests

@@ -133,8 +133,8 @@ var versionFaults = []Mutant{
 	},
 	{
 		Name: "trusts-reissued-versions", Guards: []string{"B23"}, File: "list.go",
-		From:    "VersionsReset: reset}",
-		To:      "VersionsReset: reset && l.mayBeTooOld()}",
+		From:    "l.regression != nil || l.mayBeTooOld()),",
+		To:      "l.regression != nil || l.mayBeTooOld()) && l.mayBeTooOld(),",
 		Package: guarantees,
 		Test:    "TestB23NoObjectCountsAsUnchangedAfterARestore",
 		Fault:   "An object that was changed after a restore keeps its old state, because the version is the same.",

@@ -50,7 +50,7 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "never-relists-damaged-items", Guards: []string{"G6"}, File: "list.go",
-		From:    "\tm.refetchLater()\n",
+		From:    "\tl.refetchLater()\n",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG6ADamagedItemOfAListIsListedOnceMore",

@@ -59,8 +59,8 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "resets-the-backoff-with-each-good-list", Guards: []string{"G13"}, File: "list.go",
-		From:    "\tm.relistWaiters = nil\n",
-		To:      "\tm.relistWaiters = nil\n\tp.backoff.seriesStart = time.Time{}\n",
+		From:    "\tl.relistWaiters = nil\n",
+		To:      "\tl.relistWaiters = nil\n\tp.backoff.seriesStart = time.Time{}\n",
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
 		Fault:   "A server whose watches fail receives a list every second, its most expensive request.",
