@@ -96,13 +96,19 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		if m.resync != nil {
 			m.resync.Stop()
 		}
-		if m.finishCheck(); m.check != nil {
-			<-m.check.done
+		if c := m.check; c != nil {
+			if !c.slow {
+				m.reportSlow(m.ctx, "List", c.asyncCall)
+			}
+			<-c.done
 			_ = m.evaluateCheck()
 		}
 	}()
-	defer m.stopWatch() // in case a state has panicked
-	defer func() { m.panicking = m.panicking || !over }()
+	defer func() {
+		if m.panicking = m.panicking || !over; m.watch != nil { // a state has panicked
+			m.stopWatch(m.watch)
+		}
+	}()
 	defer r.logger(m.ctx).V(3).Info("Stopped reflector")
 	pprof.Do(m.ctx, pprof.Labels("reflector", r.name), m.loop)
 	over = true
@@ -142,10 +148,13 @@ func (m *run) begin(ctx context.Context) {
 // loop lists and watches until a state ends the run.
 func (m *run) loop(context.Context) {
 	for next := stateList; next != stateEnd; {
-		m.finishCheck()
 		switch {
 		case m.ctx.Err() != nil:
 			return
+		case m.check != nil && !m.check.slow: // its watch has ended
+			if m.check.slow = m.reportSlow(m.ctx, "List", m.check.asyncCall); !m.check.slow {
+				m.regression = m.evaluateCheck()
+			} // otherwise it continues beside the next watch
 		case m.regression != nil:
 			next = m.fail(PhaseWatching, m.regression, m.clock.Now(), false)
 		case next == stateWatch:
@@ -396,15 +405,6 @@ func (m *run) beginCheck(w *openWatch, now time.Time) {
 	c.ctx, c.cancel = context.WithTimeout(w.ctx, checkTimeout)
 	c.asyncCall = callAsync(func() { c.version, c.limitIgnored, c.err = m.sourceVersion(c.ctx) })
 	m.check = c
-}
-
-// finishCheck waits for a check whose watch has ended. A slow check is reported and continues beside the next watch.
-func (m *run) finishCheck() {
-	if c := m.check; c != nil && !c.slow {
-		if c.slow = m.reportSlow(m.ctx, "List", c.asyncCall); !c.slow {
-			m.regression = m.evaluateCheck()
-		}
-	}
 }
 
 // evaluateCheck evaluates a check that is done. A regression is returned and ends the watch; other failures are reported.

@@ -109,13 +109,9 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	return w, nil
 }
 
-// stopWatch stops the watch, if there is one, and waits until Stop has returned, so that no connection is open during a
-// pause. The version check beside the watch is canceled with it.
-func (m *run) stopWatch() {
-	w := m.watch
-	if w == nil {
-		return
-	}
+// stopWatch stops a watch and waits until Stop has returned, so that no connection is open during a pause. The version check
+// beside the watch is canceled with it.
+func (m *run) stopWatch(w *openWatch) {
 	m.watch = nil
 	if !w.answeredAt.IsZero() {
 		observe(m.metrics.watchDuration, m.clock.Since(w.answeredAt).Seconds())
@@ -144,7 +140,7 @@ func (m *run) watchState(l *listing) state {
 		since = w.requestedAt
 	}
 	began, lived := w.requestedAt, m.clock.Since(since)
-	m.stopWatch()
+	m.stopWatch(w)
 	switch {
 	case w.listing != nil:
 		return m.streamFailed(w, err)

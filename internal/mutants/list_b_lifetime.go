@@ -5,7 +5,7 @@ package mutants
 var lifetimeFaults = []Mutant{
 	{
 		Name: "never-stops-a-watch-that-has-ended", Guards: []string{"B17"}, File: "watch.go",
-		From:    "\tm.stopWatch()\n\tswitch {",
+		From:    "\tm.stopWatch(w)\n\tswitch {",
 		To:      "\tm.watch = nil\n\tswitch {",
 		Package: guarantees,
 		Test:    "TestB17AStreamIsStoppedIfTheContextEndsAsItIsCommitted",
