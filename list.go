@@ -74,7 +74,9 @@ type listing struct {
 }
 
 func (m *run) newListing(strategy ListStrategy) *listing {
-	m.shard.Begin()
+	if m.shard != nil {
+		m.shard.Begin()
+	}
 	return &listing{
 		run: m, began: m.clock.Now(), first: 1, strategy: strategy, reason: "the source streams its state",
 		quarantining: map[string]bool{}, entries: map[table.Key]table.Origin{}, steps: trace.New("List",
@@ -248,8 +250,10 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 			return "", true, err
 		}
 	}
-	if err := l.shard.Listed(listMeta.ShardInfo); err != nil {
-		return "", true, err
+	if l.shard != nil {
+		if err := l.shard.Listed(listMeta.ShardInfo); err != nil {
+			return "", true, err
+		}
 	}
 	err = l.flush()
 	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
@@ -517,7 +521,9 @@ func (l *listing) commit() error {
 	p.versionInvalid = false
 	p.checks.wanted, p.checks.failures, p.lastReceived = false, 0, l.clock.Now()
 	l.listed, l.afterPause = true, l.paused
-	l.shard.Applied()
+	if l.shard != nil {
+		l.shard.Applied()
+	}
 	l.setAccepted(l.version, "list")
 	l.mu.Lock()
 	l.status.LastList = ListStatus{p.lastReceived, p.lastReceived.Sub(l.began), l.items, l.strategy, l.reason}

@@ -125,7 +125,8 @@ type Status struct {
 }
 
 // Filter applies a selector to the objects that one reflector receives. Programs do not need it. A nil Filter includes
-// everything. One goroutine at a time calls Begin, Listed and Applied; the other methods may be called concurrently.
+// everything. One goroutine at a time calls Begin, Listed and Applied, unless the Filter is nil; the other methods may be
+// called concurrently.
 type Filter struct {
 	selector *Selector
 	// adopted is the state for the last list that was begun, applied that for the last one that is in the store, nil
@@ -193,11 +194,9 @@ func (s *Selector) notifyProgressLocked() {
 
 // Begin adopts the current ranges, for a list and all events until the next list.
 func (f *Filter) Begin() {
-	if f != nil {
-		f.adopted.Store(f.selector.current.Load())
-		f.unfiltered.Store(false)
-		f.withoutUID.Store(false)
-	}
+	f.adopted.Store(f.selector.current.Load())
+	f.unfiltered.Store(false)
+	f.withoutUID.Store(false)
 }
 
 // Selector returns the shardSelector of requests.
@@ -227,7 +226,7 @@ func (f *Filter) Includes(uid types.UID, namespace, name string) bool {
 // Listed records the shard in the metadata of a list or a page. It returns an error if the objects cannot be used.
 func (f *Filter) Listed(info *metav1.ShardInfo) error {
 	switch {
-	case f == nil || info == nil && f.unfiltered.Load():
+	case info == nil && f.unfiltered.Load():
 	case info == nil:
 		f.filteredBy.Store(new(Unknown))
 	case info.Selector != f.Selector():
@@ -242,9 +241,6 @@ func (f *Filter) Listed(info *metav1.ShardInfo) error {
 
 // Applied records that the store has the list that was begun last.
 func (f *Filter) Applied() {
-	if f == nil {
-		return
-	}
 	f.applied.Store(f.adopted.Load())
 	f.selector.mu.Lock()
 	defer f.selector.mu.Unlock()
