@@ -80,8 +80,7 @@ func (b *backoff) recordRequest(at time.Time, list bool) {
 	if n := len(b.requests); n == 0 || at.Sub(b.requests[n-1]) >= shortWatch && (list || !b.listed) {
 		b.groupStart = at
 	}
-	b.requests = append(b.requests[:0], b.requests[max(0, len(b.requests)-31):]...) // the latest 32, with this one
-	b.requests, b.listed = append(b.requests, at), list
+	b.requests, b.listed = append(slices.Delete(b.requests, 0, max(0, len(b.requests)-31)), at), list // the latest 32
 }
 
 // failure describes the failure before a pause.
@@ -105,9 +104,8 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 	}
 	if !f.atOnce {
 		if !b.configured && now.Before(b.seriesStart.Add(limitMinute)) {
-			first, _ := slices.BinarySearchFunc(b.requests, b.seriesStart, time.Time.Compare)
 			b.current.Duration = min(b.current.Duration,
-				time.Duration(max(1, len(b.requests)-first+1-quickRequests))*time.Second, steadyPause)
+				time.Duration(max(1, len(b.since(b.seriesStart))+1-quickRequests))*time.Second, steadyPause)
 		}
 		jitter := b.jitter
 		if pause = b.current.Step(); !b.configured && pause < steadyPause {
@@ -143,27 +141,30 @@ func (b *backoff) recordFailure(now time.Time, f failure) {
 
 // delay returns how long the next n requests must wait for the limits of G13, 0 while nothing fails.
 func (b *backoff) delay(now time.Time, n int) time.Duration {
-	if b.seriesStart.IsZero() || b.configured {
+	firstMinuteEnd := b.seriesStart.Add(limitMinute)
+	switch {
+	case b.seriesStart.IsZero(), b.configured:
+		return 0
+	case now.Before(firstMinuteEnd):
+		if len(b.since(b.seriesStart))+n > firstMinuteLimit {
+			return firstMinuteEnd.Sub(now)
+		}
 		return 0
 	}
-	firstMinuteEnd := b.seriesStart.Add(limitMinute)
-	inFirstMinute := now.Before(firstMinuteEnd)
-	from, allowed := firstMinuteEnd, progressLimit // requests of the first minute do not count later
-	switch {
-	case inFirstMinute:
-		from, allowed = b.seriesStart, firstMinuteLimit
-	case now.Sub(b.lastFailure) < b.reset:
+	allowed := progressLimit
+	if now.Sub(b.lastFailure) < b.reset {
 		allowed = failingLimit
 	}
-	first, _ := slices.BinarySearchFunc(b.requests, from, time.Time.Compare)
-	made := b.requests[first:]
+	made := b.since(firstMinuteEnd) // requests of the first minute do not count later
 	// excess is how many requests must leave the window first.
-	switch excess := min(len(made)+n-allowed, len(made)); {
-	case excess <= 0:
-		return 0
-	case inFirstMinute:
-		return firstMinuteEnd.Sub(now)
-	default:
+	if excess := min(len(made)+n-allowed, len(made)); excess > 0 {
 		return max(0, made[excess-1].Add(limitMinute).Sub(now))
 	}
+	return 0
+}
+
+// since returns the recorded requests since a time.
+func (b *backoff) since(from time.Time) []time.Time {
+	first, _ := slices.BinarySearchFunc(b.requests, from, time.Time.Compare)
+	return b.requests[first:]
 }

@@ -67,8 +67,8 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "ignores-upcoming-requests-in-the-limit", Guards: []string{"G13"}, File: "backoff.go",
-		From:  "len(made)+n-allowed",
-		To:    "len(made)-allowed",
+		From:  "len(b.since(b.seriesStart))+n > firstMinuteLimit",
+		To:    "len(b.since(b.seriesStart)) > firstMinuteLimit",
 		Test:  "TestBackoffKeepsTheLimitsWhateverFails",
 		Fault: "A failing source receives more requests in the first minute than promised.",
 	},
