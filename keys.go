@@ -182,8 +182,10 @@ func (m *metadata) read(obj any) (err error) {
 	if err != nil {
 		return fmt.Errorf("object has no meta: %w", err)
 	}
-	received := ObjectVersion{accessor.GetUID(), accessor.GetResourceVersion()}
-	*m = metadata{accessor.GetNamespace(), accessor.GetName(), received, true}
+	*m = metadata{
+		namespace: accessor.GetNamespace(), name: accessor.GetName(), readable: true,
+		received: ObjectVersion{accessor.GetUID(), accessor.GetResourceVersion()},
+	}
 	return nil
 }
 

@@ -221,13 +221,9 @@ func isTooLargeVersionError(err error) bool {
 	return strings.Contains(status.String(), "Too large resource version")
 }
 
-// retryAfter returns how long the server asks to wait, or 0. For a version that the source has not reached it is at least
-// a second, as API servers ask: a lagging replica may have caught up by then.
+// retryAfter returns how long the server asks to wait, or 0.
 func retryAfter(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err) // may be negative for a server timeout
-	if CauseOf(err) == CauseVersionTooLarge {
-		seconds = max(seconds, 1)
-	}
 	return time.Duration(max(seconds, 0)) * time.Second
 }
 
@@ -276,7 +272,11 @@ func (m *run) fail(activity Phase, err error, began time.Time, request bool) sta
 	case causeRegression: // the next list is accepted whatever its version
 		p.version, p.versionInvalid = "", true
 		m.regression = nil
-	case CauseExpired, CauseVersionTooLarge:
+	case CauseVersionTooLarge:
+		// As API servers ask: a lagging replica may have caught up by then.
+		f.retryAfter = max(f.retryAfter, time.Second)
+		fallthrough
+	case CauseExpired:
 		// After a pause for an outage, another pause would only prolong the time for which the cache is stale.
 		f.atOnce = !p.versionInvalid && len(m.relistWaiters) == 0 && (m.afterPause || activity != PhaseWatching)
 		// A restored source may never reach the version: a list at that version or newer would fail as well.

@@ -475,11 +475,11 @@ func (r *Reflector) objectError(obj any, md *metadata, stage string, err error) 
 
 // checkType returns why an object is not of the expected type, or nil.
 func (r *Reflector) checkType(obj runtime.Object) (err error) {
-	defer recoverPanic("reading the kind", &err)
 	if actual := reflect.TypeOf(obj); r.expectedType != nil && actual != r.expectedType {
 		return &UnexpectedTypeError{Expected: r.expectedType.String(), Actual: actual.String()}
 	}
 	if !r.expectedGVK.Empty() {
+		defer recoverPanic("reading the kind", &err)
 		if actual := obj.GetObjectKind().GroupVersionKind(); actual != r.expectedGVK {
 			return &UnexpectedTypeError{Expected: r.expectedGVK.String(), Actual: actual.String()}
 		}
