@@ -194,10 +194,8 @@ func (m *run) callSource(
 	}
 	if ended != wakeDone {
 		cancel()
-		m.reportSlow(m.ctx, op, running)
-		<-running.done
 	}
-	m.rethrow(op, running)
+	m.await(op, running)
 	switch ended {
 	case wakeDone:
 		return ended, callErr
@@ -241,8 +239,11 @@ func (r *Reflector) reportSlow(ctx context.Context, op string, c *asyncCall) (sl
 	}
 }
 
-// rethrow panics if the call has panicked. If the run panics already, it logs the second panic.
-func (m *run) rethrow(op string, c *asyncCall) {
+// await waits for a call whose context has ended, or that is done, and reports it after 30 s. It panics if the call has
+// panicked. If the run panics already, it logs the second panic.
+func (m *run) await(op string, c *asyncCall) {
+	m.reportSlow(m.ctx, op, c)
+	<-c.done
 	switch {
 	case c.panicked == nil:
 	case m.panicking:

@@ -412,7 +412,7 @@ func (m *run) evaluateCheck() error {
 	c, checks := m.check, &m.progress.checks
 	m.check = nil
 	defer c.cancel()
-	m.rethrow("List", c.asyncCall)
+	m.await("List", c.asyncCall)
 	switch {
 	case m.ctx.Err() != nil:
 	case c.ctx.Err() == context.Canceled && errors.Is(c.err, context.Canceled): // repeat it beside the next watch

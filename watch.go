@@ -120,10 +120,7 @@ func (m *run) stopWatch(w *openWatch) {
 	w.timer.Stop()
 	w.cancel()
 	if w.watch != nil {
-		stop := callAsync(w.watch.Stop)
-		m.reportSlow(m.ctx, "Stop", stop)
-		<-stop.done
-		m.rethrow("Stop", stop)
+		m.await("Stop", callAsync(w.watch.Stop))
 	}
 }
 
