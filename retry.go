@@ -119,7 +119,7 @@ func CauseOf(err error) Cause {
 		return own.cause()
 	}
 	for _, known := range causes {
-		if slices.ContainsFunc(known.matches, func(matches matcher) bool { return matches(err) }) {
+		if known.matches(err) {
 			return known.cause
 		}
 	}
@@ -160,32 +160,33 @@ func (e *ObjectError) cause() Cause {
 // causes classifies errors that do not have a type of this package. The first match counts.
 var causes = []struct {
 	cause   Cause
-	matches []matcher
+	matches func(error) bool
 }{
-	{CauseExpired, []matcher{apierrors.IsResourceExpired, apierrors.IsGone}}, // IsGone: before Kubernetes 1.18
-	{causeMisuse, []matcher{isError(ErrAlreadyRan)}},
-	{CauseVersionTooLarge, []matcher{isTooLargeVersionError}},
-	{CauseConnectionLost, []matcher{isClientCut}},
-	{CauseInvalidResponse, []matcher{hasCause(causeClientDecoding)}},
-	{CauseTooManyRequests, []matcher{apierrors.IsTooManyRequests}},
-	{CauseInternal, []matcher{apierrors.IsInternalError}},
-	{CauseNotFound, []matcher{apierrors.IsNotFound}},
-	{CauseForbidden, []matcher{apierrors.IsForbidden}},
-	{CauseUnauthorized, []matcher{apierrors.IsUnauthorized}},
-	{CauseBadRequest, []matcher{apierrors.IsInvalid, apierrors.IsBadRequest, apierrors.IsMethodNotSupported}},
-	{CauseUnavailable, []matcher{apierrors.IsServiceUnavailable, apierrors.IsServerTimeout, apierrors.IsTimeout}},
-	{CauseConnectionRefused, []matcher{utilnet.IsConnectionRefused}},
-	{CauseConnectionLost, []matcher{hasCause(causeStreamCut), isError(io.EOF), isError(io.ErrUnexpectedEOF),
-		utilnet.IsProbableEOF, utilnet.IsHTTP2ConnectionLost}},
+	{CauseExpired, apierrors.IsResourceExpired}, {CauseExpired, apierrors.IsGone}, // IsGone: before Kubernetes 1.18
+	{causeMisuse, isError(ErrAlreadyRan)},
+	{CauseVersionTooLarge, isTooLargeVersionError},
+	{CauseConnectionLost, isClientCut},
+	{CauseInvalidResponse, hasCause(causeClientDecoding)},
+	{CauseTooManyRequests, apierrors.IsTooManyRequests},
+	{CauseInternal, apierrors.IsInternalError},
+	{CauseNotFound, apierrors.IsNotFound},
+	{CauseForbidden, apierrors.IsForbidden},
+	{CauseUnauthorized, apierrors.IsUnauthorized},
+	{CauseBadRequest, apierrors.IsInvalid}, {CauseBadRequest, apierrors.IsBadRequest},
+	{CauseBadRequest, apierrors.IsMethodNotSupported},
+	{CauseUnavailable, apierrors.IsServiceUnavailable}, {CauseUnavailable, apierrors.IsServerTimeout},
+	{CauseUnavailable, apierrors.IsTimeout},
+	{CauseConnectionRefused, utilnet.IsConnectionRefused},
+	{CauseConnectionLost, hasCause(causeStreamCut)},
+	{CauseConnectionLost, isError(io.EOF)}, {CauseConnectionLost, isError(io.ErrUnexpectedEOF)},
+	{CauseConnectionLost, utilnet.IsProbableEOF}, {CauseConnectionLost, utilnet.IsHTTP2ConnectionLost},
 }
 
-type matcher = func(error) bool
-
-func isError(target error) matcher {
+func isError(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-func hasCause(cause metav1.CauseType) matcher {
+func hasCause(cause metav1.CauseType) func(error) bool {
 	return func(err error) bool { return apierrors.HasStatusCause(err, cause) }
 }
 
