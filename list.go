@@ -153,8 +153,7 @@ func (l *listing) listPages() error {
 	l.requestedVersion, l.progress.unpaged = options.ResourceVersion, false
 	l.progress.backoff.recordRequest(l.began, true)
 	inc(l.metrics.lists)
-	failures := 0 // consecutive, of one page
-	for l.ctx.Err() == nil {
+	for failures := 0; l.ctx.Err() == nil; { // consecutive ones of a page
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
 		token, answered, err := l.page(options)
 		switch {
@@ -343,14 +342,15 @@ func readItems(
 // addItem adds an item, and checks the list's version as soon as the source has sent it. Many servers send the version
 // after the items. Until then the list may be too old, and none of it may be published.
 func (l *listing) addItem(item listedItem) error {
-	if l.version == "" && item.listMeta.ResourceVersion != "" {
+	var md metadata
+	bad := l.examine(item.object, &md, true)
+	switch {
+	case l.version != "":
+	case item.listMeta.ResourceVersion != "":
 		if err := l.setVersion(item.listMeta.ResourceVersion); err != nil {
 			return err
 		}
-	}
-	var md metadata
-	bad := l.examine(item.object, &md, true)
-	if l.version == "" && !l.mayBeTooOld() {
+	case !l.mayBeTooOld():
 		l.newest = newerOf(l.newest, md.received.ResourceVersion)
 	}
 	if l.shard != nil && l.excludes(&md, bad) {

@@ -258,9 +258,8 @@ func (r *Reflector) recordSuccess() {
 
 // setCurrent records a proof that the store is current: see Status.CurrentBy.
 func (r *Reflector) setCurrent(by string) {
-	p := *r.proof.Load()
-	p.at, p.by = r.clock.Now(), by
-	r.proof.Store(&p)
+	before := r.proof.Load()
+	r.proof.Store(&proof{r.clock.Now(), by, before.version, before.accepted})
 }
 
 // setAccepted records that the store has accepted a version, and by which proof: see Status.CurrentBy.
