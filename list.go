@@ -250,7 +250,7 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 		}
 	}
 	if l.shard != nil {
-		if err := l.shard.Listed(listMeta.ShardInfo); err != nil {
+		if err := l.shard.Listed(cmp.Or(listMeta.ShardInfo, sharding.InfoOf(list))); err != nil {
 			return "", true, err
 		}
 	}
@@ -259,7 +259,7 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	return listMeta.Continue, true, err
 }
 
-// listObject requests a list or page as one object.
+// listObject requests a list or page as one object. listMeta has its version and token.
 func listObject(
 	ctx context.Context, source ListerWithContext, options metav1.ListOptions,
 ) (listMeta metav1.ListMeta, list runtime.Object, err error) {
@@ -278,9 +278,7 @@ func listObject(
 	if err != nil || !meta.IsListType(list) {
 		return listMeta, nil, fmt.Errorf("response %T is not a list", list)
 	}
-	return metav1.ListMeta{
-		ResourceVersion: accessor.GetResourceVersion(), Continue: accessor.GetContinue(), ShardInfo: sharding.InfoOf(list),
-	}, list, nil
+	return metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion(), Continue: accessor.GetContinue()}, list, nil
 }
 
 // eachItem calls add with a shallow copy of each item of a list, so that a stored item does not keep the list in memory.
