@@ -231,7 +231,7 @@ func (f *DeltaFIFO) olderThanEntry(c *change) error {
 	if !found {
 		quarantined = last.refused
 	}
-	return c.regression(last.origin, quarantined.ResourceVersion)
+	return c.regression(quarantined.originOr(last.origin))
 }
 
 // receivedGetter is an optional interface of DeltaFIFOOptions.KnownObjects. Without it a queue delivers every listed object,

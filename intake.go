@@ -223,14 +223,10 @@ func (c *change) transform(keyFunc KeyFunc, transform TransformFunc, there func(
 	}
 }
 
-// regression returns the error for an event that is older than the stored state, or than the quarantined version if there
-// is one.
-func (c *change) regression(stored table.Origin, quarantined string) error {
-	if quarantined != "" {
-		stored = table.OriginOf(quarantined, "")
-	}
-	if !c.origin.OlderThan(stored) {
+// regression returns the error for an event that is older than the newest known state of its key, or nil.
+func (c *change) regression(newest table.Origin) error {
+	if !c.origin.OlderThan(newest) {
 		return nil
 	}
-	return &VersionRegressionError{Kind: "event", Key: c.key.String(), Current: stored.Version(), Received: c.meta.received.ResourceVersion}
+	return &VersionRegressionError{Kind: "event", Key: c.key.String(), Current: newest.Version(), Received: c.meta.received.ResourceVersion}
 }

@@ -52,6 +52,14 @@ type quarantineEntry struct {
 	storeKey table.Key
 }
 
+// originOr returns the origin of the entry's version, or other if it has none.
+func (e quarantineEntry) originOr(other table.Origin) table.Origin {
+	if e.ResourceVersion == "" {
+		return other
+	}
+	return table.OriginOf(e.ResourceVersion, "")
+}
+
 // quarantinePart is the entries of one owner. prefix is that of the namespace view that the owner writes to, if any.
 type quarantinePart struct {
 	*quarantine

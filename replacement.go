@@ -241,7 +241,7 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	m, scope := r.in.storage, r.in.scope
 	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) }
 	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed}
-	w.begin(r.staged, table.InPlace+1) // it reads all objects
+	w.begin(r.staged)
 	for i := range r.staged {
 		_ = w.apply(&r.staged[i])
 	}

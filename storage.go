@@ -53,14 +53,14 @@ func newStorage(indexers Indexers) *storage {
 	return m
 }
 
-// regression returns the error for an event that is older than the quarantined state of its key or, if there is none with a
-// version, the stored one.
-func (m *storage) regression(c *change, stored table.Origin) error {
-	var quarantined quarantineEntry
+// newest returns the origin of the newest known state of a key: of the quarantined one or, if there is none with a version,
+// of the stored one.
+func (m *storage) newest(key table.Key, stored table.Origin) table.Origin {
 	if m.quarantine.any() {
-		quarantined, _ = m.quarantine.entry(c.key)
+		quarantined, _ := m.quarantine.entry(key)
+		return quarantined.originOr(stored)
 	}
-	return c.regression(stored, quarantined.ResourceVersion)
+	return stored
 }
 
 // storeWrite is a write. It calls no user function.
@@ -76,8 +76,8 @@ type storeWrite struct {
 	feed *feed
 }
 
-// begin locks the store until end. weight is the cost of the write besides that of the changes.
-func (w *storeWrite) begin(changes []change, weight int) {
+// begin locks the store until end.
+func (w *storeWrite) begin(changes []change) {
 	m := w.scope.storage
 	for set := m.indexers.Load(); ; set = m.indexers.Load() {
 		for i := range changes {
@@ -90,6 +90,10 @@ func (w *storeWrite) begin(changes []change, weight int) {
 		m.writing.Unlock() // an index was announced or added
 	}
 	m.seek(changes)
+	weight := 0
+	if w.setsVersion && w.list != nil && (w.list.marks.Missing() > 0 || m.quarantine.any()) {
+		weight = table.InPlace + 1 // the end of the list looks at all of these
+	}
 	for i := 0; i < len(changes) && weight <= table.InPlace; i++ {
 		weight += m.table.Weight(changes[i].place, changes[i].values)
 	}
@@ -109,7 +113,7 @@ func (w *storeWrite) apply(c *change) error {
 	m := w.scope.storage
 	at := m.table.Find(c.key, c.place)
 	if w.events {
-		if err := m.regression(c, at.Origin); err != nil {
+		if err := c.regression(m.newest(c.key, at.Origin)); err != nil {
 			return err
 		}
 	}
@@ -175,7 +179,7 @@ func (w *storeWrite) end(changes []change) {
 // write applies prepared changes with their versions. It stops at an event that is older than the stored state, and returns
 // its error and the number of changes before it.
 func (m *storage) write(changes []change, w storeWrite) (applied int, err error) {
-	w.begin(changes, 0)
+	w.begin(changes)
 	for ; applied < len(changes); applied++ {
 		if err = w.apply(&changes[applied]); err != nil {
 			break

@@ -203,7 +203,7 @@ func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 		all = append(all, change{kind: Updated, object: obj, key: table.KeyOf(nameOf(obj)), origin: originOf(receivedOf(obj))})
 	}
 	w := storeWrite{scope: s.scope, version: "2"}
-	w.begin(all, 0)
+	w.begin(all)
 	read := func() { inTime(t, "readers", func() { readAll(t, s, "a/7", 10) }) }
 	for i := range all {
 		require.NoError(t, w.apply(&all[i]))

@@ -220,7 +220,7 @@ func (k *keyedStore) entry(key table.Key) table.Slot {
 
 // olderThanEntry implements eventChecker.
 func (k *keyedStore) olderThanEntry(c *change) error {
-	return k.storage.regression(c, k.entry(c.key).Origin)
+	return c.regression(k.storage.newest(c.key, k.entry(c.key).Origin))
 }
 
 // UpdateResourceVersion sets the applied version, as Bookmark does.
@@ -314,7 +314,7 @@ func InNamespace(store Store, namespace string) Store {
 	mustHave(own && whole != nil, "InNamespace: the store is a view of a namespace, or not one of NewStore or NewIndexer")
 	m := whole.storage
 	w := storeWrite{scope: &m.whole}
-	w.begin(nil, 0)
+	w.begin(nil)
 	view := m.views[namespace]
 	if view == nil {
 		s := &scope{storage: m, prefix: namespace + "/"}

@@ -136,7 +136,7 @@ func (l *listing) checkEvent(c *change) (err error) {
 	before, sent := l.entries[c.key]
 	switch {
 	case sent:
-		err = c.regression(before, "")
+		err = c.regression(before)
 	case checks && l.mayBeTooOld() && !l.progress.versionInvalid:
 		err = checker.olderThanEntry(c)
 	}

@@ -85,7 +85,6 @@ func (l *Log[K]) Append(count int, set func(i int, r *Record[K]) bool, live int,
 	for _, c := range l.cursors {
 		c.appended(appended, live, since, version)
 	}
-	l.trimLocked() // Next trims too, but a handler that hangs does not call it
 }
 
 // AppendEnd appends the end of the first list, which takes no record in the log. It must be called at most once. See

@@ -22,8 +22,8 @@ var versionFaults = []Mutant{
 	},
 	{
 		Name: "applies-an-event-older-than-the-stored-state", Guards: []string{"B15", "G2"}, File: "storage.go",
-		From:    "m.regression(c, at.Origin)",
-		To:      "m.regression(c, table.Origin{})",
+		From:    "c.regression(m.newest(c.key, at.Origin))",
+		To:      "c.regression(table.Origin{})",
 		Package: guarantees,
 		Test:    "TestB15AnInformerNoticesAnOlderEventEvenIfAReaderModifiedTheObject",
 		Fault:   "An informer's handlers and readers see an object regress, and nothing is reported.",

@@ -60,9 +60,9 @@ type box struct {
 // the types of all their cells.
 type types struct{ all atomic.Pointer[[]word] }
 
-// cell returns the cell for an object and a name. It refers to the caller's bytes of the name. Only the writer calls
-// it.
-func (t *types) cell(obj any, name string) cell {
+// cell returns the cell for an object, a name and an origin. It refers to the caller's bytes of the name. Only the writer
+// calls it.
+func (t *types) cell(obj any, name string, origin Origin) cell {
 	i, all := split(obj), *t.all.Load()
 	number := slices.Index(all, i.typ)
 	if number < 0 && len(all) < boxed {
@@ -71,9 +71,11 @@ func (t *types) cell(obj any, name string) cell {
 		t.all.Store(&more)
 	}
 	if number < 0 || len(name) > maxName {
-		return cell{value: word(&box{obj, name}), kind: boxed}
+		return cell{value: word(&box{obj, name}), kind: boxed, origin: origin}
 	}
-	return cell{value: i.data, name: word(unsafe.StringData(name)), kind: uint32(number) | uint32(len(name))<<8}
+	return cell{
+		value: i.data, name: word(unsafe.StringData(name)), kind: uint32(number) | uint32(len(name))<<8, origin: origin,
+	}
 }
 
 // object returns the object of a cell that is not free.

@@ -238,7 +238,7 @@ func TestGetReturnsNoHalfOfACell(t *testing.T) {
 			w := begin(table, 2)
 			if twin {
 				number := w.add(key.hash(table.seed))
-				other := w.types.cell(0, "")
+				other := w.types.cell(0, "", Origin{})
 				other.namespace = w.namespaceNumber("another")
 				w.set(number, other)
 			}

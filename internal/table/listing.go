@@ -15,6 +15,8 @@ import "slices"
 type Listing struct {
 	table *Table
 	marks perCell[bool]
+	// confirmed is the number of marked entries.
+	confirmed int
 	// absent has the keys that were confirmed while they had no entry, and those whose marked entry was removed.
 	absent map[Key]bool
 }
@@ -28,18 +30,24 @@ func (t *Table) BeginListing() *Listing {
 
 // Confirm records that the list has a key, whose slot is at, and reports whether it was recorded before.
 func (l *Listing) Confirm(key Key, at Slot) (again bool) {
-	again = l.absent[key] || at.Exists && l.marks.get(at.Number)
-	if at.Exists {
-		l.marks.set(at.Number, true)
-	} else {
+	marked := at.Exists && l.marks.get(at.Number)
+	again = marked || l.absent[key]
+	switch {
+	case !at.Exists:
 		l.absent[key] = true
+	case !marked:
+		l.marks.set(at.Number, true)
+		l.confirmed++
 	}
 	return again
 }
 
+// Missing returns the number of entries that are not marked.
+func (l *Listing) Missing() int { return l.table.state.len - l.confirmed }
+
 // Unconfirmed calls yield with the key of each unmarked entry, until it returns false. yield may remove the entry.
 func (l *Listing) Unconfirmed(yield func(Key) bool) {
-	for number := uint32(0); number < l.table.state.cells; number++ {
+	for number := uint32(0); l.Missing() > 0 && number < l.table.state.cells; number++ {
 		s := l.table.state // a change in yield may have replaced it
 		if c := s.cell(number); c.kind != 0 && !l.marks.get(number) && !yield(s.key(c)) {
 			return

@@ -161,8 +161,7 @@ func (t *Table) Find(key Key, p Place) Slot {
 // each index, which must not repeat. It retains neither the values nor their texts. It returns the entry's number.
 func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
 	// Always store the new name: the old one may be part of the old object and would keep it alive.
-	c := t.types.cell(obj, key.name)
-	c.origin = origin
+	c := t.types.cell(obj, key.name, origin)
 	sum := key.checksum()
 	t.sum ^= origin.checksum(sum)
 	if number = at.Number; at.Exists {
@@ -193,6 +192,7 @@ func (t *Table) Remove(at Slot) {
 	for _, l := range t.listings {
 		if l.marks.get(at.Number) {
 			l.marks.set(at.Number, false)
+			l.confirmed--
 			l.absent[key] = true
 		}
 	}
@@ -220,6 +220,9 @@ func (t *Table) add(hash uint32) (number uint32) {
 	} else {
 		number = t.state.cells
 		t.state.cells++
+		if at := number / chunkLen; int(at/pageLen) >= len(t.state.chunks.pages) {
+			t.changeState(func(s *state) { s.chunks.grow(at, t.epoch) })
+		}
 	}
 	for !t.state.keys.put(hash, number, t.epoch) {
 		t.changeState(func(s *state) { s.keys.double() })
@@ -229,11 +232,7 @@ func (t *Table) add(hash uint32) (number uint32) {
 }
 
 func (t *Table) set(number uint32, to cell) {
-	at := number / chunkLen
-	if int(at/pageLen) >= len(t.state.chunks.pages) {
-		t.changeState(func(s *state) { s.chunks.grow(at, t.epoch) })
-	}
-	t.state.chunks.writable(at, t.epoch)[number%chunkLen].store(to)
+	t.state.chunks.writable(number/chunkLen, t.epoch)[number%chunkLen].store(to)
 }
 
 // namespaceNumber returns the number of a namespace.
