@@ -185,6 +185,7 @@ func (c *change) notification(n *notification, initial, recreateAsUpdate bool) b
 type listener struct {
 	informer *sharedIndexInformer
 	handler  ResourceEventHandler
+	keyed    keyedHandler // handler, if it is one, else nil
 	options  HandlerOptions
 	resync   time.Duration
 	// shouldResync decides whether a due resync is done. If nil, it always is.
@@ -208,8 +209,9 @@ func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, op
 	if options.Name == "" {
 		options.Name = firstCallerOutside()
 	}
+	keyed, _ := handler.(keyedHandler)
 	return &listener{
-		informer: informer, handler: handler, options: options, resync: *options.ResyncPeriod,
+		informer: informer, handler: handler, keyed: keyed, options: options, resync: *options.ResyncPeriod,
 		synced:  newSyncChecker("handler " + options.Name + " of " + informer.title),
 		cursor:  informer.log.NewCursor(eventlog.Merging(options.Delivery)), // both types have the same order
 		removed: make(chan struct{}), finished: make(chan struct{}),
@@ -352,16 +354,15 @@ func (l *listener) call(ctx context.Context, n *notification) {
 			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, errHandlerPanicked),
 		})
 	}()
-	keyed, isKeyed := l.handler.(keyedHandler)
 	switch {
 	case n.Kind == eventlog.Add:
 		l.handler.OnAdd(n.New, n.Initial)
-	case n.Kind == eventlog.Delete && isKeyed:
-		keyed.onDelete(n.Key, n.Old)
+	case n.Kind == eventlog.Delete && l.keyed != nil:
+		l.keyed.onDelete(n.Key, n.Old)
 	case n.Kind == eventlog.Delete:
 		l.handler.OnDelete(n.Old)
-	case isKeyed:
-		keyed.onUpdate(n.Key, n.Old, n.New)
+	case l.keyed != nil:
+		l.keyed.onUpdate(n.Key, n.Old, n.New)
 	default:
 		l.handler.OnUpdate(n.Old, n.New)
 	}

@@ -123,10 +123,10 @@ func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	from := len(texts)
 	if texts = append(texts, values...); len(values) > 1 {
-		slices.Sort(texts[from:])
-		texts = texts[:from+len(slices.Compact(texts[from:]))]
+		first := len(texts) - len(values)
+		slices.Sort(texts[first:])
+		texts = texts[:first+len(slices.Compact(texts[first:]))]
 	}
 	return texts, nil
 }
@@ -216,7 +216,7 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 		values, _ := computed.([][]string)
 		return values
 	})
-	m.table.Commit(nil)
+	m.table.Commit(func() {})
 	m.indexers.Store(after)
 	return nil
 }

@@ -184,7 +184,9 @@ func (r *storeReplacement) compareWithStore() {
 	m := r.in.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	m.seek(r.batch)
+	for i := range r.batch {
+		r.batch[i].place = m.table.Seek(r.batch[i].key)
+	}
 	for i := range r.batch {
 		c := &r.batch[i]
 		found := m.table.Find(c.key, c.place)

@@ -89,22 +89,16 @@ func (w *storeWrite) begin(changes []change) {
 		}
 		m.writing.Unlock() // an index was announced or added
 	}
-	m.seek(changes)
 	weight := 0
 	if w.setsVersion && w.list != nil && (w.list.marks.Missing() > 0 || m.quarantine.any()) {
 		weight = table.InPlace + 1 // the end of the list looks at all of these
 	}
-	for i := 0; i < len(changes) && weight <= table.InPlace; i++ {
-		weight += m.table.Weight(changes[i].place, changes[i].values)
+	for i := range changes {
+		c := &changes[i]
+		c.place = m.table.Seek(c.key)
+		weight += m.table.Weight(c.place, c.values)
 	}
 	m.table.Begin(weight)
-}
-
-// seek looks up the keys of changes together. The caller holds writing.
-func (m *storage) seek(changes []change) {
-	for i := range changes {
-		changes[i].place = m.table.Seek(changes[i].key)
-	}
 }
 
 // apply applies a change and records the result in it. A change that could not be prepared is quarantined, and the

@@ -80,7 +80,7 @@ const (
 	// ones. The informer waits meanwhile.
 	maxMoved = 2048
 	// detached is the position of a cursor that does not read the log: before Join and after Close.
-	detached = math.MaxUint64
+	detached = math.MaxInt64
 	// noEnd is the endAt of a cursor for which the end of the first list is not pending.
 	noEnd = detached - 1
 	// idle is the since of a cursor whose handler has handled everything and waits for Ready.
@@ -246,10 +246,7 @@ func (c *Cursor[K]) appended(count, live int, since time.Duration, version *stri
 // changes returns the number of pending changes.
 func (c *Cursor[K]) changes() int {
 	at := c.position.Load() // first: appended advances it before it adds a record to the backlog
-	n := c.backlog.changes.Load()
-	if end := c.log.end.Load(); at < end {
-		n += int64(end - at)
-	}
+	n := c.backlog.changes.Load() + max(0, int64(c.log.end.Load())-int64(at))
 	if s := c.snapshot.Load(); s != nil {
 		n += s.left.Load()
 	}

@@ -243,7 +243,7 @@ func TestGetReturnsNoHalfOfACell(t *testing.T) {
 				w.set(number, other)
 			}
 			w.put(key, &numberedObject{}, nil)
-			w.Commit(nil)
+			w.Commit(func() {})
 			readWhileWritten(t, table, key, 500_000)
 		})
 	}
@@ -285,7 +285,7 @@ func readWhileWritten(t *testing.T, table *Table, key Key, gets int) {
 		}
 		w := begin(table, 1)
 		w.put(key, object, nil)
-		w.Commit(nil)
+		w.Commit(func() {})
 		written.Add(1)
 	}
 }

@@ -62,7 +62,7 @@ func TestOddKeysAreKeptApart(t *testing.T) {
 		for i, text := range oddKeys() {
 			w := begin(table, changes)
 			existed := w.put(KeyOf(text), i, nil).Exists
-			w.Commit(nil)
+			w.Commit(func() {})
 			require.False(t, existed)
 			m.put(text, i, nil)
 		}

@@ -117,7 +117,7 @@ func (r *tracked) step() {
 		}
 	}
 	r.check()
-	w.Commit(nil)
+	w.Commit(func() {})
 	switch r.random.IntN(12) {
 	case 0:
 		r.table.pack()
@@ -155,7 +155,7 @@ func (r *tracked) end() {
 		for key := range removed {
 			r.forget(key)
 		}
-		w.Commit(nil)
+		w.Commit(func() {})
 		l.End()
 		l.End()
 		delete(r.listings, l)

@@ -25,13 +25,13 @@ func TestSnapshotsOfTenGenerationsStayAsTheyWere(t *testing.T) {
 					w.put(KeyOf(key), generation*1000+i, values)
 					m.put(key, generation*1000+i, values)
 				}
-				w.Commit(nil)
+				w.Commit(func() {})
 			}
 			all = append(all, keptSnapshot{table.Snapshot(), m.clone()})
 		}
 		w := begin(table, many)
 		keepOnly(w, func(Key) bool { return false })
-		w.Commit(nil)
+		w.Commit(func() {})
 		table.pack()
 		for _, k := range all {
 			k.was.check(t, k.snapshot)
@@ -109,8 +109,8 @@ func TestAnEmptyTableIsRead(t *testing.T) {
 	w := begin(table, 1)
 	require.False(t, w.remove(KeyOf("a")).Exists)
 	keepOnly(w, func(Key) bool { panic("there is none") })
-	w.Commit(nil)
-	begin(table, many).Commit(nil)
+	w.Commit(func() {})
+	begin(table, many).Commit(func() {})
 	newModel(2).check(t, table.Snapshot())
 }
 
@@ -126,7 +126,7 @@ func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
 	write := func(changes int, obj any) {
 		w := begin(table, changes)
 		w.put(key, obj, nil)
-		w.Commit(nil)
+		w.Commit(func() {})
 	}
 	write(1, &object{n: 1})
 	kept := table.Snapshot()

@@ -64,7 +64,7 @@ func (t *Table) changeState(change func(*state)) {
 // minFree is the number of free entries from which releasing their memory is worth the work.
 const minFree = 1024
 
-// Commit publishes the write. While readers are locked out it calls setVersion, if not nil, which may change the version.
+// Commit publishes the write. While readers are locked out it calls setVersion, which may change the version.
 // Then, if more of the table is free than in use, it rebuilds the table. The cost per removal is constant.
 func (t *Table) Commit(setVersion func()) {
 	if t.staged {
@@ -75,9 +75,7 @@ func (t *Table) Commit(setVersion func()) {
 	}
 	t.checksum.Store(t.sum)
 	t.objects.Store(int64(t.state.len))
-	if setVersion != nil {
-		setVersion()
-	}
+	setVersion()
 	t.changes.Add(1)
 	t.mu.Unlock()
 	if !t.removed {
@@ -120,7 +118,7 @@ func (t *Table) pack() {
 	for i, l := range t.listings {
 		l.marks = marks[i]
 	}
-	t.Commit(nil)
+	t.Commit(func() {})
 }
 
 // Place is the result of Seek, from which Find continues, even if the table has changed since.
