@@ -277,16 +277,16 @@ func (l *listener) run(ctx context.Context) {
 		}
 		if l.cursor.Next(&n) {
 			l.deliver(ctx, &n)
-			continue
-		}
-		n = notification{} // do not retain its objects
-		select {
-		case <-ctx.Done():
-		case <-l.removed:
-			return
-		case <-due:
-			l.beginResync()
-		case <-l.cursor.Ready():
+		} else {
+			n = notification{} // do not retain its objects
+			select {
+			case <-ctx.Done():
+			case <-l.removed:
+				return
+			case <-due:
+				l.beginResync()
+			case <-l.cursor.Ready():
+			}
 		}
 	}
 }

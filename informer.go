@@ -92,6 +92,9 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	}
 	inf := &sharedIndexInformer{store: store, options: options, ended: make(chan struct{})}
 	inf.shared = inf
+	if options.DetectMutations != nil {
+		inf.detector = options.DetectMutations()
+	}
 	reflector.TypeDescription = cmp.Or(options.ObjectDescription, reflector.TypeDescription)
 	for _, namespace := range slices.Sorted(maps.Keys(sources)) {
 		inf.addFeed(namespace, sources[namespace], example, reflector)
@@ -101,9 +104,6 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	inf.title = fmt.Sprintf("informer %s of %s", inf.name, first.typeDescription)
 	inf.log = eventlog.New[table.Key](inf.clock.Now())
 	inf.synced = newSyncChecker(inf.title)
-	if options.DetectMutations != nil {
-		inf.detector = options.DetectMutations()
-	}
 	return inf
 }
 
@@ -361,7 +361,7 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 		f.reflector.changes = inf.feeds[0].reflector.changes
 	}
 	f.synced = newSyncChecker(f.reflector.name)
-	f.feed = f
+	f.feed, f.detector = f, inf.detector
 	if inf.options.Transform != nil {
 		f.transform = inf.options.Transform
 	}
@@ -392,11 +392,10 @@ func (f *feed) endWrite() {
 
 // publish appends the applied changes of a write to the log, under the store's lock. version is the store's before the write.
 func (f *feed) publish(changes []change, initial bool, version *string) {
-	inf := f.informer
 	set := func(i int, n *notification) bool {
-		return changes[i].notification(n, initial, inf.options.RecreateAsUpdate)
+		return changes[i].notification(n, initial, f.informer.options.RecreateAsUpdate)
 	}
-	inf.log.Append(len(changes), set, f.storage.table.Len(), f.began, version)
+	f.informer.log.Append(len(changes), set, f.storage.table.Len(), f.began, version)
 }
 
 // markSynced is called when a whole list is in the store. The informer has synced once each feed has its first list.

@@ -102,8 +102,9 @@ type eventChecker interface {
 type intake struct {
 	*keyedStore
 	transform TransformFunc
-	// feed publishes the changes to an informer's handlers. It may be nil.
-	feed *feed
+	// feed publishes the changes to an informer's handlers. It may be nil, as detector.
+	feed     *feed
+	detector MutatedObjectDetector
 	// buffer is reused for each batch.
 	buffer valueBuffer
 }
@@ -140,8 +141,7 @@ func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted
 	return in.storage.write(changes, storeWrite{scope: in.scope, events: true, feed: in.feed})
 }
 
-// identify sets the key and origin of each change, or err. It does each step for all changes before the next step, so that
-// their cache misses overlap.
+// identify sets the key and origin of each change, or err.
 func (k *keyer) identify(changes []change) {
 	for i := range changes {
 		c := &changes[i]
@@ -152,9 +152,7 @@ func (k *keyer) identify(changes []change) {
 		if c.key = key; err != nil {
 			c.err = rejection(c.object, err)
 		}
-	}
-	for i := range changes {
-		changes[i].origin = originOf(changes[i].meta.received)
+		c.origin = originOf(c.meta.received)
 	}
 }
 
@@ -191,10 +189,8 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 			c.key = m.nameKey()
 		}
 	}
-	if c.index(in.storage.indexers.Load(), &in.buffer); in.feed != nil && c.err == nil {
-		if detector := in.feed.informer.detector; detector != nil { // before readers can change it
-			detector.Watch(c.key.String(), c.object)
-		}
+	if c.index(in.storage.indexers.Load(), &in.buffer); in.detector != nil && c.err == nil {
+		in.detector.Watch(c.key.String(), c.object) // before readers can change it
 	}
 	return nil
 }

@@ -85,7 +85,8 @@ func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 	m.writing.Lock()
 	defer m.writing.Unlock()
 	return &storeReplacement{
-		in:          intake{keyedStore: in.keyedStore, transform: in.transform, feed: in.feed}, // with a buffer of its own
+		// With a buffer of its own.
+		in:          intake{keyedStore: in.keyedStore, transform: in.transform, feed: in.feed, detector: in.detector},
 		mayBeTooOld: options.Staged, reset: options.VersionsReset,
 		initial: !in.scope.committed, visible: !in.scope.committed && !options.Staged,
 		marks: m.table.BeginListing(), retained: sets.Set[table.Key]{},
@@ -243,20 +244,20 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	m, scope := r.in.storage, r.in.scope
 	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) }
 	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed}
-	w.begin(r.staged)
+	m.begin(&w, r.staged)
 	for i := range r.staged {
-		_ = w.apply(&r.staged[i])
+		_ = m.apply(&w, &r.staged[i])
 	}
 	for key := range r.marks.Unconfirmed {
 		if replaced(key) {
 			r.staged = append(r.staged, change{kind: Deleted, key: key, place: m.table.Seek(key)})
-			_ = w.apply(&r.staged[len(r.staged)-1])
+			_ = m.apply(&w, &r.staged[len(r.staged)-1])
 		}
 	}
 	m.quarantine.releaseIf(replaced)
 	r.marks.End()
 	scope.committed = true
-	w.end(r.staged)
+	m.end(&w, r.staged)
 	refused = r.refused
 	*r = storeReplacement{over: true}
 	return refused

@@ -77,8 +77,7 @@ type storeWrite struct {
 }
 
 // begin locks the store until end.
-func (w *storeWrite) begin(changes []change) {
-	m := w.scope.storage
+func (m *storage) begin(w *storeWrite, changes []change) {
 	for set := m.indexers.Load(); ; set = m.indexers.Load() {
 		for i := range changes {
 			changes[i].index(set, &valueBuffer{})
@@ -103,8 +102,7 @@ func (w *storeWrite) begin(changes []change) {
 
 // apply applies a change and records the result in it. A change that could not be prepared is quarantined, and the
 // previous state stays. The error is that of an event that is too old.
-func (w *storeWrite) apply(c *change) error {
-	m := w.scope.storage
+func (m *storage) apply(w *storeWrite, c *change) error {
 	at := m.table.Find(c.key, c.place)
 	if w.events {
 		if err := c.regression(m.newest(c.key, at.Origin)); err != nil {
@@ -145,8 +143,7 @@ func (w *storeWrite) apply(c *change) error {
 }
 
 // end publishes the write with its version, and appends the changes to the log before the next write can begin.
-func (w *storeWrite) end(changes []change) {
-	m := w.scope.storage
+func (m *storage) end(w *storeWrite, changes []change) {
 	m.table.Commit(func() {
 		if w.version != "" || w.setsVersion {
 			version := new(w.version)
@@ -173,14 +170,14 @@ func (w *storeWrite) end(changes []change) {
 // write applies prepared changes with their versions. It stops at an event that is older than the stored state, and returns
 // its error and the number of changes before it.
 func (m *storage) write(changes []change, w storeWrite) (applied int, err error) {
-	w.begin(changes)
+	m.begin(&w, changes)
 	for ; applied < len(changes); applied++ {
-		if err = w.apply(&changes[applied]); err != nil {
+		if err = m.apply(&w, &changes[applied]); err != nil {
 			break
 		}
 		w.version = cmp.Or(changes[applied].version, w.version)
 	}
-	w.end(changes[:applied])
+	m.end(&w, changes[:applied])
 	return applied, err
 }
 

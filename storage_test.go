@@ -203,18 +203,18 @@ func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 		all = append(all, change{kind: Updated, object: obj, key: table.KeyOf(nameOf(obj)), origin: originOf(receivedOf(obj))})
 	}
 	w := storeWrite{scope: s.scope, version: "2"}
-	w.begin(all)
+	s.storage.begin(&w, all)
 	read := func() { inTime(t, "readers", func() { readAll(t, s, "a/7", 10) }) }
 	for i := range all {
-		require.NoError(t, w.apply(&all[i]))
+		require.NoError(t, s.storage.apply(&w, &all[i]))
 		if i%50 == 0 {
 			read()
 		}
 	}
-	require.NoError(t, w.apply(&change{kind: Deleted, key: table.KeyOf("a/1"), place: s.storage.table.Seek(table.KeyOf("a/1"))}))
+	require.NoError(t, s.storage.apply(&w, &change{kind: Deleted, key: table.KeyOf("a/1"), place: s.storage.table.Seek(table.KeyOf("a/1"))}))
 	read()
 	before := s.Snapshot()
-	w.end(all)
+	s.storage.end(&w, all)
 	assert.Len(t, s.List(), 104)
 	assert.Equal(t, "2", s.Snapshot().ResourceVersion())
 	assert.Equal(t, "1", before.ResourceVersion())

@@ -314,7 +314,7 @@ func InNamespace(store Store, namespace string) Store {
 	mustHave(own && whole != nil, "InNamespace: the store is a view of a namespace, or not one of NewStore or NewIndexer")
 	m := whole.storage
 	w := storeWrite{scope: &m.whole}
-	w.begin(nil)
+	m.begin(&w, nil)
 	view := m.views[namespace]
 	if view == nil {
 		s := &scope{storage: m, prefix: namespace + "/"}
@@ -323,7 +323,7 @@ func InNamespace(store Store, namespace string) Store {
 		m.views[namespace] = view
 	}
 	w.scope, w.version, w.setsVersion = view.scope, *view.version.Load(), true // a new view changes the store's
-	w.end(nil)
+	m.end(&w, nil)
 	return view
 }
 

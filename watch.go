@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	goruntime "runtime"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,8 +32,6 @@ const (
 	watchesBeforeList = 10
 	// watchGrace is the time that a server has to end a watch after its timeout. Then the watch counts as half open.
 	watchGrace = 30 * time.Second
-	// batchesInARow is the number of batches that are applied without a look at the timers.
-	batchesInARow = 8
 )
 
 // openWatch is a watch that is open or being opened.
@@ -174,7 +173,7 @@ func (m *run) applyEvents(w *openWatch) error {
 	for err == nil {
 		switch woke := m.wait(w.waits); woke.reason {
 		case wakeEvent:
-			err = m.applyBatches(w, woke.event)
+			err = m.applyBatch(w, woke.event)
 			m.progress.lastReceived = m.clock.Now()
 		case wakeTimer:
 			err = m.handleTimer(w)
@@ -194,26 +193,19 @@ func (m *run) applyEvents(w *openWatch) error {
 	return err
 }
 
-// applyBatches applies an event, and those that wait in the channel, in batches. If a batch ends the watch, an error that the
-// source has sent behind it is reported as well.
-func (m *run) applyBatches(w *openWatch, e watch.Event) error {
-	sent := m.receive(w, e)
-	for i := 0; i < batchesInARow && sent == nil; i++ {
-		sent = m.collect(w, i > 0)
-		if len(m.changes) == 0 {
-			return sent
-		}
-		err := m.applyBatch(w)
-		clear(m.changes)
-		m.changes = m.changes[:0]
-		if err != nil {
-			if sent != nil {
-				m.report(m.ctx, sent)
-			}
-			return err
-		}
+// applyBatch applies an event, and those that wait in the channel. If one of them ends the watch, an error that the source
+// has sent behind it is reported as well.
+func (m *run) applyBatch(w *openWatch, e watch.Event) error {
+	if err := m.receive(w, e); err != nil {
+		return err
 	}
-	return sent
+	sent := m.collect(w)
+	err := m.applyReceived(w)
+	m.changes = slices.Delete(m.changes, 0, len(m.changes))
+	if err != nil && sent != nil {
+		m.report(m.ctx, sent)
+	}
+	return cmp.Or(err, sent)
 }
 
 // changeKinds has the types of events that are changes.
@@ -232,10 +224,9 @@ func (m *run) receive(w *openWatch, e watch.Event) error {
 }
 
 // collect adds the events that wait in the channel to the batch, up to an Error, which it returns: fake sources may use one
-// channel for all watches. If mayYield, it yields to the sender before the channel counts as empty, which costs less than
-// blocking.
-func (m *run) collect(w *openWatch, mayYield bool) error {
-	for yielded := !mayYield; len(m.changes) < table.InPlace; {
+// channel for all watches. It yields to the sender before the channel counts as empty, which costs less than blocking.
+func (m *run) collect(w *openWatch) error {
+	for yielded := false; len(m.changes) < table.InPlace; {
 		select {
 		case e, open := <-w.waits.events:
 			if !open {
@@ -244,7 +235,7 @@ func (m *run) collect(w *openWatch, mayYield bool) error {
 			if err := m.receive(w, e); err != nil {
 				return err
 			}
-			yielded = !mayYield
+			yielded = false
 		default:
 			if yielded {
 				return nil
@@ -256,8 +247,8 @@ func (m *run) collect(w *openWatch, mayYield bool) error {
 	return nil
 }
 
-// applyBatch applies the batch: consecutive changes together, other events one by one.
-func (m *run) applyBatch(w *openWatch) error {
+// applyReceived applies the batch: consecutive changes together, other events one by one.
+func (m *run) applyReceived(w *openWatch) error {
 	first := 0
 	for i := range m.changes {
 		c := &m.changes[i]

@@ -155,7 +155,7 @@ func (m *eventsModel) take(what, ahead byte) bool {
 	case 7:
 		e.Type, e.Object, regresses = "OTHER", obj, false
 	}
-	err := m.run.applyBatches(m.watch, e)
+	err := m.run.applyBatch(m.watch, e)
 	if regresses {
 		var regression *VersionRegressionError
 		require.ErrorAs(m, err, &regression)

@@ -104,17 +104,10 @@ func (c *cell) load() cell {
 	}
 }
 
-// store writes only words that differ, since each atomic store takes as long as a lock.
 func (c *cell) store(to cell) {
 	atomic.StorePointer(&c.value, to.value)
-	if c.name != to.name {
-		atomic.StorePointer(&c.name, to.name)
-	}
-	if c.kind != to.kind {
-		atomic.StoreUint32(&c.kind, to.kind)
-	}
-	if c.namespace != to.namespace {
-		atomic.StoreUint32(&c.namespace, to.namespace)
-	}
+	atomic.StorePointer(&c.name, to.name)
+	atomic.StoreUint32(&c.kind, to.kind)
+	atomic.StoreUint32(&c.namespace, to.namespace)
 	c.origin = to.origin
 }

@@ -49,9 +49,6 @@ func (k Key) IsIn(prefix string) bool {
 	return k.namespace != "" && k.namespace == prefix[:len(prefix)-1]
 }
 
-// checksum returns the checksum of the two parts of the text, the same in every process.
-func (k Key) checksum() uint64 { return mix(mix(0, k.namespace), k.name) }
-
 // mix mixes a text into a checksum, in words of 8 bytes, since single bytes would take several percent of an update's
 // time. The last word has the remaining bytes after a 1, so that the length counts.
 func mix(sum uint64, text string) uint64 {
@@ -127,9 +124,12 @@ func (o Origin) Recreates(other Origin) bool {
 	return o.uid&other.uid&hasUID != 0 && (o.uid^other.uid)&^originBits != 0
 }
 
-// checksum returns the checksum of an entry whose key has the checksum key. It mixes twice, so that the checksums of
+// checksum returns the checksum of an entry, the same in every process. It mixes the key twice, so that the checksums of
 // several entries do not cancel out.
-func (o Origin) checksum(key uint64) uint64 { return mixWord(mixWord(key, o.version), key) }
+func (o Origin) checksum(key Key) uint64 {
+	sum := mix(mix(0, key.namespace), key.name)
+	return mixWord(mixWord(sum, o.version), sum)
+}
 
 // Version returns the version if it is decimal, else "".
 func (o Origin) Version() string {

@@ -78,17 +78,20 @@ func (t *Table) Commit(setVersion func()) {
 	setVersion()
 	t.changes.Add(1)
 	t.mu.Unlock()
-	if !t.removed {
-		return
+	if t.removed {
+		if t.removed = false; t.free() > max(minFree, t.state.len) {
+			t.pack()
+		}
 	}
-	t.removed = false
-	free := int(t.state.cells) - t.state.len + max(0, len(t.state.namespaces)-t.state.len)
+}
+
+// free returns the number of free entries: cells, namespaces and values of indexes.
+func (t *Table) free() int {
+	n := int(t.state.cells) - t.state.len + max(0, len(t.state.namespaces)-t.state.len)
 	for _, i := range t.state.indexes {
-		free += int(i.allocated) - i.len
+		n += int(i.allocated) - i.len
 	}
-	if free > max(minFree, t.state.len) {
-		t.pack()
-	}
+	return n
 }
 
 // pack moves everything into a new state. Readers are not blocked. No write may be open.
@@ -160,10 +163,9 @@ func (t *Table) Find(key Key, p Place) Slot {
 func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
 	// Always store the new name: the old one may be part of the old object and would keep it alive.
 	c := t.types.cell(obj, key.name, origin)
-	sum := key.checksum()
-	t.sum ^= origin.checksum(sum)
+	t.sum ^= origin.checksum(key)
 	if number = at.Number; at.Exists {
-		t.sum ^= at.Origin.checksum(sum)
+		t.sum ^= at.Origin.checksum(key)
 		c.namespace = t.state.cell(number).namespace
 	} else {
 		number, c.namespace = t.add(at.hash), t.namespaceNumber(key.namespace)
@@ -181,7 +183,7 @@ func (t *Table) Remove(at Slot) {
 		t.Index(i, at.Number, nil)
 	}
 	key := t.state.key(t.state.cell(at.Number))
-	t.sum ^= at.Origin.checksum(key.checksum())
+	t.sum ^= at.Origin.checksum(key)
 	t.state.keys.remove(at.hash, at.Number, t.epoch)
 	t.set(at.Number, cell{namespace: t.state.free})
 	t.state.free = at.Number + 1
