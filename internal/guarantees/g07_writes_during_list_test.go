@@ -29,13 +29,13 @@ func TestG7WritesOfOthersDuringAListDoNotCountAsListed(t *testing.T) {
 		}
 		must(t, s.Replace(objects, "1"))
 		list := testReplacement{t, s.(cache.Replacer).BeginReplace(cache.ReplaceOptions{})}
-		list.add(objects[all-listed:]...)
+		list.add(objects[all-2*listed : all-listed]...) // before the entries that go
 		for _, obj := range objects[:all-2*listed] {
 			must(t, s.Delete(obj))
 		}
 		list.commit("3")
 		want := map[string]string{}
-		for i := all - listed; i < all; i++ {
+		for i := all - 2*listed; i < all-listed; i++ {
 			want["a/"+itoa(i)] = "1"
 		}
 		assert.Equal(t, want, contents(s))
