@@ -151,10 +151,11 @@ func (m *run) loop(context.Context) {
 		switch {
 		case m.ctx.Err() != nil:
 			return
-		case m.check != nil && !m.check.slow: // its watch has ended
+		case m.check != nil && !m.check.slow:
+			// The watch of the check has ended. A slow check is reported and continues beside the next watch.
 			if m.check.slow = m.reportSlow(m.ctx, "List", m.check.asyncCall); !m.check.slow {
 				m.regression = m.evaluateCheck()
-			} // otherwise it continues beside the next watch
+			}
 		case m.regression != nil:
 			next = m.fail(PhaseWatching, m.regression, m.clock.Now(), false)
 		case next == stateWatch:
