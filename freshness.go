@@ -297,7 +297,7 @@ func (r *Reflector) listItems(
 	return listMeta, err
 }
 
-// relist makes the run list at the newest version, beside an open watch, and waits until the list is applied.
+// relist makes the run end its watch, once one is open, and list at the newest version. It waits until the list is applied.
 func (r *Reflector) relist(ctx context.Context) error {
 	listed := make(chan struct{})
 	for relists := r.relistRequests; ; relists = nil {

@@ -470,7 +470,8 @@ func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err er
 	return rejected, err
 }
 
-// reject quarantines and reports an object, after its part or, if the list may be too old, after the commit.
+// reject records an object that reportRejected quarantines and reports, after its part or, if the list may be too old, after
+// the commit.
 func (l *listing) reject(bad *ObjectError) {
 	if !storeQuarantines(l.store, bad) {
 		l.quarantining[l.quarantineKeyOf(bad)] = true

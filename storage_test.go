@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -185,6 +186,38 @@ func readAll(t *testing.T, s *cache, key string, count int) {
 	assert.Len(t, sharing, count)
 	assert.Equal(t, "1", s.LastStoreSyncResourceVersion())
 	assert.Contains(t, s.GetIndexers(), NamespaceIndex)
+}
+
+// The end of a list that lacks an entry, or meets quarantined ones, looks at all of them. Fails if that is done where
+// readers see it.
+func TestReadersDoNotWaitForTheEndOfAList(t *testing.T) {
+	for name, listed := range map[string]int{"an entry is missing": 9, "an object is quarantined": 10} {
+		t.Run(name, func(t *testing.T) {
+			s := NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: func(obj any) ([]string, error) {
+				if nameOf(obj) == "a/10" {
+					return nil, errors.New("no namespace")
+				}
+				return MetaNamespaceIndexFunc(obj)
+			}}).(*cache)
+			r := s.BeginReplace(ReplaceOptions{Staged: true}).(*storeReplacement)
+			var items []any
+			for i := range 10 {
+				require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
+				items = append(items, podAt("a", itoa(i), "1"))
+			}
+			s.Bookmark("1")
+			if listed == 10 {
+				require.Error(t, s.Add(podAt("a", "10", "1")))
+			}
+			_, err := r.Add(t.Context(), ReplacementPart{Items: items[:listed]})
+			require.NoError(t, err)
+			w := storeWrite{scope: s.scope, setsVersion: true, version: "1", list: r}
+			s.storage.begin(&w, r.staged)
+			inTime(t, "readers", func() { readAll(t, s, "a/7", 10) })
+			s.storage.end(&w, nil)
+			r.Abort()
+		})
+	}
 }
 
 // G10: no reader waits while a large write is made, however long that takes: they see
