@@ -232,6 +232,7 @@ func (c *Cursor[K]) appended(count, live int, since time.Duration, version *stri
 		for r := (Record[K]{}); left > 0 && c.readLocked(&r); left-- {
 			c.backlog.add(&r, c.position.Load())
 		}
+		c.log.trimLocked() // Next trims too, but a handler that hangs does not call it
 	}
 	if count > 0 && c.since.Load() == idle {
 		c.idleVersion.Store(version)

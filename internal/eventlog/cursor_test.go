@@ -173,6 +173,19 @@ func TestAClosedCursorKeepsNothing(t *testing.T) {
 	require.Empty(t, r.all())
 }
 
+// G8: fails if the log keeps the objects of records that are merged in the backlogs of handlers that hang.
+func TestTheLogKeepsNothingThatIsMerged(t *testing.T) {
+	r := newRig(t, Always)
+	other := r.log.NewCursor(Always)
+	other.Join(start, Snapshot[string]{})
+	r.updates(smallBlock+3, 2, 2)
+	require.Equal(t, 2, r.cursor.Status().Changes)
+	require.Equal(t, 2, other.Status().Changes)
+	for _, kept := range r.log.last.records {
+		require.Zero(t, kept)
+	}
+}
+
 // Fails if a snapshot with fewer records than announced ends the records after it.
 func TestASnapshotMayHaveFewerRecordsThanItSays(t *testing.T) {
 	log := New[string](time.Unix(0, 0))
