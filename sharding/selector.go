@@ -125,7 +125,7 @@ type Status struct {
 }
 
 // Filter applies a selector to the objects that one reflector receives. Programs do not need it. A nil Filter includes
-// everything. One goroutine at a time calls Begin, Listed and Applied, unless the Filter is nil; the other methods may be
+// everything; do not call Begin, Listed and Applied on it. One goroutine at a time calls these three; the other methods may be
 // called concurrently.
 type Filter struct {
 	selector *Selector
