@@ -30,6 +30,8 @@ const (
 	// watchesBeforeList is the number of consecutive watches that fail at one version before the reflector lists: about half
 	// a minute of backoff, so that a restarting server need not list.
 	watchesBeforeList = 10
+	// burst is the longest time between a batch and the next event in a burst.
+	burst = time.Millisecond
 	// watchGrace is the time that a server has to end a watch after its timeout. Then the watch counts as half open.
 	watchGrace = 30 * time.Second
 )
@@ -224,9 +226,10 @@ func (m *run) receive(w *openWatch, e watch.Event) error {
 }
 
 // collect adds the events that wait in the channel to the batch, up to an Error, which it returns: fake sources may use one
-// channel for all watches. It yields to the sender before the channel counts as empty, which costs less than blocking.
+// channel for all watches. In a burst it yields to the sender before the channel counts as empty, which costs less than
+// blocking. A single event is applied at once, since a yield may take long in a busy process.
 func (m *run) collect(w *openWatch) error {
-	for yielded := false; len(m.changes) < table.InPlace; {
+	for yielded := m.clock.Since(m.progress.lastReceived) >= burst; len(m.changes) < table.InPlace; {
 		select {
 		case e, open := <-w.waits.events:
 			if !open {
