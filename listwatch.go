@@ -234,6 +234,11 @@ func (r *Reflector) reportSlow(ctx context.Context, op string, c *asyncCall) (sl
 	case <-c.done:
 		return false
 	case <-timer.C():
+		defer func() {
+			if !slow { // the error handler has panicked
+				<-c.done
+			}
+		}()
 		r.report(ctx, &SlowSourceError{Op: op, Waited: slowSource})
 		return true
 	}

@@ -96,13 +96,14 @@ func TestB17APanicAnywhereLeavesNoGoroutine(t *testing.T) {
 		options cache.ReflectorOptions
 		typed   bool
 	}{
-		"Watch":                         {nil, cache.ReflectorOptions{}, true},
-		"ResultChan":                    {&recordedWatch{onResultChan: nilChan}, cache.ReflectorOptions{}, true},
-		"ResultChan, then Stop":         {&recordedWatch{onResultChan: nilChan, onStop: func() { panic("Stop") }}, cache.ReflectorOptions{}, true},
-		"ResultChan of a stream":        {&recordedWatch{onResultChan: nilChan}, streaming(cache.ReflectorOptions{}), true},
-		"Stop":                          {func() *recordedWatch { p := closed(); p.onStop = func() { panic(errBoom) }; return p }(), cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle}, true},
-		"error handler":                 {newRecordedWatch(watch.Event{Type: watch.Added}), boomOnReport, false},
-		"error handler during a stream": {newRecordedWatch(watch.Event{Type: "UNKNOWN"}), streaming(boomOnReport), false},
+		"Watch":                          {nil, cache.ReflectorOptions{}, true},
+		"ResultChan":                     {&recordedWatch{onResultChan: nilChan}, cache.ReflectorOptions{}, true},
+		"ResultChan, then Stop":          {&recordedWatch{onResultChan: nilChan, onStop: func() { panic("Stop") }}, cache.ReflectorOptions{}, true},
+		"ResultChan of a stream":         {&recordedWatch{onResultChan: nilChan}, streaming(cache.ReflectorOptions{}), true},
+		"Stop":                           {func() *recordedWatch { p := closed(); p.onStop = func() { panic(errBoom) }; return p }(), cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle}, true},
+		"error handler":                  {newRecordedWatch(watch.Event{Type: watch.Added}), boomOnReport, false},
+		"error handler, for a slow Stop": {func() *recordedWatch { p := closed(); p.onStop = func() { time.Sleep(time.Minute) }; return p }(), boomOnReport, false},
+		"error handler during a stream":  {newRecordedWatch(watch.Event{Type: "UNKNOWN"}), streaming(boomOnReport), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
