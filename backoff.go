@@ -80,7 +80,8 @@ func (b *backoff) recordRequest(at time.Time, list bool) {
 	if n := len(b.requests); n == 0 || at.Sub(b.requests[n-1]) >= shortWatch && (list || !b.listed) {
 		b.groupStart = at
 	}
-	b.requests, b.listed = append(slices.Delete(b.requests, 0, max(0, len(b.requests)-31)), at), list // the latest 32
+	b.requests = slices.Delete(b.requests, 0, max(0, len(b.requests)-31)) // the latest 32, with this one
+	b.requests, b.listed = append(b.requests, at), list
 }
 
 // failure describes the failure before a pause.

@@ -216,7 +216,7 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 		values, _ := computed.([][]string)
 		return values
 	})
-	m.table.Commit(func() {})
+	m.table.Commit(nil)
 	m.indexers.Store(after)
 	return nil
 }

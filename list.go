@@ -250,13 +250,19 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 		}
 	}
 	if l.shard != nil {
-		if err := l.shard.Listed(cmp.Or(listMeta.ShardInfo, sharding.InfoOf(list))); err != nil {
+		if err := l.recordShard(listMeta.ShardInfo, list); err != nil {
 			return "", true, err
 		}
 	}
 	err = l.flush()
 	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
 	return listMeta.Continue, true, err
+}
+
+// recordShard records the shard that the source has sent with a list or page, or in list.
+func (l *listing) recordShard(sent *metav1.ShardInfo, list runtime.Object) (err error) {
+	defer recoverPanic("reading the list's metadata", &err)
+	return l.shard.Listed(cmp.Or(sent, sharding.InfoOf(list)))
 }
 
 // listObject requests a list or page as one object. listMeta has its version and token.
@@ -494,8 +500,7 @@ func (l *listing) reportRejected() {
 	})
 }
 
-// commit commits the list, all of whose parts are in the replacement, and records that. It fails if the list has objects of
-// another type only.
+// commit commits the list, all of whose parts are in the replacement. It fails if the list has objects of another type only.
 func (l *listing) commit() error {
 	if at := slices.IndexFunc(l.rejected, func(bad *ObjectError) bool { return bad.wrongType }); at >= 0 && !l.typeSeen {
 		first := l.rejected[at]
@@ -515,6 +520,12 @@ func (l *listing) commit() error {
 	}
 	l.reportRejected()
 	l.quarantine.releaseIf(func(key table.Key) bool { return !l.quarantining[key.String()] })
+	l.recordCommit()
+	return nil
+}
+
+// recordCommit records that the list was committed.
+func (l *listing) recordCommit() {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	p := &l.progress
 	p.versionInvalid = false
@@ -533,7 +544,6 @@ func (l *listing) commit() error {
 	}
 	l.relistWaiters = nil
 	l.refetchLater()
-	return nil
 }
 
 // abort aborts the replacement. If parts of a first list are visible, it records the list's version, or the newest of

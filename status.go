@@ -259,13 +259,13 @@ func (r *Reflector) recordSuccess() {
 // setCurrent records a proof that the store is current: see Status.CurrentBy.
 func (r *Reflector) setCurrent(by string) {
 	before := r.proof.Load()
-	r.proof.Store(&proof{r.clock.Now(), by, before.version, before.accepted})
+	r.proof.Store(&proof{at: r.clock.Now(), by: by, version: before.version, accepted: before.accepted})
 }
 
 // setAccepted records that the store has accepted a version, and by which proof: see Status.CurrentBy.
 func (r *Reflector) setAccepted(version, by string) {
 	r.progress.version, r.progress.watchFailures = version, 0
-	if before := r.proof.Swap(&proof{r.clock.Now(), by, version, true}); !before.accepted {
+	if before := r.proof.Swap(&proof{at: r.clock.Now(), by: by, version: version, accepted: true}); !before.accepted {
 		r.changes.wake()
 	}
 	if gauge := r.metrics.version; gauge != nil {

@@ -79,7 +79,7 @@ const (
 	// maxMoved is the maximum number of records that one append moves into a backlog, in addition to twice the appended
 	// ones. The informer waits meanwhile.
 	maxMoved = 2048
-	// detached is the position of a cursor that does not read the log: before Join and after Close.
+	// detached is the position of a cursor that does not read the log: before Join and after Close. No log is that long.
 	detached = math.MaxInt64
 	// noEnd is the endAt of a cursor for which the end of the first list is not pending.
 	noEnd = detached - 1

@@ -19,6 +19,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/sharding"
 )
 
 // B17: a thousand runs leave no goroutine. Fails if a call of the source or a consumer outlives its
@@ -338,4 +339,27 @@ func oneLife(t *testing.T, inf *cache.Informer[*object], notified cache.Resource
 	}
 	cancel()
 	must(t, <-done)
+}
+
+// listWithoutShardInfo is a list whose shard cannot be read.
+type listWithoutShardInfo struct {
+	metav1.PartialObjectMetadataList
+}
+
+func (*listWithoutShardInfo) GetShardInfo() *metav1.ShardInfo { panic(errBoom) }
+func (*listWithoutShardInfo) SetShardInfo(*metav1.ShardInfo)  {}
+
+// Fails if a panic of a list's GetShardInfo ends the run.
+func TestAListWhoseShardCannotBeReadFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
+			return &listWithoutShardInfo{metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}}, nil
+		}}
+		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
+			ShardSelector: sharding.NewSelector(),
+		})
+		var panicked *cache.PanicError
+		require.ErrorAs(t, r.ListAndWatchWithContext(t.Context()), &panicked)
+		require.Equal(t, errBoom, panicked.Value)
+	})
 }

@@ -28,7 +28,7 @@ func filled(all []*pod, indexes int) *Table {
 	for i, p := range all {
 		w.put(NewKey(p.namespace, p.name), p, [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}[:indexes])
 	}
-	w.Commit(func() {})
+	w.Commit(nil)
 	return t
 }
 
@@ -111,7 +111,7 @@ func benchmarkPut(b *testing.B, all []*pod, indexes int, snapshots bool) {
 		}
 		w := begin(t, 1)
 		w.put(NewKey(p.namespace, p.name), p, values)
-		w.Commit(func() {})
+		w.Commit(nil)
 		if snapshots && i%700 == 0 {
 			t.Snapshot()
 		}
@@ -128,11 +128,11 @@ func benchmarkChurn(b *testing.B, all []*pod) {
 		key := NewKey(p.namespace, p.name)
 		w := begin(t, 1)
 		w.remove(key)
-		w.Commit(func() {})
+		w.Commit(nil)
 		w = begin(t, 1)
 		values[0][0] = p.namespace
 		w.put(key, p, values)
-		w.Commit(func() {})
+		w.Commit(nil)
 	}
 }
 
@@ -153,7 +153,7 @@ func benchmarkWhole(b *testing.B, t *Table) {
 	run("keys", keys)
 	w := begin(t, many)
 	w.each(func(_ uint32, key Key, obj any) { w.put(KeyOf(key.String()), obj, make([][]string, 3)) })
-	w.Commit(func() {})
+	w.Commit(nil)
 	run("kept keys", keys)
 }
 

@@ -44,7 +44,7 @@ func worstInPlace(t *testing.T, n int) (worst int, by string) {
 				one.write(w)
 			})
 			require.False(t, table.mu.TryLock(), "it is made in place")
-			bytes += allocated(func() { w.Commit(func() {}) })
+			bytes += allocated(func() { w.Commit(nil) })
 			if bytes > worst {
 				worst, by = bytes, fmt.Sprint(one.what, ", after a snapshot: ", i%2 == 0)
 			}
@@ -71,7 +71,7 @@ func TestNoWriteInPlaceMovesAllThatHasGrown(t *testing.T) {
 		room := cap(w.state.namespaces)
 		w.put(NewKey(fmt.Sprint("namespace ", i), "name"), 1, [][]string{{fmt.Sprint("value ", i)}})
 		require.Equal(t, room, cap(w.state.namespaces))
-		w.Commit(func() {})
+		w.Commit(nil)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
 	free()
 	// Copying anything that grows with the table would allocate more. The runtime itself may allocate some kB
 	// meanwhile.
-	require.LessOrEqual(t, allocated(func() { w.Commit(func() {}) }), 10_000)
+	require.LessOrEqual(t, allocated(func() { w.Commit(nil) }), 10_000)
 	require.Equal(t, 5_000, table.Len())
 	require.Equal(t, 5_000, table.Snapshot().Len())
 }
@@ -119,7 +119,7 @@ func TestASnapshotCostsNoMoreTheMoreThereIs(t *testing.T) {
 	require.LessOrEqual(t, allocated(func() { table.Snapshot() }), 10_000)
 	w := begin(table, many)
 	require.LessOrEqual(t, allocated(func() { table.Snapshot() }), 10_000)
-	w.Commit(func() {})
+	w.Commit(nil)
 }
 
 // Fails if a reader sees a change in place half done.
@@ -130,7 +130,7 @@ func TestNoLookUpAnswersInTheMiddleOfAWriteInPlace(t *testing.T) {
 	staged.put(KeyOf("a"), 2, nil)
 	found, _ := table.Get(KeyOf("a"))
 	require.Equal(t, 1, found)
-	staged.Commit(func() {})
+	staged.Commit(nil)
 	w := begin(table, 2)
 	w.put(KeyOf("a"), 3, nil)
 	answered := make(chan any)
@@ -147,6 +147,6 @@ func TestNoLookUpAnswersInTheMiddleOfAWriteInPlace(t *testing.T) {
 	default:
 	}
 	w.put(KeyOf("b"), 3, nil)
-	w.Commit(func() {})
+	w.Commit(nil)
 	require.Equal(t, 3, <-answered)
 }

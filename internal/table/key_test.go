@@ -62,7 +62,7 @@ func TestOddKeysAreKeptApart(t *testing.T) {
 		for i, text := range oddKeys() {
 			w := begin(table, changes)
 			existed := w.put(KeyOf(text), i, nil).Exists
-			w.Commit(func() {})
+			w.Commit(nil)
 			require.False(t, existed)
 			m.put(text, i, nil)
 		}

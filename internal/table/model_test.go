@@ -202,13 +202,13 @@ func (t *Table) made() int { return int(t.state.cells) }
 func put(t *Table, key string, obj any, values ...[]string) {
 	w := begin(t, 1)
 	w.put(KeyOf(key), obj, values)
-	w.Commit(func() {})
+	w.Commit(nil)
 }
 
 func remove(t *Table, key string) {
 	w := begin(t, 1)
 	w.remove(KeyOf(key))
-	w.Commit(func() {})
+	w.Commit(nil)
 }
 
 // keepOnly removes the entries that keep returns false for.

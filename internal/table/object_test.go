@@ -125,7 +125,7 @@ func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 		objects[i] = reflect.New(reflect.ArrayOf(i, reflect.TypeFor[byte]())).Elem().Interface()
 		w.put(KeyOf(fmt.Sprint(i)), objects[i], nil)
 	}
-	w.Commit(func() {})
+	w.Commit(nil)
 	s := table.Snapshot()
 	for i, obj := range objects {
 		e, _ := s.Get(KeyOf(fmt.Sprint(i)))

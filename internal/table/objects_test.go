@@ -72,7 +72,7 @@ func TestATableHasOnlyWhatItNeverHadAnythingBeside(t *testing.T) {
 		for i, obj := range row.objects {
 			w := begin(table, 1)
 			w.put(NewKey("a", string(rune('a'+i))), obj, nil)
-			w.Commit(func() {})
+			w.Commit(nil)
 		}
 		s := table.Snapshot()
 		require.Equal(t, row.pointers, HasOnly[*value](s))

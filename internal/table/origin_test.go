@@ -117,7 +117,7 @@ func (r *tracked) step() {
 		}
 	}
 	r.check()
-	w.Commit(func() {})
+	w.Commit(nil)
 	switch r.random.IntN(12) {
 	case 0:
 		r.table.pack()
@@ -155,7 +155,7 @@ func (r *tracked) end() {
 		for key := range removed {
 			r.forget(key)
 		}
-		w.Commit(func() {})
+		w.Commit(nil)
 		l.End()
 		l.End()
 		delete(r.listings, l)

@@ -31,14 +31,14 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 			m.put(key, found.Object, values)
 		}
 	}
-	w.Commit(func() {})
+	w.Commit(nil)
 	full := heap() - before
 	require.Greater(t, full, n*100, "objects, keys and values")
 	kept := table.Snapshot()
 	require.Equal(t, n, table.made())
 	w = begin(table, many)
 	keepOnly(w, func(key Key) bool { return m.objects[key.String()] != nil })
-	w.Commit(func() {})
+	w.Commit(nil)
 	require.Equal(t, stay, table.made())
 	m.check(t, table.Snapshot())
 	require.Equal(t, n, kept.Len())
@@ -59,7 +59,7 @@ func TestATableIsPackedOnlyIfMostOfItIsRemoved(t *testing.T) {
 	for i := range n {
 		w.put(KeyOf(fmt.Sprint(i)), i, [][]string{{"all"}})
 	}
-	w.Commit(func() {})
+	w.Commit(nil)
 	packed := 0
 	for i := range n {
 		cells := table.made()
@@ -108,7 +108,7 @@ func TestAHundredThousandValuesOfManyObjectsGiveTheirMemoryBack(t *testing.T) {
 		for i := range n {
 			w.put(KeyOf(fmt.Sprint(i)), "x", [][]string{valuesOf(i)})
 		}
-		w.Commit(func() {})
+		w.Commit(nil)
 	}
 	fill(func(int) []string { return []string{"all"} })
 	before := heap()
@@ -128,7 +128,7 @@ func TestManyValuesOfEachObjectGiveTheirMemoryBack(t *testing.T) {
 		for i := range n {
 			w.put(KeyOf(fmt.Sprint(i)), "x", [][]string{values})
 		}
-		w.Commit(func() {})
+		w.Commit(nil)
 	}
 	fill("a")
 	before := heap()
@@ -148,7 +148,7 @@ func TestAKeptSnapshotCostsWhatHasChangedSince(t *testing.T) {
 	for i := range n {
 		w.put(KeyOf(fmt.Sprint(i)), "x", [][]string{{fmt.Sprint(i % 100)}})
 	}
-	w.Commit(func() {})
+	w.Commit(nil)
 	before := heap()
 	first := table.Snapshot()
 	for i := range 10 {
@@ -187,14 +187,14 @@ func TestPackingCostsEachRemovalAConstant(t *testing.T) {
 		for i := range n {
 			w.put(KeyOf(fmt.Sprint(i)), i, [][]string{{"all"}})
 		}
-		w.Commit(func() {})
+		w.Commit(nil)
 		moved := 0
 		for i := range rounds {
 			for _, change := range []func(*Table, int){churn.in, churn.out} {
 				before := &table.references[0]
 				w := begin(table, many)
 				change(w, i)
-				w.Commit(func() {})
+				w.Commit(nil)
 				if &table.references[0] != before { // it was packed
 					moved += table.Len()
 				}

@@ -29,7 +29,7 @@ func TestObjectsWithManyValuesAreFoundByThoseThatTheyHaveNow(t *testing.T) {
 			values := slices.Clone(pool[:random.IntN(len(pool)+1)])
 			w := begin(table, []int{1, many}[round%2])
 			w.put(KeyOf(key), round, [][]string{values})
-			w.Commit(func() {})
+			w.Commit(nil)
 			m.put(key, round, [][]string{values})
 		}
 		if round%20 == 0 {
@@ -82,10 +82,10 @@ func TestTheFirstValueOfACellMakesNoRoomForAllBeforeIt(t *testing.T) {
 	for i := range n {
 		w.put(KeyOf(fmt.Sprint(i)), 1, [][]string{nil})
 	}
-	w.Commit(func() {})
+	w.Commit(nil)
 	w = begin(table, 1)
 	require.Less(t, allocated(func() { w.put(KeyOf("last"), 1, [][]string{{"value"}}) }), 40_000)
-	w.Commit(func() {})
+	w.Commit(nil)
 	require.Equal(t, []string{"last"}, having(table.Snapshot(), 0, "value"))
 	for i := range n / 1_000 {
 		put(table, fmt.Sprint(1_000*i), 1, []string{"value"})

@@ -25,13 +25,13 @@ func TestSnapshotsOfTenGenerationsStayAsTheyWere(t *testing.T) {
 					w.put(KeyOf(key), generation*1000+i, values)
 					m.put(key, generation*1000+i, values)
 				}
-				w.Commit(func() {})
+				w.Commit(nil)
 			}
 			all = append(all, keptSnapshot{table.Snapshot(), m.clone()})
 		}
 		w := begin(table, many)
 		keepOnly(w, func(Key) bool { return false })
-		w.Commit(func() {})
+		w.Commit(nil)
 		table.pack()
 		for _, k := range all {
 			k.was.check(t, k.snapshot)
@@ -109,8 +109,8 @@ func TestAnEmptyTableIsRead(t *testing.T) {
 	w := begin(table, 1)
 	require.False(t, w.remove(KeyOf("a")).Exists)
 	keepOnly(w, func(Key) bool { panic("there is none") })
-	w.Commit(func() {})
-	begin(table, many).Commit(func() {})
+	w.Commit(nil)
+	begin(table, many).Commit(nil)
 	newModel(2).check(t, table.Snapshot())
 }
 
@@ -126,7 +126,7 @@ func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
 	write := func(changes int, obj any) {
 		w := begin(table, changes)
 		w.put(key, obj, nil)
-		w.Commit(func() {})
+		w.Commit(nil)
 	}
 	write(1, &object{n: 1})
 	kept := table.Snapshot()

@@ -64,7 +64,7 @@ func (t *Table) changeState(change func(*state)) {
 // minFree is the number of free entries from which releasing their memory is worth the work.
 const minFree = 1024
 
-// Commit publishes the write. While readers are locked out it calls setVersion, which may change the version.
+// Commit publishes the write. While readers are locked out it calls setVersion, if not nil, which may change the version.
 // Then, if more of the table is free than in use, it rebuilds the table. The cost per removal is constant.
 func (t *Table) Commit(setVersion func()) {
 	if t.staged {
@@ -75,7 +75,9 @@ func (t *Table) Commit(setVersion func()) {
 	}
 	t.checksum.Store(t.sum)
 	t.objects.Store(int64(t.state.len))
-	setVersion()
+	if setVersion != nil {
+		setVersion()
+	}
 	t.changes.Add(1)
 	t.mu.Unlock()
 	if t.removed {
@@ -121,7 +123,7 @@ func (t *Table) pack() {
 	for i, l := range t.listings {
 		l.marks = marks[i]
 	}
-	t.Commit(func() {})
+	t.Commit(nil)
 }
 
 // Place is the result of Seek, from which Find continues, even if the table has changed since.
@@ -170,7 +172,7 @@ func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string)
 	} else {
 		number, c.namespace = t.add(at.hash), t.namespaceNumber(key.namespace)
 	}
-	t.set(number, c)
+	t.state.chunks.writable(number/chunkLen, t.epoch)[number%chunkLen].store(c)
 	for at := range t.state.indexes {
 		t.Index(at, number, values[at])
 	}
@@ -185,7 +187,7 @@ func (t *Table) Remove(at Slot) {
 	key := t.state.key(t.state.cell(at.Number))
 	t.sum ^= at.Origin.checksum(key)
 	t.state.keys.remove(at.hash, at.Number, t.epoch)
-	t.set(at.Number, cell{namespace: t.state.free})
+	t.state.chunks.writable(at.Number/chunkLen, t.epoch)[at.Number%chunkLen].store(cell{namespace: t.state.free})
 	t.state.free = at.Number + 1
 	t.state.len--
 	t.removed = true
@@ -229,10 +231,6 @@ func (t *Table) add(hash uint32) (number uint32) {
 	}
 	t.state.len++
 	return number
-}
-
-func (t *Table) set(number uint32, to cell) {
-	t.state.chunks.writable(number/chunkLen, t.epoch)[number%chunkLen].store(to)
 }
 
 // namespaceNumber returns the number of a namespace.
