@@ -19,7 +19,7 @@ func (w *world) finale() {
 	if w.restored && !w.script.Setup.RefuseFutureWatches {
 		pause += restoreAtMost
 	}
-	if w.damage.damagedRecently() {
+	if w.damage.damagedRecently() || slices.ContainsFunc(w.mirrors, (*mirror).hasUndecoded) {
 		pause += damagedAtMost
 	}
 	time.Sleep(pause)
@@ -200,6 +200,12 @@ func (w *world) resyncs() map[*handler]int {
 		}
 	}
 	return resyncs
+}
+
+// hasUndecoded says whether it quarantines an object that could not be decoded. It lists that again once a watch has been
+// open for some seconds, which may first be possible after heal.
+func (m *mirror) hasUndecoded() bool {
+	return slices.ContainsFunc(m.status().Quarantined, func(q cache.Quarantined) bool { return q.Stage == "decode" })
 }
 
 // hasQuarantined says whether it quarantines anything, which a later list may change.
