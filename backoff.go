@@ -169,3 +169,19 @@ func (b *backoff) since(from time.Time) []time.Time {
 	first, _ := slices.BinarySearchFunc(b.requests, from, time.Time.Compare)
 	return b.requests[first:]
 }
+
+const (
+	// A watch that ends before shortWatch is followed by a pause.
+	shortWatch = 10 * time.Second
+	// A watch that ends before veryShortWatch and without an event has failed, as in client-go.
+	veryShortWatch = time.Second
+	// lateAnswer is the delay of a watch's response after which the server may have restarted.
+	lateAnswer = time.Second
+	// watchesBeforeList is the number of consecutive watches that fail at one version before the reflector lists: about half
+	// a minute of backoff, so that a restarting server need not list.
+	watchesBeforeList = 10
+	// burst is the longest time between a batch and the next event in a burst.
+	burst = time.Millisecond
+	// watchGrace is the time that a server has to end a watch after its timeout. Then the watch counts as half open.
+	watchGrace = 30 * time.Second
+)

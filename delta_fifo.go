@@ -11,60 +11,6 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// DeltaType is the kind of change of a Delta.
-type DeltaType string
-
-// The kinds of change, with client-go's values.
-const (
-	// Added: the source sent a new object.
-	Added DeltaType = "Added"
-	// Updated: the source sent a newer state of an object.
-	Updated DeltaType = "Updated"
-	// Deleted: the object was deleted. Delta.Object is its final state or a DeletedFinalStateUnknown.
-	Deleted DeltaType = "Deleted"
-	// Replaced: the object was in a list. Needs DeltaFIFOOptions.EmitDeltaTypeReplaced, otherwise it is Sync.
-	Replaced DeltaType = "Replaced"
-	// Sync: the object is repeated by a resync.
-	Sync DeltaType = "Sync"
-	// Bookmark: Delta.Object is a BookmarkInfo. Only PopBatch delivers it.
-	Bookmark DeltaType = "Bookmark"
-)
-
-// Delta is one change, with the object after it or, for Deleted, before.
-type Delta struct {
-	Type   DeltaType
-	Object any
-}
-
-// Deltas are the changes of one key, oldest first, at least one.
-type Deltas []Delta
-
-// Oldest returns the first change, or nil.
-func (d Deltas) Oldest() *Delta {
-	if len(d) == 0 {
-		return nil
-	}
-	return &d[0]
-}
-
-// Newest returns the last change, or nil.
-func (d Deltas) Newest() *Delta {
-	if len(d) == 0 {
-		return nil
-	}
-	return &d[len(d)-1]
-}
-
-// DeletedFinalStateUnknown is a tombstone: the deletion of the object under Key was not observed (a relist lacked it). Obj
-// is its last state or nil.
-type DeletedFinalStateUnknown struct {
-	Key string
-	Obj any
-}
-
-// BookmarkInfo is the object of a Bookmark delta.
-type BookmarkInfo struct{ ResourceVersion string }
-
 // DeltaFIFOOptions configures a DeltaFIFO. The zero value is useful.
 type DeltaFIFOOptions struct {
 	// Logger is accepted for compatibility: the queue logs nothing.

@@ -3,7 +3,6 @@ package cache
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -266,77 +265,6 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// recoverPanic turns a panic of a user's function into an error. It must be deferred.
-func recoverPanic(what string, err *error) {
-	if value := recover(); value != nil {
-		*err = &PanicError{Value: value, Stack: debug.Stack(), text: fmt.Sprintf("%s panicked: %v", what, value)}
-	}
-}
-
-// keyOf calls a key function. The error does not hold the object.
-func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
-	if isNilPointer(obj) {
-		return "", errNilObject
-	}
-	defer recoverPanic("key function", &err)
-	key, err = keyFunc(obj)
-	if err == nil && key == "" {
-		err = errEmptyKey
-	}
-	return key, err
-}
-
-// callTransform transforms the object under key. keep is false if the transform drops it. The result must have the same
-// key: otherwise its deletion would not find it. A tombstone's object has been transformed before.
-func callTransform(
-	key table.Key, keyFunc KeyFunc, transform TransformFunc, obj any,
-) (out any, keep bool, err error) {
-	if _, tombstone := obj.(DeletedFinalStateUnknown); tombstone || transform == nil {
-		return obj, true, nil
-	}
-	defer recoverPanic("transform", &err)
-	if out, err = transform(obj); err != nil || isNilPointer(out) {
-		return nil, false, err
-	}
-	switch is, err := keyOf(keyFunc, out); {
-	case err != nil:
-		return nil, false, fmt.Errorf("the result has no key: %w", err)
-	case !key.Is(is):
-		return nil, false, fmt.Errorf("changed the key from %q to %q", key.String(), is)
-	}
-	return out, true, nil
-}
-
-// indexValues calls an index function.
-func indexValues(index IndexFunc, obj any) (values []string, err error) {
-	defer recoverPanic("index function", &err)
-	return index(obj)
-}
-
-// describe returns an object's type and name, without its content, which may be large or secret.
-func describe(obj any) string {
-	switch o := obj.(type) {
-	case nil:
-		return "nil"
-	case DeletedFinalStateUnknown:
-		return fmt.Sprintf("tombstone %q", o.Key)
-	case ObjectName:
-		return fmt.Sprintf("%q", o.String())
-	}
-	if isNilPointer(obj) {
-		return fmt.Sprintf("nil %T", obj)
-	}
-	if name := nameOf(obj); name != "" {
-		return fmt.Sprintf("%T %q", obj, name)
-	}
-	return fmt.Sprintf("%T", obj)
-}
-
-// isNilPointer reports whether obj is nil or a nil pointer in an interface.
-func isNilPointer(obj any) bool {
-	return table.IsNil(obj) && (obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer)
-}
-
 // MutatedObjectError is reported when a reader or handler changed an object in the store. The store keeps it until the
 // source sends its next state.
 type MutatedObjectError struct {
@@ -375,3 +303,141 @@ type caused struct {
 
 func (e caused) Unwrap() error { return e.error }
 func (e caused) cause() Cause  { return e.kind }
+
+// splitObjectErrors splits an error into those of single objects and the rest, nil if there is none.
+func splitObjectErrors(err error) (objects []*ObjectError, other error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var others []error
+		for _, part := range joined.Unwrap() {
+			more, rest := splitObjectErrors(part)
+			objects = append(objects, more...)
+			others = append(others, rest)
+		}
+		return objects, errors.Join(others...)
+	}
+	if object, ok := errors.AsType[*ObjectError](err); ok {
+		return []*ObjectError{object}, nil
+	}
+	if key, ok := errors.AsType[KeyError](err); ok {
+		return []*ObjectError{rejection(key.Obj, key.Err)}, nil
+	}
+	return nil, err
+}
+
+// DivergenceError has the keys of the differences that Verify has found.
+type DivergenceError struct {
+	Name string
+	// Missing are only in the source, Extra only in the store. Outdated have another state in the source.
+	Missing, Extra, Outdated []string
+}
+
+func (e *DivergenceError) Error() string {
+	const most = 5
+	text := "the store of " + e.Name + " differed from its source"
+	for i, keys := range [][]string{e.Missing, e.Extra, e.Outdated} {
+		if kind := []string{"missing", "extra", "outdated"}[i]; len(keys) > 0 {
+			text += fmt.Sprintf("; %d %s: %q", len(keys), kind, keys[:min(most, len(keys))])
+		}
+	}
+	return text
+}
+
+// rejection returns the ObjectError of an object without a key.
+func rejection(obj any, err error) *ObjectError {
+	if errors.Is(err, errNilObject) && isNilPointer(obj) {
+		return &ObjectError{Stage: stageMetadata, Err: err}
+	}
+	bad := &ObjectError{Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: stageKey, Err: err}
+	bad.object = identityOf(obj)
+	return bad
+}
+
+// withoutStack returns an error as the quarantine keeps it for each object: without the stack of a panic, which has been
+// reported. It calls the error's methods.
+func withoutStack(err error) error {
+	panicked, ok := errors.AsType[*PanicError](err)
+	if !ok || panicked.Stack == nil {
+		return err
+	}
+	return &PanicError{Value: panicked.Value, text: err.Error()}
+}
+
+// mustHave panics unless ok. Constructors use it for programming errors.
+func mustHave(ok bool, what string) {
+	if !ok {
+		panic("cache: " + what)
+	}
+}
+
+// errReplacementOver is returned after Commit and Abort.
+var errReplacementOver = errors.New("replacement is over: it was committed or aborted")
+
+// Cause is the kind of a failure: CauseExpired, CauseVersionTooLarge, CauseTooManyRequests, CauseInternal, CauseUnavailable,
+// CauseNotFound, CauseForbidden, CauseUnauthorized, CauseBadRequest, CauseConnectionRefused, CauseUnreachable, CauseTLS,
+// CauseCredentials, CauseInvalidResponse, CauseResponseTooLarge, CauseStalled, CauseConnectionLost, CauseOverdueWatch,
+// CauseOther; see CauseOf for more. Kinds may be added.
+type Cause string
+
+// The kinds of failure that have no error type of this package.
+const (
+	CauseExpired           Cause = "expired"            // the version is no longer known (410)
+	CauseVersionTooLarge   Cause = "version-too-large"  // the version is not known yet
+	CauseTooManyRequests   Cause = "too-many-requests"  // 429
+	CauseInternal          Cause = "internal-error"     // 500
+	CauseUnavailable       Cause = "unavailable"        // 503, server timeouts
+	CauseNotFound          Cause = "not-found"          // 404
+	CauseForbidden         Cause = "forbidden"          // 403
+	CauseUnauthorized      Cause = "unauthorized"       // 401
+	CauseBadRequest        Cause = "bad-request"        // 400, 405, 422
+	CauseConnectionRefused Cause = "connection-refused" // connection refused
+	CauseUnreachable       Cause = "unreachable"        // no such host, no route, no answer to a dial
+	CauseTLS               Cause = "tls"                // the server's certificate is not trusted
+	CauseCredentials       Cause = "credentials"        // they could not be read, or added to the request
+	CauseInvalidResponse   Cause = "invalid-response"   // the response is not a list or watch
+	CauseResponseTooLarge  Cause = "response-too-large" // the response exceeds a limit
+	CauseStalled           Cause = "stalled"            // nothing was received for too long
+	CauseConnectionLost    Cause = "connection-lost"    // EOF in the middle
+	CauseOverdueWatch      Cause = "overdue-watch"      // half open
+	CauseOther             Cause = "other"
+)
+
+// The causes without an exported constant. CauseOf documents their texts.
+const (
+	causeWrongType     Cause = "wrong-type"
+	causeShortWatch    Cause = "short-watch"
+	causeRegression    Cause = "regression"
+	causeInvalidObject Cause = "invalid-object"
+	causeTransform     Cause = "transform-error"
+	causeIndex         Cause = "index-error"
+	causeHandlerError  Cause = "handler-error"
+	causeStoreError    Cause = "store-error"
+	causeSlowSource    Cause = "slow-source"
+	causeMisuse        Cause = "misuse"
+	causePanic         Cause = "panic"
+	causeMutated       Cause = "mutated"
+	causeDivergence    Cause = "divergence"
+	causeNoBookmark    Cause = "no-bookmark"  // a streaming list without its end
+	causeStream        Cause = "stream-error" // 500 on an open watch
+)
+
+// withKey returns an error that describes the event if the object has no key.
+func withKey(bad *ObjectError) *ObjectError {
+	if bad.Key != "" {
+		return bad
+	}
+	at := *bad
+	at.Key = "watch event" + atVersion(bad.ResourceVersion)
+	return &at
+}
+
+// refusedDeletion is the error for a deletion that was neither decoded nor applied, because the object has no key. It is
+// quarantined by name until the next state of that object.
+func refusedDeletion(bad, refused *ObjectError) *ObjectError {
+	return &ObjectError{
+		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: stageDecode,
+		Err: fmt.Errorf("its deletion could not be decoded (%w), and was not applied: %w", bad.Err, refused.Err),
+	}
+}
+
+// errNotStreamed marks a rejection by a source without streaming lists, such as an older server.
+var errNotStreamed = errors.New("the source does not stream its first state")

@@ -4,11 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"reflect"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -143,57 +139,6 @@ func (w *wholeReplacement) Commit(ctx context.Context, version string) error {
 
 // Abort implements Replacement.
 func (w *wholeReplacement) Abort() { *w = wholeReplacement{over: true} }
-
-// identity distinguishes objects if the keys of the store are not known. kind is a GroupVersionKind or, if the object has
-// none, a Go type.
-type identity struct {
-	kind any
-	name table.Key
-}
-
-// matches reports whether an object that could not be decoded may have this identity: the names are equal, and so are the
-// kinds if both are known.
-func (id identity) matches(undecoded identity) bool {
-	_, known := id.kind.(schema.GroupVersionKind)
-	_, alsoKnown := undecoded.kind.(schema.GroupVersionKind)
-	return id.name == undecoded.name && (!known || !alsoKnown || id.kind == undecoded.kind)
-}
-
-// identityOf returns the identity of an object, empty if it has no name.
-func identityOf(obj any) (id identity) {
-	var m metadata
-	if m.read(obj) != nil || m.name == "" {
-		return id
-	}
-	id = identity{kind: reflect.TypeOf(obj), name: m.nameKey()}
-	if object, ok := obj.(runtime.Object); ok {
-		defer recoverPanic("reading the kind", new(error))
-		if kind := object.GetObjectKind(); !isNilPointer(kind) && !kind.GroupVersionKind().Empty() {
-			id.kind = kind.GroupVersionKind()
-		}
-	}
-	return id
-}
-
-// splitObjectErrors splits an error into those of single objects and the rest, nil if there is none.
-func splitObjectErrors(err error) (objects []*ObjectError, other error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var others []error
-		for _, part := range joined.Unwrap() {
-			more, rest := splitObjectErrors(part)
-			objects = append(objects, more...)
-			others = append(others, rest)
-		}
-		return objects, errors.Join(others...)
-	}
-	if object, ok := errors.AsType[*ObjectError](err); ok {
-		return []*ObjectError{object}, nil
-	}
-	if key, ok := errors.AsType[KeyError](err); ok {
-		return []*ObjectError{rejection(key.Obj, key.Err)}, nil
-	}
-	return nil, err
-}
 
 // deleteFrom deletes an object from a store of another package. If the object could not be decoded, or belongs to another
 // replica, it deletes the last known state. A panic is caught then: the store may not expect an UndecodableObject.

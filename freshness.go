@@ -6,53 +6,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/watchmirror/cache/internal/table"
 )
-
-// versionReached reports whether a store at version has everything up to wanted.
-func versionReached(version, wanted string) bool {
-	return version == wanted || versionBefore(wanted, version)
-}
-
-// waitForVersion waits until the store has everything up to version, ctx ends or ended is closed.
-func (s *scope) waitForVersion(ctx context.Context, version string, ended <-chan struct{}) error {
-	for seen := ""; ; {
-		moved := s.storage.versionMoved.changed()
-		have := s.LastStoreSyncResourceVersion()
-		if versionReached(have, version) {
-			return nil
-		}
-		if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
-			return fmt.Errorf("resource version %q cannot be waited for: %w", version, err)
-		}
-		if _, err := resourceversion.CompareResourceVersion(have, version); err != nil && have != "" {
-			// The version of some sources is not a number while they have no object.
-			if now := s.storage.table.Snapshot(); now.Version == have && now.Len() > 0 {
-				return fmt.Errorf("resource version %s cannot be compared with the store's %q: %w", version, have, err)
-			}
-		}
-		if versionBefore(have, seen) {
-			return &VersionRegressionError{Kind: "store", Current: seen, Received: have}
-		}
-		seen = have
-		select {
-		case <-moved:
-		case <-ended:
-			return fmt.Errorf("waiting for resource version %s: %w", version, ErrInformerStopped)
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for resource version %s, the store has %q: %w", version, have, context.Cause(ctx))
-		}
-	}
-}
 
 // openWatchTimeout is how long Fresh waits for the open watch before it opens another one. A type that changes often reaches
 // the version at once.
@@ -223,165 +181,6 @@ func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, 
 	}
 }
 
-// DivergenceError has the keys of the differences that Verify has found.
-type DivergenceError struct {
-	Name string
-	// Missing are only in the source, Extra only in the store. Outdated have another state in the source.
-	Missing, Extra, Outdated []string
-}
-
-func (e *DivergenceError) Error() string {
-	const most = 5
-	text := "the store of " + e.Name + " differed from its source"
-	for i, keys := range [][]string{e.Missing, e.Extra, e.Outdated} {
-		if kind := []string{"missing", "extra", "outdated"}[i]; len(keys) > 0 {
-			text += fmt.Sprintf("; %d %s: %q", len(keys), kind, keys[:min(most, len(keys))])
-		}
-	}
-	return text
-}
-
-func (*DivergenceError) cause() Cause { return causeDivergence }
-
-// listedState is the state of a listed object.
-type listedState struct {
-	origin table.Origin
-	// optional objects may be missing in the store: they do not fit, have no key (their name is used), or the transform drops
-	// them.
-	optional bool
-}
-
-// verify compares the store with the source. If they differ, it reports that and makes the reflector list.
-func (f *feed) verify(ctx context.Context) error {
-	shard := f.reflector.shard
-	ranges := shard.Settled()
-	found, listed, err := f.compare(ctx)
-	if err != nil {
-		return err
-	}
-	if len(found.Missing) > 0 { // or deleted after the list: only a second list can tell
-		again, listedAgain, err := f.compare(ctx)
-		if err != nil {
-			return err
-		}
-		found.Missing = slices.DeleteFunc(found.Missing, func(text string) bool {
-			key := table.KeyOf(text)
-			return !slices.Contains(again.Missing, text) || listed[key] != listedAgain[key]
-		})
-	}
-	if len(found.Missing)+len(found.Extra)+len(found.Outdated) == 0 || ranges == 0 || shard.Settled() != ranges {
-		return nil // equal, or the list had other ranges than the store
-	}
-	slices.Sort(found.Missing)
-	slices.Sort(found.Extra)
-	slices.Sort(found.Outdated)
-	err = found
-	if failed := f.reflector.relist(ctx); failed != nil {
-		err = fmt.Errorf("%w; not repaired: %w", found, failed)
-	}
-	f.reflector.report(f.informer.ctx, err) // ctx may have ended
-	return err
-}
-
-// listItems lists one page and calls visit with each item.
-func (r *Reflector) listItems(
-	ctx context.Context, options metav1.ListOptions, visit func(metav1.ListMeta, runtime.Object) error,
-) (metav1.ListMeta, error) {
-	if r.itemLister != nil {
-		return r.itemLister.ListItems(ctx, options, visit)
-	}
-	listMeta, list, err := listObject(ctx, r.source, options)
-	if err == nil {
-		err = eachItem(listMeta, list, func(item listedItem) error { return visit(item.listMeta, item.object) })
-	}
-	return listMeta, err
-}
-
-// relist makes the run end its watch, once one is open, and list at the newest version. It waits until the list is applied.
-func (r *Reflector) relist(ctx context.Context) error {
-	listed := make(chan struct{})
-	for relists := r.relistRequests; ; relists = nil {
-		select {
-		case relists <- listed:
-		case <-listed:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// compare returns the differences between the newest list of the source and a later state of the store. Changes after the
-// list cannot cause Extra and Outdated. Missing may have been deleted.
-func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]listedState, error) {
-	before := f.LastStoreSyncResourceVersion()
-	listed, version, err := f.listStates(ctx)
-	if err == nil {
-		err = f.catchUp(ctx, before, version)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	found, stored := &DivergenceError{Name: f.reflector.name}, f.storage.table.Snapshot()
-	for key, state := range listed {
-		entry, exists := stored.Get(key)
-		switch {
-		case state.optional || f.storage.quarantine.hasSince(key, state.origin.Version()):
-		case !exists:
-			found.Missing = append(found.Missing, key.String())
-		case entry.Origin() != state.origin && !state.origin.OlderThan(entry.Origin()):
-			found.Outdated = append(found.Outdated, key.String())
-		}
-	}
-	listedAt := table.OriginOf(version, "")
-	_, nameless := listed[table.Key{}] // could be any object
-	for entry := range stored.Each {
-		key := entry.Key()
-		_, exists := listed[key]
-		// After the list an object may have been created again, in a bad state, or may have lost its key.
-		if exists || nameless || !f.scope.hasKey(key) || listedAt.OlderThan(entry.Origin()) ||
-			f.storage.quarantine.hasSince(key, version) || listed[table.KeyOf(nameOf(entry.Object()))].optional {
-			continue
-		}
-		found.Extra = append(found.Extra, key.String())
-	}
-	return found, listed, nil
-}
-
-// listStates lists the source at its newest version, in pages.
-func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState, version string, err error) {
-	listed = map[table.Key]listedState{}
-	r := f.reflector
-	add := func(_ metav1.ListMeta, obj runtime.Object) error {
-		var md metadata
-		bad := r.examine(obj, &md, true)
-		if r.excludes(&md, bad) {
-			return ctx.Err()
-		}
-		key, err := f.keyOf(obj, &md)
-		if err != nil {
-			key = table.KeyOf(nameOf(obj))
-		}
-		state := listedState{originOf(md.received), bad != nil || err != nil}
-		if _, stored := f.storage.table.Get(key); f.transform != nil && !state.optional && !stored {
-			_, keep, err := callTransform(key, f.keyFunc, f.transform, obj)
-			state.optional = err != nil || !keep
-		}
-		listed[key] = state
-		return ctx.Err()
-	}
-	for options := (metav1.ListOptions{Limit: 500, ShardSelector: r.shard.Selector()}); ; {
-		listMeta, err := r.listItems(ctx, options, add)
-		if err != nil {
-			return nil, "", fmt.Errorf("listing for a comparison: %w", err)
-		}
-		if listMeta.Continue == "" || listMeta.Continue == options.Continue {
-			return listed, listMeta.ResourceVersion, nil
-		}
-		options.Continue = listMeta.Continue
-	}
-}
-
 // feedsOf returns the feeds of the informers.
 func feedsOf(informers []*sharedIndexInformer) (feeds []*feed) {
 	for _, inf := range informers {
@@ -439,23 +238,6 @@ func (f *feed) explain(format string, args ...any) error {
 		err = fmt.Errorf("%w, last failure: %w", err, last.Err)
 	}
 	return err
-}
-
-// verifyAtIntervals runs Verify until ctx ends, and reports its failures. Verify itself reports differences.
-func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
-	for {
-		select {
-		case <-inf.clock.After(wait.Jitter(inf.options.VerifyInterval, 0.1)):
-		case <-ctx.Done():
-			return
-		}
-		for _, f := range inf.feeds {
-			err := f.startCall(ctx, "Verify", (*feed).verify)()
-			if err != nil && ctx.Err() == nil && !errors.As(err, new(*DivergenceError)) {
-				f.reflector.report(ctx, err)
-			}
-		}
-	}
 }
 
 // WaitForResourceVersion waits until the store has everything up to a version, such as that of a write. With Namespaces
@@ -529,17 +311,4 @@ func (o informerBase) Healthy(limit time.Duration) error { return healthy(limit,
 // reported; the informer lists again.
 func (o informerBase) Verify(ctx context.Context) error {
 	return callFeeds(ctx, "Verify", (*feed).verify, o.shared)
-}
-
-// Fresh is Informer.Fresh, for all informers.
-func (s *InformerSet) Fresh(ctx context.Context) error {
-	return callFeeds(ctx, "Fresh", (*feed).fresh, s.informers()...)
-}
-
-// Healthy is Informer.Healthy, for all informers.
-func (s *InformerSet) Healthy(limit time.Duration) error { return healthy(limit, s.informers()...) }
-
-// Verify is Informer.Verify, for all informers.
-func (s *InformerSet) Verify(ctx context.Context) error {
-	return callFeeds(ctx, "Verify", (*feed).verify, s.informers()...)
 }

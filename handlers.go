@@ -18,16 +18,6 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// ResourceEventHandler is notified of changes, one call at a time.
-type ResourceEventHandler interface {
-	// OnAdd is called for a new object. The arguments of all methods are shared: do not change them.
-	OnAdd(obj any, isInInitialList bool)
-	// OnUpdate is called for a newer state, possibly of several changes; in a resync, of an object to itself.
-	OnUpdate(oldObj, newObj any)
-	// OnDelete is called for a removed object, with its final state or a DeletedFinalStateUnknown.
-	OnDelete(obj any)
-}
-
 // ResourceEventHandlerFuncs is a handler made of functions. Each may be nil.
 type ResourceEventHandlerFuncs struct {
 	AddFunc    func(obj any)
@@ -109,76 +99,6 @@ func callIf2[A, B any](f func(A, B), a A, b B) {
 type keyedHandler interface {
 	onUpdate(key table.Key, oldObj, newObj any)
 	onDelete(key table.Key, obj any)
-}
-
-// Delivery selects how pending changes are merged: Ordered (the default), Coalesced or OrderedUnbounded. Each key has
-// Add, then Updates, then Delete.
-type Delivery int
-
-const (
-	// Ordered delivers every change in the source's order. If more than max(1,024, 2 x live keys) changes are pending,
-	// they are merged by key until none is (HandlerStatus.Merging), so the backlog is bounded. A merged change keeps its
-	// position and the old state that the handler last received. A pending Add and its Delete cancel out.
-	Ordered Delivery = iota
-	// Coalesced always merges by key, for handlers that only enqueue keys, as in most controllers.
-	Coalesced
-	// OrderedUnbounded never merges. The backlog of a handler that hangs grows without bound, as with client-go.
-	OrderedUnbounded
-)
-
-func (d Delivery) String() string {
-	if d < Ordered || d > OrderedUnbounded {
-		return fmt.Sprintf("Delivery(%d)", int(d))
-	}
-	return [...]string{Ordered: "ordered", Coalesced: "coalesced", OrderedUnbounded: "ordered, unbounded"}[d]
-}
-
-// minimumResync is the shortest resync period of a handler, as in client-go.
-const minimumResync = time.Second
-
-// HandlerOptions are options of one handler. The zero value is useful.
-type HandlerOptions struct {
-	// Logger logs reports about this handler. Default: the logger in Run's context.
-	Logger *klog.Logger
-	// ResyncPeriod is how often the handler receives an Update of each object to itself, except for objects with a
-	// pending change. Nil is the informer's default, 0 is never, less than a second is an error.
-	ResyncPeriod *time.Duration
-	// Name appears in the status, reports and the DoneChecker. Default: file:line of the caller.
-	Name     string
-	Delivery Delivery
-	// RecoverPanics makes the run survive a panic of the handler: the panic is counted and reported, and the next change
-	// is delivered. Without it Run panics, unless apimachinery's ReallyCrash is false.
-	RecoverPanics bool
-}
-
-func (o HandlerOptions) validate() error {
-	if o.Delivery < Ordered || o.Delivery > OrderedUnbounded {
-		return fmt.Errorf("HandlerOptions.Delivery is unknown: %d; use Ordered, Coalesced or OrderedUnbounded", int(o.Delivery))
-	}
-	if period := ptr.Deref(o.ResyncPeriod, 0); period != 0 && period < minimumResync {
-		return fmt.Errorf("HandlerOptions.ResyncPeriod is %v: the least is %v, 0 is no resync", period, minimumResync)
-	}
-	return nil
-}
-
-// notification is one change in the event log.
-type notification = eventlog.Record[table.Key]
-
-// notification sets n to the notification of a change, or returns false if the change was not applied.
-func (c *change) notification(n *notification, initial, recreateAsUpdate bool) bool {
-	if !c.applied {
-		return false
-	}
-	*n = notification{Key: c.key, Initial: initial, Kind: eventlog.Update, Old: c.old, New: c.object}
-	switch {
-	case c.kind == Deleted:
-		n.Kind, n.Old, n.New = eventlog.Delete, c.object, nil
-	case !c.existed:
-		n.Kind = eventlog.Add
-	case c.recreated && !recreateAsUpdate:
-		n.Kind, n.Old = eventlog.Recreate, DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
-	}
-	return true
 }
 
 // listener is a handler's registration: the goroutine that calls it, and its cursor in the informer's log.

@@ -13,29 +13,6 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Indexer is a Store that also finds objects by values computed from them, once, when they are stored. All methods may
-// be called concurrently.
-type Indexer interface {
-	Store
-	// Index returns the objects that share a value of the named index with obj, which need not be stored itself.
-	Index(indexName string, obj any) ([]any, error)
-	// IndexKeys returns the keys of the objects that have the value, sorted.
-	IndexKeys(indexName, indexedValue string) ([]string, error)
-	// ListIndexFuncValues returns the values that objects have, in no order; none if there is no such index.
-	ListIndexFuncValues(indexName string) []string
-	// ByIndex returns the objects that have the value, in no order.
-	ByIndex(indexName, indexedValue string) ([]any, error)
-	// GetIndexers returns a copy of the index functions by name.
-	GetIndexers() Indexers
-	// AddIndexers adds indexes and returns once they can be read. Readers and writers continue meanwhile. It fails, and
-	// adds none, if a name is in use, or a function is nil or fails for a stored object.
-	AddIndexers(newIndexers Indexers) error
-}
-
-// IndexFunc returns an object's values for one index. It must be deterministic, must not change the object, and may be
-// called concurrently.
-type IndexFunc func(obj any) ([]string, error)
-
 // Indexers are index functions by name.
 type Indexers map[string]IndexFunc
 
@@ -148,75 +125,8 @@ func (s *indexerSet) valuesOf(obj any, buffer *valueBuffer) (_ [][]string, err e
 	return buffer.values[first:len(buffer.values):len(buffer.values)], nil
 }
 
-// GetIndexers returns a copy of the index functions.
-func (m *storage) GetIndexers() Indexers {
-	set := m.indexers.Load()
-	indexers := make(Indexers, len(set.names))
-	for at, name := range set.names {
-		indexers[name] = set.functions[at]
-	}
-	return indexers
-}
-
 // compute computes the values of an object for an addition.
 func (s *indexerSet) compute(obj any) {
 	values, err := s.valuesOf(obj, &valueBuffer{})
 	s.computed.Store(table.Identity(obj), cmp.Or[any](err, values))
-}
-
-// failure returns the error of an addition for an object, if that is still stored.
-func (m *storage) failure(addition *indexerSet, e table.Entry) error {
-	computed, _ := addition.computed.Load(table.Identity(e.Object()))
-	if err, failed := computed.(error); failed {
-		if found, _ := m.table.Get(e.Key()); table.Same(found, e.Object()) {
-			return fmt.Errorf("no index was added, because of object %q: %w", e.Key().String(), err)
-		}
-	}
-	return nil
-}
-
-// announce begins or ends an addition for later writes. It returns the objects of earlier ones.
-func (m *storage) announce(addition *indexerSet, ends bool) *table.Snapshot {
-	m.writing.Lock()
-	defer m.writing.Unlock()
-	set := m.indexers.Load()
-	additions := append(slices.Clip(set.additions), addition)
-	additions = slices.DeleteFunc(additions, func(s *indexerSet) bool { return ends && s == addition })
-	m.indexers.Store(&indexerSet{names: set.names, functions: set.functions, additions: additions})
-	return m.table.Snapshot()
-}
-
-// AddIndexers adds indexes. It computes the values of the stored objects without a lock. One pass is enough, because writes
-// compute those of the objects that change meanwhile.
-func (m *storage) AddIndexers(newIndexers Indexers) error {
-	if _, err := m.indexers.Load().with(newIndexers); err != nil { // before any function is called
-		return err
-	}
-	addition, _ := (&indexerSet{}).with(newIndexers)
-	defer addition.computed.Clear() // a snapshot may refer to it
-	defer m.announce(addition, true)
-	for e := range m.announce(addition, false).Each {
-		addition.compute(e.Object())
-		if err := m.failure(addition, e); err != nil {
-			return err
-		}
-	}
-	m.writing.Lock()
-	defer m.writing.Unlock()
-	after, err := m.indexers.Load().with(newIndexers) // another call may have added the name
-	for e := range m.table.Snapshot().Each {
-		err = cmp.Or(err, m.failure(addition, e))
-	}
-	if err != nil {
-		return err
-	}
-	m.table.Begin(table.InPlace + 1) // AddIndexes needs a staged write
-	m.table.AddIndexes(len(newIndexers), func(obj any) [][]string {
-		computed, _ := addition.computed.Load(table.Identity(obj))
-		values, _ := computed.([][]string)
-		return values
-	})
-	m.table.Commit(nil)
-	m.indexers.Store(after)
-	return nil
 }

@@ -8,10 +8,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/eventlog"
@@ -103,6 +101,11 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	inf.name, inf.clock = cmp.Or(reflector.Name, first.name), first.clock
 	inf.title = fmt.Sprintf("informer %s of %s", inf.name, first.typeDescription)
 	inf.log = eventlog.New[table.Key](inf.clock.Now())
+	for _, f := range inf.feeds {
+		p := f.feed
+		p.log, p.clock, p.metrics, p.live = inf.log, inf.clock, &inf.metrics, store.storage.table.Len
+		p.recreateAsUpdate = options.RecreateAsUpdate
+	}
 	inf.synced = newSyncChecker(inf.title)
 	return inf
 }
@@ -277,14 +280,6 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	return nil
 }
 
-// withLogger adds a logger to ctx, unless it is nil.
-func withLogger(ctx context.Context, logger *klog.Logger) context.Context {
-	if logger != nil {
-		return klog.NewContext(ctx, *logger)
-	}
-	return ctx
-}
-
 // stop ends the run. If none has begun, it runs with a context that has ended.
 func (inf *sharedIndexInformer) stop() {
 	ended, cancel := context.WithCancel(context.Background())
@@ -343,9 +338,6 @@ type feed struct {
 	requesting chan struct{}
 	finished   int64
 	result     error
-
-	// began is when the current write began. Only the reflector's goroutine uses it.
-	began time.Time
 }
 
 func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example any, options ReflectorOptions) {
@@ -361,7 +353,7 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 		f.reflector.changes = inf.feeds[0].reflector.changes
 	}
 	f.synced = newSyncChecker(f.reflector.name)
-	f.feed, f.detector = f, inf.detector
+	f.feed, f.detector = &publisher{listed: f.markSynced}, inf.detector
 	if inf.options.Transform != nil {
 		f.transform = inf.options.Transform
 	}
@@ -371,32 +363,6 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 
 // HasSynced is true once the whole first list of the source is in the store.
 func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
-
-// beginWrite records the start of a write, before the store's lock is held. It reports whether the write is measured until
-// endWrite.
-func (f *feed) beginWrite(objects int) (measured bool) {
-	f.began = f.informer.clock.Now()
-	if measured = f.informer.metrics.id.Reserved(); measured {
-		set(f.informer.metrics.queued, float64(objects))
-	}
-	return measured
-}
-
-// endWrite records the duration of a measured write.
-func (f *feed) endWrite() {
-	if m := &f.informer.metrics; m.id.Reserved() {
-		observe(m.latency, f.informer.clock.Since(f.began).Seconds())
-		set(m.queued, 0)
-	}
-}
-
-// publish appends the applied changes of a write to the log, under the store's lock. version is the store's before the write.
-func (f *feed) publish(changes []change, initial bool, version *string) {
-	set := func(i int, n *notification) bool {
-		return changes[i].notification(n, initial, f.informer.options.RecreateAsUpdate)
-	}
-	f.informer.log.Append(len(changes), set, f.storage.table.Len(), f.began, version)
-}
 
 // markSynced is called when a whole list is in the store. The informer has synced once each feed has its first list.
 func (f *feed) markSynced() {
@@ -415,16 +381,29 @@ func (informerView) Run(<-chan struct{}) {}
 // RunWithContext does nothing.
 func (informerView) RunWithContext(context.Context) {}
 
-// mirror adds the handler, unless it is nil, and returns the informer as a Mirror. Its HasSynced is that of the handler or,
-// without one, of the store.
-func (inf *sharedIndexInformer) mirror(h ResourceEventHandler, resync time.Duration, should ShouldResyncFunc) *Mirror {
-	if h == nil {
-		return &Mirror{inf, inf}
+// createMetrics makes the instruments of the run. The caller has deferred releaseMetrics, in case the provider panics.
+func (inf *sharedIndexInformer) createMetrics() {
+	provider, id := inf.options.InformerMetricsProvider, inf.options.Identifier
+	if provider == nil || !id.Reserved() {
+		return
 	}
-	options := inf.options.Handlers
-	options.ResyncPeriod = &resync
-	l := newListener(inf, h, options)
-	l.shouldResync = should
-	_ = inf.add(l) // fails only for a stopped informer
-	return &Mirror{inf, l}
+	inf.metrics.id = id
+	inf.metrics.queued = provider.NewQueuedItemMetric(id)
+	inf.metrics.latency = provider.NewProcessingLatencyMetric(id)
+	inf.store.storage.publishVersion(id, provider)
+}
+
+// releaseMetrics releases the instruments of the run, even if the name has been released since.
+func (inf *sharedIndexInformer) releaseMetrics() {
+	id := inf.metrics.id
+	if id == (InformerNameAndResource{}) {
+		return // createMetrics has made none
+	}
+	inf.metrics = informerMetrics{}
+	inf.store.storage.gauge.Store(nil)
+	if releaser, ok := inf.options.InformerMetricsProvider.(interface {
+		ReleaseInformerMetrics(InformerNameAndResource)
+	}); ok {
+		releaser.ReleaseInformerMetrics(id)
+	}
 }

@@ -8,7 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -200,4 +202,113 @@ func versionBefore(a, b string) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
+}
+
+// DeletedFinalStateUnknown is a tombstone: the deletion of the object under Key was not observed (a relist lacked it). Obj
+// is its last state or nil.
+type DeletedFinalStateUnknown struct {
+	Key string
+	Obj any
+}
+
+// describe returns an object's type and name, without its content, which may be large or secret.
+func describe(obj any) string {
+	switch o := obj.(type) {
+	case nil:
+		return "nil"
+	case DeletedFinalStateUnknown:
+		return fmt.Sprintf("tombstone %q", o.Key)
+	case ObjectName:
+		return fmt.Sprintf("%q", o.String())
+	}
+	if isNilPointer(obj) {
+		return fmt.Sprintf("nil %T", obj)
+	}
+	if name := nameOf(obj); name != "" {
+		return fmt.Sprintf("%T %q", obj, name)
+	}
+	return fmt.Sprintf("%T", obj)
+}
+
+// isNilPointer reports whether obj is nil or a nil pointer in an interface.
+func isNilPointer(obj any) bool {
+	return table.IsNil(obj) && (obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer)
+}
+
+// identity distinguishes objects if the keys of the store are not known. kind is a GroupVersionKind or, if the object has
+// none, a Go type.
+type identity struct {
+	kind any
+	name table.Key
+}
+
+// matches reports whether an object that could not be decoded may have this identity: the names are equal, and so are the
+// kinds if both are known.
+func (id identity) matches(undecoded identity) bool {
+	_, known := id.kind.(schema.GroupVersionKind)
+	_, alsoKnown := undecoded.kind.(schema.GroupVersionKind)
+	return id.name == undecoded.name && (!known || !alsoKnown || id.kind == undecoded.kind)
+}
+
+// identityOf returns the identity of an object, empty if it has no name.
+func identityOf(obj any) (id identity) {
+	var m metadata
+	if m.read(obj) != nil || m.name == "" {
+		return id
+	}
+	id = identity{kind: reflect.TypeOf(obj), name: m.nameKey()}
+	if object, ok := obj.(runtime.Object); ok {
+		defer recoverPanic("reading the kind", new(error))
+		if kind := object.GetObjectKind(); !isNilPointer(kind) && !kind.GroupVersionKind().Empty() {
+			id.kind = kind.GroupVersionKind()
+		}
+	}
+	return id
+}
+
+// IndexFunc returns an object's values for one index. It must be deterministic, must not change the object, and may be
+// called concurrently.
+type IndexFunc func(obj any) ([]string, error)
+
+func originOf(received ObjectVersion) table.Origin {
+	return table.OriginOf(received.ResourceVersion, string(received.UID))
+}
+
+// gvkOf returns the kind of an unstructured example, empty if it has none.
+func gvkOf(expectedType any) (kind schema.GroupVersionKind) {
+	if example, ok := expectedType.(*unstructured.Unstructured); ok && example != nil {
+		kind = example.GroupVersionKind()
+	}
+	return kind
+}
+
+// KeyFunc makes the key of an object, never empty. It must be deterministic, must not change the object, and may be
+// called concurrently.
+type KeyFunc func(obj any) (string, error)
+
+// TransformFunc turns a received object into the one to store, for example without unused fields. It may change the
+// object in place, or return another type, if the key stays the same. (nil, nil) drops and deletes the object. An error
+// quarantines it. It runs at most once for each object received, not for unchanged objects of a relist.
+type TransformFunc func(any) (any, error)
+
+// key returns the Key for text. If text is namespace/name, the Key shares the object's own strings, and text can be freed.
+func (m *metadata) key(text string) table.Key {
+	if key := m.nameKey(); key.Is(text) {
+		return key
+	}
+	return table.KeyOf(text)
+}
+
+// as returns obj as a T. It fails for another type and for a nil pointer.
+func as[T any](obj any) (T, error) {
+	isNil := isNilPointer(obj)
+	if typed, ok := obj.(T); ok && !isNil {
+		return typed, nil
+	}
+	actual := fmt.Sprintf("%T", obj)
+	if isNil {
+		actual = describe(obj)
+	}
+	var none T
+	return none, &UnexpectedTypeError{Expected: reflect.TypeFor[T]().String(), Actual: actual}
 }

@@ -310,12 +310,6 @@ func eachItem(listMeta metav1.ListMeta, list runtime.Object, add func(listedItem
 	return failed
 }
 
-// listedItem is an item with the list's metadata, as far as the source had sent it before the item.
-type listedItem struct {
-	listMeta metav1.ListMeta
-	object   runtime.Object
-}
-
 // readItems requests a list or page item by item. It runs on the goroutine that calls the source; the run's goroutine calls
 // the store. So at most partSize items wait for the store. If the source ignores an error of take, its list lacks items:
 // then readItems fails.
@@ -565,4 +559,31 @@ func newerOf(a, b string) string {
 		return b
 	}
 	return a
+}
+
+// listItems lists one page and calls visit with each item.
+func (r *Reflector) listItems(
+	ctx context.Context, options metav1.ListOptions, visit func(metav1.ListMeta, runtime.Object) error,
+) (metav1.ListMeta, error) {
+	if r.itemLister != nil {
+		return r.itemLister.ListItems(ctx, options, visit)
+	}
+	listMeta, list, err := listObject(ctx, r.source, options)
+	if err == nil {
+		err = eachItem(listMeta, list, func(item listedItem) error { return visit(item.listMeta, item.object) })
+	}
+	return listMeta, err
+}
+
+// mayStream reports whether the next list is a streaming list: after failures only if the limits of G13 leave room for the
+// list and watch that follow another failure.
+func (m *run) mayStream() bool {
+	return m.streams && (m.progress.streamAfter.IsZero() ||
+		m.streamIsDue() && m.progress.backoff.delay(m.clock.Now(), streamListWatch) == 0)
+}
+
+// streamIsDue reports whether streaming, which has failed, may be tried again.
+func (m *run) streamIsDue() bool {
+	after := m.progress.streamAfter
+	return !after.IsZero() && !m.clock.Now().Before(after)
 }

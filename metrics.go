@@ -109,22 +109,6 @@ func set(gauge GaugeMetric, value float64) {
 	}
 }
 
-// reflectorMetrics are the instruments of one run of a reflector. The zero value measures nothing.
-type reflectorMetrics struct {
-	lists, watches, short       CounterMetric
-	listDuration, itemsInList   SummaryMetric
-	watchDuration, itemsInWatch SummaryMetric
-	version                     GaugeMetric
-}
-
-// releaseMetrics releases the instruments of a run.
-func (r *Reflector) releaseMetrics() {
-	r.metrics = reflectorMetrics{}
-	if releaser, ok := r.options.MetricsProvider.(interface{ ReleaseReflectorMetrics(name string) }); ok {
-		releaser.ReleaseReflectorMetrics(r.name)
-	}
-}
-
 // setVersionGauge publishes a version if it is a number; an empty one is 0. Like client-go, it publishes the last 15
 // digits, since a float64 holds no more.
 func setVersionGauge(gauge GaugeMetric, version string) {
@@ -132,87 +116,6 @@ func setVersionGauge(gauge GaugeMetric, version string) {
 	number, err := strconv.ParseUint("0"+version[max(0, len(version)-digits):], 10, 64)
 	if err == nil && strings.Trim(version, "0123456789") == "" {
 		set(gauge, float64(number))
-	}
-}
-
-// informerMetrics are the instruments of one run of an informer with a reserved name. The zero value measures nothing. The
-// store publishes its version itself.
-type informerMetrics struct {
-	id      InformerNameAndResource
-	queued  GaugeMetric
-	latency HistogramMetric
-}
-
-// createMetrics makes the instruments of the run. The caller has deferred releaseMetrics, in case the provider panics.
-func (inf *sharedIndexInformer) createMetrics() {
-	provider, id := inf.options.InformerMetricsProvider, inf.options.Identifier
-	if provider == nil || !id.Reserved() {
-		return
-	}
-	inf.metrics.id = id
-	inf.metrics.queued = provider.NewQueuedItemMetric(id)
-	inf.metrics.latency = provider.NewProcessingLatencyMetric(id)
-	inf.store.storage.publishVersion(id, provider)
-}
-
-// releaseMetrics releases the instruments of the run, even if the name has been released since.
-func (inf *sharedIndexInformer) releaseMetrics() {
-	id := inf.metrics.id
-	if id == (InformerNameAndResource{}) {
-		return // createMetrics has made none
-	}
-	inf.metrics = informerMetrics{}
-	inf.store.storage.gauge.Store(nil)
-	if releaser, ok := inf.options.InformerMetricsProvider.(interface {
-		ReleaseInformerMetrics(InformerNameAndResource)
-	}); ok {
-		releaser.ReleaseInformerMetrics(id)
-	}
-}
-
-// WithStoreMetrics publishes a store's applied version if identifier is reserved. If metrics is nil, the provider is
-// that of SetInformerMetricsProvider. Informers have it in their options.
-func WithStoreMetrics(identifier InformerNameAndResource, metrics InformerMetricsProvider) StoreOption {
-	return func(c *cache) { c.storage.publishVersion(identifier, metrics) }
-}
-
-// WithThreadSafeStoreMetrics is WithStoreMetrics for NewThreadSafeStore.
-func WithThreadSafeStoreMetrics(id InformerNameAndResource, metrics InformerMetricsProvider) ThreadSafeStoreOption {
-	return func(m *threadSafeMap) { m.publishVersion(id, metrics) }
-}
-
-// publishVersion makes the gauge for the applied version.
-func (m *storage) publishVersion(id InformerNameAndResource, metrics InformerMetricsProvider) {
-	m.gauge.Store(nil)
-	if provider := defaultInformerMetrics.or(metrics); provider != nil && id.Reserved() {
-		m.gauge.Store(&versionGauge{id: id, gauge: provider.NewStoreResourceVersionMetric(id)})
-	}
-}
-
-// versionGauge publishes the applied version of a store.
-type versionGauge struct {
-	id    InformerNameAndResource
-	gauge GaugeMetric
-	// calls counts the pending calls of showVersion. The first one handles all of them, and alone uses shown.
-	calls atomic.Int64
-	shown string
-}
-
-// showVersion updates the gauge after a write. Callers hold no lock, since the instrument is user code. It does not wait for a
-// running call, which then sets the newest version.
-func (m *storage) showVersion() {
-	g := m.gauge.Load()
-	if g == nil || !g.id.Reserved() || g.calls.Add(1) > 1 {
-		return
-	}
-	for seen := int64(0); !g.calls.CompareAndSwap(seen, 0); {
-		seen = g.calls.Load()
-		version := *m.applied.Load()
-		if version == g.shown || m.gauge.Load() != g {
-			continue
-		}
-		g.shown = version
-		setVersionGauge(g.gauge, version)
 	}
 }
 
@@ -287,3 +190,11 @@ func (n InformerNameAndResource) GroupVersionResource() schema.GroupVersionResou
 
 // Reserved returns whether the name is in use. It takes no lock.
 func (n InformerNameAndResource) Reserved() bool { return n.first && n.name.inUse.Load() }
+
+// informerMetrics are the instruments of one run of an informer with a reserved name. The zero value measures nothing. The
+// store publishes its version itself.
+type informerMetrics struct {
+	id      InformerNameAndResource
+	queued  GaugeMetric
+	latency HistogramMetric
+}

@@ -2,22 +2,12 @@ package cache
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/watchmirror/cache/internal/table"
 )
-
-// Quarantined is an object whose latest state could not be applied, with the fields of ObjectError. Readers see an
-// earlier state or none.
-type Quarantined struct {
-	Key             string
-	ResourceVersion string
-	Stage           string
-	Err             error
-}
 
 // quarantine has the keys whose latest state could not be applied. A pipeline has one: its reflector, queue, consumer and
 // store have their own entries in it, and readers of the store find the entries of all. Its lock is the last one in the
@@ -188,36 +178,4 @@ func (q *quarantine) list(in func(at quarantineKey) bool) []Quarantined {
 // shares reports whether an entry of any owner is in p's part of the store.
 func (p quarantinePart) shares(at quarantineKey) bool {
 	return p.prefix == "" || at.part.prefix == p.prefix || at.part.owner == byStore && at.key.IsIn(p.prefix)
-}
-
-// partOf returns the part of an owner that writes to store: of its quarantine if it is a store or queue of this package,
-// otherwise of a new one.
-func partOf(store any, owner quarantineOwner) quarantinePart {
-	if k, own := keyedStoreOf(store); own {
-		return quarantinePart{k.storage.quarantine.quarantine, owner, k.scope.prefix}
-	}
-	if queue, own := store.(interface{ itself() *DeltaFIFO }); own {
-		return quarantinePart{queue.itself().quarantine.quarantine, owner, ""}
-	}
-	return quarantinePart{&quarantine{}, owner, ""}
-}
-
-// withoutStack returns an error as the quarantine keeps it for each object: without the stack of a panic, which has been
-// reported. It calls the error's methods.
-func withoutStack(err error) error {
-	panicked, ok := errors.AsType[*PanicError](err)
-	if !ok || panicked.Stack == nil {
-		return err
-	}
-	return &PanicError{Value: panicked.Value, text: err.Error()}
-}
-
-// storeQuarantines reports whether the store, and not the reflector, quarantines an object. A store of this package does so,
-// by key, unless the object has no key or was not passed to the store.
-func storeQuarantines(store any, object *ObjectError) bool {
-	if slices.Contains([]string{stageDecode, stageType, stageMetadata, stageKey}, object.Stage) {
-		return false
-	}
-	_, own := store.(eventChecker)
-	return own
 }

@@ -8,12 +8,12 @@ import (
 	"path"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
@@ -215,14 +215,6 @@ func (r *Reflector) TypeDescription() string { return r.typeDescription }
 // see Status.AppliedVersion.
 func (r *Reflector) LastSyncResourceVersion() string { return r.proof.Load().version }
 
-// gvkOf returns the kind of an unstructured example, empty if it has none.
-func gvkOf(expectedType any) (kind schema.GroupVersionKind) {
-	if example, ok := expectedType.(*unstructured.Unstructured); ok && example != nil {
-		kind = example.GroupVersionKind()
-	}
-	return kind
-}
-
 // firstCallerOutside returns folder/file:line of the nearest caller outside this package and its adapter for client-go.
 func firstCallerOutside() string {
 	const ours, adapter = "github.com/watchmirror/cache.", "github.com/watchmirror/cache/adapters/clientgo."
@@ -236,32 +228,6 @@ func firstCallerOutside() string {
 		}
 	}
 	return "reflector"
-}
-
-// mustHave panics unless ok. Constructors use it for programming errors.
-func mustHave(ok bool, what string) {
-	if !ok {
-		panic("cache: " + what)
-	}
-}
-
-// ListStrategy is how a reflector lists.
-type ListStrategy int
-
-const (
-	// ListAutomatic streams if the source has a method IsWatchListSemanticsUnSupported that returns false and there is no
-	// ShardSelector. Otherwise it lists in pages, or unpaged where the server answers from its cache.
-	ListAutomatic ListStrategy = iota
-	// ListUnpaged requests the whole list at once.
-	ListUnpaged
-	ListPaged
-	// ListStreaming streams; it lists after one stream that is rejected or silent for 10 s, or two other failures.
-	ListStreaming
-)
-
-func (s ListStrategy) String() string {
-	named := map[ListStrategy]string{ListUnpaged: "unpaged", ListPaged: "paged", ListStreaming: "streaming"}
-	return cmp.Or(named[s], "automatic")
 }
 
 // ReflectorOptions configures a reflector. The zero value is useful.
@@ -321,31 +287,58 @@ func (o ReflectorOptions) validate() {
 		fmt.Sprintf("ReflectorOptions.Strategy is unknown: %d", o.Strategy))
 }
 
-// ReflectorStore receives a reflector's calls, one at a time. Optional interfaces: Replacer, ResourceVersionUpdater,
-// ReflectorBookmarkStore.
-type ReflectorStore interface {
-	Add(obj any) error
-	Update(obj any) error
-	// Delete removes an object; obj is its final state. If that could not be decoded, a store of your own receives the
-	// last state (if it has GetByKey), else a DeletedFinalStateUnknown without Obj, and the UndecodableObject if it
-	// refuses that with a KeyError.
-	Delete(obj any) error
-	// Replace makes the list the whole content, at the given version. The store owns the slice afterwards.
-	Replace(list []any, resourceVersion string) error
-	Resync() error
+// withLogger adds a logger to ctx, unless it is nil.
+func withLogger(ctx context.Context, logger *klog.Logger) context.Context {
+	if logger != nil {
+		return klog.NewContext(ctx, *logger)
+	}
+	return ctx
 }
 
-// ReflectorBookmarkStore is a ReflectorStore that receives bookmarks.
-type ReflectorBookmarkStore interface {
-	Bookmark(resourceVersion string) error
+// reflectorMetrics are the instruments of one run of a reflector. The zero value measures nothing.
+type reflectorMetrics struct {
+	lists, watches, short       CounterMetric
+	listDuration, itemsInList   SummaryMetric
+	watchDuration, itemsInWatch SummaryMetric
+	version                     GaugeMetric
 }
 
-// ResourceVersionUpdater is a ReflectorStore that receives the version after each event and, unless it is a
-// ReflectorBookmarkStore, bookmark.
-type ResourceVersionUpdater interface{ UpdateResourceVersion(resourceVersion string) }
+// releaseMetrics releases the instruments of a run.
+func (r *Reflector) releaseMetrics() {
+	r.metrics = reflectorMetrics{}
+	if releaser, ok := r.options.MetricsProvider.(interface{ ReleaseReflectorMetrics(name string) }); ok {
+		releaser.ReleaseReflectorMetrics(r.name)
+	}
+}
 
-// TransformingStore is a ReflectorStore that transforms its objects itself.
-type TransformingStore interface {
-	ReflectorStore
-	Transformer() TransformFunc
+// partOf returns the part of an owner that writes to store: of its quarantine if it is a store or queue of this package,
+// otherwise of a new one.
+func partOf(store any, owner quarantineOwner) quarantinePart {
+	if k, own := keyedStoreOf(store); own {
+		return quarantinePart{k.storage.quarantine.quarantine, owner, k.scope.prefix}
+	}
+	if queue, own := store.(interface{ itself() *DeltaFIFO }); own {
+		return quarantinePart{queue.itself().quarantine.quarantine, owner, ""}
+	}
+	return quarantinePart{&quarantine{}, owner, ""}
+}
+
+// storeQuarantines reports whether the store, and not the reflector, quarantines an object. A store of this package does so,
+// by key, unless the object has no key or was not passed to the store.
+func storeQuarantines(store any, object *ObjectError) bool {
+	if slices.Contains([]string{stageDecode, stageType, stageMetadata, stageKey}, object.Stage) {
+		return false
+	}
+	_, own := store.(eventChecker)
+	return own
+}
+
+// checks is the state of the checks of a source's version.
+type checks struct {
+	// wanted is true after a watch was refused or cut, or a silence, until a check or a list succeeds.
+	wanted bool
+	// failures counts failed checks in a row.
+	failures int
+	// next is the earliest time of the next check.
+	next time.Time
 }

@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/pprof"
-	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
@@ -313,149 +309,16 @@ func (m *run) undecodedLocked(at quarantineKey) bool {
 // until it has. So after an outage or a long silence, a list of one object checks the source's version. The check runs beside
 // the open watch: no restore can happen between the two, and no retry waits for it.
 
-const (
-	// checkDelay is how long a watch must be open before the check: a watch that is cut at once costs no second request.
-	checkDelay = time.Second
-	// checkInterval is the shortest time between the beginnings of two checks.
-	checkInterval = 20 * time.Second
-	// checkTimeout bounds a check.
-	checkTimeout = 30 * time.Second
-	// checkAttempts is how many checks may fail in a row. After that, none is made until there is another reason.
-	checkAttempts = 3
-	// costlyCheckInterval follows a check that returned more than one object, or no version.
-	costlyCheckInterval = time.Hour
-	// maxSilence is how long a source that sends bookmarks may send nothing before a check. API servers send about one
-	// bookmark a minute.
-	maxSilence = 3 * time.Minute
-)
-
-// checks is the state of the checks of a source's version.
-type checks struct {
-	// wanted is true after a watch was refused or cut, or a silence, until a check or a list succeeds.
-	wanted bool
-	// failures counts failed checks in a row.
-	failures int
-	// next is the earliest time of the next check.
-	next time.Time
-}
-
-// versionCheck is a running check.
-type versionCheck struct {
-	*asyncCall
-	// ctx ends with the watch.
-	ctx    context.Context
-	cancel context.CancelFunc
-	began  time.Time
-	// have is the reflector's version at the beginning.
-	have string
-	// version is the source's. limitIgnored means that it sent more than one object. All are set before done is closed.
-	version      string
-	limitIgnored bool
-	err          error
-	// slow is true if the check was still running 30 s after its watch had ended.
-	slow bool
-}
-
-// handleTimer begins a check or another list if one is due, and sets the watch's timer to the next due time. An error ends
-// the watch.
-func (m *run) handleTimer(w *openWatch) error {
-	now, next, checks := m.clock.Now(), w.expires, &m.progress.checks
-	if w.listing != nil { // a stream may last as long as it keeps sending
-		next = latest(w.answeredAt, m.progress.lastReceived).Add(streamQuiet)
-	}
-	isDue := func(at time.Time) bool {
-		if now.Before(at) && at.Before(next) {
-			next = at
-		}
-		return !now.Before(at)
-	}
-	if isDue(next) {
-		return errWatchOverdue
-	}
-	if !m.refetchAt.IsZero() && w.listing == nil &&
-		isDue(latest(m.refetchAt, now.Add(m.progress.backoff.delay(now, 2)))) {
-		if m.refetchAt = (time.Time{}); len(m.quarantine.list(m.undecodedLocked)) > 0 { // otherwise later states have arrived
-			m.progress.refetched = now
-			return errRefetch
-		}
-	}
-	if w.listing == nil && m.check == nil && !m.wholeLists {
-		for isDue(m.progress.lastReceived.Add(maxSilence)) { // twice: the second call schedules the next silence
-			m.progress.lastReceived, checks.wanted = now, checks.wanted || m.bookmarks.Load()
-		}
-		if checks.wanted && isDue(latest(
-			checks.next, w.answeredAt.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.delay(now, 1)))) {
-			m.beginCheck(w, now)
-		}
-	}
-	w.timer.Reset(next.Sub(now))
-	return nil
-}
-
-func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
-
-// beginCheck begins a check, unless the versions cannot be compared.
-func (m *run) beginCheck(w *openWatch, now time.Time) {
-	c := &versionCheck{began: now, have: m.progress.version, err: errSourceExited}
-	if _, err := resourceversion.CompareResourceVersion(c.have, c.have); err != nil {
-		m.progress.checks.wanted = false
-		return
-	}
-	m.progress.checks.next = now.Add(checkInterval)
-	m.progress.backoff.recordRequest(now, false)
-	c.ctx, c.cancel = context.WithTimeout(w.ctx, checkTimeout)
-	c.asyncCall = callAsync(func() { c.version, c.limitIgnored, c.err = m.sourceVersion(c.ctx) })
-	m.check = c
-}
-
-// evaluateCheck evaluates a check that is done. A regression is returned and ends the watch; other failures are reported.
-func (m *run) evaluateCheck() error {
-	c, checks := m.check, &m.progress.checks
-	m.check = nil
-	defer c.cancel()
-	m.await("List", c.asyncCall)
-	switch {
-	case m.ctx.Err() != nil:
-	case c.ctx.Err() == context.Canceled && errors.Is(c.err, context.Canceled): // repeat it beside the next watch
-		checks.next = time.Time{}
-	case c.err == nil:
-		checks.wanted, checks.failures = false, 0
-		if c.limitIgnored || c.version == "" {
-			checks.next = m.clock.Now().Add(costlyCheckInterval)
-		}
-		if versionBefore(c.version, c.have) {
-			return &VersionRegressionError{Kind: "list", Current: c.have, Received: c.version}
-		}
-	default:
-		m.progress.backoff.recordFailure(m.clock.Now(), failure{began: c.began})
-		if checks.failures++; checks.failures >= checkAttempts {
-			checks.wanted, checks.failures = false, 0
-		}
-		if m.clock.Since(c.began) >= checkTimeout {
-			c.err = fmt.Errorf("not answered within %s: %w", checkTimeout, c.err)
-		}
-		m.report(m.ctx, fmt.Errorf("checking the version of %s: %w", m.typeDescription, c.err))
-	}
-	return nil
-}
-
-// sourceVersion requests the source's current version with a list of one object. If limitIgnored, the source sent more than
-// one; the second is the last one read.
-func (r *Reflector) sourceVersion(ctx context.Context) (version string, limitIgnored bool, err error) {
-	items := 0
-	one := metav1.ListOptions{Limit: 1, ShardSelector: r.shard.Selector()}
-	listMeta, err := r.listItems(ctx, one, func(listMeta metav1.ListMeta, item runtime.Object) error {
-		if !isUndecoded(item) { // a damaged item may arrive as two
-			items++
-		}
-		if items < 2 {
+// relist makes the run end its watch, once one is open, and list at the newest version. It waits until the list is applied.
+func (r *Reflector) relist(ctx context.Context) error {
+	listed := make(chan struct{})
+	for relists := r.relistRequests; ; relists = nil {
+		select {
+		case relists <- listed:
+		case <-listed:
 			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		version = listMeta.ResourceVersion
-		return errors.New("one object is enough")
-	})
-	if items > 1 {
-		return version, true, nil
 	}
-	return listMeta.ResourceVersion, false, err
 }

@@ -12,47 +12,6 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Replacer is a ReflectorStore that accepts a list in parts, as this package's stores and queues do. Types that embed a
-// DeltaFIFO receive one Replace.
-type Replacer interface {
-	// BeginReplace does not block. Of two open replacements, the last to commit decides which objects are absent.
-	BeginReplace(options ReplaceOptions) Replacement
-}
-
-// ReplaceOptions are options of a replacement. Fields may be added.
-type ReplaceOptions struct {
-	// Staged publishes the parts at Commit, even if nothing has been committed yet.
-	Staged bool
-	// VersionsReset: the source issues versions again; only objects whose content is known to be equal are unchanged.
-	VersionsReset bool
-}
-
-// Replacement is one list being written to a store: Add any number of times, then Commit or Abort, on one goroutine.
-// The first one of a store (not of a queue) is visible as it arrives, later or Staged ones at Commit in one step:
-// objects, indexes, deletions, version.
-type Replacement interface {
-	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected (by a queue that cannot
-	// transform it, by Commit) and keeps its previous state, also through Commit. One with the UID and resource version last
-	// received for its key is unchanged: it is neither transformed nor delivered. Add does not wait. After an error, call Abort.
-	Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
-	// Commit deletes the objects that were in no part and sets the store's version. It does not wait for the consumer.
-	// After an error that joins only *ObjectErrors the list was applied without those objects.
-	Commit(ctx context.Context, version string) error
-	// Abort ends the replacement. Nothing of a relist is published; the parts of a first list stay. No-op after Commit.
-	Abort()
-}
-
-// ReplacementPart is a piece of a list. The store owns the slices afterwards.
-type ReplacementPart struct {
-	Items []any
-	// Retain are objects that the source has but that could not be used: the stored state under their key stays.
-	Retain []any
-	// Deleted are objects that were listed and have been deleted since, while the list was streamed.
-	Deleted []any
-	// excluded means that Deleted are objects of other replicas: the stored objects are deleted with their last known states.
-	excluded bool
-}
-
 // storeReplacement is the Replacement of a store of this package.
 type storeReplacement struct {
 	in intake
@@ -70,9 +29,6 @@ type storeReplacement struct {
 	// batch has the changes that are being prepared, refused those that cannot be applied and have not been returned.
 	batch, refused []change
 }
-
-// errReplacementOver is returned after Commit and Abort.
-var errReplacementOver = errors.New("replacement is over: it was committed or aborted")
 
 // BeginReplace implements Replacer.
 func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
@@ -226,7 +182,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 		return errReplacementOver
 	}
 	if feed := r.in.feed; feed != nil {
-		defer feed.markSynced() // after endWrite
+		defer feed.listed() // after endWrite
 		if feed.beginWrite(0) {
 			defer feed.endWrite()
 		}

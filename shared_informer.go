@@ -1,17 +1,13 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
-
-	"github.com/watchmirror/cache/internal/tasks"
+	"k8s.io/utils/ptr"
 )
 
 // SharedInformer mirrors a source into a store and notifies handlers of the changes. It is for code written for
@@ -96,23 +92,6 @@ type SharedIndexInformerOptions struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// NewSharedInformer is for code written for client-go; new code uses NewTypedInformer.
-func NewSharedInformer(lw ListerWatcher, exampleObject runtime.Object, resyncPeriod time.Duration) SharedInformer {
-	return NewSharedIndexInformer(lw, exampleObject, resyncPeriod, nil)
-}
-
-// NewSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer.
-func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, resyncPeriod time.Duration, indexers Indexers) SharedIndexInformer {
-	options := SharedIndexInformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers}
-	return NewSharedIndexInformerWithOptions(lw, exampleObject, options)
-}
-
-// NewSharedIndexInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. A nil
-// exampleObject accepts all types. It starts nothing, and panics for negative or contradictory options.
-func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {
-	return newSharedIndexInformer(ToListerWatcherWithContext(lw), exampleObject, options)
-}
-
 // InformerOptions is like SharedIndexInformerOptions, with one Handler.
 type InformerOptions struct {
 	Logger        *klog.Logger
@@ -135,141 +114,57 @@ type InformerOptions struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// NewInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. It makes a store, which is
-// an Indexer, and the controller that mirrors a source into it and notifies one handler. It starts nothing.
-//
-// The handler's backlog is bounded, and the store may be ahead of its events. The controller is a *Mirror; its HasSynced is
-// the handler's.
-func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
-	mustHave(!isNilPointer(options.ListerWatcher), "InformerOptions.ListerWatcher is nil")
-	mustHave(options.Handler == nil || !isNilPointer(options.Handler), "InformerOptions.Handler is a nil pointer")
-	mustHave(options.ResyncPeriod >= 0, "InformerOptions.ResyncPeriod is negative: use 0 for no resync")
-	mustHave(options.HandlerOptions.ResyncPeriod == nil, "InformerOptions.HandlerOptions.ResyncPeriod: set ResyncPeriod")
-	options.ReflectorOptions.Logger = cmp.Or(options.Logger, options.ReflectorOptions.Logger)
-	options.ReflectorOptions.MinWatchTimeout = cmp.Or(options.MinWatchTimeout, options.ReflectorOptions.MinWatchTimeout)
-	source := ToListerWatcherWithContext(options.ListerWatcher)
-	inf := newSharedIndexInformer(source, options.ObjectType, SharedIndexInformerOptions{
-		Indexers: options.Indexers, Identifier: options.Identifier, InformerMetricsProvider: options.InformerMetricsProvider,
-		KeyFunction: options.KeyFunction, Transform: options.Transform, RecreateAsUpdate: options.RecreateAsUpdate,
-		DetectMutations: options.DetectMutations, ReflectorOptions: options.ReflectorOptions, Handlers: options.HandlerOptions,
-	})
-	return inf.store, inf.mirror(options.Handler, options.ResyncPeriod, nil) // the informer's period has a minimum
+// ShouldResyncFunc returns whether to do a resync that is due.
+type ShouldResyncFunc func() bool
+
+// Controller runs a reflector and a consumer. A Mirror is one.
+type Controller interface {
+	// RunWithContext keeps the consumer equal to the source until ctx ends. Then it waits for running calls into both,
+	// drops queued events, and returns. It panics with a *PanicError if one did. It runs once (ErrAlreadyRan).
+	RunWithContext(ctx context.Context)
+	Run(stopCh <-chan struct{})
+	// HasSynced is true once the whole first list has been applied.
+	HasSynced() bool
+	// HasSyncedChecker returns a checker that is done when HasSynced becomes true.
+	HasSyncedChecker() DoneChecker
+	// LastSyncResourceVersion is the applied version; of several namespaces the lowest, empty until each has one.
+	LastSyncResourceVersion() string
 }
 
-// NewInformer is for code written for client-go.
-//
-// Deprecated: use NewTypedInformer.
-func NewInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler) (Store, Controller) {
-	return NewIndexerInformer(lw, objType, resyncPeriod, h, nil)
+// ResourceEventHandler is notified of changes, one call at a time.
+type ResourceEventHandler interface {
+	// OnAdd is called for a new object. The arguments of all methods are shared: do not change them.
+	OnAdd(obj any, isInInitialList bool)
+	// OnUpdate is called for a newer state, possibly of several changes; in a resync, of an object to itself.
+	OnUpdate(oldObj, newObj any)
+	// OnDelete is called for a removed object, with its final state or a DeletedFinalStateUnknown.
+	OnDelete(obj any)
 }
 
-// NewIndexerInformer is for code written for client-go.
-//
-// Deprecated: use NewTypedInformer.
-func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler, indexers Indexers) (Indexer, Controller) {
-	store, ctlr := NewInformerWithOptions(InformerOptions{
-		ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h, Indexers: indexers,
-	})
-	return store.(Indexer), ctlr
+// minimumResync is the shortest resync period of a handler, as in client-go.
+const minimumResync = time.Second
+
+// HandlerOptions are options of one handler. The zero value is useful.
+type HandlerOptions struct {
+	// Logger logs reports about this handler. Default: the logger in Run's context.
+	Logger *klog.Logger
+	// ResyncPeriod is how often the handler receives an Update of each object to itself, except for objects with a
+	// pending change. Nil is the informer's default, 0 is never, less than a second is an error.
+	ResyncPeriod *time.Duration
+	// Name appears in the status, reports and the DoneChecker. Default: file:line of the caller.
+	Name     string
+	Delivery Delivery
+	// RecoverPanics makes the run survive a panic of the handler: the panic is counted and reported, and the next change
+	// is delivered. Without it Run panics, unless apimachinery's ReallyCrash is false.
+	RecoverPanics bool
 }
 
-// MutatedObjectDetector finds stored objects that a reader or handler has changed. Package mutation implements it.
-type MutatedObjectDetector interface {
-	// Watch is called with each object before it can be read. Calls are concurrent.
-	Watch(key string, obj any)
-	// Run reports each *MutatedObjectError once, until ctx ends.
-	Run(ctx context.Context, store Store, report func(key string, err error))
-}
-
-// InformerSet runs informers together. Do not call their Run. The zero value is ready to use. Do not copy it. All methods may
-// be called concurrently.
-//
-//	err := set.Add(pods, nodes)
-//	go set.Run(ctx)
-//	err = set.WaitSynced(ctx)
-type InformerSet struct {
-	mu      sync.Mutex
-	members []*sharedIndexInformer
-	// ctx and goroutines belong to Run. ctx is nil before it.
-	ctx        context.Context
-	goroutines *tasks.Group
-}
-
-// anyInformer is an *Informer of any type.
-type anyInformer interface{ untyped() *sharedIndexInformer }
-
-// Add adds informers, each an *Informer of any type. If the set runs, it runs them. If one of them or the set has stopped,
-// it fails and adds none.
-func (s *InformerSet) Add(informers ...anyInformer) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx != nil && s.ctx.Err() != nil {
-		return fmt.Errorf("informer set: %w", ErrInformerStopped)
+func (o HandlerOptions) validate() error {
+	if o.Delivery < Ordered || o.Delivery > OrderedUnbounded {
+		return fmt.Errorf("HandlerOptions.Delivery is unknown: %d; use Ordered, Coalesced or OrderedUnbounded", int(o.Delivery))
 	}
-	for _, one := range informers {
-		if inf := one.untyped(); inf.IsStopped() {
-			return fmt.Errorf("informer set: %s: %w", inf.title, ErrInformerStopped)
-		}
-	}
-	for _, one := range informers {
-		inf := one.untyped()
-		if slices.Contains(s.liveLocked(), inf) {
-			continue
-		}
-		s.members = append(s.members, inf)
-		if s.ctx != nil {
-			s.goroutines.Go(func() { inf.RunWithContext(s.ctx) })
-		}
+	if period := ptr.Deref(o.ResyncPeriod, 0); period != 0 && period < minimumResync {
+		return fmt.Errorf("HandlerOptions.ResyncPeriod is %v: the least is %v, 0 is no resync", period, minimumResync)
 	}
 	return nil
-}
-
-// liveLocked removes members that have stopped, and returns the others.
-func (s *InformerSet) liveLocked() []*sharedIndexInformer {
-	s.members = slices.DeleteFunc(s.members, (*sharedIndexInformer).IsStopped)
-	return s.members
-}
-
-// Run runs the informers, including those added later, until ctx ends. It waits until all have stopped and returns nil.
-// If a source or handler panics, all stop and Run panics. A second call returns ErrAlreadyRan.
-func (s *InformerSet) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s.mu.Lock()
-	if s.ctx != nil {
-		s.mu.Unlock()
-		return fmt.Errorf("informer set: %w", ErrAlreadyRan)
-	}
-	s.ctx, s.goroutines = ctx, &tasks.Group{Cancel: cancel, Wrap: panicError}
-	for _, inf := range s.liveLocked() {
-		s.goroutines.Go(func() { inf.RunWithContext(ctx) })
-	}
-	s.mu.Unlock()
-	defer s.goroutines.Wait()
-	<-ctx.Done()
-	// Add starts no informer after this. The lock waits for an Add that is starting one.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return nil
-}
-
-// WaitSynced waits until all present informers have synced. If ctx ends or one stops first, the error has phase and
-// last failure of those that have not.
-func (s *InformerSet) WaitSynced(ctx context.Context) error {
-	return waitSynced(ctx, s.informers()...)
-}
-
-// Status returns the status of each informer, oldest first.
-func (s *InformerSet) Status() []Status {
-	var all []Status
-	for _, inf := range s.informers() {
-		all = append(all, inf.Status())
-	}
-	return all
-}
-
-func (s *InformerSet) informers() []*sharedIndexInformer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.liveLocked())
 }

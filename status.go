@@ -2,21 +2,14 @@ package cache
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/klog/v2"
 
-	"github.com/watchmirror/cache/internal/table"
 	"github.com/watchmirror/cache/sharding"
 )
 
@@ -190,217 +183,9 @@ func mergeQuarantined(all []Quarantined) []Quarantined {
 	return slices.CompactFunc(all, func(a, b Quarantined) bool { return a.Key == b.Key })
 }
 
-// lastingFailures is how many "not found" or "forbidden" in a row become a phase. An API server that restarts
-// answers 404 for some seconds.
-const lastingFailures = 3
-
-// Status returns the reflector's status. It does not block.
-func (r *Reflector) Status() Status {
-	r.mu.Lock()
-	status := r.status
-	r.mu.Unlock()
-	if !status.NextAttempt.After(r.clock.Now()) { // it is not paused
-		status.NextAttempt = time.Time{}
-	}
-	switch store := r.store.(type) { // before ReceivedVersion, which must not be lower
-	case interface{ processedVersion() string }:
-		status.AppliedVersion = store.processedVersion()
-	case interface{ LastStoreSyncResourceVersion() string }:
-		status.AppliedVersion = store.LastStoreSyncResourceVersion()
-	default: // a store that applies at once
-		status.AppliedVersion = r.LastSyncResourceVersion()
-	}
-	p := r.proof.Load()
-	status.ReceivedVersion, status.LastCurrent, status.CurrentBy, status.Synced = p.version, p.at, p.by, p.accepted
-	if queue, ok := r.store.(interface{ HasSynced() bool }); ok {
-		status.Synced = queue.HasSynced()
-	}
-	if own, ok := r.own.(interface{ SourceStatus() map[string]string }); ok {
-		status.Source = own.SourceStatus()
-	}
-	if own, ok := r.own.(interface{ LastRead() time.Time }); ok {
-		status.LastRead = own.LastRead()
-	}
-	status.Quarantined, status.Shard = r.quarantine.list(r.quarantine.shares), r.shard.Status()
-	return status
-}
-
-// lastingPhases are the phases after lastingFailures of one cause in a row.
-var lastingPhases = map[Cause]Phase{CauseNotFound: PhaseNotFound, CauseForbidden: PhaseForbidden}
-
-// setPhase sets the phase, and the next attempt after a pause. The phases "not found" and "forbidden" last through
-// further attempts until one succeeds.
-func (r *Reflector) setPhase(phase Phase, pause time.Duration) {
-	now := r.clock.Now()
-	r.mu.Lock()
-	if lasting, ok := lastingPhases[r.lastCause]; ok && r.sameCause >= lastingFailures && phase != PhaseStopped {
-		phase = lasting
-	}
-	r.status.NextAttempt = now.Add(pause)
-	changed := r.status.Phase != phase
-	if changed {
-		r.status.Phase, r.status.PhaseSince = phase, now
-		r.changes.wake()
-	}
-	r.mu.Unlock()
-	if changed && r.options.PhaseHandler != nil {
-		r.options.PhaseHandler(r, r.Status())
-	}
-}
-
-// recordSuccess ends a series of failures, since a watch works.
-func (r *Reflector) recordSuccess() {
-	r.mu.Lock()
-	r.status.ConsecutiveFailures, r.sameCause = 0, 0
-	r.mu.Unlock()
-	r.setPhase(PhaseWatching, 0)
-}
-
-// setCurrent records a proof that the store is current: see Status.CurrentBy.
-func (r *Reflector) setCurrent(by string) {
-	before := r.proof.Load()
-	r.proof.Store(&proof{at: r.clock.Now(), by: by, version: before.version, accepted: before.accepted})
-}
-
-// setAccepted records that the store has accepted a version, and by which proof: see Status.CurrentBy.
-func (r *Reflector) setAccepted(version, by string) {
-	r.progress.version, r.progress.watchFailures = version, 0
-	if before := r.proof.Swap(&proof{at: r.clock.Now(), by: by, version: version, accepted: true}); !before.accepted {
-		r.changes.wake()
-	}
-	if gauge := r.metrics.version; gauge != nil {
-		setVersionGauge(gauge, version)
-	}
-}
-
-// reportFailure reports a failure of the source.
-func (r *Reflector) reportFailure(ctx context.Context, err error) {
-	r.setLastFailure(err, true)
-	r.options.ErrorHandler(ctx, r, err)
-}
-
-// report reports an error that is not a failure of the source, such as a quarantined object. After its context has ended it
-// only reports a slow source.
-func (r *Reflector) report(ctx context.Context, err error) {
-	if ctx.Err() == nil || CauseOf(err) == causeSlowSource {
-		r.setLastFailure(err, false)
-		r.options.ErrorHandler(ctx, r, err)
-	}
-}
-
-// setLastFailure makes err the status's last failure. Only failures of the source are consecutive failures.
-func (r *Reflector) setLastFailure(err error, ofSource bool) {
-	last := &Failure{Cause: CauseOf(err), Err: err, Time: r.clock.Now()}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.LastFailure = last
-	r.status.Failures = maps.Clone(r.status.Failures) // earlier statuses have the old map
-	r.status.Failures[last.Cause]++
-	r.changes.wake()
-	if !ofSource {
-		return
-	}
-	if r.status.ConsecutiveFailures++; r.lastCause != last.Cause {
-		r.lastCause, r.sameCause = last.Cause, 0
-	}
-	r.sameCause++
-}
-
-// quarantineObject quarantines an object, unless the store has done so, and reports it once per version. It does not change
-// the error, which may belong to the store.
-func (r *Reflector) quarantineObject(ctx context.Context, object *ObjectError) {
-	if !storeQuarantines(r.store, object) {
-		copied := *object
-		object = &copied
-		r.quarantine.add(table.KeyOf(r.quarantineKeyOf(object)), object, withoutStack(object.Err))
-	}
-	if !object.repeated {
-		r.report(ctx, object)
-	}
-}
-
-// quarantineKeyOf returns the key under which the reflector quarantines an object: its namespace/name if known, whatever the
-// store's key is, with the kind if the reflector accepts every type.
-func (r *Reflector) quarantineKeyOf(object *ObjectError) string {
-	switch id := object.object; {
-	case id == (identity{}):
-		return object.Key
-	case r.expectedType != nil:
-		return id.name.String()
-	default:
-		return fmt.Sprintf("%s\x00%v", id.name, id.kind)
-	}
-}
-
-// quarantineKeysOf returns the keys under which the reflector may have quarantined an object, with the kind and without.
-func (r *Reflector) quarantineKeysOf(obj any) []string {
-	return []string{nameOf(obj), r.quarantineKeyOf(&ObjectError{object: identityOf(obj)})}
-}
-
-// releaseObject releases an object from the reflector's quarantine.
-func (r *Reflector) releaseObject(obj any) {
-	for _, key := range r.quarantineKeysOf(obj) {
-		r.quarantine.release(table.KeyOf(key))
-	}
-}
-
-// logger returns the context's logger with the reflector's name and type.
-func (r *Reflector) logger(ctx context.Context) klog.Logger {
-	return klog.FromContext(ctx).WithValues("reflector", r.name, "type", r.typeDescription)
-}
-
-// DefaultWatchErrorHandler logs each failure, at the level of its kind.
-func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
-	cause := CauseOf(err)
-	logger := r.logger(ctx).WithValues("cause", cause)
-	message, notOfSource := failureMessages[cause]
-	switch {
-	case notOfSource: // first: it may wrap one of the errors below
-		logger.Error(err, message)
-	case errors.Is(err, errNotStreamed):
-		logger.V(1).Info("Streaming list failed, listing", "err", err)
-	case cause == CauseExpired:
-		logger.V(4).Info("Resource version expired, relisting", "err", err)
-	case err == io.EOF:
-		// The server closed the watch, as it may. For a list or a request, the EOF is wrapped in another error.
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		logger.V(1).Info("Watch connection lost", "err", err)
-	default:
-		// Not apimachinery's HandleError, which sleeps to limit its rate. The backoff limits the rate here.
-		logger.Error(err, "List or watch failed")
-	}
-}
-
-// failureMessages are the log messages of failures that are not the source's.
-var failureMessages = map[Cause]string{
-	causeInvalidObject: "Object refused", causeTransform: "Object refused", causeIndex: "Object refused",
-	causeHandlerError: "Handler failed", causePanic: "Handler failed",
-	causeMutated: "Shared object was changed", causeMisuse: "Wrong use",
-}
-
 // byUrgency are the phases, most urgent first.
 var byUrgency = []Phase{
 	PhaseForbidden, PhaseNotFound, PhasePaused, PhaseStopped, PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching,
-}
-
-// broadcast wakes all goroutines that wait for a change.
-type broadcast struct{ next atomic.Pointer[chan struct{}] }
-
-// changed returns a channel that is closed at the next change.
-func (b *broadcast) changed() <-chan struct{} {
-	for {
-		if next := b.next.Load(); next != nil {
-			return *next
-		}
-		next := make(chan struct{})
-		b.next.CompareAndSwap(nil, &next)
-	}
-}
-
-func (b *broadcast) wake() {
-	if next := b.next.Swap(nil); next != nil {
-		close(*next)
-	}
 }
 
 // combine returns the status of several namespaces, at least one. See Status.Namespaces.
@@ -434,4 +219,70 @@ func combine(all []Status) Status {
 		status.Quarantined = mergeQuarantined(slices.Concat(status.Quarantined, one.Quarantined))
 	}
 	return status
+}
+
+// Delivery selects how pending changes are merged: Ordered (the default), Coalesced or OrderedUnbounded. Each key has
+// Add, then Updates, then Delete.
+type Delivery int
+
+const (
+	// Ordered delivers every change in the source's order. If more than max(1,024, 2 x live keys) changes are pending,
+	// they are merged by key until none is (HandlerStatus.Merging), so the backlog is bounded. A merged change keeps its
+	// position and the old state that the handler last received. A pending Add and its Delete cancel out.
+	Ordered Delivery = iota
+	// Coalesced always merges by key, for handlers that only enqueue keys, as in most controllers.
+	Coalesced
+	// OrderedUnbounded never merges. The backlog of a handler that hangs grows without bound, as with client-go.
+	OrderedUnbounded
+)
+
+func (d Delivery) String() string {
+	if d < Ordered || d > OrderedUnbounded {
+		return fmt.Sprintf("Delivery(%d)", int(d))
+	}
+	return [...]string{Ordered: "ordered", Coalesced: "coalesced", OrderedUnbounded: "ordered, unbounded"}[d]
+}
+
+// Quarantined is an object whose latest state could not be applied, with the fields of ObjectError. Readers see an
+// earlier state or none.
+type Quarantined struct {
+	Key             string
+	ResourceVersion string
+	Stage           string
+	Err             error
+}
+
+// ListStrategy is how a reflector lists.
+type ListStrategy int
+
+const (
+	// ListAutomatic streams if the source has a method IsWatchListSemanticsUnSupported that returns false and there is no
+	// ShardSelector. Otherwise it lists in pages, or unpaged where the server answers from its cache.
+	ListAutomatic ListStrategy = iota
+	// ListUnpaged requests the whole list at once.
+	ListUnpaged
+	ListPaged
+	// ListStreaming streams; it lists after one stream that is rejected or silent for 10 s, or two other failures.
+	ListStreaming
+)
+
+func (s ListStrategy) String() string {
+	named := map[ListStrategy]string{ListUnpaged: "unpaged", ListPaged: "paged", ListStreaming: "streaming"}
+	return cmp.Or(named[s], "automatic")
+}
+
+// lowestVersion returns the lowest of one or more versions, "" if two different ones cannot be compared. An empty version
+// cannot be compared with another.
+func lowestVersion(versions ...string) string {
+	lowest := versions[0]
+	for _, version := range versions[1:] {
+		switch {
+		case version == lowest || versionBefore(lowest, version):
+		case versionBefore(version, lowest):
+			lowest = version
+		default:
+			return ""
+		}
+	}
+	return lowest
 }

@@ -2,14 +2,14 @@ package cache
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/klog/v2"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -73,7 +73,7 @@ type storeWrite struct {
 	events bool
 	// list is the list that is written, feed publishes the changes. Either may be nil.
 	list *storeReplacement
-	feed *feed
+	feed *publisher
 }
 
 // begin locks the store until end.
@@ -181,171 +181,178 @@ func (m *storage) write(changes []change, w storeWrite) (applied int, err error)
 	return applied, err
 }
 
-// live reads the current content.
-func (m *storage) live() Reader[any] { return Reader[any]{store: m} }
+// versionReached reports whether a store at version has everything up to wanted.
+func versionReached(version, wanted string) bool {
+	return version == wanted || versionBefore(wanted, version)
+}
 
-// Index returns the objects that share a value with obj.
-func (m *storage) Index(indexName string, obj any) ([]any, error) {
-	s, err := m.live().having(indexName, "")
-	if err != nil {
-		return nil, err
-	}
-	values, err := s.indexers.appendValues(nil, s.index, obj)
-	if err != nil {
-		return nil, err
-	}
-	list, seen := []any{}, map[table.Entry]bool{} // objects may share several values
-	for _, value := range values {
-		s.value = value
-		for e, object := range s.each {
-			if !seen[e] {
-				seen[e] = true
-				list = append(list, object)
+// waitForVersion waits until the store has everything up to version, ctx ends or ended is closed.
+func (s *scope) waitForVersion(ctx context.Context, version string, ended <-chan struct{}) error {
+	for seen := ""; ; {
+		moved := s.storage.versionMoved.changed()
+		have := s.LastStoreSyncResourceVersion()
+		if versionReached(have, version) {
+			return nil
+		}
+		if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
+			return fmt.Errorf("resource version %q cannot be waited for: %w", version, err)
+		}
+		if _, err := resourceversion.CompareResourceVersion(have, version); err != nil && have != "" {
+			// The version of some sources is not a number while they have no object.
+			if now := s.storage.table.Snapshot(); now.Version == have && now.Len() > 0 {
+				return fmt.Errorf("resource version %s cannot be compared with the store's %q: %w", version, have, err)
 			}
 		}
+		if versionBefore(have, seen) {
+			return &VersionRegressionError{Kind: "store", Current: seen, Received: have}
+		}
+		seen = have
+		select {
+		case <-moved:
+		case <-ended:
+			return fmt.Errorf("waiting for resource version %s: %w", version, ErrInformerStopped)
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for resource version %s, the store has %q: %w", version, have, context.Cause(ctx))
+		}
 	}
-	return list, nil
 }
 
-// ByIndex returns the objects that have the value.
-func (m *storage) ByIndex(indexName, indexedValue string) ([]any, error) {
-	return m.live().ByIndex(indexName, indexedValue)
+// GetIndexers returns a copy of the index functions.
+func (m *storage) GetIndexers() Indexers {
+	set := m.indexers.Load()
+	indexers := make(Indexers, len(set.names))
+	for at, name := range set.names {
+		indexers[name] = set.functions[at]
+	}
+	return indexers
 }
 
-// IndexKeys returns the keys of the objects that have the value, sorted.
-func (m *storage) IndexKeys(indexName, indexedValue string) ([]string, error) {
-	having, err := m.live().AllByIndex(indexName, indexedValue)
+// failure returns the error of an addition for an object, if that is still stored.
+func (m *storage) failure(addition *indexerSet, e table.Entry) error {
+	computed, _ := addition.computed.Load(table.Identity(e.Object()))
+	if err, failed := computed.(error); failed {
+		if found, _ := m.table.Get(e.Key()); table.Same(found, e.Object()) {
+			return fmt.Errorf("no index was added, because of object %q: %w", e.Key().String(), err)
+		}
+	}
+	return nil
+}
+
+// announce begins or ends an addition for later writes. It returns the objects of earlier ones.
+func (m *storage) announce(addition *indexerSet, ends bool) *table.Snapshot {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	set := m.indexers.Load()
+	additions := append(slices.Clip(set.additions), addition)
+	additions = slices.DeleteFunc(additions, func(s *indexerSet) bool { return ends && s == addition })
+	m.indexers.Store(&indexerSet{names: set.names, functions: set.functions, additions: additions})
+	return m.table.Snapshot()
+}
+
+// AddIndexers adds indexes. It computes the values of the stored objects without a lock. One pass is enough, because writes
+// compute those of the objects that change meanwhile.
+func (m *storage) AddIndexers(newIndexers Indexers) error {
+	if _, err := m.indexers.Load().with(newIndexers); err != nil { // before any function is called
+		return err
+	}
+	addition, _ := (&indexerSet{}).with(newIndexers)
+	defer addition.computed.Clear() // a snapshot may refer to it
+	defer m.announce(addition, true)
+	for e := range m.announce(addition, false).Each {
+		addition.compute(e.Object())
+		if err := m.failure(addition, e); err != nil {
+			return err
+		}
+	}
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	after, err := m.indexers.Load().with(newIndexers) // another call may have added the name
+	for e := range m.table.Snapshot().Each {
+		err = cmp.Or(err, m.failure(addition, e))
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	keys := []string{}
-	for key := range having {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys, nil
+	m.table.Begin(table.InPlace + 1) // AddIndexes needs a staged write
+	m.table.AddIndexes(len(newIndexers), func(obj any) [][]string {
+		computed, _ := addition.computed.Load(table.Identity(obj))
+		values, _ := computed.([][]string)
+		return values
+	})
+	m.table.Commit(nil)
+	m.indexers.Store(after)
+	return nil
 }
 
-// ListIndexFuncValues returns the values that at least one object has.
-func (m *storage) ListIndexFuncValues(indexName string) []string {
-	values, _ := m.live().IndexValues(indexName)
-	return values
-}
-
-// view is a store at one point in time.
-type view struct {
-	indexers *indexerSet
-	table    *table.Snapshot
-}
-
-func (m *storage) view() view {
-	return view{m.indexers.Load(), m.table.Snapshot()} // in this order: then the snapshot has these indexes
-}
-
-// Snapshotter is implemented by this package's stores and informers.
-type Snapshotter interface{ Snapshot() Reader[any] }
-
-// Snapshot implements Snapshotter.
-func (m *storage) Snapshot() Reader[any] { return m.live().Snapshot() }
-
-// ThreadSafeStore is an Indexer whose callers choose the keys. An object that an Indexer would reject is reported to
-// apimachinery's error handlers.
-type ThreadSafeStore interface {
-	// Add stores obj under key, whether or not something was there. Update does the same.
-	Add(key string, obj any)
-	Update(key string, obj any)
-	// Delete removes the object under key, if there is one. DeleteWithObject does the same and ignores obj.
-	Delete(key string)
-	DeleteWithObject(key string, obj any)
-	Get(key string) (item any, exists bool)
-	List() []any
-	ListKeys() []string
-	// Replace makes items the whole content and resourceVersion the version, in one step for readers.
-	Replace(items map[string]any, resourceVersion string)
-	Index(indexName string, obj any) ([]any, error)
-	IndexKeys(indexName, indexedValue string) ([]string, error)
-	Bookmark(rv string)
-	LastStoreSyncResourceVersion() string
-	ListIndexFuncValues(name string) []string
-	ByIndex(indexName, indexedValue string) ([]any, error)
-	GetIndexers() Indexers
-	AddIndexers(newIndexers Indexers) error
-	Resync() error
-}
-
-// ThreadSafeStoreOption is an option of NewThreadSafeStore.
-type ThreadSafeStoreOption = func(*threadSafeMap)
-
-// threadSafeMap is a storage whose callers choose the keys.
-type threadSafeMap struct {
-	*scope
-	*storage
-}
-
-// NewThreadSafeStore is for code written for client-go; new code uses NewIndexer. Indices is ignored. It panics if one
-// of the indexers is nil.
-func NewThreadSafeStore(indexers Indexers, indices Indices, opts ...ThreadSafeStoreOption) ThreadSafeStore {
-	s := newStorage(indexers)
-	m := &threadSafeMap{&s.whole, s}
-	for _, option := range opts {
-		option(m)
-	}
-	return m
-}
-
-// Add puts obj under key.
-func (m *threadSafeMap) Add(key string, obj any) { m.Update(key, obj) }
-
-// Update puts obj under key.
-func (m *threadSafeMap) Update(key string, obj any) {
-	one := []change{changeUnder(key, obj)}
-	if m.write(one, storeWrite{scope: m.scope}); one[0].err != nil {
-		reportRefused(one)
+// publishVersion makes the gauge for the applied version.
+func (m *storage) publishVersion(id InformerNameAndResource, metrics InformerMetricsProvider) {
+	m.gauge.Store(nil)
+	if provider := defaultInformerMetrics.or(metrics); provider != nil && id.Reserved() {
+		m.gauge.Store(&versionGauge{id: id, gauge: provider.NewStoreResourceVersionMetric(id)})
 	}
 }
 
-// changeUnder returns the change that puts obj under key.
-func changeUnder(key string, obj any) change {
-	c := change{kind: Updated, object: obj}
-	c.meta.read(obj)
-	c.key, c.origin = c.meta.key(key), originOf(c.meta.received)
-	if isNilPointer(obj) {
-		c.fail(stageMetadata, errNilObject)
-	}
-	return c
+// versionGauge publishes the applied version of a store.
+type versionGauge struct {
+	id    InformerNameAndResource
+	gauge GaugeMetric
+	// calls counts the pending calls of showVersion. The first one handles all of them, and alone uses shown.
+	calls atomic.Int64
+	shown string
 }
 
-// reportRefused reports changes whose errors cannot be returned, together: apimachinery's handlers sleep for each error.
-func reportRefused(refused []change) {
-	var errs []error
-	for _, c := range refused[:min(10, len(refused))] {
-		errs = append(errs, c.err)
+// showVersion updates the gauge after a write. Callers hold no lock, since the instrument is user code. It does not wait for a
+// running call, which then sets the newest version.
+func (m *storage) showVersion() {
+	g := m.gauge.Load()
+	if g == nil || !g.id.Reserved() || g.calls.Add(1) > 1 {
+		return
 	}
-	if len(errs) > 0 {
-		utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...), "Objects not stored", "count", len(refused))
+	for seen := int64(0); !g.calls.CompareAndSwap(seen, 0); {
+		seen = g.calls.Load()
+		version := *m.applied.Load()
+		if version == g.shown || m.gauge.Load() != g {
+			continue
+		}
+		g.shown = version
+		setVersionGauge(g.gauge, version)
 	}
 }
 
-// Delete removes the object under key.
-func (m *threadSafeMap) Delete(key string) {
-	m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, storeWrite{scope: m.scope})
+// scope is a store, or the part of one whose keys begin with prefix. Entries do not refer to their scope, so listing a
+// part reads the whole store.
+type scope struct {
+	storage *storage
+	prefix  string
+	// version is the applied one. committed is true once a replacement was committed.
+	version   atomic.Pointer[string]
+	committed bool
 }
 
-// DeleteWithObject removes the object under key.
-func (m *threadSafeMap) DeleteWithObject(key string, _ any) { m.Delete(key) }
-
-// Get returns the object under key.
-func (m *threadSafeMap) Get(key string) (item any, exists bool) {
-	return m.table.Get(table.KeyOf(key))
-}
-
-// Replace makes items the whole content.
-func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
-	r := (&keyedStore{scope: m.scope}).BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
-	for key, obj := range items {
-		c := changeUnder(key, obj)
-		c.index(m.indexers.Load(), &r.in.buffer)
-		r.stage(&c)
+// LastStoreSyncResourceVersion returns the applied version. A store with views of namespaces has the lowest one of them:
+// see InNamespace.
+func (s *scope) LastStoreSyncResourceVersion() string {
+	if s == &s.storage.whole {
+		return *s.storage.applied.Load()
 	}
-	reportRefused(r.publish(resourceVersion))
+	return *s.version.Load()
+}
+
+func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
+
+// hasKey is has for a Key, without building its text.
+func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }
+
+// lowest returns the lowest version of a store with views and of these, empty if they cannot be compared. A view without a
+// version counts as having the store's. The caller holds the table's lock.
+func (m *storage) lowest() *string {
+	whole := m.whole.version.Load()
+	var versions []string
+	for _, view := range m.views {
+		versions = append(versions, cmp.Or(*view.version.Load(), *whole))
+	}
+	if *whole != "" {
+		versions = append(versions, *whole)
+	}
+	return new(lowestVersion(versions...))
 }

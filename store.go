@@ -1,24 +1,13 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/watchmirror/cache/internal/table"
 )
-
-// KeyFunc makes the key of an object, never empty. It must be deterministic, must not change the object, and may be
-// called concurrently.
-type KeyFunc func(obj any) (string, error)
-
-// TransformFunc turns a received object into the one to store, for example without unused fields. It may change the
-// object in place, or return another type, if the key stays the same. (nil, nil) drops and deletes the object. An error
-// quarantines it. It runs at most once for each object received, not for unchanged objects of a relist.
-type TransformFunc func(any) (any, error)
 
 // Store holds the newest state of each object under its key. All methods may be called concurrently and read from
 // memory. Objects are shared and must not be changed. The returned slices are the caller's.
@@ -48,16 +37,6 @@ type Store interface {
 	// pointer included. The error joins those of rejected objects; all others are stored.
 	Replace(list []any, resourceVersion string) error
 	Resync() error
-}
-
-// scope is a store, or the part of one whose keys begin with prefix. Entries do not refer to their scope, so listing a
-// part reads the whole store.
-type scope struct {
-	storage *storage
-	prefix  string
-	// version is the applied one. committed is true once a replacement was committed.
-	version   atomic.Pointer[string]
-	committed bool
 }
 
 // keyedStore is a scope with a key function, which fails for an object outside the scope.
@@ -158,14 +137,6 @@ func (k *keyer) keyOf(obj any, m *metadata) (table.Key, error) {
 	return m.key(text), nil
 }
 
-// key returns the Key for text. If text is namespace/name, the Key shares the object's own strings, and text can be freed.
-func (m *metadata) key(text string) table.Key {
-	if key := m.nameKey(); key.Is(text) {
-		return key
-	}
-	return table.KeyOf(text)
-}
-
 // Transformer returns the function that WithTransformer set, or nil.
 func (k *keyedStore) Transformer() TransformFunc { return k.transformer }
 
@@ -258,15 +229,6 @@ func (s *scope) ListKeys() []string {
 	return keys
 }
 
-// LastStoreSyncResourceVersion returns the applied version. A store with views of namespaces has the lowest one of them:
-// see InNamespace.
-func (s *scope) LastStoreSyncResourceVersion() string {
-	if s == &s.storage.whole {
-		return *s.storage.applied.Load()
-	}
-	return *s.version.Load()
-}
-
 // Bookmark sets the applied version.
 func (s *scope) Bookmark(rv string) {
 	s.storage.write(nil, storeWrite{scope: s, version: rv, setsVersion: true})
@@ -274,11 +236,6 @@ func (s *scope) Bookmark(rv string) {
 
 // Resync does nothing.
 func (*scope) Resync() error { return nil }
-
-func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
-
-// hasKey is has for a Key, without building its text.
-func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }
 
 // limitKeys returns a store's key function whole with an error for objects outside the scope.
 func (s *scope) limitKeys(whole KeyFunc) KeyFunc {
@@ -327,32 +284,32 @@ func InNamespace(store Store, namespace string) Store {
 	return view
 }
 
-// lowest returns the lowest version of a store with views and of these, empty if they cannot be compared. A view without a
-// version counts as having the store's. The caller holds the table's lock.
-func (m *storage) lowest() *string {
-	whole := m.whole.version.Load()
-	var versions []string
-	for _, view := range m.views {
-		versions = append(versions, cmp.Or(*view.version.Load(), *whole))
-	}
-	if *whole != "" {
-		versions = append(versions, *whole)
-	}
-	return new(lowestVersion(versions...))
+// Indexer is a Store that also finds objects by values computed from them, once, when they are stored. All methods may
+// be called concurrently.
+type Indexer interface {
+	Store
+	// Index returns the objects that share a value of the named index with obj, which need not be stored itself.
+	Index(indexName string, obj any) ([]any, error)
+	// IndexKeys returns the keys of the objects that have the value, sorted.
+	IndexKeys(indexName, indexedValue string) ([]string, error)
+	// ListIndexFuncValues returns the values that objects have, in no order; none if there is no such index.
+	ListIndexFuncValues(indexName string) []string
+	// ByIndex returns the objects that have the value, in no order.
+	ByIndex(indexName, indexedValue string) ([]any, error)
+	// GetIndexers returns a copy of the index functions by name.
+	GetIndexers() Indexers
+	// AddIndexers adds indexes and returns once they can be read. Readers and writers continue meanwhile. It fails, and
+	// adds none, if a name is in use, or a function is nil or fails for a stored object.
+	AddIndexers(newIndexers Indexers) error
 }
 
-// lowestVersion returns the lowest of one or more versions, "" if two different ones cannot be compared. An empty version
-// cannot be compared with another.
-func lowestVersion(versions ...string) string {
-	lowest := versions[0]
-	for _, version := range versions[1:] {
-		switch {
-		case version == lowest || versionBefore(lowest, version):
-		case versionBefore(version, lowest):
-			lowest = version
-		default:
-			return ""
-		}
-	}
-	return lowest
+// WithStoreMetrics publishes a store's applied version if identifier is reserved. If metrics is nil, the provider is
+// that of SetInformerMetricsProvider. Informers have it in their options.
+func WithStoreMetrics(identifier InformerNameAndResource, metrics InformerMetricsProvider) StoreOption {
+	return func(c *cache) { c.storage.publishVersion(identifier, metrics) }
+}
+
+// WithThreadSafeStoreMetrics is WithStoreMetrics for NewThreadSafeStore.
+func WithThreadSafeStoreMetrics(id InformerNameAndResource, metrics InformerMetricsProvider) ThreadSafeStoreOption {
+	return func(m *threadSafeMap) { m.publishVersion(id, metrics) }
 }

@@ -20,20 +20,6 @@ type Object interface {
 	GetNamespace() string
 }
 
-// as returns obj as a T. It fails for another type and for a nil pointer.
-func as[T any](obj any) (T, error) {
-	isNil := isNilPointer(obj)
-	if typed, ok := obj.(T); ok && !isNil {
-		return typed, nil
-	}
-	actual := fmt.Sprintf("%T", obj)
-	if isNil {
-		actual = describe(obj)
-	}
-	var none T
-	return none, &UnexpectedTypeError{Expected: reflect.TypeFor[T]().String(), Actual: actual}
-}
-
 // Informer mirrors a source's objects of one type into an indexed store and notifies handlers of the changes. The methods
 // of Reader read it: Lookup, List, ByIndex, Snapshot, ... All methods may be called concurrently, also by a handler.
 // Objects are shared: do not change them.

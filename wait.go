@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -242,4 +243,24 @@ func waitSyncedFuncs(logger, progress klog.Logger, stopCh <-chan struct{}, cache
 	}
 	progress.Info("Caches have synced")
 	return true
+}
+
+// broadcast wakes all goroutines that wait for a change.
+type broadcast struct{ next atomic.Pointer[chan struct{}] }
+
+// changed returns a channel that is closed at the next change.
+func (b *broadcast) changed() <-chan struct{} {
+	for {
+		if next := b.next.Load(); next != nil {
+			return *next
+		}
+		next := make(chan struct{})
+		b.next.CompareAndSwap(nil, &next)
+	}
+}
+
+func (b *broadcast) wake() {
+	if next := b.next.Swap(nil); next != nil {
+		close(*next)
+	}
 }

@@ -20,22 +20,6 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-const (
-	// A watch that ends before shortWatch is followed by a pause.
-	shortWatch = 10 * time.Second
-	// A watch that ends before veryShortWatch and without an event has failed, as in client-go.
-	veryShortWatch = time.Second
-	// lateAnswer is the delay of a watch's response after which the server may have restarted.
-	lateAnswer = time.Second
-	// watchesBeforeList is the number of consecutive watches that fail at one version before the reflector lists: about half
-	// a minute of backoff, so that a restarting server need not list.
-	watchesBeforeList = 10
-	// burst is the longest time between a batch and the next event in a burst.
-	burst = time.Millisecond
-	// watchGrace is the time that a server has to end a watch after its timeout. Then the watch counts as half open.
-	watchGrace = 30 * time.Second
-)
-
 // openWatch is a watch that is open or being opened.
 type openWatch struct {
 	watch  watch.Interface
@@ -209,9 +193,6 @@ func (m *run) applyBatch(w *openWatch, e watch.Event) error {
 	}
 	return cmp.Or(err, sent)
 }
-
-// changeKinds has the types of events that are changes.
-var changeKinds = map[watch.EventType]DeltaType{watch.Added: Added, watch.Modified: Updated, watch.Deleted: Deleted}
 
 // receive adds an event to the batch, or returns an Error.
 func (m *run) receive(w *openWatch, e watch.Event) error {
@@ -407,25 +388,6 @@ func (m *run) reportRejectedEvent(c *change, bad *ObjectError) {
 	}
 }
 
-// withKey returns an error that describes the event if the object has no key.
-func withKey(bad *ObjectError) *ObjectError {
-	if bad.Key != "" {
-		return bad
-	}
-	at := *bad
-	at.Key = "watch event" + atVersion(bad.ResourceVersion)
-	return &at
-}
-
-// refusedDeletion is the error for a deletion that was neither decoded nor applied, because the object has no key. It is
-// quarantined by name until the next state of that object.
-func refusedDeletion(bad, refused *ObjectError) *ObjectError {
-	return &ObjectError{
-		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: stageDecode,
-		Err: fmt.Errorf("its deletion could not be decoded (%w), and was not applied: %w", bad.Err, refused.Err),
-	}
-}
-
 // examine reads an object's metadata into md and returns why the object cannot be passed to the store, or nil. typed is
 // false for a bookmark, whose type may differ.
 func (r *Reflector) examine(obj runtime.Object, md *metadata, typed bool) *ObjectError {
@@ -497,3 +459,41 @@ func eventError(obj runtime.Object) error {
 	}
 	return noStatus
 }
+
+// handleTimer begins a check or another list if one is due, and sets the watch's timer to the next due time. An error ends
+// the watch.
+func (m *run) handleTimer(w *openWatch) error {
+	now, next, checks := m.clock.Now(), w.expires, &m.progress.checks
+	if w.listing != nil { // a stream may last as long as it keeps sending
+		next = latest(w.answeredAt, m.progress.lastReceived).Add(streamQuiet)
+	}
+	isDue := func(at time.Time) bool {
+		if now.Before(at) && at.Before(next) {
+			next = at
+		}
+		return !now.Before(at)
+	}
+	if isDue(next) {
+		return errWatchOverdue
+	}
+	if !m.refetchAt.IsZero() && w.listing == nil &&
+		isDue(latest(m.refetchAt, now.Add(m.progress.backoff.delay(now, 2)))) {
+		if m.refetchAt = (time.Time{}); len(m.quarantine.list(m.undecodedLocked)) > 0 { // otherwise later states have arrived
+			m.progress.refetched = now
+			return errRefetch
+		}
+	}
+	if w.listing == nil && m.check == nil && !m.wholeLists {
+		for isDue(m.progress.lastReceived.Add(maxSilence)) { // twice: the second call schedules the next silence
+			m.progress.lastReceived, checks.wanted = now, checks.wanted || m.bookmarks.Load()
+		}
+		if checks.wanted && isDue(latest(
+			checks.next, w.answeredAt.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.delay(now, 1)))) {
+			m.beginCheck(w, now)
+		}
+	}
+	w.timer.Reset(next.Sub(now))
+	return nil
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }

@@ -28,19 +28,6 @@ const (
 	streamListWatch = 3
 )
 
-// mayStream reports whether the next list is a streaming list: after failures only if the limits of G13 leave room for the
-// list and watch that follow another failure.
-func (m *run) mayStream() bool {
-	return m.streams && (m.progress.streamAfter.IsZero() ||
-		m.streamIsDue() && m.progress.backoff.delay(m.clock.Now(), streamListWatch) == 0)
-}
-
-// streamIsDue reports whether streaming, which has failed, may be tried again.
-func (m *run) streamIsDue() bool {
-	after := m.progress.streamAfter
-	return !after.IsZero() && !m.clock.Now().Before(after)
-}
-
 // streamFailed aborts and reports a streaming list that failed, and returns the next state.
 func (m *run) streamFailed(w *openWatch, err error) state {
 	l := w.listing
@@ -68,9 +55,6 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 	}
 	return m.fail(PhaseStreaming, err, l.began, false)
 }
-
-// errNotStreamed marks a rejection by a source without streaming lists, such as an older server.
-var errNotStreamed = errors.New("the source does not stream its first state")
 
 // addChanges adds the events of a streaming list by the rules for events of a watch.
 func (l *listing) addChanges(w *openWatch, changes []change) error {

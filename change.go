@@ -1,0 +1,258 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/internal/table"
+)
+
+// DeltaType is the kind of change of a Delta.
+type DeltaType string
+
+// The kinds of change, with client-go's values.
+const (
+	// Added: the source sent a new object.
+	Added DeltaType = "Added"
+	// Updated: the source sent a newer state of an object.
+	Updated DeltaType = "Updated"
+	// Deleted: the object was deleted. Delta.Object is its final state or a DeletedFinalStateUnknown.
+	Deleted DeltaType = "Deleted"
+	// Replaced: the object was in a list. Needs DeltaFIFOOptions.EmitDeltaTypeReplaced, otherwise it is Sync.
+	Replaced DeltaType = "Replaced"
+	// Sync: the object is repeated by a resync.
+	Sync DeltaType = "Sync"
+	// Bookmark: Delta.Object is a BookmarkInfo. Only PopBatch delivers it.
+	Bookmark DeltaType = "Bookmark"
+)
+
+// Delta is one change, with the object after it or, for Deleted, before.
+type Delta struct {
+	Type   DeltaType
+	Object any
+}
+
+// Deltas are the changes of one key, oldest first, at least one.
+type Deltas []Delta
+
+// Oldest returns the first change, or nil.
+func (d Deltas) Oldest() *Delta {
+	if len(d) == 0 {
+		return nil
+	}
+	return &d[0]
+}
+
+// Newest returns the last change, or nil.
+func (d Deltas) Newest() *Delta {
+	if len(d) == 0 {
+		return nil
+	}
+	return &d[len(d)-1]
+}
+
+// BookmarkInfo is the object of a Bookmark delta.
+type BookmarkInfo struct{ ResourceVersion string }
+
+// change is a change of one object on its way from a source through a store to handlers. Each step fills in its part.
+type change struct {
+	// event is the event that was received, if the change comes from a watch.
+	event watch.Event
+	// kind and object are as received, until a transform drops the object: then kind is Deleted. The object of a deletion is
+	// its final state, a tombstone, or nil.
+	kind   DeltaType
+	object any
+	// meta is the received metadata of the object.
+	meta metadata
+	// version becomes the store's with the change, unless it is empty.
+	version string
+	// key and origin follow from meta.
+	key    table.Key
+	origin table.Origin
+	// place is the key's place in the store's table.
+	place table.Place
+
+	// values are the index values, by the position of the index in set.
+	values [][]string
+	set    *indexerSet
+	// unchanged is true if the store has the listed object already.
+	unchanged bool
+	// err is why the change cannot be applied; quarantineErr is its cause as the quarantine keeps it (withoutStack). finalErr
+	// is why the final state of a deletion cannot be used. Such a deletion is applied.
+	err, finalErr *ObjectError
+	quarantineErr error
+
+	// excluded is true for an object of another replica's shard. Its change deletes the stored object.
+	excluded bool
+	// applied is true if the change has changed the store. Then old is the previous state, if existed, and recreated is true
+	// if its UID was another. Before the write, existed means that there may be a previous state.
+	applied, existed, recreated bool
+	old                         any
+}
+
+func (c *change) fail(stage string, err error) {
+	c.err = c.objectError(stage, err)
+	c.err.object = identityOf(c.object)
+	c.quarantineErr = withoutStack(err)
+}
+
+func (c *change) objectError(stage string, err error) *ObjectError {
+	return &ObjectError{Key: c.key.String(), ResourceVersion: c.meta.received.ResourceVersion, Stage: stage, Err: err}
+}
+
+// failure returns err or finalErr for callers of client-go's methods.
+func (c *change) failure() error {
+	switch bad := cmp.Or(c.err, c.finalErr); {
+	case bad == nil:
+		return nil
+	case bad.Stage == stageKey || bad.Stage == stageMetadata:
+		return KeyError{c.object, bad.Err}
+	default:
+		return bad
+	}
+}
+
+// index computes the values for the indexes of set, unless they are known.
+func (c *change) index(set *indexerSet, buffer *valueBuffer) {
+	if c.kind == Deleted || c.err != nil || c.set == set || c.unchanged {
+		return
+	}
+	values, err := set.valuesOf(c.object, buffer)
+	if err != nil {
+		c.fail(stageIndex, err)
+		return
+	}
+	c.values, c.set = values, set
+}
+
+// changeAccepter accepts changes from a reflector. The stores, informers and the queue of this package implement it.
+type changeAccepter interface {
+	// acceptChanges accepts changes in order, at least the first unless it fails. The caller has read their metadata. It returns
+	// the number of accepted changes. These include changes with an err, whose versions count too. The error is that of the
+	// next change: a *VersionRegressionError if it is older than the store's state, or the context's. Readers see a change
+	// with its version.
+	acceptChanges(ctx context.Context, changes []change) (accepted int, err error)
+}
+
+// eventChecker finds events that are older than the store. The stores and the queue of this package implement it.
+type eventChecker interface {
+	// eventKey returns the key of an event's object.
+	eventKey(obj any) (table.Key, error)
+	// olderThanEntry returns the error for an event that is older than the known state of its key, or nil.
+	olderThanEntry(c *change) error
+}
+
+// transform transforms the object. A dropped object becomes a deletion. The final state of a deletion is nil, and becomes
+// the last known state, if its transform fails, if it was not decoded, or if it belongs to another replica. The final state
+// of an object that is not stored is not transformed.
+func (c *change) transform(keyFunc KeyFunc, transform TransformFunc, there func() bool) {
+	switch {
+	case c.kind == Deleted && (c.excluded || isUndecoded(c.object)):
+		c.object = nil
+		return
+	case c.err != nil || transform == nil || c.kind == Deleted && !there():
+		return
+	}
+	out, keep, err := callTransform(c.key, keyFunc, transform, c.object)
+	switch {
+	case err != nil && c.kind == Deleted:
+		c.finalErr, c.object = c.objectError(stageTransform, err), nil
+	case err != nil:
+		c.fail(stageTransform, err)
+	case !keep:
+		c.kind, c.object = Deleted, nil
+	default:
+		c.object = out
+	}
+}
+
+// regression returns the error for an event that is older than the newest known state of its key, or nil.
+func (c *change) regression(newest table.Origin) error {
+	if !c.origin.OlderThan(newest) {
+		return nil
+	}
+	return &VersionRegressionError{Kind: "event", Key: c.key.String(), Current: newest.Version(), Received: c.meta.received.ResourceVersion}
+}
+
+// ReflectorStore receives a reflector's calls, one at a time. Optional interfaces: Replacer, ResourceVersionUpdater,
+// ReflectorBookmarkStore.
+type ReflectorStore interface {
+	Add(obj any) error
+	Update(obj any) error
+	// Delete removes an object; obj is its final state. If that could not be decoded, a store of your own receives the
+	// last state (if it has GetByKey), else a DeletedFinalStateUnknown without Obj, and the UndecodableObject if it
+	// refuses that with a KeyError.
+	Delete(obj any) error
+	// Replace makes the list the whole content, at the given version. The store owns the slice afterwards.
+	Replace(list []any, resourceVersion string) error
+	Resync() error
+}
+
+// ReflectorBookmarkStore is a ReflectorStore that receives bookmarks.
+type ReflectorBookmarkStore interface {
+	Bookmark(resourceVersion string) error
+}
+
+// ResourceVersionUpdater is a ReflectorStore that receives the version after each event and, unless it is a
+// ReflectorBookmarkStore, bookmark.
+type ResourceVersionUpdater interface{ UpdateResourceVersion(resourceVersion string) }
+
+// TransformingStore is a ReflectorStore that transforms its objects itself.
+type TransformingStore interface {
+	ReflectorStore
+	Transformer() TransformFunc
+}
+
+// Replacer is a ReflectorStore that accepts a list in parts, as this package's stores and queues do. Types that embed a
+// DeltaFIFO receive one Replace.
+type Replacer interface {
+	// BeginReplace does not block. Of two open replacements, the last to commit decides which objects are absent.
+	BeginReplace(options ReplaceOptions) Replacement
+}
+
+// ReplaceOptions are options of a replacement. Fields may be added.
+type ReplaceOptions struct {
+	// Staged publishes the parts at Commit, even if nothing has been committed yet.
+	Staged bool
+	// VersionsReset: the source issues versions again; only objects whose content is known to be equal are unchanged.
+	VersionsReset bool
+}
+
+// Replacement is one list being written to a store: Add any number of times, then Commit or Abort, on one goroutine.
+// The first one of a store (not of a queue) is visible as it arrives, later or Staged ones at Commit in one step:
+// objects, indexes, deletions, version.
+type Replacement interface {
+	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected (by a queue that cannot
+	// transform it, by Commit) and keeps its previous state, also through Commit. One with the UID and resource version last
+	// received for its key is unchanged: it is neither transformed nor delivered. Add does not wait. After an error, call Abort.
+	Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
+	// Commit deletes the objects that were in no part and sets the store's version. It does not wait for the consumer.
+	// After an error that joins only *ObjectErrors the list was applied without those objects.
+	Commit(ctx context.Context, version string) error
+	// Abort ends the replacement. Nothing of a relist is published; the parts of a first list stay. No-op after Commit.
+	Abort()
+}
+
+// ReplacementPart is a piece of a list. The store owns the slices afterwards.
+type ReplacementPart struct {
+	Items []any
+	// Retain are objects that the source has but that could not be used: the stored state under their key stays.
+	Retain []any
+	// Deleted are objects that were listed and have been deleted since, while the list was streamed.
+	Deleted []any
+	// excluded means that Deleted are objects of other replicas: the stored objects are deleted with their last known states.
+	excluded bool
+}
+
+// MutatedObjectDetector finds stored objects that a reader or handler has changed. Package mutation implements it.
+type MutatedObjectDetector interface {
+	// Watch is called with each object before it can be read. Calls are concurrent.
+	Watch(key string, obj any)
+	// Run reports each *MutatedObjectError once, until ctx ends.
+	Run(ctx context.Context, store Store, report func(key string, err error))
+}
+
+// changeKinds has the types of events that are changes.
+var changeKinds = map[watch.EventType]DeltaType{watch.Added: Added, watch.Modified: Updated, watch.Deleted: Deleted}

@@ -1,0 +1,337 @@
+package cache
+
+import (
+	"iter"
+	"reflect"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache/internal/table"
+)
+
+// Reader reads the objects of an informer or a store, or those of one namespace, from memory. It may be used
+// concurrently. The objects are shared: do not change them. The slices are the caller's.
+//
+// Every read is a consistent point-in-time view, unordered. Two reads may observe different versions; use a Snapshot
+// when they must agree.
+type Reader[T any] struct {
+	store *storage
+	// snapshot is read instead of the store if its table is not nil.
+	snapshot view
+	// resource is for errors.
+	resource  schema.GroupResource
+	namespace string
+	// indexed is true if the index NamespaceIndex has the namespaces of the objects. A user's index of that name may have
+	// other values.
+	indexed bool
+}
+
+// Snapshot returns a reader of the current objects, indexes and version, which never change. Taking one is O(1) and
+// iterating it copies nothing. Writes copy what a live snapshot references, so do not retain one.
+func (r Reader[T]) Snapshot() Reader[T] {
+	r.snapshot = r.currentView()
+	return r
+}
+
+// ResourceVersion is the applied version, empty before the first list.
+func (r Reader[T]) ResourceVersion() string { return r.currentView().table.Version }
+
+// ByNamespace returns a reader of one namespace, or of all for "". Call its Lookup and Get with a name, "web-1". All and
+// AllByIndex yield the key, "shop/web-1". Keys must have that form.
+func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
+	r.namespace = namespace
+	return r
+}
+
+// emptyView is the view of the zero Reader.
+var emptyView = sync.OnceValue(func() view { return newStorage(nil).view() })
+
+// currentView returns the view to read.
+func (r Reader[T]) currentView() view {
+	switch {
+	case r.snapshot.table != nil:
+		return r.snapshot
+	case r.store != nil:
+		return r.store.view()
+	}
+	return emptyView()
+}
+
+// Lookup is Get without an error.
+func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
+	var item any
+	if named := table.NewKey(r.namespace, key); r.snapshot.table == nil && r.store != nil {
+		item, _ = r.store.table.Get(named)
+	} else if e, found := r.currentView().table.Get(named); found {
+		item = e.Object()
+	}
+	obj, exists = item.(T)
+	return obj, exists
+}
+
+// Get returns the object under key: "namespace/name", or "name" in a reader of ByNamespace. For a missing object the
+// error is apierrors.IsNotFound, for a quarantined one an *ObjectError. Wait for the sync before relying on either.
+func (r Reader[T]) Get(key string) (T, error) {
+	obj, exists := r.Lookup(key)
+	if exists {
+		return obj, nil
+	}
+	if r.store != nil {
+		if err := r.store.quarantine.find(table.NewKey(r.namespace, key)); err != nil {
+			return obj, err
+		}
+	}
+	return obj, apierrors.NewNotFound(r.resource, key)
+}
+
+// Len returns the number of objects.
+func (r Reader[T]) Len() int {
+	s := r.all()
+	if s.namespace == "" && table.HasOnly[T](s.table) {
+		if s.index == noIndex {
+			return s.table.Len()
+		}
+		return s.table.HavingLen(s.index, s.value)
+	}
+	count := 0
+	for range s.each {
+		count++
+	}
+	return count
+}
+
+// List returns the selected objects; nil selects all. The error is nil.
+func (r Reader[T]) List(selector labels.Selector) ([]T, error) {
+	if selector == nil || selector.Empty() {
+		return r.all().objects(), nil
+	}
+	list := []T{}
+	for _, obj := range r.all().each {
+		var set labels.Set
+		if labelled, ok := any(obj).(interface{ GetLabels() map[string]string }); ok {
+			set = labelled.GetLabels()
+		}
+		if selector.Matches(set) {
+			list = append(list, obj)
+		}
+	}
+	return list, nil
+}
+
+// All iterates over keys and objects as they are when the loop begins.
+func (r Reader[T]) All() iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) { r.all().withKeys(yield) }
+}
+
+// Values is All without keys.
+func (r Reader[T]) Values() iter.Seq[T] {
+	return func(yield func(T) bool) { r.values(yield) }
+}
+
+// values is a method so that the compiler allocates nothing for a loop over Values.
+func (r Reader[T]) values(yield func(T) bool) {
+	s := r.all()
+	if s.index == noIndex && s.namespace == "" {
+		table.ObjectsOf(s.table, yield)
+		return
+	}
+	s.each(func(_ table.Entry, obj T) bool { return yield(obj) })
+}
+
+// ByIndex returns the objects that have the value. It fails without the index.
+func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
+	s, err := r.having(index, value)
+	if err != nil {
+		return nil, err
+	}
+	return s.objects(), nil
+}
+
+// AllByIndex is ByIndex as an iterator over keys and objects.
+func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
+	if _, err := r.having(index, value); err != nil {
+		return nil, err
+	}
+	return func(yield func(string, T) bool) {
+		s, _ := r.having(index, value) // no index is ever removed
+		s.withKeys(yield)
+	}, nil
+}
+
+// IndexValues returns the values of an index. It fails without the index.
+func (r Reader[T]) IndexValues(index string) ([]string, error) {
+	s, err := r.having(index, "")
+	if err != nil {
+		return []string{}, err
+	}
+	all, count := s.table.Values(s.index)
+	values := slices.AppendSeq(make([]string, 0, count), all)
+	if s.namespace == "" {
+		return values, nil
+	}
+	return slices.DeleteFunc(values, func(value string) bool {
+		s.value = value
+		for range s.each {
+			return false
+		}
+		return true
+	}), nil
+}
+
+// selection is a part of a view: the Ts with a value in an index, or all of them, and only those of the namespace unless it
+// is empty.
+type selection[T any] struct {
+	view
+	index            int
+	value, namespace string
+}
+
+const noIndex = -1
+
+// all selects all objects of the reader, by the index of namespaces if possible.
+func (r Reader[T]) all() selection[T] {
+	s := selection[T]{view: r.currentView(), index: noIndex, namespace: r.namespace}
+	if r.indexed && r.namespace != "" {
+		if at, err := s.indexers.position(NamespaceIndex); err == nil {
+			s.index, s.value, s.namespace = at, r.namespace, ""
+		}
+	}
+	return s
+}
+
+// having selects the objects with a value in the named index.
+func (r Reader[T]) having(name, value string) (selection[T], error) {
+	now := r.currentView()
+	at, err := now.indexers.position(name)
+	return selection[T]{now, at, value, r.namespace}, err
+}
+
+// each iterates over the selection.
+func (s selection[T]) each(yield func(table.Entry, T) bool) {
+	visit := func(e table.Entry) bool {
+		obj, ok := e.Object().(T)
+		if ok && s.namespace != "" {
+			named, has := any(obj).(interface{ GetNamespace() string })
+			ok = has && named.GetNamespace() == s.namespace
+		}
+		return !ok || yield(e, obj)
+	}
+	if s.index == noIndex {
+		s.table.Each(visit)
+	} else {
+		s.table.Having(s.index, s.value, visit)
+	}
+}
+
+// withKeys iterates over keys and objects of the selection.
+func (s selection[T]) withKeys(yield func(string, T) bool) {
+	if s.index != noIndex || s.namespace != "" {
+		s.each(func(e table.Entry, obj T) bool { return yield(e.Key().String(), obj) })
+		return
+	}
+	s.table.EachWithKey(func(key string, e table.Entry) bool {
+		obj, ok := e.Object().(T)
+		return !ok || yield(key, obj)
+	})
+}
+
+// objects returns the objects of the selection.
+func (s selection[T]) objects() []T {
+	switch {
+	case s.namespace != "":
+		list := []T{}
+		for _, obj := range s.each {
+			list = append(list, obj)
+		}
+		return list
+	case s.index == noIndex:
+		return table.AppendObjectsOf(make([]T, 0, s.table.Len()), s.table)
+	}
+	return table.ObjectsOfHaving[T](s.table, s.index, s.value)
+}
+
+// resourceOf guesses the API's name for objects of type T from the kind of the example, or from the Go type.
+func resourceOf[T any](example any) schema.GroupResource {
+	gvk := gvkOf(example)
+	if gvk.Empty() {
+		t := reflect.TypeFor[T]()
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		gvk = schema.GroupVersionKind{Kind: t.Name()}
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(gvk)
+	return resource.GroupResource()
+}
+
+// live reads the current content.
+func (m *storage) live() Reader[any] { return Reader[any]{store: m} }
+
+// Index returns the objects that share a value with obj.
+func (m *storage) Index(indexName string, obj any) ([]any, error) {
+	s, err := m.live().having(indexName, "")
+	if err != nil {
+		return nil, err
+	}
+	values, err := s.indexers.appendValues(nil, s.index, obj)
+	if err != nil {
+		return nil, err
+	}
+	list, seen := []any{}, map[table.Entry]bool{} // objects may share several values
+	for _, value := range values {
+		s.value = value
+		for e, object := range s.each {
+			if !seen[e] {
+				seen[e] = true
+				list = append(list, object)
+			}
+		}
+	}
+	return list, nil
+}
+
+// ByIndex returns the objects that have the value.
+func (m *storage) ByIndex(indexName, indexedValue string) ([]any, error) {
+	return m.live().ByIndex(indexName, indexedValue)
+}
+
+// IndexKeys returns the keys of the objects that have the value, sorted.
+func (m *storage) IndexKeys(indexName, indexedValue string) ([]string, error) {
+	having, err := m.live().AllByIndex(indexName, indexedValue)
+	if err != nil {
+		return nil, err
+	}
+	keys := []string{}
+	for key := range having {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
+
+// ListIndexFuncValues returns the values that at least one object has.
+func (m *storage) ListIndexFuncValues(indexName string) []string {
+	values, _ := m.live().IndexValues(indexName)
+	return values
+}
+
+// view is a store at one point in time.
+type view struct {
+	indexers *indexerSet
+	table    *table.Snapshot
+}
+
+func (m *storage) view() view {
+	return view{m.indexers.Load(), m.table.Snapshot()} // in this order: then the snapshot has these indexes
+}
+
+// Snapshotter is implemented by this package's stores and informers.
+type Snapshotter interface{ Snapshot() Reader[any] }
+
+// Snapshot implements Snapshotter.
+func (m *storage) Snapshot() Reader[any] { return m.live().Snapshot() }
