@@ -104,23 +104,39 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 		b.recordFailure(now, f)
 	}
 	if !f.atOnce {
-		if !b.configured && now.Before(b.seriesStart.Add(limitMinute)) {
-			b.current.Duration = min(b.current.Duration,
-				time.Duration(max(1, len(b.since(b.seriesStart))+1-quickRequests))*time.Second, steadyPause)
-		}
-		jitter := b.jitter
-		if pause = b.current.Step(); !b.configured && pause < steadyPause {
-			jitter = -jitterShorter
-		}
-		pause += time.Duration(b.random() * jitter * float64(pause))
+		pause = b.nextPause(now)
 	}
 	if f.progress {
 		pause = min(pause, maxProgressPause)
 	}
-	if pause = max(pause, min(f.retryAfter, maxRetryAfter), b.delay(now, f.requests)); pause > 0 {
+	pause = max(pause, min(f.retryAfter, maxRetryAfter), b.delay(now, f.requests))
+	if pause > 0 {
 		b.resumed = now.Add(pause)
 	}
 	return pause
+}
+
+// nextPause returns the next pause of the series, with its jitter.
+func (b *backoff) nextPause(now time.Time) time.Duration {
+	if b.configured {
+		pause := b.current.Step()
+		return pause + b.fraction(pause, b.jitter)
+	}
+	if now.Before(b.seriesStart.Add(limitMinute)) {
+		request := len(b.since(b.seriesStart)) + 1
+		mostSeconds := max(1, request-quickRequests)
+		b.current.Duration = min(b.current.Duration, time.Duration(mostSeconds)*time.Second, steadyPause)
+	}
+	pause := b.current.Step()
+	if pause < steadyPause {
+		return pause - b.fraction(pause, jitterShorter)
+	}
+	return pause + b.fraction(pause, b.jitter)
+}
+
+// fraction returns a random part of d, less than most of it.
+func (b *backoff) fraction(d time.Duration, most float64) time.Duration {
+	return time.Duration(b.random() * most * float64(d))
 }
 
 // recordFailure begins a series of failures with the failed request, or continues one.

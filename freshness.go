@@ -38,6 +38,12 @@ func callFeeds(ctx context.Context, op string, call feedCall, informers ...*shar
 	return eachFeed(informers, func(f *feed) error { return waits[f]() })
 }
 
+// runningCall is a call on a goroutine of an informer.
+type runningCall struct {
+	asyncCall
+	err error // set before done is closed
+}
+
 // startCall starts a call on a goroutine of the informer. The context of the call ends with ctx and with the run. The
 // returned function waits for the result.
 func (f *feed) startCall(ctx context.Context, op string, call feedCall) (wait func() error) {
@@ -47,43 +53,53 @@ func (f *feed) startCall(ctx context.Context, op string, call feedCall) (wait fu
 	if inf.ctx == nil {
 		return func() error { return fmt.Errorf("%s: %w", inf.title, errNotStarted) }
 	}
-	started, err := &asyncCall{done: make(chan struct{})}, errSourceExited
+	running := &runningCall{asyncCall: asyncCall{done: make(chan struct{})}, err: errSourceExited} // until it has returned
 	if inf.ctx.Err() == nil {
-		calling, cancel := context.WithCancel(ctx)
+		callCtx, cancel := context.WithCancel(ctx)
 		inf.goroutines.Go(func() {
-			defer close(started.done)
+			defer close(running.done)
 			defer cancel()
-			defer context.AfterFunc(inf.ctx, cancel)()
-			result := WaitForDone(calling, f.synced)
-			if result == nil {
-				result = call(f, calling)
-			}
-			err = result // not before: the call may panic
+			stop := context.AfterFunc(inf.ctx, cancel)
+			defer stop()
+			running.err = f.callSynced(callCtx, call)
 		})
 		inf.goroutines.Go(func() {
-			<-calling.Done()
-			f.reflector.reportSlow(inf.ctx, op, started)
+			<-callCtx.Done()
+			f.reflector.reportSlow(inf.ctx, op, &running.asyncCall)
 		})
 	}
-	return func() error {
-		failure := ErrInformerStopped
-		select {
-		case <-started.done:
-			failure = err
-		case <-inf.ctx.Done():
-		case <-ctx.Done():
-			failure = context.Cause(ctx)
-		}
-		switch {
-		case failure == nil || errors.As(failure, new(*DivergenceError)): // its text has the name
-			return failure
-		case inf.ctx.Err() != nil:
-			failure = ErrInformerStopped
-		case ctx.Err() != nil:
-			failure = f.explain("%w; it", failure)
-		}
-		return fmt.Errorf("%s: %w", f.title(), failure)
+	return func() error { return f.waitForCall(ctx, running) }
+}
+
+// callSynced makes a call once the feed has its first list.
+func (f *feed) callSynced(ctx context.Context, call feedCall) error {
+	if err := WaitForDone(ctx, f.synced); err != nil {
+		return err
 	}
+	return call(f, ctx)
+}
+
+// waitForCall waits until the call returns, or until ctx or the run ends, which explain its error then.
+func (f *feed) waitForCall(ctx context.Context, running *runningCall) error {
+	var err error
+	stopped := f.informer.ctx
+	select {
+	case <-running.done:
+		err = running.err
+	case <-stopped.Done():
+		err = ErrInformerStopped
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	switch {
+	case err == nil, errors.As(err, new(*DivergenceError)): // its text has the name
+		return err
+	case stopped.Err() != nil:
+		err = ErrInformerStopped
+	case ctx.Err() != nil:
+		err = f.explain("%w; it", err)
+	}
+	return fmt.Errorf("%s: %w", f.title(), err)
 }
 
 // title returns the informer's name, with the feed's namespace, for errors.

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -57,9 +56,15 @@ type indexerSet struct {
 	functions []IndexFunc
 	// additions have the indexes that are being added. Each write computes the values of its objects for them, too.
 	additions []*indexerSet
-	// computed has, in an addition, the values or the error of each object that was stored when the addition began, or has
-	// been written since: [][]string or error by table.Identity.
+	// computed has, in an addition, the computedValues of each object that was stored when the addition began, or has been
+	// written since, by table.Identity.
 	computed sync.Map
+}
+
+// computedValues are an object's values for the indexes of an addition, or why there are none.
+type computedValues struct {
+	values [][]string
+	err    error
 }
 
 // with returns a set with more indexes at the end. It fails if a name is in use, or has no function. The texts here and in
@@ -128,5 +133,12 @@ func (s *indexerSet) valuesOf(obj any, buffer *valueBuffer) (_ [][]string, err e
 // compute computes the values of an object for an addition.
 func (s *indexerSet) compute(obj any) {
 	values, err := s.valuesOf(obj, &valueBuffer{})
-	s.computed.Store(table.Identity(obj), cmp.Or[any](err, values))
+	s.computed.Store(table.Identity(obj), computedValues{values, err})
+}
+
+// computedFor returns what compute has computed, empty if it was not called.
+func (s *indexerSet) computedFor(obj any) computedValues {
+	computed, _ := s.computed.Load(table.Identity(obj))
+	values, _ := computed.(computedValues)
+	return values
 }

@@ -85,30 +85,47 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	defer r.running.Store(false)
 	defer r.setPhase(PhaseStopped, 0)
 	defer r.releaseMetrics()
-	m, over := &run{Reflector: r, singleCycle: round}, false
+	m := &run{Reflector: r, singleCycle: round}
 	m.begin(ctx)
-	defer r.shard.Run(ctx, r.relist)()
-	defer func() {
-		if m.resync != nil {
-			m.resync.Stop()
-		}
-		if c := m.check; c != nil {
-			if !c.slow {
-				m.reportSlow(m.ctx, "List", c.asyncCall)
-			}
-			<-c.done
-			_ = m.evaluateCheck()
-		}
-	}()
-	defer func() {
-		if m.panicking = m.panicking || !over; m.watch != nil { // a state has panicked
-			m.stopWatch(m.watch)
-		}
-	}()
+	// In the reverse order: the watch first, since the check ends with it.
+	stopShard := r.shard.Run(ctx, r.relist)
+	defer stopShard()
+	defer m.stopResync()
+	defer m.endCheck()
+	returned := false
+	defer func() { m.endWatch(returned) }()
 	defer r.logger(m.ctx).V(3).Info("Stopped reflector")
 	pprof.Do(m.ctx, pprof.Labels("reflector", r.name), m.loop)
-	over = true
+	returned = true
 	return m.result
+}
+
+// endWatch stops a watch that is still open: a state has panicked.
+func (m *run) endWatch(returned bool) {
+	if !returned {
+		m.panicking = true
+	}
+	if m.watch != nil {
+		m.stopWatch(m.watch)
+	}
+}
+
+// endCheck waits for a running check, whose context has ended.
+func (m *run) endCheck() {
+	if m.check == nil {
+		return
+	}
+	if !m.check.slow {
+		m.reportSlow(m.ctx, "List", m.check.asyncCall)
+	}
+	<-m.check.done
+	_ = m.evaluateCheck()
+}
+
+func (m *run) stopResync() {
+	if m.resync != nil {
+		m.resync.Stop()
+	}
 }
 
 // begin prepares a run. The caller has deferred releaseMetrics, in case the provider panics. It is no part of runStates,
@@ -309,16 +326,20 @@ func (m *run) undecodedLocked(at quarantineKey) bool {
 // until it has. So after an outage or a long silence, a list of one object checks the source's version. The check runs beside
 // the open watch: no restore can happen between the two, and no retry waits for it.
 
+// The following methods return when something is due in an open watch, or the zero time if it is not wanted.
+
 // relist makes the run end its watch, once one is open, and list at the newest version. It waits until the list is applied.
 func (r *Reflector) relist(ctx context.Context) error {
 	listed := make(chan struct{})
-	for relists := r.relistRequests; ; relists = nil {
-		select {
-		case relists <- listed:
-		case <-listed:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	select {
+	case r.relistRequests <- listed:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-listed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

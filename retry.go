@@ -84,59 +84,86 @@ var permanentCauses = sets.New(CauseExpired, CauseVersionTooLarge, CauseNotFound
 	CauseBadRequest, CauseResponseTooLarge, CauseTLS, CauseCredentials)
 
 // fail reports a failure and returns the next state. activity is PhaseListing, PhaseStreaming or PhaseWatching; request
-// says whether the request itself failed, and not its stream. ListAndWatch returns the error of a request; it returns nil where
-// client-go's does not watch again.
+// says whether the request itself failed, and not its stream.
 func (m *run) fail(activity Phase, err error, began time.Time, request bool) state {
 	if m.ctx.Err() != nil {
 		return stateEnd
 	}
-	p, cause, f := &m.progress, CauseOf(err), failure{began: began, retryAfter: retryAfter(err)}
+	cause := CauseOf(err)
+	f := m.recordVersionFailure(activity, cause)
+	if cause != CauseOverdueWatch {
+		f.began, f.retryAfter = began, max(f.retryAfter, retryAfter(err))
+	}
+	next, endsCycle := stateList, activity == PhaseListing && !f.atOnce
+	if activity == PhaseWatching {
+		next, endsCycle = m.afterFailedWatch(cause, err, request)
+	}
+	if endsCycle && m.singleCycle {
+		return m.endCycle(err, request)
+	}
+	m.reportFailure(m.ctx, err)
+	return m.pause(next, f)
+}
+
+// recordVersionFailure records what a failure says about the store's version, and how soon the next request may follow.
+func (m *run) recordVersionFailure(activity Phase, cause Cause) (f failure) {
+	p := &m.progress
+	// After a pause for an outage, another pause would only prolong the time for which the cache is stale.
+	mayListAtOnce := !p.versionInvalid && len(m.relistWaiters) == 0 && (m.afterPause || activity != PhaseWatching)
 	switch cause {
 	case causeRegression: // the next list is accepted whatever its version
 		p.version, p.versionInvalid = "", true
 		m.regression = nil
 	case CauseVersionTooLarge:
-		// As API servers ask: a lagging replica may have caught up by then.
-		f.retryAfter = max(f.retryAfter, time.Second)
-		fallthrough
-	case CauseExpired:
-		// After a pause for an outage, another pause would only prolong the time for which the cache is stale.
-		f.atOnce = !p.versionInvalid && len(m.relistWaiters) == 0 && (m.afterPause || activity != PhaseWatching)
 		// A restored source may never reach the version: a list at that version or newer would fail as well.
-		p.versionInvalid = activity != PhaseWatching || cause == CauseVersionTooLarge
+		p.versionInvalid = true
+		// As API servers ask: a lagging replica may have caught up by then.
+		f.atOnce, f.retryAfter = mayListAtOnce, time.Second
+	case CauseExpired:
+		p.versionInvalid = activity != PhaseWatching
+		f.atOnce = mayListAtOnce
 	case CauseOverdueWatch:
-		f = failure{atOnce: true}
+		f.atOnce = true
 	}
-	next, ends := stateList, activity == PhaseListing && !f.atOnce
-	if activity == PhaseWatching {
-		p.checks.wanted = p.checks.wanted || cause != causeShortWatch
-		action := watchActions[cause]
-		if request && cause == CauseConnectionLost { // no stream was cut
-			action = watchAgain
-		}
-		switch action {
-		case watchThenList:
-			if p.watchFailures++; p.watchFailures < watchesBeforeList {
-				next = stateWatch
-			}
-		case watchWithDeadline:
-			if m.retry.After(err); m.retry.ShouldRetry() {
-				next = stateWatch
-			}
-		case watchAgain:
+	return f
+}
+
+// afterFailedWatch returns the state after a failed watch, and whether it ends a single cycle.
+func (m *run) afterFailedWatch(cause Cause, err error, request bool) (next state, endsCycle bool) {
+	p := &m.progress
+	if cause != causeShortWatch {
+		p.checks.wanted = true
+	}
+	action := watchActions[cause]
+	if request && cause == CauseConnectionLost { // no stream was cut
+		action = watchAgain
+	}
+	next = stateList
+	switch action {
+	case watchThenList:
+		p.watchFailures++
+		if p.watchFailures < watchesBeforeList {
 			next = stateWatch
 		}
-		ends = next == stateList || action == watchThenList || cause == causeShortWatch
-	}
-	if ends && m.singleCycle {
-		if request {
-			m.setLastFailure(err, true)
-			m.result = err
-		} else {
-			m.reportFailure(m.ctx, err)
+	case watchWithDeadline:
+		m.retry.After(err)
+		if m.retry.ShouldRetry() {
+			next = stateWatch
 		}
-		return stateEnd
+	case watchAgain:
+		next = stateWatch
 	}
-	m.reportFailure(m.ctx, err)
-	return m.pause(next, f)
+	// client-go's ListAndWatch does not watch again in these cases.
+	return next, next == stateList || action == watchThenList || cause == causeShortWatch
+}
+
+// endCycle ends a run of ListAndWatch, which returns the error of a request, and reports any other.
+func (m *run) endCycle(err error, request bool) state {
+	if request {
+		m.setLastFailure(err, true)
+		m.result = err
+	} else {
+		m.reportFailure(m.ctx, err)
+	}
+	return stateEnd
 }

@@ -23,11 +23,14 @@ func (m *run) callSource(
 		}
 	}()
 	waits.done = running.done
-	for ended = wakeItem; ended == wakeItem && err == nil; {
+	for err == nil {
 		woke := m.wait(waits)
-		if ended, err = woke.reason, woke.err; ended == wakeItem {
-			err = accept(woke.item)
+		ended = woke.reason
+		if ended != wakeItem {
+			err = woke.err
+			break
 		}
+		err = accept(woke.item)
 	}
 	if ended != wakeDone {
 		cancel()

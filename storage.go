@@ -89,16 +89,19 @@ func (m *storage) begin(w *storeWrite, changes []change) {
 		m.writing.Unlock() // an index was announced or added
 	}
 	weight := 0
-	if w.setsVersion && w.list != nil && (w.list.marks.Missing() > 0 || m.quarantine.any()) {
-		weight = table.InPlace + 1 // the end of the list looks at all of these
-	}
 	for i := range changes {
 		c := &changes[i]
 		c.place = m.table.Seek(c.key)
 		weight += m.table.Weight(c.place, c.values)
 	}
+	if w.endsList() && (w.list.marks.Missing() > 0 || m.quarantine.any()) {
+		m.table.BeginStaged() // the end of the list looks at all missing and quarantined keys
+		return
+	}
 	m.table.Begin(weight)
 }
+
+func (w *storeWrite) endsList() bool { return w.list != nil && w.setsVersion }
 
 // apply applies a change and records the result in it. A change that could not be prepared is quarantined, and the
 // previous state stays. The error is that of an event that is too old.
@@ -110,36 +113,50 @@ func (m *storage) apply(w *storeWrite, c *change) error {
 		}
 	}
 	c.existed, c.old = at.Exists, at.Object
+	if !c.unchanged && c.err == nil && w.list != nil && c.origin.Same(at.Origin) {
+		c.unchanged = w.list.alreadyListed(c, at)
+	}
 	switch {
 	case c.unchanged:
-		return nil
 	case c.err != nil:
 		if w.list != nil && c.set != nil { // it fails for an index that was added meanwhile
 			w.list.refuse(c)
 		}
 		m.quarantine.addChange(c)
-		return nil
-	case w.list != nil && c.origin.Same(at.Origin) && w.list.alreadyListed(c, at):
-		c.unchanged = true
-		return nil
-	}
-	if m.quarantine.any() && (w.list == nil || !w.list.retained.Has(c.key)) {
-		m.quarantine.release(c.key)
-	}
-	switch {
-	case c.kind != Deleted:
-		c.applied, c.recreated = true, c.origin.Recreates(at.Origin)
-		at.Number, at.Exists = m.table.Put(c.key, at, c.object, c.origin, c.values), true
-		if w.list != nil { // its Commit deletes unconfirmed entries
-			w.list.marks.Confirm(c.key, at)
+	default:
+		if m.quarantine.any() && (w.list == nil || !w.list.retained.Has(c.key)) {
+			m.quarantine.release(c.key)
 		}
-	case at.Exists:
-		m.table.Remove(at)
-		if c.applied = true; c.object == nil {
-			c.object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
+		if c.kind == Deleted {
+			m.remove(c, at)
+		} else {
+			m.put(w, c, at)
 		}
 	}
 	return nil
+}
+
+// put stores the object of a change.
+func (m *storage) put(w *storeWrite, c *change, at table.Slot) {
+	c.applied = true
+	c.recreated = c.origin.Recreates(at.Origin)
+	at.Number = m.table.Put(c.key, at, c.object, c.origin, c.values)
+	at.Exists = true
+	if w.list != nil { // its Commit deletes unconfirmed entries
+		w.list.marks.Confirm(c.key, at)
+	}
+}
+
+// remove removes the entry of a deletion, if there is one. The last state becomes the object of a deletion that has none.
+func (m *storage) remove(c *change, at table.Slot) {
+	if !at.Exists {
+		return
+	}
+	c.applied = true
+	m.table.Remove(at)
+	if c.object == nil {
+		c.object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
+	}
 }
 
 // end publishes the write with its version, and appends the changes to the log before the next write can begin.
@@ -229,24 +246,19 @@ func (m *storage) GetIndexers() Indexers {
 
 // failure returns the error of an addition for an object, if that is still stored.
 func (m *storage) failure(addition *indexerSet, e table.Entry) error {
-	computed, _ := addition.computed.Load(table.Identity(e.Object()))
-	if err, failed := computed.(error); failed {
-		if found, _ := m.table.Get(e.Key()); table.Same(found, e.Object()) {
-			return fmt.Errorf("no index was added, because of object %q: %w", e.Key().String(), err)
-		}
+	err := addition.computedFor(e.Object()).err
+	if err == nil {
+		return nil
 	}
-	return nil
+	if stored, _ := m.table.Get(e.Key()); !table.Same(stored, e.Object()) {
+		return nil
+	}
+	return fmt.Errorf("no index was added, because of object %q: %w", e.Key().String(), err)
 }
 
-// announce begins or ends an addition for later writes. It returns the objects of earlier ones.
-func (m *storage) announce(addition *indexerSet, ends bool) *table.Snapshot {
-	m.writing.Lock()
-	defer m.writing.Unlock()
-	set := m.indexers.Load()
-	additions := append(slices.Clip(set.additions), addition)
-	additions = slices.DeleteFunc(additions, func(s *indexerSet) bool { return ends && s == addition })
-	m.indexers.Store(&indexerSet{names: set.names, functions: set.functions, additions: additions})
-	return m.table.Snapshot()
+// announce makes later writes compute the values of an addition. It returns the objects of earlier ones.
+func (m *storage) announce(addition *indexerSet) *table.Snapshot {
+	return m.setAdditions(func(all []*indexerSet) []*indexerSet { return append(all, addition) })
 }
 
 // AddIndexers adds indexes. It computes the values of the stored objects without a lock. One pass is enough, because writes
@@ -256,32 +268,15 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 		return err
 	}
 	addition, _ := (&indexerSet{}).with(newIndexers)
-	defer addition.computed.Clear() // a snapshot may refer to it
-	defer m.announce(addition, true)
-	for e := range m.announce(addition, false).Each {
+	stored := m.announce(addition)
+	defer m.withdraw(addition)
+	for e := range stored.Each {
 		addition.compute(e.Object())
 		if err := m.failure(addition, e); err != nil {
 			return err
 		}
 	}
-	m.writing.Lock()
-	defer m.writing.Unlock()
-	after, err := m.indexers.Load().with(newIndexers) // another call may have added the name
-	for e := range m.table.Snapshot().Each {
-		err = cmp.Or(err, m.failure(addition, e))
-	}
-	if err != nil {
-		return err
-	}
-	m.table.Begin(table.InPlace + 1) // AddIndexes needs a staged write
-	m.table.AddIndexes(len(newIndexers), func(obj any) [][]string {
-		computed, _ := addition.computed.Load(table.Identity(obj))
-		values, _ := computed.([][]string)
-		return values
-	})
-	m.table.Commit(nil)
-	m.indexers.Store(after)
-	return nil
+	return m.commitAddition(addition, newIndexers)
 }
 
 // publishVersion makes the gauge for the applied version.
@@ -355,4 +350,42 @@ func (m *storage) lowest() *string {
 		versions = append(versions, *whole)
 	}
 	return new(lowestVersion(versions...))
+}
+
+// setAdditions changes the additions for which later writes compute values. It returns the objects of earlier writes.
+func (m *storage) setAdditions(change func([]*indexerSet) []*indexerSet) *table.Snapshot {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	set := m.indexers.Load()
+	additions := change(slices.Clone(set.additions))
+	m.indexers.Store(&indexerSet{names: set.names, functions: set.functions, additions: additions})
+	return m.table.Snapshot()
+}
+
+// withdraw ends what announce began.
+func (m *storage) withdraw(addition *indexerSet) {
+	m.setAdditions(func(all []*indexerSet) []*indexerSet {
+		return slices.DeleteFunc(all, func(s *indexerSet) bool { return s == addition })
+	})
+	addition.computed.Clear() // a snapshot may refer to it
+}
+
+// commitAddition makes the indexes of an addition visible, unless one of them failed for an object that was written meanwhile.
+func (m *storage) commitAddition(addition *indexerSet, newIndexers Indexers) error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	after, err := m.indexers.Load().with(newIndexers) // another call may have added the name
+	if err != nil {
+		return err
+	}
+	for e := range m.table.Snapshot().Each {
+		if err := m.failure(addition, e); err != nil {
+			return err
+		}
+	}
+	m.table.BeginStaged()
+	m.table.AddIndexes(len(newIndexers), func(obj any) [][]string { return addition.computedFor(obj).values })
+	m.table.Commit(nil)
+	m.indexers.Store(after)
+	return nil
 }

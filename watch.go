@@ -250,7 +250,7 @@ func (m *run) applyReceived(w *openWatch) error {
 			c.version = w.advance(c)
 			continue
 		}
-		err := m.applyChanges(w, first, i)
+		err := m.applyChanges(w, m.changes[first:i])
 		switch {
 		case err != nil:
 		case c.event.Type == watch.Bookmark:
@@ -263,7 +263,7 @@ func (m *run) applyReceived(w *openWatch) error {
 		}
 		first = i + 1
 	}
-	return m.applyChanges(w, first, len(m.changes))
+	return m.applyChanges(w, m.changes[first:])
 }
 
 // advance sets the watch's version to that of an event and returns it, or returns "" if the event does not change it: the
@@ -278,38 +278,48 @@ func (w *openWatch) advance(c *change) string {
 	return version
 }
 
-// applyChanges passes changes of the batch to the store or the streaming list, reports those that were refused, and sets the
-// version. It fails if the context has ended.
-func (m *run) applyChanges(w *openWatch, from, to int) error {
+// applyChanges passes changes to the store or the streaming list, reports those that were refused, and sets the version. It
+// fails if the context has ended.
+func (m *run) applyChanges(w *openWatch, changes []change) error {
 	if w.listing != nil {
-		return w.listing.addChanges(w, m.changes[from:to])
+		return w.listing.addChanges(w, changes)
 	}
-	for from < to && m.ctx.Err() == nil {
-		accepted, err := m.accepter.acceptChanges(m.ctx, m.changes[from:to])
-		version := ""
-		for accepted += from; from < accepted; from++ {
-			c := &m.changes[from]
-			switch {
-			case c.finalErr != nil && c.err != nil:
-				m.quarantineObject(m.ctx, refusedDeletion(c.finalErr, c.err))
-			case c.finalErr != nil || c.err != nil:
-				m.reportRejectedEvent(c, cmp.Or(c.finalErr, c.err))
-			case m.quarantine.any():
-				m.releaseObject(c.event.Object)
-			}
-			version = cmp.Or(c.version, version)
-		}
-		if version != "" {
-			m.setAccepted(version, "event")
-		}
+	for len(changes) > 0 && m.ctx.Err() == nil {
+		accepted, err := m.accepter.acceptChanges(m.ctx, changes)
+		m.recordAccepted(changes[:accepted])
+		changes = changes[accepted:]
 		if err != nil && m.ctx.Err() == nil {
-			if undecoded := m.changes[from].finalErr; undecoded != nil {
+			if undecoded := changes[0].finalErr; undecoded != nil {
 				m.report(m.ctx, undecoded)
 			}
 			return err
 		}
 	}
 	return m.ctx.Err()
+}
+
+// recordAccepted reports the accepted changes that were refused, releases the objects of the others, and sets the version.
+func (m *run) recordAccepted(changes []change) {
+	version := ""
+	for i := range changes {
+		c := &changes[i]
+		switch {
+		case c.finalErr != nil && c.err != nil:
+			m.quarantineObject(m.ctx, refusedDeletion(c.finalErr, c.err))
+		case c.finalErr != nil:
+			m.reportRejectedEvent(c, c.finalErr)
+		case c.err != nil:
+			m.reportRejectedEvent(c, c.err)
+		case m.quarantine.any():
+			m.releaseObject(c.event.Object)
+		}
+		if c.version != "" {
+			version = c.version
+		}
+	}
+	if version != "" {
+		m.setAccepted(version, "event")
+	}
 }
 
 // applyRejected applies an event with an unusable object or an unknown event type.
@@ -460,40 +470,77 @@ func eventError(obj runtime.Object) error {
 	return noStatus
 }
 
-// handleTimer begins a check or another list if one is due, and sets the watch's timer to the next due time. An error ends
-// the watch.
+// handleTimer does what is due, and sets the watch's timer to the time at which something is due next. An error ends the watch.
 func (m *run) handleTimer(w *openWatch) error {
-	now, next, checks := m.clock.Now(), w.expires, &m.progress.checks
-	if w.listing != nil { // a stream may last as long as it keeps sending
-		next = latest(w.answeredAt, m.progress.lastReceived).Add(streamQuiet)
-	}
-	isDue := func(at time.Time) bool {
-		if now.Before(at) && at.Before(next) {
-			next = at
-		}
-		return !now.Before(at)
-	}
-	if isDue(next) {
+	now := m.clock.Now()
+	if isDue(m.overdueTime(w), now) {
 		return errWatchOverdue
 	}
-	if !m.refetchAt.IsZero() && w.listing == nil &&
-		isDue(latest(m.refetchAt, now.Add(m.progress.backoff.delay(now, 2)))) {
-		if m.refetchAt = (time.Time{}); len(m.quarantine.list(m.undecodedLocked)) > 0 { // otherwise later states have arrived
+	if isDue(m.refetchTime(w, now), now) {
+		m.refetchAt = time.Time{}
+		if len(m.quarantine.list(m.undecodedLocked)) > 0 { // otherwise later states have arrived
 			m.progress.refetched = now
 			return errRefetch
 		}
 	}
-	if w.listing == nil && m.check == nil && !m.wholeLists {
-		for isDue(m.progress.lastReceived.Add(maxSilence)) { // twice: the second call schedules the next silence
-			m.progress.lastReceived, checks.wanted = now, checks.wanted || m.bookmarks.Load()
-		}
-		if checks.wanted && isDue(latest(
-			checks.next, w.answeredAt.Add(min(checkDelay, w.timeout/2)), now.Add(m.progress.backoff.delay(now, 1)))) {
-			m.beginCheck(w, now)
+	if isDue(m.silenceTime(w), now) {
+		m.progress.lastReceived = now // the next silence begins
+		if m.bookmarks.Load() {
+			m.progress.checks.wanted = true
 		}
 	}
+	if isDue(m.checkTime(w, now), now) {
+		m.beginCheck(w, now)
+	}
+	next := earliest(m.overdueTime(w), m.refetchTime(w, now), m.silenceTime(w), m.checkTime(w, now))
 	w.timer.Reset(next.Sub(now))
 	return nil
 }
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
+// overdueTime is when the watch counts as half open. A stream may last as long as it keeps sending.
+func (m *run) overdueTime(w *openWatch) time.Time {
+	if w.listing != nil {
+		return latest(w.answeredAt, m.progress.lastReceived).Add(streamQuiet)
+	}
+	return w.expires
+}
+
+// refetchTime is when undecoded items are listed again.
+func (m *run) refetchTime(w *openWatch, now time.Time) time.Time {
+	if m.refetchAt.IsZero() || w.listing != nil {
+		return time.Time{}
+	}
+	const listAndWatch = 2
+	return latest(m.refetchAt, now.Add(m.progress.backoff.delay(now, listAndWatch)))
+}
+
+// silenceTime is when the source has been silent for so long that its version is checked, if it sends bookmarks.
+func (m *run) silenceTime(w *openWatch) time.Time {
+	if !m.mayCheck(w) {
+		return time.Time{}
+	}
+	return m.progress.lastReceived.Add(maxSilence)
+}
+
+// checkTime is when a wanted check begins.
+func (m *run) checkTime(w *openWatch, now time.Time) time.Time {
+	checks := &m.progress.checks
+	if !m.mayCheck(w) || !checks.wanted {
+		return time.Time{}
+	}
+	open := w.answeredAt.Add(min(checkDelay, w.timeout/2))
+	return latest(checks.next, open, now.Add(m.progress.backoff.delay(now, 1)))
+}
+
+// mayCheck reports whether a check may begin beside the watch.
+func (m *run) mayCheck(w *openWatch) bool { return w.listing == nil && m.check == nil && !m.wholeLists }
+
+func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// earliest returns the earliest of the times that are not zero.
+func earliest(times ...time.Time) time.Time {
+	times = slices.DeleteFunc(times, time.Time.IsZero)
+	return slices.MinFunc(times, time.Time.Compare)
+}

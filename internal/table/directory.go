@@ -171,19 +171,43 @@ func (s *segment) put(hash, number uint32) {
 	}
 }
 
-// removeAt frees a place. A search for a number in a later group must not end at it, so such a number is moved to the
-// place, and its own place is filled the same way.
+// removeAt frees a place. A search ends at the first group with a free place. If a number of a later group would no longer
+// be found, it moves to the place, and its own place is freed instead.
 func (s *segment) removeAt(group, place int) {
 	s.used--
-	for at := 1; s.groups[(group+at-1)%groups].matches(0) == 0; at++ {
-		from := &s.groups[(group+at)%groups]
-		for i, hash := range from.hashes {
-			if hash != 0 && (group+at-firstGroup(hash))&(groups-1) >= at {
-				s.groups[group].set(place, hash, from.numbers[i])
-				group, place, at = (group+at)%groups, i, 0
-				break
+	for {
+		fromGroup, fromPlace, found := s.overflow(group)
+		if !found {
+			s.groups[group].set(place, 0, 0)
+			return
+		}
+		from := &s.groups[fromGroup]
+		s.groups[group].set(place, from.hashes[fromPlace], from.numbers[fromPlace])
+		group, place = fromGroup, fromPlace
+	}
+}
+
+// overflow returns the place of a number that is in a later group because group was full, if there is one. Only groups up to
+// the first one with a free place can have such a number.
+func (s *segment) overflow(group int) (from, place int, found bool) {
+	if s.groups[group].hasFree() {
+		return 0, 0, false // no search that begins here continues in the next group
+	}
+	for distance := 1; distance < groups; distance++ {
+		from = (group + distance) % groups
+		for place, hash := range s.groups[from].hashes {
+			if hash != 0 && probes(hash, from) >= distance {
+				return from, place, true
 			}
 		}
+		if s.groups[from].hasFree() {
+			break
+		}
 	}
-	s.groups[group].set(place, 0, 0)
+	return 0, 0, false
 }
+
+// probes returns how many groups a search for a hash passes before it reaches a group.
+func probes(hash uint32, group int) int { return (group - firstGroup(hash) + groups) % groups }
+
+func (g *group) hasFree() bool { return g.matches(0) != 0 }

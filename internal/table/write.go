@@ -44,6 +44,9 @@ func (t *Table) Begin(changes int) {
 	}
 }
 
+// BeginStaged is Begin for a write that is staged, however few changes it has.
+func (t *Table) BeginStaged() { t.Begin(InPlace + 1) }
+
 // clone copies a state for changes. Its pieces are copied when they are changed.
 func (s *state) clone(epoch uint64) *state {
 	c := *s
@@ -98,7 +101,7 @@ func (t *Table) free() int {
 
 // pack moves everything into a new state. Readers are not blocked. No write may be open.
 func (t *Table) pack() {
-	t.Begin(InPlace + 1)
+	t.BeginStaged()
 	old, references := t.state, t.references
 	t.reset(len(references))
 	marks := make([]perCell[bool], len(t.listings))
