@@ -86,9 +86,10 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 		quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
 	f.own, _ = keyedStoreOf(opts.KnownObjects)
-	if f.keyer = (keyer{f.KeyOf, opts.KeyFunction == nil}); !f.byName {
+	if opts.KeyFunction != nil {
 		f.userKey = opts.KeyFunction
 	}
+	f.keyer = keyer{keyFunc: f.KeyOf, byName: isByName(f.userKey)}
 	if opts.EmitDeltaTypeReplaced {
 		f.listedType = Replaced
 	}

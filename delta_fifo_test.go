@@ -705,7 +705,7 @@ func (b *brittle) GetNamespace() string {
 }
 
 // A queue without a KeyFunction makes keys from the metadata that it has read. Fails if they, or
-// the refusal of an object without a key, differ from those of MetaNamespaceKeyFunc.
+// the refusal of an object without a key, differ from those of a function that it has to call.
 func TestTheUsualKeysAreThoseOfTheFunction(t *testing.T) {
 	for name, obj := range map[string]any{
 		"an object":     podAt("a", "1", "1"),
@@ -722,7 +722,10 @@ func TestTheUsualKeysAreThoseOfTheFunction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			usual := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
-			other := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: MetaNamespaceKeyFunc})
+			wrapper := func(obj any) (string, error) { return MetaNamespaceKeyFunc(obj) }
+			other := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: wrapper})
+			require.True(t, usual.byName)
+			require.False(t, other.byName)
 			got, err := usual.eventKey(obj)
 			want, wanted := other.eventKey(obj)
 			if wanted != nil {

@@ -63,7 +63,6 @@ func newSharedIndexInformer(source Source, example any, options SharedIndexInfor
 		keyFunc = DeletionHandlingMetaNamespaceKeyFunc
 	}
 	store := NewIndexer(keyFunc, options.Indexers).(*cache)
-	store.byName = options.KeyFunction == nil
 	period := options.ResyncPeriod
 	if period > 0 {
 		period = max(period, minimumResync)

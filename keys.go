@@ -95,6 +95,16 @@ func DeletionHandlingMetaNamespaceKeyFunc(obj any) (string, error) {
 	return MetaNamespaceKeyFunc(obj)
 }
 
+// isByName reports whether a key function is one of the two above. Their key of an object with a
+// name follows from its metadata, so a store or queue need not call them for it. The comparison is
+// exact: top-level functions have code of their own. Any other function is called, with the same
+// result, even if it only wraps one of them.
+func isByName(keyFunc KeyFunc) bool {
+	code := reflect.ValueOf(keyFunc).Pointer()
+	return code == reflect.ValueOf(MetaNamespaceKeyFunc).Pointer() ||
+		code == reflect.ValueOf(DeletionHandlingMetaNamespaceKeyFunc).Pointer()
+}
+
 // SplitMetaNamespaceKey is the inverse of MetaNamespaceKeyFunc.
 func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
 	namespace, name, slash := strings.Cut(key, "/")

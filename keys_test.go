@@ -30,6 +30,19 @@ func TestWhatHasNoReadableMetadataHasNoName(t *testing.T) {
 	require.ErrorContains(t, err, "object is nil")
 }
 
+func TestOnlyTheTwoFunctionsOfTheLibraryAreRecognized(t *testing.T) {
+	require.True(t, isByName(MetaNamespaceKeyFunc))
+	require.True(t, isByName(DeletionHandlingMetaNamespaceKeyFunc))
+	for name, other := range map[string]KeyFunc{
+		"a wrapper":     func(obj any) (string, error) { return MetaNamespaceKeyFunc(obj) },
+		"a method":      NewDeltaFIFOWithOptions(DeltaFIFOOptions{}).KeyOf,
+		"an adapter":    IndexFuncToKeyFuncAdapter(MetaNamespaceIndexFunc),
+		"of the test's": func(any) (string, error) { return "key", nil },
+	} {
+		require.False(t, isByName(other), name)
+	}
+}
+
 func TestATombstoneOfAnotherPackageIsReadLikeOneOfThis(t *testing.T) {
 	type DeletedFinalStateUnknown struct { // as client-go's
 		Key string

@@ -115,7 +115,6 @@ type progress struct {
 // indexer has NamespaceIndex.
 func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any, resyncPeriod time.Duration) (indexer Indexer, reflector *Reflector) {
 	indexer = NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
-	indexer.(*cache).byName = true
 	return indexer, NewReflector(lw, expectedType, indexer, resyncPeriod)
 }
 

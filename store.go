@@ -46,8 +46,8 @@ type keyedStore struct {
 	transformer TransformFunc
 }
 
-// keyer makes the keys of a store or queue. If byName is true, the keys are namespace/name, and keyFunc is called only for
-// an object without a name.
+// keyer makes the keys of a store or queue. If byName is true (see isByName), the keys are
+// namespace/name, and keyFunc is called only for an object without a name.
 type keyer struct {
 	keyFunc KeyFunc
 	byName  bool
@@ -76,7 +76,8 @@ func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
 func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
 	mustHave(keyFunc != nil, "NewIndexer: the key function is nil")
 	s := newStorage(indexers)
-	c := &cache{keyedStore{scope: &s.whole, keyer: keyer{keyFunc: keyFunc}}, s}
+	keys := keyer{keyFunc: keyFunc, byName: isByName(keyFunc)}
+	c := &cache{keyedStore{scope: &s.whole, keyer: keys}, s}
 	for _, option := range opts {
 		option(c)
 	}

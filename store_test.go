@@ -118,7 +118,7 @@ func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newTagStore()
 			require.NoError(t, s.Replace([]any{podAt("a", "1", "1")}, "5"))
-			s.keyFunc = c.keyFunc
+			s.keyer = keyer{c.keyFunc, isByName(c.keyFunc)}
 			_, _, getErr := s.Get(c.obj)
 			for method, err := range map[string]error{
 				"Add": s.Add(c.obj), "Update": s.Update(c.obj), "Delete": s.Delete(c.obj), "Get": getErr,
