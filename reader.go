@@ -171,7 +171,7 @@ func (r Reader[T]) IndexValues(index string) ([]string, error) {
 	}
 	all, count := s.table.Values(s.index)
 	values := slices.AppendSeq(make([]string, 0, count), all)
-	if s.namespace == "" {
+	if s.namespace == "" && table.HasOnly[T](s.table) {
 		return values, nil
 	}
 	return slices.DeleteFunc(values, func(value string) bool {

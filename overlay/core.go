@@ -297,18 +297,15 @@ func (c *core) expire() (next time.Time, exists bool) {
 }
 
 // confirm removes a write that the watch has confirmed or overtaken. It is called with each notification of the informer.
-// That decides if versions are not ordered, since the store may have passed a state between two reads.
+// The notification decides if versions are not ordered, since the store may have passed a state between two reads.
 func (c *core) confirm(key string, seen state, deleted bool) {
 	w := c.find(key)
 	if w == nil {
 		return
 	}
 	now := c.storeStateOf(key)
-	sameUID := seen.uid == w.uid
-	switch {
-	case deleted && sameUID && (w.uid != "" || w.deleted):
-	case !deleted && !w.deleted && sameUID && seen.version == w.version:
-	case w.isNewer(now):
+	_, ordered := compare(now.applied, w.version)
+	if w.isNewer(now) && (ordered || !w.isConfirmedBy(seen, deleted)) {
 		return
 	}
 	c.mu.Lock()

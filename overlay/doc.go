@@ -33,6 +33,9 @@
 // compare them. Objects without a version are shown only while the store has no object under their key. A transform of
 // the informer should keep UID and version; see [Options.Transform], also for an informer with a selector.
 //
+// If an informer has a selector, an object that was deleted by the caller, and had left the selector and come back before,
+// is shown again from the watch's event of its return until that of its deletion.
+//
 // If the result of a call is observed after the object was deleted again, it is ignored only if versions are ordered.
 // Otherwise the object is shown until it expires.
 package overlay

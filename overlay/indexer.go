@@ -105,7 +105,7 @@ func (i indexer) IndexKeys(indexName, indexedValue string) ([]string, error) {
 
 // ListIndexFuncValues implements cache.Indexer.
 func (i indexer) ListIndexFuncValues(indexName string) []string {
-	values, err := i.core.view().indexValues("", indexName)
+	values, err := i.core.view().indexValues("", indexName, func(any) bool { return true })
 	if err != nil {
 		return []string{}
 	}

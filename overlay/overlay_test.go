@@ -15,7 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -546,4 +548,62 @@ func TestNoReaderSeesAnOlderStateAfterANewerOne(t *testing.T) {
 	}
 	done.Store(true)
 	readers.Wait()
+}
+
+// The object leaves the selector by another program's change and comes back by the write, which is observed before the
+// watch delivers either.
+func TestAWriteThatBringsAnObjectBackIntoTheSelectorIsShownUntilTheWatchDeliversIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := cachetest.NewTestSource(t, cachetest.Options{})
+		source.MustApply(t, newObject("a", "us"))
+		items := cache.NewTypedInformer(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				options.LabelSelector = "owner=us"
+				return source.ListWithContext(ctx, options)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				options.LabelSelector = "owner=us"
+				return source.WatchWithContext(ctx, options)
+			},
+		}, cache.InformerConfig[*object]{})
+		o, err := overlay.New(items, overlay.Options[*object]{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = items.Run(ctx) }()
+		require.NoError(t, items.WaitSynced(ctx))
+		source.DelayEvents(time.Second)
+		source.MustApply(t, newObject("a", "them"))
+		time.Sleep(time.Second / 2)
+		back := must(t)(source.Update(newObject("a", "us")))
+		require.NoError(t, o.Observed(back))
+		time.Sleep(time.Second * 3 / 4)
+		synctest.Wait()
+		require.Zero(t, items.Len(), "the store has the departure and not the return")
+		shown, exists := o.Lookup("shop/a")
+		require.True(t, exists)
+		assert.Equal(t, back.GetResourceVersion(), shown.GetResourceVersion())
+		require.NoError(t, items.WaitSynced(ctx))
+		time.Sleep(time.Second)
+		assert.Zero(t, o.Pending())
+		assert.Equal(t, 1, o.Len())
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// Two types in one indexer; each overlay reads one of them.
+func TestTheIndexValuesOfATypedOverlayAreThoseOfItsObjects(t *testing.T) {
+	byName := func(obj any) ([]string, error) { return []string{obj.(metav1.Object).GetName()}, nil }
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"name": byName})
+	require.NoError(t, indexer.Add(newObject("item", "a")))
+	other := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other"}}
+	require.NoError(t, indexer.Add(other))
+	o := overlay.Over(indexer, overlay.Options[*object]{})
+	for _, reader := range []overlay.Reader[*object]{o.Reader, o.Snapshot(), o.ByNamespace("shop")} {
+		values, err := reader.IndexValues("name")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"item"}, values)
+	}
+	assert.Equal(t, []string{"item", "other"}, o.Indexer().ListIndexFuncValues("name"))
 }

@@ -213,5 +213,8 @@ func (r Reader[T]) IndexValues(index string) ([]string, error) {
 	if r.showsNoWrites() {
 		return r.base.IndexValues(index)
 	}
-	return r.now().indexValues(r.namespace, index)
+	return r.now().indexValues(r.namespace, index, func(obj any) bool {
+		_, isT := obj.(T)
+		return isT
+	})
 }

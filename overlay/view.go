@@ -84,8 +84,8 @@ func (v view) eachByIndex(namespace, index, value string, yield func(string, any
 	return nil
 }
 
-// indexValues returns the values in an index that objects of a namespace have.
-func (v view) indexValues(namespace, index string) ([]string, error) {
+// indexValues returns the values in an index that objects of a namespace have, of those for which isRead returns true.
+func (v view) indexValues(namespace, index string, isRead func(any) bool) ([]string, error) {
 	candidates, err := v.store.ByNamespace(namespace).IndexValues(index)
 	if err != nil {
 		return nil, err
@@ -98,9 +98,9 @@ func (v view) indexValues(namespace, index string) ([]string, error) {
 	slices.Sort(candidates)
 	return slices.DeleteFunc(slices.Compact(candidates), func(value string) bool {
 		empty := true
-		_ = v.eachByIndex(namespace, index, value, func(string, any) bool {
-			empty = false
-			return false
+		_ = v.eachByIndex(namespace, index, value, func(_ string, obj any) bool {
+			empty = !isRead(obj)
+			return empty
 		})
 		return empty
 	}), nil

@@ -64,7 +64,8 @@ func (w *write) isNewer(now storeState) bool {
 	order, ordered := compare(now.applied, w.version)
 	applied := ordered && order >= 0
 	if !now.exists {
-		return !applied && !w.wasStored()
+		// An object that has left a selector of the informer comes back with the write: its absence is no deletion.
+		return !applied && (ordered || !w.wasStored())
 	}
 	same := now.sameObject(w.uid)
 	if same && w.deleted {
@@ -83,6 +84,17 @@ func (w *write) isNewer(now storeState) bool {
 	}
 	// Either the write has replaced the store's object, or the store's object has replaced the written one.
 	return slices.Contains(w.earlierUIDs, now.uid)
+}
+
+// isConfirmedBy returns whether a notification is that of the written state or of the object's deletion.
+func (w *write) isConfirmedBy(seen state, deleted bool) bool {
+	if seen.uid != w.uid {
+		return false
+	}
+	if deleted {
+		return w.uid != "" || w.deleted
+	}
+	return !w.deleted && seen.version == w.version
 }
 
 // recordEarlier records the states before a write: the store's, and the shown write, if any.

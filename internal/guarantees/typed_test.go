@@ -241,6 +241,23 @@ func TestAnIndexOfTheUsersNamedNamespaceDoesNotBreakByNamespace(t *testing.T) {
 	})
 }
 
+// Fails if the index values of a typed reader include those of objects of another type.
+func TestTheIndexValuesOfATypedReaderAreThoseOfItsObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{})
+		stop := runTyped(t, source, inf)
+		foreign := &unstructured.Unstructured{}
+		foreign.SetNamespace("b")
+		foreign.SetName("1")
+		require.NoError(t, inf.Shared().GetIndexer().Add(foreign))
+		values, err := inf.IndexValues(cache.NamespaceIndex)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"a"}, values)
+		stop()
+	})
+}
+
 // Fails if the index values of a namespace include those of other namespaces.
 func TestTheIndexValuesOfANamespaceAreThoseOfItsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
