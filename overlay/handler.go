@@ -18,12 +18,32 @@ import (
 // without an OnAdd. If changes were merged, a call that ends in an observed state is omitted as a whole: the caller
 // has that state. If the watch is faster than the API call, handler is notified. Use each returned handler for one
 // informer.
+//
+// A filter must see every change, or it misses that an object has begun or ceased to pass. So Handler puts a
+// cache.TypedFilteringResourceEventHandler around its own: both nestings of the two are the same. Another filter that
+// compares old and new objects belongs outside: its inner handler is the returned one.
 func (o *Overlay[T]) Handler(handler cache.TypedResourceEventHandler[T]) cache.TypedResourceEventHandler[T] {
+	if pointer, ok := handler.(*cache.TypedFilteringResourceEventHandler[T]); ok {
+		return o.Handler(*pointer)
+	}
+	filtering, ok := handler.(cache.TypedFilteringResourceEventHandler[T])
+	if ok && filtering.Handler != nil {
+		filtering.Handler = o.Handler(filtering.Handler)
+		return filtering
+	}
 	return typedFilter[T]{o.core.newFilter(), handler}
 }
 
-// SharedHandler is Handler for an untyped informer.
+// SharedHandler is Handler for an untyped informer, with cache.FilteringResourceEventHandler.
 func (o *Overlay[T]) SharedHandler(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
+	if pointer, ok := handler.(*cache.FilteringResourceEventHandler); ok {
+		return o.SharedHandler(*pointer)
+	}
+	filtering, ok := handler.(cache.FilteringResourceEventHandler)
+	if ok && filtering.Handler != nil {
+		filtering.Handler = o.SharedHandler(filtering.Handler)
+		return filtering
+	}
 	return sharedFilter{o.core.newFilter(), handler}
 }
 

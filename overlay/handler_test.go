@@ -192,3 +192,73 @@ func TestAStateThatComesASecondTimeIsPassedOn(t *testing.T) {
 		assert.Equal(t, []string{"add b "}, handler.take())
 	})
 }
+
+// An own write takes the object out of the filter, and another program deletes it.
+func TestBothNestingsOfAFilterAndAnOverlaysHandlerReportThatAnObjectNoLongerPasses(t *testing.T) {
+	passes := func(obj *object) bool { return obj.GetLabels()["owner"] == "a" }
+	passesUntyped := func(obj any) bool {
+		last, isObject := obj.(*object)
+		return isObject && passes(last)
+	}
+	type typedFilter = cache.TypedFilteringResourceEventHandler[*object]
+	for name, add := range map[string]func(*rig, *calls) error{
+		"typed, the filter outside": func(r *rig, c *calls) error {
+			_, err := r.items.AddHandler(typedFilter{FilterFunc: passes, Handler: r.overlay.Handler(c)})
+			return err
+		},
+		"typed, the filter inside": func(r *rig, c *calls) error {
+			_, err := r.items.AddHandler(r.overlay.Handler(typedFilter{FilterFunc: passes, Handler: c}))
+			return err
+		},
+		"typed, a pointer to a filter inside": func(r *rig, c *calls) error {
+			_, err := r.items.AddHandler(r.overlay.Handler(&typedFilter{FilterFunc: passes, Handler: c}))
+			return err
+		},
+		"untyped, the filter outside": func(r *rig, c *calls) error {
+			_, err := r.items.Shared().AddEventHandler(cache.FilteringResourceEventHandler{
+				FilterFunc: passesUntyped, Handler: r.overlay.SharedHandler(c.shared()),
+			})
+			return err
+		},
+		"untyped, the filter inside": func(r *rig, c *calls) error {
+			_, err := r.items.Shared().AddEventHandler(r.overlay.SharedHandler(&cache.FilteringResourceEventHandler{
+				FilterFunc: passesUntyped, Handler: c.shared(),
+			}))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, r *rig) {
+				var handler calls
+				r.create("x", "a")
+				require.NoError(t, add(r, &handler))
+				require.Equal(t, []string{"add x 2"}, handler.take())
+				r.DelayEvents(delay)
+				r.observed(r.update("x", "b"))
+				time.Sleep(delay)
+				assert.Equal(t, []string{"delete x 2"}, handler.take())
+				r.observed(r.update("x", "a"))
+				time.Sleep(delay)
+				assert.Empty(t, handler.take(), "it is an own write")
+				r.update("x", "a")
+				time.Sleep(delay)
+				assert.Equal(t, []string{"update x 5"}, handler.take())
+				r.delete("x")
+				time.Sleep(delay)
+				assert.Len(t, handler.take(), 1)
+			})
+		})
+	}
+}
+
+func TestAFilterWithoutAHandlerDoesNothing(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, r *rig) {
+		_, err := r.items.AddHandler(r.overlay.Handler(cache.TypedFilteringResourceEventHandler[*object]{}))
+		require.NoError(t, err)
+		_, err = r.items.Shared().AddEventHandler(r.overlay.SharedHandler(cache.FilteringResourceEventHandler{}))
+		require.NoError(t, err)
+		r.create("x", "a")
+		synctest.Wait()
+		assert.Equal(t, 1, r.items.Len())
+	})
+}
