@@ -46,8 +46,9 @@ func (f ResourceEventHandlerDetailedFuncs) OnUpdate(oldObj, newObj any) {
 }
 func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) { callIf(f.DeleteFunc, ownTombstone(obj)) }
 
-// FilteringResourceEventHandler notifies Handler of objects that pass FilterFunc. An object that begins to pass is
-// added; one that no longer passes is deleted.
+// FilteringResourceEventHandler notifies Handler of objects that pass FilterFunc. An object that
+// begins to pass is added; one that no longer passes is deleted. Whether a deleted object existed
+// for Handler is asked of the state that was delivered last.
 type FilteringResourceEventHandler struct {
 	// FilterFunc must be deterministic. It may receive a DeletedFinalStateUnknown. If nil, all pass.
 	FilterFunc func(obj any) bool
@@ -61,7 +62,9 @@ func (h FilteringResourceEventHandler) OnAdd(obj any, isInInitialList bool) {
 }
 
 func (h FilteringResourceEventHandler) OnUpdate(oldObj, newObj any) {
-	switch passed, passes := h.passes(oldObj), h.passes(newObj); {
+	passed := h.passes(oldObj)
+	passes := h.passes(newObj)
+	switch {
 	case passed && passes:
 		h.Handler.OnUpdate(oldObj, newObj)
 	case passes:
@@ -81,6 +84,18 @@ func (h FilteringResourceEventHandler) passes(obj any) bool {
 	return h.Handler != nil && (h.FilterFunc == nil || h.FilterFunc(obj))
 }
 
+// notifyDelete notifies Handler of a deletion if it has the object: if the state that was delivered
+// last passes. The final state need not pass.
+func (h FilteringResourceEventHandler) notifyDelete(d deletion) {
+	if !h.passes(d.last) {
+		return
+	}
+	if _, unknown := tombstoneOf(d.final); !unknown && !h.passes(d.final) {
+		d.final = d.last // as OnUpdate does for an object that no longer passes
+	}
+	notifyDelete(h.Handler, d)
+}
+
 // callIf and callIf2 call f unless it is nil.
 func callIf[A any](f func(A), a A) {
 	if f != nil {
@@ -94,11 +109,46 @@ func callIf2[A, B any](f func(A, B), a A, b B) {
 	}
 }
 
+// deletion is what a handler is notified of when an object was removed.
+type deletion struct {
+	key table.Key
+	// last is the state that the handler received last.
+	last any
+	// final is the argument of OnDelete: the final state or a tombstone.
+	final any
+}
+
+// deletionOf returns what a handler is notified of by a Delete. If it did not receive what led to
+// the final state, it gets a tombstone of the state that it received last, in which it finds each
+// field by which it may have filed the object.
+func deletionOf(n *notification) deletion {
+	d := deletion{key: n.Key, last: n.Old, final: n.New}
+	if d.final == nil {
+		d.final = DeletedFinalStateUnknown{Key: n.Key.String(), Obj: n.Old}
+	}
+	return d
+}
+
+// notifyDelete notifies a handler of a deletion. A filter receives the whole of it. A handler that
+// embeds a filter does not: it may have its own OnDelete.
+func notifyDelete(handler ResourceEventHandler, d deletion) {
+	switch h := handler.(type) {
+	case keyedHandler:
+		h.onDelete(d)
+	case FilteringResourceEventHandler:
+		h.notifyDelete(d)
+	case *FilteringResourceEventHandler:
+		h.notifyDelete(d)
+	default:
+		handler.OnDelete(d.final)
+	}
+}
+
 // keyedHandler is a handler that needs the key of an object: with a user's KeyFunction the object does not contain it. A
 // listener calls these methods instead of OnUpdate and OnDelete.
 type keyedHandler interface {
 	onUpdate(key table.Key, oldObj, newObj any)
-	onDelete(key table.Key, obj any)
+	onDelete(d deletion)
 }
 
 // listener is a handler's registration: the goroutine that calls it, and its cursor in the informer's log.
@@ -108,6 +158,8 @@ type listener struct {
 	keyed    keyedHandler // handler, if it is one, else nil
 	options  HandlerOptions
 	resync   time.Duration
+	// recreateAsUpdate makes a Recreate one Update.
+	recreateAsUpdate bool
 	// shouldResync decides whether a due resync is done. If nil, it always is.
 	shouldResync ShouldResyncFunc
 	synced       *syncChecker
@@ -132,9 +184,10 @@ func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, op
 	keyed, _ := handler.(keyedHandler)
 	return &listener{
 		informer: informer, handler: handler, keyed: keyed, options: options, resync: *options.ResyncPeriod,
-		synced:  newSyncChecker("handler " + options.Name + " of " + informer.title),
-		cursor:  informer.log.NewCursor(eventlog.Merging(options.Delivery)), // both types have the same order
-		removed: make(chan struct{}), finished: make(chan struct{}),
+		recreateAsUpdate: informer.options.RecreateAsUpdate,
+		synced:           newSyncChecker("handler " + options.Name + " of " + informer.title),
+		cursor:           informer.log.NewCursor(eventlog.Merging(options.Delivery)), // both types have the same order
+		removed:          make(chan struct{}), finished: make(chan struct{}),
 	}
 }
 
@@ -232,13 +285,14 @@ func (l *listener) tryResync() {
 
 // deliver makes the calls for one notification. One of kind End ends the handler's first list.
 func (l *listener) deliver(ctx context.Context, n *notification) {
-	switch n.Kind {
-	case eventlog.End:
+	switch {
+	case n.Kind == eventlog.End:
 		l.synced.finish(nil)
 		return
-	case eventlog.Recreate:
-		n.Kind = eventlog.Delete
-		l.call(ctx, n)
+	case n.Kind == eventlog.Recreate && l.recreateAsUpdate:
+		n.Kind = eventlog.Update
+	case n.Kind == eventlog.Recreate:
+		l.call(ctx, &notification{Key: n.Key, Kind: eventlog.Delete, Old: n.Old})
 		if ctx.Err() != nil || isClosed(l.removed) {
 			return
 		}
@@ -274,19 +328,22 @@ func (l *listener) call(ctx context.Context, n *notification) {
 			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, errHandlerPanicked),
 		})
 	}()
+	l.notify(n)
+	returned = true
+}
+
+// notify makes the handler's call for a notification.
+func (l *listener) notify(n *notification) {
 	switch {
 	case n.Kind == eventlog.Add:
 		l.handler.OnAdd(n.New, n.Initial)
-	case n.Kind == eventlog.Delete && l.keyed != nil:
-		l.keyed.onDelete(n.Key, n.Old)
 	case n.Kind == eventlog.Delete:
-		l.handler.OnDelete(n.Old)
+		notifyDelete(l.handler, deletionOf(n))
 	case l.keyed != nil:
 		l.keyed.onUpdate(n.Key, n.Old, n.New)
 	default:
 		l.handler.OnUpdate(n.Old, n.New)
 	}
-	returned = true
 }
 
 // exited removes a handler whose goroutine ends. It returns false if the run has ended or the handler is removed already.

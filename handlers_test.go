@@ -23,41 +23,44 @@ func TestEachKindOfNotificationMakesItsCalls(t *testing.T) {
 		UpdateFunc: func(old, obj any) { calls = append(calls, fmt.Sprint("OnUpdate ", old, " ", obj)) },
 		DeleteFunc: func(obj any) { calls = append(calls, fmt.Sprint("OnDelete ", obj)) },
 	}
-	want := map[string][]string{
-		"add": {"OnAdd 2 true"}, "update": {"OnUpdate 1 2"},
-		"delete": {"OnDelete 1"}, "recreated": {"OnDelete 1", "OnAdd 2 true"},
-	}
-	for name, kind := range map[string]eventlog.Kind{
-		"add": eventlog.Add, "update": eventlog.Update, "delete": eventlog.Delete, "recreated": eventlog.Recreate,
+	for name, c := range map[string]struct {
+		n                notification
+		recreateAsUpdate bool
+		want             []string
+	}{
+		"add":                 {n: notification{Kind: eventlog.Add, New: "2"}, want: []string{"OnAdd 2 true"}},
+		"update":              {n: notification{Kind: eventlog.Update, Old: "1", New: "2"}, want: []string{"OnUpdate 1 2"}},
+		"delete":              {n: notification{Kind: eventlog.Delete, Old: "1", New: "2"}, want: []string{"OnDelete 2"}},
+		"merged delete":       {n: notification{Kind: eventlog.Delete, Old: "1"}, want: []string{"OnDelete {a/1 1}"}},
+		"recreated":           {n: notification{Kind: eventlog.Recreate, Old: "1", New: "2"}, want: []string{"OnDelete {a/1 1}", "OnAdd 2 true"}},
+		"recreated as update": {n: notification{Kind: eventlog.Recreate, Old: "1", New: "2"}, recreateAsUpdate: true, want: []string{"OnUpdate 1 2"}},
 	} {
-		n := notification{Kind: kind, Old: "1", New: "2", Initial: true}
+		c.n.Key = table.KeyOf("a/1")
+		c.n.Initial = true
 		calls = nil
-		l := &listener{handler: handler, removed: make(chan struct{})}
-		l.deliver(bg, &n)
-		assert.Equal(t, want[name], calls)
+		l := &listener{handler: handler, removed: make(chan struct{}), recreateAsUpdate: c.recreateAsUpdate}
+		l.deliver(bg, &c.n)
+		assert.Equal(t, c.want, calls, name)
 	}
 }
 
-// Fails if a change of UID passes for an update, or RecreateAsUpdate is not heeded.
+// Fails if a change of UID passes for an update.
 func TestAnAppliedChangeHasItsNotification(t *testing.T) {
 	was, is := podAt("a", "1", "5"), podAt("a", "1", "6")
 	final := podAt("a", "1", "7")
-	tombstone := DeletedFinalStateUnknown{Key: "a/1", Obj: was}
 	for name, c := range map[string]struct {
 		change change
-		merge  bool
 		want   notification
 	}{
-		"new":               {change: change{kind: Added, object: is}, want: notification{Kind: eventlog.Add, New: is}},
-		"changed":           {change: change{kind: Updated, object: is, existed: true, old: was}, want: notification{Kind: eventlog.Update, Old: was, New: is}},
-		"recreated":         {change: change{kind: Updated, object: is, existed: true, recreated: true, old: was}, want: notification{Kind: eventlog.Recreate, Old: tombstone, New: is}},
-		"recreated, merged": {change: change{kind: Updated, object: is, existed: true, recreated: true, old: was}, merge: true, want: notification{Kind: eventlog.Update, Old: was, New: is}},
-		"removed":           {change: change{kind: Deleted, object: final, existed: true, old: was}, want: notification{Kind: eventlog.Delete, Old: final}},
+		"new":       {change: change{kind: Added, object: is}, want: notification{Kind: eventlog.Add, New: is}},
+		"changed":   {change: change{kind: Updated, object: is, existed: true, old: was}, want: notification{Kind: eventlog.Update, Old: was, New: is}},
+		"recreated": {change: change{kind: Updated, object: is, existed: true, recreated: true, old: was}, want: notification{Kind: eventlog.Recreate, Old: was, New: is}},
+		"removed":   {change: change{kind: Deleted, object: final, existed: true, old: was}, want: notification{Kind: eventlog.Delete, Old: was, New: final}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.change.key, c.want.Key, c.change.applied = table.KeyOf("a/1"), table.KeyOf("a/1"), true
 			var n notification
-			require.True(t, c.change.notification(&n, false, c.merge))
+			require.True(t, c.change.notification(&n, false))
 			assert.Equal(t, c.want, n)
 		})
 	}

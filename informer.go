@@ -103,7 +103,6 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	for _, f := range inf.feeds {
 		p := f.feed
 		p.log, p.clock, p.metrics, p.live = inf.log, inf.clock, &inf.metrics, store.storage.table.Len
-		p.recreateAsUpdate = options.RecreateAsUpdate
 	}
 	inf.synced = newSyncChecker(inf.title)
 	return inf

@@ -12,10 +12,9 @@ import (
 // publisher appends the changes of a store's writes to the event log of an informer, and measures the writes. Each feed has
 // one.
 type publisher struct {
-	log              *eventlog.Log[table.Key]
-	clock            clock.Clock
-	metrics          *informerMetrics
-	recreateAsUpdate bool
+	log     *eventlog.Log[table.Key]
+	clock   clock.Clock
+	metrics *informerMetrics
 	// live returns the number of stored objects. listed is called after a whole list.
 	live   func() int
 	listed func()
@@ -44,7 +43,7 @@ func (p *publisher) endWrite() {
 
 // publish appends the applied changes of a write, under the store's lock. version is the store's before the write.
 func (p *publisher) publish(changes []change, initial bool, version *string) {
-	set := func(i int, n *notification) bool { return changes[i].notification(n, initial, p.recreateAsUpdate) }
+	set := func(i int, n *notification) bool { return changes[i].notification(n, initial) }
 	p.log.Append(len(changes), set, p.live(), p.began, version)
 }
 
@@ -52,18 +51,18 @@ func (p *publisher) publish(changes []change, initial bool, version *string) {
 type notification = eventlog.Record[table.Key]
 
 // notification sets n to the notification of a change, or returns false if the change was not applied.
-func (c *change) notification(n *notification, initial, recreateAsUpdate bool) bool {
+func (c *change) notification(n *notification, initial bool) bool {
 	if !c.applied {
 		return false
 	}
 	*n = notification{Key: c.key, Initial: initial, Kind: eventlog.Update, Old: c.old, New: c.object}
 	switch {
 	case c.kind == Deleted:
-		n.Kind, n.Old, n.New = eventlog.Delete, c.object, nil
+		n.Kind = eventlog.Delete
 	case !c.existed:
 		n.Kind = eventlog.Add
-	case c.recreated && !recreateAsUpdate:
-		n.Kind, n.Old = eventlog.Recreate, DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
+	case c.recreated:
+		n.Kind = eventlog.Recreate
 	}
 	return true
 }

@@ -137,7 +137,8 @@ type ResourceEventHandler interface {
 	OnAdd(obj any, isInInitialList bool)
 	// OnUpdate is called for a newer state, possibly of several changes; in a resync, of an object to itself.
 	OnUpdate(oldObj, newObj any)
-	// OnDelete is called for a removed object, with its final state or a DeletedFinalStateUnknown.
+	// OnDelete is called for a removed object, with its final state or, if that was not observed or
+	// follows a state that was not delivered, a DeletedFinalStateUnknown of the last delivered state.
 	OnDelete(obj any)
 }
 

@@ -228,7 +228,8 @@ type Delivery int
 const (
 	// Ordered delivers every change in the source's order. If more than max(1,024, 2 x live keys) changes are pending,
 	// they are merged by key until none is (HandlerStatus.Merging), so the backlog is bounded. A merged change keeps its
-	// position and the old state that the handler last received. A pending Add and its Delete cancel out.
+	// position and the old state that the handler last received: OnUpdate has it, and OnDelete a tombstone of it. A
+	// pending Add and its Delete cancel out.
 	Ordered Delivery = iota
 	// Coalesced always merges by key, for handlers that only enqueue keys, as in most controllers.
 	Coalesced

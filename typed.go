@@ -242,6 +242,17 @@ func (h TypedFilteringResourceEventHandler[T]) OnDelete(obj DeletedObject[T]) {
 	}
 }
 
+// notifyDelete is the typed FilteringResourceEventHandler.notifyDelete.
+func (h TypedFilteringResourceEventHandler[T]) notifyDelete(last T, d DeletedObject[T]) {
+	if !h.passes(last) {
+		return
+	}
+	if d.FinalStateUnknown == nil && !h.passes(d.OptionalObj) {
+		d.OptionalObj = last
+	}
+	notifyTypedDelete(h.Handler, last, d)
+}
+
 func (h TypedFilteringResourceEventHandler[T]) passes(obj T) bool {
 	return h.Handler != nil && (h.FilterFunc == nil || h.FilterFunc(obj))
 }
@@ -266,6 +277,19 @@ func notifyUpdate[T Object](next TypedResourceEventHandler[T], key table.Key, ol
 	}
 }
 
+// notifyTypedDelete notifies a handler of a deletion as notifyDelete does. last is the state that it
+// received last.
+func notifyTypedDelete[T Object](next TypedResourceEventHandler[T], last T, d DeletedObject[T]) {
+	switch filter := next.(type) {
+	case TypedFilteringResourceEventHandler[T]:
+		filter.notifyDelete(last, d)
+	case *TypedFilteringResourceEventHandler[T]:
+		filter.notifyDelete(last, d)
+	default:
+		next.OnDelete(d)
+	}
+}
+
 // typedHandler adapts a typed handler to keyedHandler. An object of another type is logged and treated as absent.
 type typedHandler[T Object] struct{ handler TypedResourceEventHandler[T] }
 
@@ -286,22 +310,38 @@ func (h typedHandler[T]) onUpdate(key table.Key, oldObj, newObj any) {
 }
 
 // OnDelete implements ResourceEventHandler.
-func (h typedHandler[T]) OnDelete(obj any) { h.onDelete(table.Key{}, obj) }
-
-// onDelete also notifies of a deletion whose last state is unknown, but not of an object of another type.
-func (h typedHandler[T]) onDelete(key table.Key, obj any) {
-	deleted := DeletedObject[T]{key: key.String()}
+func (h typedHandler[T]) OnDelete(obj any) {
+	d := deletion{last: obj, final: obj}
 	if tombstone, ok := tombstoneOf(obj); ok {
-		deleted = DeletedObject[T]{FinalStateUnknown: &tombstone}
-		key, obj = table.KeyOf(tombstone.Key), tombstone.Obj
+		d.key = table.KeyOf(tombstone.Key)
+		d.last = tombstone.Obj
 	}
-	if deleted.FinalStateUnknown == nil || !isNilPointer(obj) {
-		var ok bool
-		if deleted.OptionalObj, ok = h.typed("delete", key, obj); !ok {
-			return
-		}
+	h.onDelete(d)
+}
+
+// onDelete also notifies of a deletion whose last state is unknown, but not of an object of another
+// type: the handler does not have it.
+func (h typedHandler[T]) onDelete(d deletion) {
+	if tombstone, ok := tombstoneOf(d.final); ok && isNilPointer(d.last) {
+		h.handler.OnDelete(DeletedObject[T]{FinalStateUnknown: &tombstone})
+		return
 	}
-	h.handler.OnDelete(deleted)
+	last, ok := h.typed("delete", d.key, d.last)
+	if ok {
+		notifyTypedDelete(h.handler, last, deletedObject(d, last))
+	}
+}
+
+// deletedObject returns the argument of OnDelete. A final state of another type is replaced by last.
+func deletedObject[T Object](d deletion, last T) DeletedObject[T] {
+	if tombstone, ok := tombstoneOf(d.final); ok {
+		return DeletedObject[T]{OptionalObj: last, FinalStateUnknown: &tombstone}
+	}
+	deleted := DeletedObject[T]{OptionalObj: last, key: d.key.String()}
+	if final, err := as[T](d.final); err == nil {
+		deleted.OptionalObj = final
+	}
+	return deleted
 }
 
 // typed returns obj as a T, or logs that it has another type. apimachinery's error handlers would sleep.

@@ -36,7 +36,7 @@ func deletions(t *testing.T, key string, obj any) []DeletedObject[*object] {
 	var notified []DeletedObject[*object]
 	typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
 		DeleteFunc: func(d DeletedObject[*object]) { notified = append(notified, d) },
-	}}.onDelete(table.KeyOf(key), obj)
+	}}.onDelete(deletionAt(key, obj))
 	return notified
 }
 
@@ -104,12 +104,12 @@ func TestAnObjectThatChangesItsTypeIsDeletedOnce(t *testing.T) {
 			}}
 			handler.OnAdd(redPod, true)
 			handler.onUpdate(table.KeyOf("a/1"), redPod, mismatch)
-			handler.onDelete(table.KeyOf("a/1"), last)
+			handler.onDelete(deletionAt("a/1", last))
 			assert.Equal(t, []string{"add", "delete a/1"}, notified)
 			notified = nil
 			handler.OnAdd(mismatch, false)
 			handler.onUpdate(table.KeyOf("a/1"), mismatch, mismatch)
-			handler.onDelete(table.KeyOf("a/1"), last)
+			handler.onDelete(deletionAt("a/1", last))
 			assert.Empty(t, notified)
 		})
 	}
@@ -126,7 +126,7 @@ func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
 	h.OnUpdate(other, redPod)
 	h.OnUpdate(redPod, other)
 	h.OnDelete(other)
-	h.onDelete(table.KeyOf("uid-7"), "text")
+	h.onDelete(deletionAt("uid-7", "text"))
 	h.OnAdd((*object)(nil), false)
 	h.OnAdd(nil, false)
 	assert.Equal(t, []string{"add red false", "delete red"}, notified.take(), "what is no T is not there")
@@ -150,6 +150,15 @@ func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
 	assert.Equal(t, []string{"add red false"}, notified.take(), "others go on")
 }
 
+// deletionAt is a deletion of an object of which the handler has received this state.
+func deletionAt(key string, final any) deletion {
+	d := deletion{key: table.KeyOf(key), last: final, final: final}
+	if tombstone, ok := final.(DeletedFinalStateUnknown); ok {
+		d.last = tombstone.Obj
+	}
+	return d
+}
+
 // A deletion whose object nobody knows is not for the filter to judge.
 func TestATypedFilterIsNotCalledForADeletionWithoutObject(t *testing.T) {
 	var notified []string
@@ -159,9 +168,9 @@ func TestATypedFilterIsNotCalledForADeletionWithoutObject(t *testing.T) {
 			notified = append(notified, d.GetKey())
 		}},
 	}}
-	h.onDelete(table.KeyOf("uid-1"), DeletedFinalStateUnknown{Key: "uid-1"})
-	h.onDelete(table.KeyOf("uid-2"), DeletedFinalStateUnknown{Key: "uid-2", Obj: bluePod})
-	h.onDelete(table.KeyOf("uid-3"), redPod)
+	h.onDelete(deletionAt("uid-1", DeletedFinalStateUnknown{Key: "uid-1"}))
+	h.onDelete(deletionAt("uid-2", DeletedFinalStateUnknown{Key: "uid-2", Obj: bluePod}))
+	h.onDelete(deletionAt("uid-3", redPod))
 	assert.Equal(t, []string{"uid-1", "uid-3"}, notified)
 }
 

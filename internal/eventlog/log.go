@@ -119,9 +119,10 @@ func (l *Log[K]) trimLocked() {
 // Record is one change of an object, as a handler is notified of it.
 type Record[K comparable] struct {
 	Key K
-	// Old is the object before an Update, and the final state or the tombstone of a Delete or a Recreate.
+	// Old is the state that the handler received last: in an Update, a Delete or a Recreate.
 	Old any
-	// New is the object of an Add, an Update or a Recreate.
+	// New is the state after the change. In a Delete it is the final state, or nil if that is not
+	// delivered, since the handler never received what led to it: see merge.
 	New any
 	// Since is when the record began to wait, relative to the start of the log. Append sets it. A merged record has
 	// that of its oldest part.
@@ -147,33 +148,28 @@ const (
 	End
 )
 
-// merge merges later into first, a record of the same key. The kind becomes None if the two cancel out.
+// merge merges later into first, a record of the same key. The handler receives neither the state
+// that first leads to nor what later starts from, so the result starts from the state that it
+// received last: first's Old. The kind becomes None if the two cancel out.
 //
-//	first \ later   Update               Delete             Recreate             Add
-//	Add             Add(new)             None               Add(new)             Add(new)
-//	Update          Update(first's old)  Delete             Recreate             Update(first's old)
-//	Delete          Recreate(first's old, new)              as Update            as Update
-//	Recreate        Recreate(first's old, new)              as Update            as Update
+//	first \ later   Update      Delete    Recreate    Add
+//	Add             Add         None      Add         Add
+//	Update          Update      Delete    Recreate    Update
+//	Delete          Recreate    Delete    Recreate    Recreate
+//	Recreate        Recreate    Delete    Recreate    Recreate
 //
-// Delete after Delete or Recreate is a Delete of the first's old object. Pairs that no source produces, such as Update
-// after Delete, result in the same final state.
+// A merged Delete has no New. Pairs that no source produces, such as Update after Delete, result in
+// the same final state.
 func merge[K comparable](first, later *Record[K]) {
-	switch first.Kind {
-	case Add:
-		if first.New = later.New; later.Kind == Delete {
-			*first = Record[K]{}
-		}
-	case Update:
-		old, since := first.Old, first.Since
-		*first = *later
-		first.Since = since
-		if later.Kind == Update || later.Kind == Add {
-			first.Kind, first.Old = Update, old
-		}
-	case Delete, Recreate:
-		first.Kind, first.New = Recreate, later.New
-		if later.Kind == Delete {
-			first.Kind = Delete
-		}
+	first.New = later.New
+	switch {
+	case first.Kind == Add && later.Kind == Delete:
+		*first = Record[K]{}
+	case first.Kind == Add:
+	case later.Kind == Delete:
+		first.Kind = Delete
+		first.New = nil
+	case first.Kind != Update || later.Kind == Recreate:
+		first.Kind = Recreate
 	}
 }

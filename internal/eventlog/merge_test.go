@@ -14,7 +14,7 @@ func records(older, newer string, since time.Duration) map[string]Record[string]
 		"add":       {Kind: Add, Key: "a/1", New: newer, Since: since},
 		"update":    {Kind: Update, Key: "a/1", Old: older, New: newer, Since: since},
 		"resync":    {Kind: Update, Key: "a/1", Old: newer, New: newer, Since: since},
-		"delete":    {Kind: Delete, Key: "a/1", Old: older, Since: since},
+		"delete":    {Kind: Delete, Key: "a/1", Old: older, New: newer, Since: since},
 		"recreated": {Kind: Recreate, Key: "a/1", Old: older, New: newer, Since: since},
 	}
 }
@@ -33,14 +33,15 @@ func words(r Record[string]) string {
 	return fmt.Sprint("recreated ", r.Old, " ", r.New)
 }
 
-// The pending record changes the object from 1 to 2, the later one from 2 to 3. All pairs are tested, even those that
+// The pending record changes the object from 1 to 2, the later one from 2 to 3. The handler has
+// received 1, or, before a resync, 2. All pairs are tested, even those that
 // no source produces. Fails if a cell of the table differs.
 func TestEveryPairOfRecordsMergesAsTheTableSays(t *testing.T) {
 	first, later := records("1", "2", 1), records("2", "3", 2)
 	delete(later, "resync") // a resync omits keys with a waiting record
 	cells := map[string]map[string]string{
 		"add":       {"add": "add 3", "update": "add 3", "delete": "nothing", "recreated": "add 3"},
-		"update":    {"add": "update 1 3", "update": "update 1 3", "delete": "delete 2", "recreated": "recreated 2 3"},
+		"update":    {"add": "update 1 3", "update": "update 1 3", "delete": "delete 1", "recreated": "recreated 1 3"},
 		"resync":    {"add": "update 2 3", "update": "update 2 3", "delete": "delete 2", "recreated": "recreated 2 3"},
 		"delete":    {"add": "recreated 1 3", "update": "recreated 1 3", "delete": "delete 1", "recreated": "recreated 1 3"},
 		"recreated": {"add": "recreated 1 3", "update": "recreated 1 3", "delete": "delete 1", "recreated": "recreated 1 3"},

@@ -133,6 +133,7 @@ func (m *cursorModel) change(op byte) {
 		r.Kind, r.Old, r.New = Update, was, is
 	case op%8 < 6:
 		r.Kind, r.Old, is = Delete, was, nil
+		r.New = &state{was.life, m.number + 1} // the final state
 	default:
 		is.life = was.life + 1
 		r.Kind, r.Old, r.New = Recreate, was, is
@@ -244,18 +245,22 @@ func (m *cursorModel) handle(w *waitingEntry, r Record[string]) {
 	require.Equal(m, known, w.begins())
 	is, _ := w.parts[len(w.parts)-1].New.(*state)
 	broken := slices.ContainsFunc(w.parts, func(p Record[string]) bool { return p.Kind == Delete || p.Kind == Recreate })
+	if known {
+		require.Same(m, has, r.Old, "old is the state that was delivered last")
+	}
 	switch {
 	case !known:
 		require.Equal(m, Add, r.Kind)
+	case !w.ends() && len(w.parts) == 1:
+		require.Equal(m, Delete, r.Kind)
+		require.Same(m, is, r.New, "the final state follows the one that was delivered last")
 	case !w.ends():
 		require.Equal(m, Delete, r.Kind)
-		require.Equal(m, has.life, r.Old.(*state).life, "the deletion is that of the object that the handler has")
+		require.Nil(m, r.New, "the final state follows one that was not delivered")
 	case broken:
 		require.Equal(m, Recreate, r.Kind)
-		require.Equal(m, has.life, r.Old.(*state).life, "the deletion is that of the object that the handler has")
 	default:
 		require.Equal(m, Update, r.Kind)
-		require.Same(m, has, r.Old, "old is the state that was delivered last")
 	}
 	if delete(m.view, w.key); w.ends() {
 		require.Same(m, is, r.New)

@@ -41,19 +41,17 @@ var orderMutants = []Mutant{
 		Fault:   "An object at version 10 is treated as older than at version 9, and causes a relist.",
 	},
 	{
-		Name: "merges-an-update-from-an-undelivered-state", Guards: []string{"G3"}, File: "internal/eventlog/log.go",
-		From:    "first.Kind, first.Old = Update, old\n",
-		To:      "first.Kind, first.Old = Update, later.Old\n\t\t\t_ = old\n",
+		Name: "merges-an-update-from-an-undelivered-state", Guards: []string{"G3", "B29"}, File: "internal/eventlog/log.go",
+		From:    "	first.New = later.New\n	switch {\n",
+		To:      "	first.New = later.New\n	first.Old = later.Old\n	switch {\n",
 		Package: guarantees,
 		Test:    "TestG3ForEachKeyAHandlerReceivesAddThenUpdatesThenDelete",
 		Fault:   "A handler with a backlog receives an update whose old object it has never received.",
 	},
 	{
 		Name: "delivers-a-delete-of-an-object-never-added", Guards: []string{"G3"}, File: "internal/eventlog/log.go",
-		From: `			*first = Record[K]{}
-`,
-		To: `			*first = *later
-`,
+		From:    "		*first = Record[K]{}\n",
+		To:      "		*first = *later\n",
 		Package: guarantees,
 		Test:    "TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered",
 		Fault:   "A handler receives the deletion of an object whose addition it never received.",
