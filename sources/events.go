@@ -80,12 +80,18 @@ func (s *eventStream) send(event watch.Event) bool {
 // fail ends the watch with an error. After ServiceUnavailable a reflector pauses and watches again from the same
 // version, so that no list is needed once the source has recovered.
 func (s *eventStream) fail(err error) bool {
+	status := statusOf(err)
+	s.send(watch.Event{Type: watch.Error, Object: &status})
+	return false
+}
+
+// statusOf returns an error's status, or ServiceUnavailable, with the error's text.
+func statusOf(err error) metav1.Status {
 	status := apierrors.NewServiceUnavailable("").Status()
 	var apiStatus apierrors.APIStatus
 	if errors.As(err, &apiStatus) {
 		status = apiStatus.Status()
 	}
 	status.Message = err.Error()
-	s.send(watch.Event{Type: watch.Error, Object: &status})
-	return false
+	return status
 }

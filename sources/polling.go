@@ -21,6 +21,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +43,8 @@ const (
 	defaultHistory  = 1000
 	// Pause after a failed call. It doubles with each further failure, up to longestPause.
 	firstPause, longestPause = time.Second, 30 * time.Second
+	// requestWait is how long a request waits for the next call. It bounds the rate of a caller that never pauses.
+	requestWait = time.Second
 )
 
 // Object is a pointer to a struct with ObjectMeta and a DeepCopyObject method.
@@ -51,7 +55,8 @@ type Object interface {
 
 // PollingOptions configures a PollingSource. All fields are optional.
 type PollingOptions[T Object] struct {
-	// Interval is the pause between two calls of the function while a watch is open. Default: 30 seconds.
+	// Interval is the pause between two calls of the function while a watch is open. The objects may be older by it than
+	// Status.LastCurrent says, which is when the source last knew of nothing newer. Default: 30 seconds.
 	Interval time.Duration
 	// Timeout bounds a call: its context ends, and the call counts as failed. Default: one minute.
 	Timeout time.Duration
@@ -66,10 +71,11 @@ type PollingOptions[T Object] struct {
 
 // PollingSource is a Source, and a ListerWatcher, over a function. All methods may be called concurrently.
 //
-// Each list calls the function; concurrent lists share a call. All open watches share one call each interval. After a
-// failure the function is called again after 1, 2, 4, 8, 16 and then every 30 seconds, however many callers wait; a
-// list waits for that call and returns its error. A failure ends the open watches with an Error event: the error's
-// Status, or ServiceUnavailable.
+// Each list calls the function; concurrent lists share a call. All open watches share one call each interval, and get a
+// bookmark after it if it has sent them no event. After a failure the function is called again after 1, 2, 4, 8, 16 and
+// then every 30 seconds, however many callers there are. A request that comes earlier waits for that call for a second,
+// and then fails with the last error. A failure ends the open watches with an Error event. Requests and watches report a
+// failure alike: with the error's Status, or ServiceUnavailable, and the time until the next call as its Retry-After.
 //
 // Resource versions are the source's own: decimal, one for each change. An object without a UID gets a random one, so
 // that a relist recognizes it as unchanged. Objects are copied in and out.
@@ -93,7 +99,7 @@ type PollingSource struct {
 	// are immutable.
 	objects []Object
 	byName  map[cache.ObjectName]Object
-	// example is an object of the source's type, for bookmarks.
+	// example is an object of the source's type and kind, for bookmarks; nil if the kind is not known.
 	example Object
 	// history has the last changes. The last one led to version; versions increase by one.
 	history []change
@@ -146,17 +152,35 @@ func NewPollingSource[T Object](list func(ctx context.Context) ([]T, error), opt
 		historySize: cmp.Or(options.History, defaultHistory),
 		semaphore:   make(chan struct{}, 1),
 		version:     1, // an empty list must have a version too
+		example:     exampleOf[T](),
 		changed:     make(chan struct{}),
 	}
 }
 
-// Poll calls the function at once, for a program that knows of a change. It blocks until the call has returned. If it
-// returns nil, lists and open watches have all changes made before it was called.
-func (p *PollingSource) Poll(ctx context.Context) error {
+// exampleOf returns a new T, nil for an interface or an untyped object, whose kind only a listed object shows.
+func exampleOf[T Object]() Object {
+	objectType := reflect.TypeFor[T]()
+	if objectType.Kind() != reflect.Pointer {
+		return nil
+	}
+	example := reflect.New(objectType.Elem()).Interface().(Object)
+	if _, untyped := example.(runtime.Unstructured); untyped {
+		return nil
+	}
+	return example
+}
+
+// Poll calls the function, for a program that knows of a change: at once, or at the end of the pause after a failure. It
+// blocks until the call has returned. If it returns nil, lists and open watches have all changes made before it was
+// called.
+func (p *PollingSource) Poll(ctx context.Context) error { return p.pollAnew(ctx, longestPause) }
+
+// pollAnew waits for the result of a call that begins after pollAnew.
+func (p *PollingSource) pollAnew(ctx context.Context, maxWait time.Duration) error {
 	p.mu.Lock()
 	started := p.started
 	p.mu.Unlock()
-	return p.poll(ctx, started)
+	return p.poll(ctx, started, maxWait)
 }
 
 // List is ListWithContext without a context.
@@ -180,7 +204,7 @@ func (p *PollingSource) ListItems(
 	if err != nil {
 		return metav1.ListMeta{}, err
 	}
-	if err := p.Poll(ctx); err != nil {
+	if err := p.pollAnew(ctx, requestWait); err != nil {
 		return metav1.ListMeta{}, err
 	}
 	p.mu.Lock()
@@ -205,22 +229,46 @@ func (p *PollingSource) ListItems(
 	return listMeta, nil
 }
 
-// poll calls the function, unless a call with a number above newerThan has a result by then, which it shares.
-func (p *PollingSource) poll(ctx context.Context, newerThan uint64) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+// poll calls the function, unless a call with a number above newerThan has ended by then, whose result it shares. In the
+// pause after a failure it waits for the next call, but not longer than maxWait. Then it returns that failure.
+func (p *PollingSource) poll(ctx context.Context, newerThan uint64, maxWait time.Duration) error {
+	giveUp := time.Now().Add(maxWait)
+	for ctx.Err() == nil {
+		ended, err := p.pollUnlessPaused(ctx, newerThan)
+		if ended {
+			return err
+		}
+		p.mu.Lock()
+		nextCall := p.nextCall
+		p.mu.Unlock()
+		if nextCall.After(giveUp) {
+			if !sleep(ctx, time.Until(giveUp)) {
+				break
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.failureLocked()
+		}
+		sleep(ctx, time.Until(nextCall))
 	}
+	return context.Cause(ctx)
+}
+
+// pollUnlessPaused is poll, but returns false in the pause after a failure.
+func (p *PollingSource) pollUnlessPaused(ctx context.Context, newerThan uint64) (ended bool, err error) {
 	select {
 	case p.semaphore <- struct{}{}:
 		defer func() { <-p.semaphore }()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return true, context.Cause(ctx)
 	}
 	if p.finished > newerThan {
-		return p.err
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return true, p.failureLocked()
 	}
-	if p.err != nil && !sleep(ctx, time.Until(p.nextCall)) {
-		return context.Cause(ctx)
+	if p.err != nil && time.Now().Before(p.nextCall) {
+		return false, nil
 	}
 	p.mu.Lock()
 	p.started++
@@ -228,21 +276,30 @@ func (p *PollingSource) poll(ctx context.Context, newerThan uint64) error {
 	p.mu.Unlock()
 	byName, objects, changes, err := p.call(ctx)
 	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx) // not a failure of the function: the next caller calls it
+		return true, context.Cause(ctx) // not a failure of the function: the next caller calls it
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.finished, p.err = call, err
+	p.finished = call
+	p.err = err
 	close(p.changed)
 	p.changed = make(chan struct{})
 	if err != nil {
 		p.nextCall = time.Now().Add(min(firstPause<<min(p.failures, 5), longestPause))
 		p.failures++
-		return err
+		return true, p.failureLocked()
 	}
-	p.failures, p.nextCall = 0, time.Now().Add(p.interval)
-	p.byName, p.objects = byName, objects
-	if len(objects) > 0 && p.example == nil {
+	p.failures = 0
+	p.nextCall = time.Now().Add(p.interval)
+	p.applyLocked(byName, objects, changes)
+	return true, nil
+}
+
+// applyLocked makes the result of a call the current state.
+func (p *PollingSource) applyLocked(byName map[cache.ObjectName]Object, objects []Object, changes []change) {
+	p.byName = byName
+	p.objects = objects
+	if len(objects) > 0 {
 		p.example = objects[0]
 	}
 	p.version += uint64(len(changes))
@@ -250,8 +307,42 @@ func (p *PollingSource) poll(ctx context.Context, newerThan uint64) error {
 	if excess := len(p.history) - max(p.historySize, len(changes)); excess > 0 && len(changes) > 0 {
 		p.history = slices.Delete(p.history, 0, excess)
 	}
-	return nil
 }
+
+// failureLocked returns the error of the last call as requests and watches report it, nil if it has succeeded.
+func (p *PollingSource) failureLocked() error {
+	if p.err == nil {
+		return nil
+	}
+	return newCallError(p.err, time.Until(p.nextCall))
+}
+
+// callError is a failed call. Its status is the same in a response and in a watch's Error event.
+type callError struct {
+	err    error
+	status metav1.Status
+}
+
+func newCallError(err error, untilNext time.Duration) *callError {
+	status := statusOf(err)
+	details := metav1.StatusDetails{}
+	if status.Details != nil {
+		details = *status.Details
+	}
+	seconds := int32(math.Ceil(max(untilNext, 0).Seconds()))
+	details.RetryAfterSeconds = max(details.RetryAfterSeconds, seconds)
+	status.Details = &details
+	return &callError{err, status}
+}
+
+// Error implements error.
+func (e *callError) Error() string { return e.err.Error() }
+
+// Unwrap returns the function's error.
+func (e *callError) Unwrap() error { return e.err }
+
+// Status implements apierrors.APIStatus.
+func (e *callError) Status() metav1.Status { return e.status }
 
 // call calls the function and compares its result with the current objects. Deletions come first, by name, then other
 // changes in the function's order. The caller holds semaphore.

@@ -577,6 +577,7 @@ func TestAListThatCannotBeComparedIsAFailedCall(t *testing.T) {
 		}
 		assert.Len(t, ready(t, w), 2, "the error and the end")
 		listed = []*item{newItem("a", "1")}
+		require.NoError(t, source.Poll(t.Context()), "after the pause")
 		version, _ := list(t, source, metav1.ListOptions{})
 		assert.Equal(t, "2", version, "nothing of such a list counts")
 	})
@@ -687,7 +688,6 @@ func TestASelectedWatchSeesObjectsEnterAndLeave(t *testing.T) {
 		assert.Equal(t, []string{"ADDED a=2 @4", "MODIFIED a=3 @5", "DELETED a=3 @6", "DELETED b=1 @8"}, ready(t, w))
 		assert.Equal(t, []string{"MODIFIED a=2 @4", "MODIFIED a=3 @5", "MODIFIED a=4 @6", "MODIFIED a=5 @7"}, ready(t, named))
 		sized("c", "1", "small")
-		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"BOOKMARK = @9"}, ready(t, w))
 		assert.Equal(t, []string{"ADDED c=1 @9"}, ready(t, named), "no bookmark")
 	})
@@ -698,8 +698,8 @@ func TestBookmarksDoNotWaitForACall(t *testing.T) {
 		b := newBackend()
 		source := newSource(b, sources.PollingOptions[*item]{Interval: time.Hour})
 		empty := follow(t, source, metav1.ListOptions{AllowWatchBookmarks: true})
-		time.Sleep(5 * time.Minute)
-		assert.Empty(t, ready(t, empty), "no object has shown the type yet")
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"BOOKMARK = @1"}, ready(t, empty))
 		b.put("a", "1")
 		w := follow(t, source, metav1.ListOptions{AllowWatchBookmarks: true}) // calls the function
 		assert.Equal(t, []string{"ADDED a=1 @2"}, ready(t, w))
@@ -708,6 +708,128 @@ func TestBookmarksDoNotWaitForACall(t *testing.T) {
 			assert.Equal(t, []string{"BOOKMARK = @2"}, ready(t, w))
 		}
 		assert.Len(t, b.called(), 2)
+	})
+}
+
+// Also if the calls find nothing new, or nothing that the watch selects, and if there is no object at all.
+func TestEachSuccessfulCallIsABookmarkUnlessItIsAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		source := newSource(b, sources.PollingOptions[*item]{Interval: 10 * time.Second})
+		plain := follow(t, source, metav1.ListOptions{})
+		w := follow(t, source, metav1.ListOptions{AllowWatchBookmarks: true})
+		for range 3 {
+			time.Sleep(10 * time.Second)
+			assert.Equal(t, []string{"BOOKMARK = @1"}, ready(t, w))
+		}
+		b.put("a", "1")
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, []string{"ADDED a=1 @2"}, ready(t, w))
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, []string{"BOOKMARK = @2"}, ready(t, w))
+		assert.Equal(t, []string{"ADDED a=1 @2"}, ready(t, plain))
+	})
+}
+
+// The kind of an untyped object is that of the objects.
+func TestASourceOfUntypedObjectsSendsBookmarksOnceItKnowsTheirKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var listed []*unstructured.Unstructured
+		source := sources.NewPollingSource(
+			func(context.Context) ([]*unstructured.Unstructured, error) { return listed, nil },
+			sources.PollingOptions[*unstructured.Unstructured]{},
+		)
+		w := follow(t, source, metav1.ListOptions{AllowWatchBookmarks: true})
+		time.Sleep(time.Minute)
+		assert.Empty(t, ready(t, w))
+		machine := &unstructured.Unstructured{}
+		machine.SetKind("Machine")
+		machine.SetName("a")
+		listed = append(listed, machine)
+		time.Sleep(time.Minute)
+		<-w.ResultChan()
+		time.Sleep(time.Minute)
+		event := <-w.ResultChan()
+		assert.Equal(t, watch.Bookmark, event.Type)
+		assert.Equal(t, "Machine", event.Object.GetObjectKind().GroupVersionKind().Kind)
+	})
+}
+
+// Two informers share the source. Neither waits inside of a request for longer than a second.
+func TestDuringAnOutageTheStatusSaysThatTheInformerIsPausedAndUntilWhen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		b.put("a", "1")
+		source := newSource(b, sources.PollingOptions[*item]{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var running sync.WaitGroup
+		var informers []*cache.Informer[*item]
+		for range 2 {
+			informer := cache.NewTypedInformer(source, cache.InformerConfig[*item]{
+				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(context.Context, *cache.Reflector, error) {}},
+			})
+			running.Go(func() { _ = informer.Run(ctx) })
+			require.NoError(t, informer.WaitSynced(ctx))
+			informers = append(informers, informer)
+		}
+		time.Sleep(10 * time.Minute)
+		for _, informer := range informers {
+			assert.LessOrEqual(t, time.Since(informer.Status().LastCurrent), 30*time.Second)
+		}
+		b.fail(errors.New("no route"))
+		time.Sleep(30 * time.Second) // until the next call
+		lastCurrent := informers[0].Status().LastCurrent
+		busy := 0
+		const seconds = 600
+		for range seconds {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			for _, informer := range informers {
+				status := informer.Status()
+				if status.Phase != cache.PhasePaused || !status.NextAttempt.After(time.Now()) {
+					busy++
+				}
+			}
+		}
+		assert.Less(t, busy, 2*seconds/10, "seconds that are no pause")
+		for _, informer := range informers {
+			status := informer.Status()
+			assert.Equal(t, []cache.Cause{cache.CauseUnavailable}, slices.Collect(maps.Keys(status.Failures)))
+			assert.Equal(t, lastCurrent, status.LastCurrent)
+			assert.LessOrEqual(t, time.Until(status.NextAttempt), 40*time.Second)
+		}
+		b.fail(nil)
+		time.Sleep(time.Minute)
+		for _, informer := range informers {
+			assert.Equal(t, cache.PhaseWatching, informer.Status().Phase)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestARequestDuringTheFirstOutageFailsWithTheLastError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		failure := errors.New("no route")
+		b.fail(failure)
+		source := newSource(b, sources.PollingOptions[*item]{})
+		for range 5 {
+			require.ErrorIs(t, source.Poll(t.Context()), failure)
+		}
+		b.called()
+		began := time.Now()
+		_, listErr := source.ListWithContext(t.Context(), metav1.ListOptions{})
+		_, watchErr := source.WatchWithContext(t.Context(), metav1.ListOptions{})
+		assert.Equal(t, 2*time.Second, time.Since(began))
+		assert.Empty(t, b.called())
+		for i, err := range []error{listErr, watchErr} {
+			assert.ErrorIs(t, err, failure)
+			assert.Equal(t, cache.CauseUnavailable, cache.CauseOf(err))
+			seconds, _ := apierrors.SuggestsClientDelay(err)
+			assert.Equal(t, 15-i, seconds)
+		}
 	})
 }
 

@@ -40,7 +40,7 @@ func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.Lis
 	hasResult := p.finished > 0 && p.err == nil
 	p.mu.Unlock()
 	if from == 0 || !hasResult {
-		if err := p.Poll(ctx); err != nil {
+		if err := p.pollAnew(ctx, requestWait); err != nil {
 			return nil, err
 		}
 	}
@@ -49,6 +49,7 @@ func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.Lis
 	}
 	p.mu.Lock()
 	version, oldest, objects := p.version, p.version-uint64(len(p.history)), p.objects
+	w.provenBy = p.finished
 	p.mu.Unlock()
 	switch {
 	case from > version:
@@ -79,6 +80,8 @@ type pollWatch struct {
 	initial      []Object
 	cursor       uint64
 	lastBookmark time.Time // time of the last bookmark
+	// provenBy is the number of the last call of which the reader knows that it succeeded: by an event or a bookmark.
+	provenBy uint64
 }
 
 // deliver sends events until the watch ends.
@@ -95,46 +98,95 @@ func (w *pollWatch) deliver() {
 
 // step takes the next step, or waits until there may be one. It returns false if the watch has ended.
 func (w *pollWatch) step() bool {
-	p := w.source
-	p.mu.Lock()
-	oldest := p.version - uint64(len(p.history))
-	var next *change
-	if oldest <= w.cursor && w.cursor < p.version {
-		next = &change{}
-		*next = p.history[w.cursor-oldest]
-	}
-	finished, err, due, changed, example := p.finished, p.err, p.nextCall, p.changed, p.example
-	p.mu.Unlock()
-	now, nextBookmark := time.Now(), w.lastBookmark.Add(bookmarkInterval)
+	now := w.source.read(w.cursor)
 	switch {
 	case w.ctx.Err() != nil:
 		return false
-	case w.cursor < oldest:
-		return w.fail(Expired(w.cursor, oldest))
-	case next != nil:
-		w.cursor = next.version
-		event := w.selected.event(*next)
-		return event.Type == "" || w.send(event)
-	case err != nil:
-		return w.fail(err)
-	case !now.Before(due):
-		_ = p.poll(w.ctx, finished) // the next step reads the result
+	case w.cursor < now.oldest:
+		return w.fail(Expired(w.cursor, now.oldest))
+	case now.next != nil:
+		return w.sendChange(*now.next, now.finished)
+	case now.err != nil:
+		return w.fail(now.err)
+	case !time.Now().Before(now.nextCall):
+		_ = w.source.poll(w.ctx, now.finished, 0) // the next step reads the result
 		return true
-	case w.bookmarks && example != nil && !now.Before(nextBookmark):
-		w.lastBookmark = now
-		return w.send(watch.Event{Type: watch.Bookmark, Object: bookmark(example, w.cursor)})
+	case w.mayBookmark(now) && w.isBookmarkDue(now):
+		return w.sendBookmark(now)
 	}
-	if w.bookmarks && example != nil && nextBookmark.Before(due) {
-		due = nextBookmark
+	w.wait(now)
+	return true
+}
+
+// pollState is what a watch reads of its source.
+type pollState struct {
+	// next is the change after the cursor, nil if there is none. Changes before oldest are forgotten.
+	next   *change
+	oldest uint64
+	// finished, err and nextCall are those of the last call.
+	finished uint64
+	err      error
+	nextCall time.Time
+	example  Object
+	// changed is closed when a call has ended.
+	changed chan struct{}
+}
+
+// read returns the state after a version.
+func (p *PollingSource) read(cursor uint64) pollState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := pollState{
+		oldest: p.version - uint64(len(p.history)), finished: p.finished, err: p.failureLocked(), nextCall: p.nextCall,
+		example: p.example, changed: p.changed,
 	}
-	timer := time.NewTimer(due.Sub(now))
+	if now.oldest <= cursor && cursor < p.version {
+		next := p.history[cursor-now.oldest]
+		now.next = &next
+	}
+	return now
+}
+
+// sendChange sends the event of a change, if the watch has one.
+func (w *pollWatch) sendChange(next change, finished uint64) bool {
+	w.cursor = next.version
+	event := w.selected.event(next)
+	if event.Type == "" {
+		return true
+	}
+	w.provenBy = finished
+	return w.send(event)
+}
+
+func (w *pollWatch) mayBookmark(now pollState) bool { return w.bookmarks && now.example != nil }
+
+// isBookmarkDue returns whether a call has succeeded that the reader does not know of, or whether the last bookmark is
+// old: one about each minute shows that the watch works.
+func (w *pollWatch) isBookmarkDue(now pollState) bool {
+	return now.finished != w.provenBy || !time.Now().Before(w.nextBookmark())
+}
+
+func (w *pollWatch) nextBookmark() time.Time { return w.lastBookmark.Add(bookmarkInterval) }
+
+func (w *pollWatch) sendBookmark(now pollState) bool {
+	w.provenBy = now.finished
+	w.lastBookmark = time.Now()
+	return w.send(watch.Event{Type: watch.Bookmark, Object: bookmark(now.example, w.cursor)})
+}
+
+// wait waits until the next call or bookmark is due, or a call has ended.
+func (w *pollWatch) wait(now pollState) {
+	due := now.nextCall
+	if next := w.nextBookmark(); w.mayBookmark(now) && next.Before(due) {
+		due = next
+	}
+	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-changed:
+	case <-now.changed:
 	case <-w.ctx.Done():
 	}
-	return true
 }
 
 // bookmark returns an empty object of the type and kind of example.
