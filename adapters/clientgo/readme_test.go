@@ -1,7 +1,6 @@
 package clientgo_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,25 +50,3 @@ func TestTheDocumentedReplicaIsOneOfThree(t *testing.T) {
 	}
 	require.Panics(t, func() { shareOfPods(nil, 3) })
 }
-
-// coordinated is the replica of docs/scaling.md. It is only compiled here; examples/sharding runs similar code.
-func coordinated[H any](
-	ctx context.Context, leases sharding.Leases, podName string, share *sharding.Selector, handle H,
-	pods interface {
-		ResourceVersion() string
-		WaitForHandler(ctx context.Context, handle H, version string) error
-	},
-) {
-	coordinator := sharding.NewCoordinator(sharding.CoordinatorOptions{
-		Leases: leases, ID: podName,
-		Apply: func(ctx context.Context, ranges sharding.Ranges) error {
-			if err := share.Apply(ctx, ranges); err != nil {
-				return err
-			}
-			return pods.WaitForHandler(ctx, handle, pods.ResourceVersion())
-		},
-	})
-	go coordinator.Run(ctx)
-}
-
-var _ = coordinated[cache.ResourceEventHandlerRegistration]

@@ -19,21 +19,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/kubeapi"
-	"github.com/watchmirror/cache/sharding"
-	"github.com/watchmirror/cache/sharding/kubelease"
-	"github.com/watchmirror/cache/sharding/leasetest"
 )
 
 // patience is how long a cache may take to converge.
@@ -341,42 +336,6 @@ func TestATokenThatIsReplaced(t *testing.T) {
 	t.Logf("K | token replaced | before it expired: equal in %.1f s, no failure; after it was revoked: refused after %.1f s, equal %.1f s after the new one",
 		equal.Seconds(), refused.Seconds(), again.Seconds())
 	require.Equal(t, informer.Status().Failures[cache.CauseUnauthorized], sum(informer.Status().Failures), "nothing else failed")
-}
-
-// The contract of leases, with the verbs that the documentation of kubelease names and no others.
-func TestLeaseObjectsKeepTheContractOfLeases(t *testing.T) {
-	r := newRig(t, "leases", 0)
-	token := r.account(t)
-	_, err := r.client.RbacV1().Roles(r.namespace).Create(t.Context(), &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: "replica"},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list", "create", "update", "delete"},
-		}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	r.bind(t, "replica")
-	client, err := kubeapi.ClientWithCA(r.ca())
-	require.NoError(t, err)
-	t.Cleanup(client.CloseIdleConnections)
-	store, err := kubelease.New(kubeapi.Options{
-		BaseURL: r.url(), Namespace: r.namespace, HTTPClient: client, Authorize: kubeapi.BearerTokenFile(token),
-	}, "orders")
-	require.NoError(t, err)
-	leasetest.Test(t, store)
-	leasetest.TestCoordinators(t, store)
-
-	// Why a Version has the UID: this is no conflict.
-	leases := r.client.CoordinationV1().Leases(r.namespace)
-	missing := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "missing", ResourceVersion: "1"}}
-	_, err = leases.Update(t.Context(), missing, metav1.UpdateOptions{})
-	require.NoError(t, err, "an API server creates a missing Lease for a PUT without a UID")
-
-	version, err := store.Put(t.Context(), sharding.Lease{Name: "member-orders-5d4f8b7c9-x2x7k-0badc0de", Holder: "orders-5d4f8b7c9-x2x7k-0badc0de", Duration: time.Second})
-	require.NoError(t, err)
-	text, err := r.client.CoordinationV1().RESTClient().Get().Namespace(r.namespace).Resource("leases").SetHeader("Accept", "application/json").
-		VersionedParams(&metav1.ListOptions{LabelSelector: "watchmirror.io/shard-group=orders"}, scheme.ParameterCodec).DoRaw(t.Context())
-	require.NoError(t, err)
-	t.Logf("K | Lease objects | contract, three coordinators; version %s, a list of one has %d bytes", version, len(text))
 }
 
 func sum(failures map[cache.Cause]int64) (all int64) {

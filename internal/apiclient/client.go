@@ -1,5 +1,5 @@
-// Package apiclient has the rules for requests to an API server that packages kubeapi and kubelease share: addresses
-// are checked, redirects stay within the server's origin, and errors show no value that a request carried.
+// Package apiclient has package kubeapi's rules for requests to an API server: addresses are checked,
+// redirects stay within the server's origin, and errors show no value that a request carried.
 package apiclient
 
 import (

@@ -14,9 +14,9 @@ const (
 	maxLocationBytes = 8 << 10
 )
 
-// sameOrigin returns a CheckRedirect function. It refuses redirects to another scheme, host or port, to which net/http
-// would send headers that it does not know to be secret, redirects to a URL with a user, whose password net/http would
-// send, and redirects that turn a change into a GET. Then it calls checkRedirect, which cannot raise maxRedirects.
+// sameOrigin returns a CheckRedirect function. It refuses redirects to another scheme, host or port, to
+// which net/http would send headers that it does not know to be secret, and redirects to a URL with a
+// user, whose password net/http would send. Then it calls checkRedirect, which cannot raise maxRedirects.
 func sameOrigin(checkRedirect func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)
@@ -26,10 +26,6 @@ func sameOrigin(checkRedirect func(*http.Request, []*http.Request) error) func(*
 		}
 		if next.URL.User != nil {
 			return fmt.Errorf("%w: from %s to a URL with a user", ErrRedirect, from)
-		}
-		if next.Method != sent[0].Method {
-			// The response to the GET would look like that of the change, which was not made.
-			return fmt.Errorf("%w: a %s would become a %s", ErrRedirect, sent[0].Method, next.Method)
 		}
 		if len(sent) >= maxRedirects {
 			return fmt.Errorf("stopped after %d redirects", maxRedirects)
