@@ -90,7 +90,7 @@ func TestTheTablesHaveARowForEachGuaranteeAndFault(t *testing.T) {
 	for number := range firstOf(`(?m)^### (B\d+):`, read(t, "docs", "faults.md")) {
 		want[number] = true
 	}
-	require.Len(t, want, 14+26)
+	require.GreaterOrEqual(t, len(want), 14+26)
 	have := map[string]bool{}
 	for _, p := range promises(t) {
 		assert.False(t, have[p.number], "%s is there twice", p.number)

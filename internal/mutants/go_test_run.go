@@ -55,7 +55,8 @@ func (r testRun) run(ctx context.Context) (testLog, error) {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Stdout = &stdout
+	cmd.Stderr = &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return testLog{}, ctx.Err()
@@ -67,7 +68,12 @@ func (r testRun) run(ctx context.Context) (testLog, error) {
 }
 
 func readTestLog(events []byte, printed string) testLog {
-	log := testLog{started: map[string]bool{}, ended: map[string]string{}, outputs: map[string]string{}, built: true}
+	log := testLog{
+		started: map[string]bool{},
+		ended:   map[string]string{},
+		outputs: map[string]string{},
+		built:   true,
+	}
 	var output strings.Builder
 	// Build errors are on standard error or events, depending on the go command's version.
 	output.WriteString(printed)
@@ -104,7 +110,9 @@ var testLogLine = regexp.MustCompile(`_test\.go:\d+: `)
 
 // timedOut says whether the test process was ended because of its timeout, even if a test failed
 // before.
-func (l *testLog) timedOut() bool { return strings.Contains(l.output, "panic: test timed out after ") }
+func (l *testLog) timedOut() bool {
+	return strings.Contains(l.output, "panic: test timed out after ")
+}
 
 // failure classifies how a test failed. A failed assertion has precedence over a deadlock, which
 // may follow because a failed test does not stop its goroutines.

@@ -2,7 +2,7 @@ package mutants
 
 import "slices"
 
-// faultMutants reintroduce the faults B1-B26 of other caches, or parts of them.
+// faultMutants reintroduce the numbered faults of other caches, or parts of them.
 var faultMutants = slices.Concat(
 	pausingFaults,
 	reportingFaults,

@@ -3,82 +3,111 @@ package mutants
 // objectFaults: objects that cannot be applied, transforms, and unchanged objects (B6-B8, B25).
 var objectFaults = []Mutant{
 	{
-		Name: "treats-a-list-of-wrong-types-as-empty", Guards: []string{"B25", "G6"}, File: "list.go",
-		From:    "at >= 0 && !l.typeSeen {",
-		To:      "at >= 0 && !l.typeSeen && l.items == 0 {",
+		Name:    "treats-a-list-of-wrong-types-as-empty",
+		Guards:  []string{"B25", "G6"},
+		In:      "listing.commit",
+		From:    "!l.typeSeen",
+		To:      "!l.typeSeen && l.items == 0",
 		Package: guarantees,
 		Test:    "TestB25AListOfOnlyWrongTypesFails",
-		Fault:   "A source that answers with another type empties the cache, and controllers act on that.",
+		Fault: "A source that answers with another type empties the cache, and controllers " +
+			"act on that.",
 	},
 	{
-		Name:    "ends-a-part-at-its-first-object-without-a-key",
-		Guards:  []string{"B6", "G6"},
-		File:    "delta_fifo.go",
-		From:    "\t\t\tfailures = append(failures, c.failure())\n",
-		To:      "\t\t\tif c.err.Stage == stageKey {\n\t\t\t\treturn c.failure()\n\t\t\t}\n",
+		Name:   "ends-a-part-at-its-first-object-without-a-key",
+		Guards: []string{"B6", "G6"},
+		In:     "DeltaFIFO.replace",
+		From:   "failures = append(failures, c.failure())",
+		To: `
+			if c.err.Stage == stageKey {
+				return c.failure()
+			}`,
 		Package: guarantees,
 		Test:    "TestB6AListWithBadObjectsIsQueuedWithoutThem",
-		Fault:   "One object without a name removes all objects after it in the list from the cache.",
+		Fault: "One object without a name removes all objects after it in the list from " +
+			"the cache.",
 	},
 	{
-		Name:    "omits-undecodable-objects-from-a-list",
-		Guards:  []string{"B6"},
-		File:    "kubeapi/list.go",
-		From:    "	return l.passItem(item)\n",
-		To:      "	if _, bad := item.(*UndecodableObject); bad {\n		return nil\n	}\n	return l.passItem(item)\n",
+		Name:   "omits-undecodable-objects-from-a-list",
+		Guards: []string{"B6"},
+		Dir:    "kubeapi",
+		In:     "listing.processItem",
+		From:   "return l.passItem(item)",
+		To: `
+			if _, bad := item.(*UndecodableObject); bad {
+				return nil
+			}
+			return l.passItem(item)`,
 		Package: guarantees,
 		Test:    "TestB6BytesThatCannotBeDecodedAreQuarantinedByName",
 		Fault:   "An object that cannot be decoded is deleted from the cache without a report.",
 	},
 	{
-		Name:    "treats-nil-from-a-transform-as-an-error",
-		Guards:  []string{"B7", "G14"},
-		File:    "errors.go",
-		From:    "\tif out, err = transform(obj); err != nil || isNilPointer(out) {\n",
-		To:      "\tif out, err = transform(obj); err == nil && isNilPointer(out) {\n\t\terr = errNilObject\n\t}\n\tif err != nil {\n",
+		Name:   "treats-nil-from-a-transform-as-an-error",
+		Guards: []string{"B7", "G14"},
+		In:     "callTransform",
+		From:   "transform(obj)",
+		To: `
+			func() (any, error) {
+				result, err := transform(obj)
+				if err == nil && isNilPointer(result) {
+					return nil, errNilObject
+				}
+				return result, err
+			}()`,
 		Package: guarantees,
 		Test:    "TestB7ATransformHasOneOutcomeOnEveryPath",
-		Fault:   "Objects that a transform drops are quarantined, and stay in the cache if they were stored.",
+		Fault: "Objects that a transform drops are quarantined, and stay in the cache if " +
+			"they were stored.",
 	},
 	{
 		Name:   "ignores-queued-states-of-listed-objects",
 		Guards: []string{"B8"},
-		File:   "delta_fifo.go",
-		From:   "kind != recordDeleted; last.present {",
-		To:     "kind != recordDeleted; !last.present {",
+		In:     "DeltaFIFO.lastLocked",
+		From:   "last.origin = last.queued.origin",
+		To:     "",
 		Test:   "TestARelistLeavesUnchangedObjectsAlone",
 		Fault:  "A list that arrives while changes are queued delivers them a second time.",
 	},
 	{
-		Name: "treats-objects-without-a-uid-as-unchanged", Guards: []string{"B8"}, File: "internal/table/key.go",
-		From:  "return o.uid&hasUID != 0 && o.uid&(decimalVersion|otherVersion) != 0 && o == as",
-		To:    "return o.uid&(decimalVersion|otherVersion) != 0 && o == as",
-		Test:  "TestAnUnchangedObjectStaysThroughARelist",
-		Fault: "A list does not deliver changed objects of a source that has no UIDs and reuses versions.",
+		Name:   "treats-objects-without-a-uid-as-unchanged",
+		Guards: []string{"B8"},
+		Dir:    "internal/table",
+		In:     "Origin.Same",
+		From:   "o.uid&hasUID != 0 && o.uid&(decimalVersion|otherVersion) != 0",
+		To:     "o.uid&(decimalVersion|otherVersion) != 0",
+		Test:   "TestAnUnchangedObjectStaysThroughARelist",
+		Fault: "A list does not deliver changed objects of a source that has no UIDs and " +
+			"reuses versions.",
 	},
 	{
-		Name: "records-the-origin-after-the-transform", Guards: []string{"B8"}, File: "intake.go",
-		From:  "\t\tc.object = out\n",
-		To:    "\t\tc.object, c.origin = out, originOf(receivedOf(out))\n",
-		Test:  "TestAnUnchangedObjectStaysThroughARelist",
-		Fault: "With a transform that strips metadata each relist delivers every object again, and no re-creation is noticed.",
+		Name:   "records-the-origin-after-the-transform",
+		Guards: []string{"B8"},
+		In:     "change.transform",
+		From:   "c.object = out",
+		To:     "c.object, c.origin = out, originOf(receivedOf(out))",
+		Test:   "TestAnUnchangedObjectStaysThroughARelist",
+		Fault: "With a transform that strips metadata each relist delivers every object " +
+			"again, and no re-creation is noticed.",
 	},
 	{
 		Name:    "accepts-a-truncated-list",
 		Guards:  []string{"B6"},
-		File:    "kubeapi/internal/jsonwire/list.go",
-		From:    "if l.state != stateEnd {",
-		To:      "if l.state == stateStart {",
+		Dir:     "kubeapi/internal/jsonwire",
+		In:      "list.Next",
+		From:    "l.state != stateEnd",
+		To:      "l.state == stateStart",
 		Package: "./kubeapi/internal/jsonwire",
 		Test:    "TestBrokenListsAreErrorsThatSayWhere",
-		Fault:   "A connection that breaks in the middle of a list deletes the rest of the cache, which claims to be in sync.",
+		Fault: "A connection that breaks in the middle of a list deletes the rest of the " +
+			"cache, which claims to be in sync.",
 	},
 	{
 		Name:    "lets-a-transform-change-the-key",
 		Guards:  []string{"B7"},
-		File:    "errors.go",
-		From:    "\tcase !key.Is(is):\n",
-		To:      "\tcase is == \"\":\n",
+		In:      "callTransform",
+		From:    "!key.Is(is)",
+		To:      `is == ""`,
 		Package: guarantees,
 		Test:    "TestB7ATransformHasOneOutcomeOnEveryPath",
 		Fault:   "An object that a transform renamed is not found when it is deleted.",

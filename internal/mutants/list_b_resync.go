@@ -3,11 +3,15 @@ package mutants
 // resyncFaults: missed resyncs and lost changes of relists (B20, B21).
 var resyncFaults = []Mutant{
 	{
-		Name:    "resets-the-resync-timer-only-after-a-resync",
-		Guards:  []string{"B20"},
-		File:    "handlers.go",
-		From:    "	l.timer.Reset(l.resync)\n	l.due =",
-		To:      "	if !l.HasSynced() {\n		return\n	}\n	l.timer.Reset(l.resync)\n	l.due =",
+		Name:   "resets-the-resync-timer-only-after-a-resync",
+		Guards: []string{"B20"},
+		In:     "listener.beginResync",
+		From:   "l.timer.Reset(l.resync)",
+		To: `
+			if !l.HasSynced() {
+				return
+			}
+			l.timer.Reset(l.resync)`,
 		Package: guarantees,
 		Test:    "TestB20NoHandlerIsResyncedBeforeItHasSynced",
 		Fault:   "A handler whose first resync was due during the first list is never resynced.",
@@ -15,9 +19,9 @@ var resyncFaults = []Mutant{
 	{
 		Name:    "skips-resyncs-while-changes-are-pending",
 		Guards:  []string{"B20"},
-		File:    "handlers.go",
-		From:    "> resyncBacklog;",
-		To:      "> 0*resyncBacklog;",
+		In:      "listener.tryResync",
+		From:    "l.cursor.Status().Changes > resyncBacklog",
+		To:      "l.cursor.Status().Changes > 0*resyncBacklog",
 		Package: guarantees,
 		Test:    "TestB20ASlowHandlersResyncsDoNotPileUp",
 		Fault:   "A handler that always has a backlog is never resynced.",
@@ -25,9 +29,9 @@ var resyncFaults = []Mutant{
 	{
 		Name:    "resyncs-objects-with-pending-changes",
 		Guards:  []string{"B20"},
-		File:    "handlers.go",
-		From:    "l.snapshot(eventlog.Update, l.cursor.Keys())",
-		To:      "l.snapshot(eventlog.Update, nil)",
+		In:      "listener.tryResync",
+		From:    "l.cursor.Keys()",
+		To:      "nil",
 		Package: guarantees,
 		Test:    "TestB20ASlowHandlersResyncsDoNotPileUp",
 		Fault:   "A handler with a backlog processes each changed object twice.",
@@ -35,17 +39,23 @@ var resyncFaults = []Mutant{
 	{
 		Name:    "delivers-a-relists-changes-as-a-resync",
 		Guards:  []string{"B21"},
-		File:    "delta_fifo.go",
-		From:    "{{kind: f.listedType, object: obj}}",
-		To:      "{{kind: Sync, object: obj}}",
+		In:      "DeltaFIFO.replace",
+		From:    "kind: f.listedType",
+		To:      "kind: Sync",
 		Package: guarantees,
 		Test:    "TestB21ChangesOfARelistAreNotDeliveredAsAResync",
 		Fault:   "A consumer that ignores resyncs misses what changed while the watch was down.",
 	},
 	{
-		Name: "transforms-resynced-objects-again", Guards: []string{"B21", "G14"}, File: "delta_fifo.go",
-		From:    "\t\tcase last.present: // not if",
-		To:      "\t\tcase last.present && f.transformer != nil:\n\t\t\tobj, _ := f.transformer(last.object)\n\t\t\tf.log.add(record{kind: recordSync, object: obj, key: key, origin: last.origin})\n\t\tcase last.present: // not if",
+		Name:   "transforms-resynced-objects-again",
+		Guards: []string{"B21", "G14"},
+		In:     "DeltaFIFO.Resync",
+		From:   "case last.present:",
+		To: `
+			case last.present && f.transformer != nil:
+				obj, _ := f.transformer(last.object)
+				f.log.add(record{kind: recordSync, object: obj, key: key, origin: last.origin})
+			case last.present:`,
 		Package: guarantees,
 		Test:    "TestResyncRepeatsKnownObjectsThatAreNotQueued",
 		Fault:   "A transform that is not idempotent corrupts an object at each resync.",

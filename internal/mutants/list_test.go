@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,12 +14,10 @@ import (
 
 const moduleRoot = "../.."
 
-// Each mutant applies to exactly one place of its file, and the result is a different valid
-// program.
+// Each mutant has one place in its package, and the result is a different valid program.
 func TestEachMutantApplies(t *testing.T) {
-	for _, m := range All() {
-		_, err := m.mutate(moduleRoot)
-		assert.NoError(t, err, m.Name)
+	for _, m := range locate(moduleRoot, All()) {
+		assert.NoError(t, m.err)
 	}
 }
 
@@ -37,15 +37,18 @@ func TestEachMutantsTestExists(t *testing.T) {
 	}
 }
 
-// Mutants have unique names and unique changes.
-func TestMutantsAreUnique(t *testing.T) {
+// Mutants have unique names, unique changes, and a description.
+func TestMutantsAreUniqueAndDescribed(t *testing.T) {
 	slug := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	names, changes := map[string]bool{}, map[string]string{}
+	names := map[string]bool{}
+	changes := map[string]string{}
 	for _, m := range All() {
 		assert.Regexp(t, slug, m.Name)
 		assert.False(t, names[m.Name], "%s occurs twice", m.Name)
 		names[m.Name] = true
-		change := m.File + "\n" + m.From + "\n" + m.To
+		assert.NotEmpty(t, m.Guards, m.Name)
+		assert.NotEmpty(t, m.Fault, m.Name)
+		change := strings.Join([]string{m.Dir, m.In, m.From, strconv.Itoa(m.Nth), m.To}, "\n")
 		if other, twice := changes[change]; twice {
 			assert.Equal(t, other, m.Name, "two mutants with the same change")
 		}

@@ -4,70 +4,91 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"go/format"
-	"go/parser"
-	"go/token"
-	"os"
+	"go/ast"
+	"path"
 	"path/filepath"
+	"reflect"
 	"strings"
 )
 
 var (
-	errNotOnce  = errors.New("the text to replace (From) must occur exactly once")
 	errNoChange = errors.New("the mutant is the original")
 	errUnparsed = errors.New("the mutant is no Go")
 )
 
-// mutation is a mutant applied to its file.
-type mutation struct {
-	// path is the path of the file, and line the first changed line.
-	path string
-	line int
-	text []byte
+// located is a mutant with its change of the source, or with the reason why it does not apply.
+type located struct {
+	Mutant
+	change change
+	err    error
 }
 
-// mutate applies the mutant to the module at root, in memory. It fails if the mutant is
-// outdated: From no longer occurs exactly once.
-func (m Mutant) mutate(root string) (mutation, error) {
-	switch {
-	case m.Name == "" || m.Test == "" || m.Fault == "" || len(m.Guards) == 0:
-		return mutation{}, errors.New("the mutant is not described: it needs Name, Guards, Test and Fault")
-	case strings.HasSuffix(m.File, "_test.go"):
-		return mutation{}, errors.New("its file is a test: a mutant changes what is tested")
-	}
-	path := filepath.Join(root, filepath.FromSlash(m.File))
-	original, err := os.ReadFile(path)
-	if err != nil {
-		return mutation{}, fmt.Errorf("read its file: %w", err)
-	}
-	if n := strings.Count(string(original), m.From); m.From == "" || n != 1 {
-		return mutation{}, fmt.Errorf("%w in %s, and occurs %d times", errNotOnce, m.File, n)
-	}
-	text := []byte(strings.Replace(string(original), m.From, m.To, 1))
-	before, err := normalized(original)
-	if err != nil {
-		return mutation{}, fmt.Errorf("%s: %w", m.File, err)
-	}
-	after, err := normalized(text)
-	switch {
-	case err != nil:
-		return mutation{}, fmt.Errorf("%w: %w", errUnparsed, err)
-	case bytes.Equal(before, after):
-		return mutation{}, errNoChange
-	}
-	line := 1 + bytes.Count(original[:bytes.Index(original, []byte(m.From))], []byte("\n"))
-	return mutation{path: path, line: line, text: text}, nil
+// change is a replacement in a file, which on disk is never changed.
+type change struct {
+	place
+	replacement string
 }
 
-// normalized returns a file formatted and without comments, so that files with equal code are
-// equal.
-func normalized(text []byte) ([]byte, error) {
-	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, "", text, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
+// locate finds the places of all mutants in the module at root.
+func locate(root string, all []Mutant) []located {
+	packages := map[string]sourcePackage{}
+	result := make([]located, 0, len(all))
+	for _, m := range all {
+		pkg, known := packages[m.Dir]
+		if !known {
+			var err error
+			pkg, err = readPackage(filepath.Join(root, filepath.FromSlash(m.Dir)))
+			if err != nil {
+				result = append(result, located{Mutant: m, err: m.outdated(err)})
+				continue
+			}
+			packages[m.Dir] = pkg
+		}
+		changed, err := pkg.mutate(m)
+		if err != nil {
+			err = m.outdated(err)
+		}
+		result = append(result, located{Mutant: m, change: changed, err: err})
 	}
-	var out bytes.Buffer
-	err = format.Node(&out, files, parsed)
-	return out.Bytes(), err
+	return result
+}
+
+func (m Mutant) outdated(err error) error {
+	return fmt.Errorf("mutant %s %w: %w", m.Name, ErrOutdated, err)
+}
+
+// mutate returns the mutant's change of the package.
+func (p sourcePackage) mutate(m Mutant) (change, error) {
+	found, err := p.find(m)
+	if err != nil {
+		return change{}, err
+	}
+	changed := change{place: found, replacement: strings.TrimSpace(m.To)}
+	if _, isBinary := parseElement(m.To).(*ast.BinaryExpr); isBinary {
+		// It stays one operand of the expression around it.
+		changed.replacement = "(" + changed.replacement + ")"
+	}
+	after, err := parseSource(changed.text())
+	if err != nil {
+		return change{}, fmt.Errorf("%w: %w", errUnparsed, err)
+	}
+	if sameSyntax(reflect.ValueOf(found.file.parsed), reflect.ValueOf(after)) {
+		return change{}, errNoChange
+	}
+	return changed, nil
+}
+
+// text returns the changed file.
+func (c change) text() []byte {
+	return applyEdits(c.file.text, 0, []edit{{c.from, c.to, c.replacement}})
+}
+
+// path returns the changed file, relative to the module's root.
+func (l located) path() string {
+	return path.Join(l.Dir, filepath.Base(l.change.file.path))
+}
+
+// line returns the first changed line.
+func (c change) line() int {
+	return 1 + bytes.Count(c.file.text[:c.from], []byte("\n"))
 }

@@ -103,7 +103,7 @@ func TestTheKeysOfTheLogAreDocumented(t *testing.T) {
 
 // Fails unless docs/operating.md has instructions for exactly the existing causes and alerts.
 func TestEachCauseAndEachAlertSaysWhatToDo(t *testing.T) {
-	causes := firstOf(`Cause = "([a-z-]+)"`, read(t, "retry.go"))
+	causes := firstOf(`Cause = "([a-z-]+)"`, rootSource(t))
 	_, table, found := strings.Cut(read(t, "docs", "operating.md"), "## Causes")
 	require.True(t, found)
 	require.Greater(t, len(causes), 30)
@@ -111,4 +111,15 @@ func TestEachCauseAndEachAlertSaysWhatToDo(t *testing.T) {
 	alerts := firstOf(`alert: (\w+)`, read(t, "metrics", "prometheus", "alerts.yaml"))
 	require.NotEmpty(t, alerts)
 	assert.Equal(t, alerts, firstOf(`(?m)^\*\*(WatchMirror\w+)\*\*: `, read(t, "docs", "operating.md")))
+}
+
+// rootSource returns the concatenated source of the root package, without its tests.
+func rootSource(t *testing.T) string {
+	files, err := readPackage(moduleRoot)
+	require.NoError(t, err)
+	var all strings.Builder
+	for _, file := range files {
+		all.Write(file.text)
+	}
+	return all.String()
 }

@@ -10,7 +10,9 @@ import (
 // Result is the outcome of one mutant.
 type Result struct {
 	Mutant Mutant
-	// Line is the first changed line of the mutant's file; 0 if the mutant does not apply.
+	// File is the changed file, with slashes, relative to the module's root, and Line its first
+	// changed line. They are empty if the mutant does not apply.
+	File string
 	Line int
 	// Killed is true if the mutant was built and its test failed.
 	Killed bool
@@ -46,7 +48,7 @@ func (s Summary) String() string {
 var (
 	// ErrSurvived: the test passes with the mutant.
 	ErrSurvived = errors.New("survived: its test passes")
-	// ErrOutdated: the mutant no longer applies to the file.
+	// ErrOutdated: the mutant no longer applies to its package.
 	ErrOutdated = errors.New("does not apply")
 	// ErrNotBuilt: the mutated package does not compile.
 	ErrNotBuilt = errors.New("does not compile")
@@ -76,7 +78,8 @@ func (l *testLog) passed(test string) error {
 // setOutcome sets Killed or Err from the log of the test.
 func (r *Result) setOutcome(log testLog) {
 	r.Output = log.outputOf(r.Mutant.Test)
-	switch test := r.Mutant.Test; {
+	test := r.Mutant.Test
+	switch {
 	case !log.built:
 		r.Err = ErrNotBuilt
 	case log.ended[test] == "pass":
@@ -89,6 +92,7 @@ func (r *Result) setOutcome(log testLog) {
 		r.Err = ErrTimeout
 	default:
 		// It failed, or was still running when the process ended.
-		r.Killed, r.How = true, log.failure()
+		r.Killed = true
+		r.How = log.failure()
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,17 +32,15 @@ type Runner struct {
 // not killed are no error of Run; an error is one of the go command, the file system or ctx.
 func (r *Runner) Run(ctx context.Context, all []Mutant) (Summary, error) {
 	began := time.Now()
-	s := &session{Runner: *r, packages: map[string]*testPackage{}}
-	s.setDefaults()
-	var err error
-	if s.scratch, err = os.MkdirTemp("", "mutants"); err != nil {
+	s, err := r.newSession(all)
+	if err != nil {
 		return Summary{}, err
 	}
 	defer os.RemoveAll(s.scratch)
-	if err := s.runWithoutMutants(ctx, all); err != nil {
+	if err := s.runWithoutMutants(ctx); err != nil {
 		return Summary{}, err
 	}
-	results, err := s.runAll(ctx, all)
+	results, err := s.runAll(ctx)
 	summary := Summary{Total: len(all), Took: time.Since(began)}
 	for _, result := range results {
 		if result.Killed {
@@ -54,11 +52,43 @@ func (r *Runner) Run(ctx context.Context, all []Mutant) (Summary, error) {
 	return summary, err
 }
 
+// Check finds the place of each mutant and compiles the changed packages. It runs no test and
+// does not call Report. It returns an error for each mutant that does not apply or compile.
+func (r *Runner) Check(ctx context.Context, all []Mutant) error {
+	s, err := r.newSession(all)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(s.scratch)
+	var packages []string
+	for _, m := range all {
+		if !slices.Contains(packages, m.changedPackage()) {
+			packages = append(packages, m.changedPackage())
+		}
+	}
+	included, err := s.buildTogether(ctx, func(overlay string) ([]byte, error) {
+		return s.build(ctx, overlay, packages...)
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for number, m := range s.all {
+		if m.err == nil && !included[number] {
+			m.err = s.buildAlone(ctx, number)
+		}
+		errs = append(errs, m.err)
+	}
+	return errors.Join(errs...)
+}
+
 // session is one run of a Runner.
 type session struct {
-	Runner
+	runner Runner
+	all    []located
 	// scratch is the temporary directory for mutated files and overlays.
-	scratch  string
+	scratch string
+	// packages have the tests, by package.
 	packages map[string]*testPackage
 	// included are the numbers of the mutants that are built together.
 	included map[int]bool
@@ -67,60 +97,91 @@ type session struct {
 // testPackage is a package whose tests kill mutants.
 type testPackage struct {
 	files []*testFile
-	// log is the log of the tests without mutants; binary has the mutants that are built together,
-	// "" if there is none.
-	log    testLog
+	// tests are the tests that kill mutants.
+	tests []string
+	// log is the log of the tests without mutants.
+	log testLog
+	// binary has the mutants that are built together, "" if there is none.
 	binary string
 }
 
-func (s *session) setDefaults() {
-	if s.Jobs <= 0 {
-		s.Jobs = 2
+func (r *Runner) newSession(all []Mutant) (*session, error) {
+	scratch, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return nil, err
 	}
-	if s.Timeout <= 0 {
-		s.Timeout = 10 * time.Minute
+	s := &session{
+		runner:   *r,
+		all:      locate(r.Root, all),
+		scratch:  scratch,
+		packages: map[string]*testPackage{},
 	}
+	if s.runner.Jobs <= 0 {
+		s.runner.Jobs = 2
+	}
+	if s.runner.Timeout <= 0 {
+		s.runner.Timeout = 10 * time.Minute
+	}
+	return s, nil
 }
 
 // runWithoutMutants runs all tests without mutants, by package.
-func (s *session) runWithoutMutants(ctx context.Context, all []Mutant) error {
-	tests := map[string][]string{}
-	for _, m := range all {
-		if !slices.Contains(tests[m.pkg()], m.Test) {
-			tests[m.pkg()] = append(tests[m.pkg()], m.Test)
-		}
-	}
-	binaries, included, err := s.buildTogether(ctx, all, slices.Sorted(maps.Keys(tests)))
-	if err != nil {
+func (s *session) runWithoutMutants(ctx context.Context) error {
+	if err := s.readTests(); err != nil {
 		return err
 	}
-	s.included = included
-	for pkg, names := range tests {
-		files, err := testFilesOf(filepath.Join(s.Root, filepath.FromSlash(pkg)))
+	if err := s.buildTestsTogether(ctx); err != nil {
+		return err
+	}
+	for path, pkg := range s.packages {
+		log, err := s.runTests(ctx, path, pkg)
 		if err != nil {
 			return err
 		}
-		var log testLog
-		if binary := binaries[pkg]; binary != "" {
-			log, err = s.runTogether(ctx, pkg, binary, names, "")
-		} else {
-			log, err = testRun{root: s.Root, pkg: pkg, tests: names, timeout: time.Duration(len(names)) * s.Timeout}.run(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		s.packages[pkg] = &testPackage{files, log, binaries[pkg]}
+		pkg.log = log
 	}
 	return nil
 }
 
+func (s *session) readTests() error {
+	for _, m := range s.all {
+		pkg := s.packages[m.pkg()]
+		if pkg == nil {
+			files, err := testFilesOf(filepath.Join(s.runner.Root, filepath.FromSlash(m.pkg())))
+			if err != nil {
+				return err
+			}
+			pkg = &testPackage{files: files}
+			s.packages[m.pkg()] = pkg
+		}
+		if !slices.Contains(pkg.tests, m.Test) {
+			pkg.tests = append(pkg.tests, m.Test)
+		}
+	}
+	return nil
+}
+
+func (s *session) runTests(ctx context.Context, path string, pkg *testPackage) (testLog, error) {
+	if pkg.binary != "" {
+		return s.runTogether(ctx, path, pkg.tests, "")
+	}
+	run := testRun{
+		root:    s.runner.Root,
+		pkg:     path,
+		tests:   pkg.tests,
+		timeout: time.Duration(len(pkg.tests)) * s.runner.Timeout,
+	}
+	return run.run(ctx)
+}
+
 // runAll runs the mutants, Jobs at a time, and reports them in the order of the list.
-func (s *session) runAll(ctx context.Context, all []Mutant) ([]Result, error) {
+func (s *session) runAll(ctx context.Context) ([]Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	results, errs := make([]Result, len(all)), make([]error, len(all))
-	done := make([]chan struct{}, len(all))
-	next := make(chan int, len(all))
-	for i := range all {
+	results := make([]Result, len(s.all))
+	errs := make([]error, len(s.all))
+	done := make([]chan struct{}, len(s.all))
+	next := make(chan int, len(s.all))
+	for i := range s.all {
 		done[i] = make(chan struct{})
 		next <- i
 	}
@@ -128,60 +189,46 @@ func (s *session) runAll(ctx context.Context, all []Mutant) ([]Result, error) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer cancel()
-	for range s.Jobs {
+	for range s.runner.Jobs {
 		workers.Go(func() {
 			for i := range next {
 				began := time.Now()
-				results[i], errs[i] = s.runOne(ctx, i, all[i])
+				results[i], errs[i] = s.runOne(ctx, i)
 				results[i].Took = time.Since(began)
 				close(done[i])
 			}
 		})
 	}
-	for i := range all {
+	for i, m := range s.all {
 		<-done[i]
 		if errs[i] != nil {
 			// The others end soon: ctx has ended, or the go command cannot be run.
-			return results[:i], fmt.Errorf("mutant %s: %w", all[i].Name, errs[i])
+			return results[:i], fmt.Errorf("mutant %s: %w", m.Name, errs[i])
 		}
-		if s.Report != nil {
-			s.Report(results[i])
+		if s.runner.Report != nil {
+			s.runner.Report(results[i])
 		}
 	}
 	return results, nil
 }
 
-// runOne builds one mutant and runs its test.
-func (s *session) runOne(ctx context.Context, number int, m Mutant) (Result, error) {
-	result := Result{Mutant: m}
+// runOne runs the test of one mutant.
+func (s *session) runOne(ctx context.Context, number int) (Result, error) {
+	m := s.all[number]
+	result := Result{Mutant: m.Mutant}
 	pkg := s.packages[m.pkg()]
-	if result.Err = pkg.log.passed(m.Test); result.Err != nil {
+	result.Err = pkg.log.passed(m.Test)
+	if result.Err != nil {
 		result.Output = pkg.log.outputOf(m.Test)
 		return result, nil
 	}
-	changed, err := m.mutate(s.Root)
-	if err != nil {
-		result.Err = fmt.Errorf("%w: %w", ErrOutdated, err)
+	if m.err != nil {
+		result.Err = m.err
 		return result, nil
 	}
-	result.Line = changed.line
-	if s.included[number] && pkg.binary != "" {
-		log, err := s.runTogether(ctx, m.pkg(), pkg.binary, []string{m.Test}, strconv.Itoa(number+1))
-		if err == nil {
-			result.setOutcome(log)
-		}
-		return result, err
-	}
-	left, err := unneededFiles(pkg.files, m.Test)
-	if err != nil {
-		result.Err = fmt.Errorf("%w: %w", ErrNoTest, err)
-		return result, nil
-	}
-	overlay, err := s.writeOverlay(number, changed, left)
-	if err != nil {
-		return result, err
-	}
-	log, err := testRun{root: s.Root, pkg: m.pkg(), tests: []string{m.Test}, overlay: overlay, timeout: s.Timeout}.run(ctx)
+	result.File = m.path()
+	result.Line = m.change.line()
+	log, err := s.runMutant(ctx, number, pkg)
 	if err != nil {
 		return result, err
 	}
@@ -189,18 +236,72 @@ func (s *session) runOne(ctx context.Context, number int, m Mutant) (Result, err
 	return result, nil
 }
 
+func (s *session) runMutant(ctx context.Context, number int, pkg *testPackage) (testLog, error) {
+	m := s.all[number]
+	if s.included[number] && pkg.binary != "" {
+		return s.runTogether(ctx, m.pkg(), []string{m.Test}, strconv.Itoa(number+1))
+	}
+	unneeded, err := unneededFiles(pkg.files, m.Test)
+	if err != nil {
+		return testLog{}, err
+	}
+	overlay, err := s.writeOverlay(number, unneeded)
+	if err != nil {
+		return testLog{}, err
+	}
+	run := testRun{
+		root:    s.runner.Root,
+		pkg:     m.pkg(),
+		tests:   []string{m.Test},
+		overlay: overlay,
+		timeout: s.runner.Timeout,
+	}
+	return run.run(ctx)
+}
+
 // writeOverlay writes the mutated file, and an overlay that replaces the original by it and
 // removes the unneeded test files. It returns the overlay's path.
-func (s *session) writeOverlay(number int, changed mutation, left []string) (string, error) {
+func (s *session) writeOverlay(number int, unneeded []string) (string, error) {
+	changed := s.all[number].change
 	mutated := filepath.Join(s.scratch, fmt.Sprintf("%d.go", number))
-	replace := map[string]string{changed.path: mutated}
-	for _, path := range left {
+	if err := os.WriteFile(mutated, changed.text(), 0o600); err != nil {
+		return "", err
+	}
+	replace := map[string]string{changed.file.path: mutated}
+	for _, path := range unneeded {
 		replace[path] = "" // an absent file
 	}
+	return s.writeReplacements(strconv.Itoa(number), replace)
+}
+
+// writeReplacements writes an overlay, and returns its path.
+func (s *session) writeReplacements(name string, replace map[string]string) (string, error) {
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	overlay := filepath.Join(s.scratch, fmt.Sprintf("%d.json", number))
-	return overlay, errors.Join(os.WriteFile(mutated, changed.text, 0o600), os.WriteFile(overlay, text, 0o600))
+	overlay := filepath.Join(s.scratch, name+".json")
+	return overlay, os.WriteFile(overlay, text, 0o600)
+}
+
+// buildAlone compiles a mutant's changed package.
+func (s *session) buildAlone(ctx context.Context, number int) error {
+	overlay, err := s.writeOverlay(number, nil)
+	if err != nil {
+		return err
+	}
+	m := s.all[number]
+	output, err := s.build(ctx, overlay, m.changedPackage())
+	if err != nil {
+		return fmt.Errorf("mutant %s %w: %s", m.Name, ErrNotBuilt, output)
+	}
+	return nil
+}
+
+// build compiles packages, and returns the output of the compiler.
+func (s *session) build(ctx context.Context, overlay string, packages ...string) ([]byte, error) {
+	arguments := append([]string{"build", "-overlay", overlay}, packages...)
+	cmd := exec.CommandContext(ctx, "go", arguments...)
+	cmd.Dir = s.runner.Root
+	return cmd.CombinedOutput()
 }

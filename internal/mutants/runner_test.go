@@ -43,7 +43,12 @@ func TestSkipped(t *testing.T) { t.Skip() }
 `,
 	"below_test.go": "package small\n\nfunc below() int { return -1 }\n",
 	// Not needed for the test above.
-	"other_test.go": "package small\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) { _ = clamp(1) }\n",
+	"other_test.go": `package small
+
+import "testing"
+
+func TestOther(t *testing.T) { _ = clamp(1) }
+`,
 }
 
 func writeSmall(t *testing.T) (root string) {
@@ -56,18 +61,23 @@ func writeSmall(t *testing.T) (root string) {
 
 func smallMutant(name, from, to string) Mutant {
 	return Mutant{
-		Name: name, Guards: []string{"G1"}, File: "clamp.go", From: from, To: to,
-		Test: "TestNoLessThanZero", Fault: "It is wrong.",
+		Name:   name,
+		Guards: []string{"G1"},
+		In:     "clamp",
+		From:   from,
+		To:     to,
+		Test:   "TestNoLessThanZero",
+		Fault:  "It is wrong.",
 	}
 }
 
 // A mutant is killed only if it was built and its test failed. All other outcomes are errors.
 func TestOnlyAMutantThatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
-	red := smallMutant("red", "return n\n", "return 1\n")
+	red := smallMutant("red", "return n", "return 1\n")
 	red.Test = "TestRed"
-	skipped := smallMutant("skipped", "return n\n", "return 1\n")
+	skipped := smallMutant("skipped", "return n", "return 1\n")
 	skipped.Test = "TestSkipped"
-	absent := smallMutant("absent", "return n\n", "return 1\n")
+	absent := smallMutant("absent", "return n", "return 1\n")
 	absent.Test = "TestThatIsNotThere"
 	cases := []struct {
 		mutant Mutant
@@ -78,8 +88,8 @@ func TestOnlyAMutantThatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
 		{smallMutant("panics", "return 0", "panic(n)"), "panic", nil},
 		{smallMutant("survives", "return 9", "return 8"), "", ErrSurvived},
 		{smallMutant("is-not-built", "return 0", "return \"\""), "", ErrNotBuilt},
-		{smallMutant("does-not-apply", "return 7", "return 8"), "", errNotOnce},
-		{smallMutant("applies-twice", "return", "panic"), "", errNotOnce},
+		{smallMutant("does-not-apply", "return 7", "return 8"), "", errNoPlace},
+		{smallMutant("applies-twice", "n", "0"), "", errSeveralPlaces},
 		{smallMutant("is-no-go", "return 0", "return ("), "", errUnparsed},
 		{smallMutant("is-the-original", "return 0", "return 0 // nothing"), "", errNoChange},
 		{red, "", ErrRed},
@@ -107,6 +117,7 @@ func TestOnlyAMutantThatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
 			assert.ErrorIs(t, got.Err, c.err, c.mutant.Name)
 		}
 	}
+	assert.Equal(t, "clamp.go", reported[0].File)
 	assert.Equal(t, 6, reported[0].Line)
 	assert.Equal(t, 2, summary.Killed)
 	assert.Len(t, summary.Left, len(cases)-2)
@@ -117,6 +128,24 @@ func TestOnlyAMutantThatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, text, string(now), "files on disk are not changed")
 	}
+}
+
+// A check finds the mutants that do not apply or compile, and runs no test.
+func TestACheckNamesTheMutantsThatDoNotApplyOrCompile(t *testing.T) {
+	runner := Runner{Root: writeSmall(t)}
+	survives := smallMutant("survives", "return 9", "return 8")
+	require.NoError(t, runner.Check(t.Context(), []Mutant{survives}))
+
+	err := runner.Check(t.Context(), []Mutant{
+		survives,
+		smallMutant("is-not-built", "return 0", "return \"\""),
+		smallMutant("does-not-apply", "return 7", "return 8"),
+	})
+	require.ErrorIs(t, err, ErrNotBuilt)
+	require.ErrorIs(t, err, errNoPlace)
+	assert.ErrorContains(t, err, "mutant is-not-built does not compile")
+	assert.ErrorContains(t, err, "mutant does-not-apply does not apply")
+	assert.NotContains(t, err.Error(), "survives")
 }
 
 func TestARunEndsWithItsContext(t *testing.T) {
