@@ -36,8 +36,6 @@ import (
 const (
 	defaultTimeout  = 10 * time.Second
 	defaultProgress = 30 * time.Second
-	// pageSize is the number of keys in one request if the list has no limit; the same as in API servers.
-	pageSize = 500
 )
 
 // Options configures a source. All fields are optional.
@@ -65,7 +63,10 @@ func NewSource[T sources.Object](
 	if client == nil || options.Timeout < 0 || options.ProgressInterval < 0 {
 		panic("etcd: NewSource: the client is nil, or Options.Timeout or ProgressInterval is negative")
 	}
-	s := &store{client: client, kv: clientv3.NewKV(client), prefix: prefix, timeout: defaultTimeout, progress: defaultProgress}
+	s := &store{
+		client: client, kv: clientv3.NewKV(client), prefix: prefix, timeout: defaultTimeout, progress: defaultProgress,
+		pageSize: newPageSize(),
+	}
 	if options.Timeout > 0 {
 		s.timeout = options.Timeout
 	}
@@ -81,6 +82,7 @@ type store struct {
 	kv                clientv3.KV
 	prefix            string
 	timeout, progress time.Duration
+	pageSize          *pageSize
 }
 
 // first returns the first key after another one, end the first key after those with the prefix.
@@ -91,58 +93,106 @@ func (s *store) end() string               { return clientv3.GetPrefixRangeEnd(s
 func (s *store) List(
 	ctx context.Context, keys sources.KeyRange, take func(revision uint64, kv sources.KeyValue) error,
 ) (revision uint64, more bool, err error) {
-	revision = keys.Revision
-	after, left := keys.After, keys.Limit
+	l := listing{store: s, revision: keys.Revision, after: keys.After}
+	left := keys.Limit
 	for {
-		limit := int64(pageSize)
-		if keys.Limit > 0 {
-			limit = min(limit, left)
-		}
-		page, err := s.page(ctx, after, revision, limit)
+		page, err := l.next(ctx, left)
 		if err != nil {
-			return revision, false, err
-		}
-		if revision == 0 {
-			revision = uint64(page.Header.Revision)
+			return l.revision, false, err
 		}
 		for i, kv := range page.Kvs {
-			item := s.keyValue(kv)
-			after, page.Kvs[i] = item.Key, nil
-			if err := take(revision, item); err != nil {
-				return revision, false, err
+			page.Kvs[i] = nil
+			if err := take(l.revision, s.keyValue(kv)); err != nil {
+				return l.revision, false, err
 			}
 		}
-		if left -= limit; !page.More || keys.Limit > 0 && left <= 0 {
-			return revision, page.More, nil
+		left -= int64(len(page.Kvs))
+		if !page.More || keys.Limit > 0 && left <= 0 {
+			return l.revision, page.More, nil
 		}
 	}
 }
 
-// page requests keys after another one at a revision, 0 for the newest.
-func (s *store) page(ctx context.Context, after string, revision uint64, limit int64) (*clientv3.GetResponse, error) {
+// listing is one list: its revision, 0 before the first page, and the last key of its pages.
+type listing struct {
+	store    *store
+	revision uint64
+	after    string
+}
+
+// next requests the next page, of at most left keys if left is not 0. A page that is too large for the client is
+// requested again with half of the keys. One that takes too long is so only once, and not if it is the first of the
+// list: the server may be down, which must be reported.
+func (l *listing) next(ctx context.Context, left int64) (*clientv3.GetResponse, error) {
+	mayBeSlow := l.after != ""
+	for {
+		size := l.store.pageSize.get()
+		if left > 0 {
+			size = min(size, left)
+		}
+		page, err := l.store.get(ctx, l.after, l.revision, size)
+		if err == nil {
+			l.accept(page, size)
+			return page, nil
+		}
+		tooLarge := isTooLarge(err)
+		tooSlow := l.store.isTooSlow(ctx, err)
+		isSmaller := (tooLarge || tooSlow) && l.store.pageSize.halve(size)
+		if !isSmaller || tooSlow && !mayBeSlow {
+			return nil, l.store.asListError(ctx, l.revision, err)
+		}
+		mayBeSlow = !tooSlow
+	}
+}
+
+func (l *listing) accept(page *clientv3.GetResponse, size int64) {
+	l.store.pageSize.accept(size, len(page.Kvs))
+	if l.revision == 0 {
+		l.revision = uint64(page.Header.Revision)
+	}
+	if count := len(page.Kvs); count > 0 {
+		l.after = l.store.keyValue(page.Kvs[count-1]).Key
+	}
+}
+
+// get requests keys after another one at a revision, 0 for the newest.
+func (s *store) get(ctx context.Context, after string, revision uint64, limit int64) (*clientv3.GetResponse, error) {
 	if revision > math.MaxInt64 {
-		return nil, s.tooLarge(ctx, revision)
+		return nil, rpctypes.ErrFutureRev
 	}
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	page, err := s.kv.Get(limited, s.first(after),
+	return s.kv.Get(limited, s.first(after),
 		clientv3.WithRange(s.end()), clientv3.WithRev(int64(revision)), clientv3.WithLimit(limit))
+}
+
+// isTooLarge returns whether a response was larger than the client accepts.
+func isTooLarge(err error) bool {
+	return codeOf(err) == codes.ResourceExhausted && !errors.Is(err, rpctypes.ErrTooManyRequests)
+}
+
+// isTooSlow returns whether a request has timed out on a connection that works.
+func (s *store) isTooSlow(ctx context.Context, err error) bool {
+	timedOut := errors.Is(err, context.DeadlineExceeded) || codeOf(err) == codes.DeadlineExceeded
+	return timedOut && ctx.Err() == nil && s.client.ActiveConnection().GetState() == connectivity.Ready
+}
+
+// asListError translates the error of a request for keys at a revision.
+func (s *store) asListError(ctx context.Context, revision uint64, err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrFutureRev):
-		return nil, s.tooLarge(ctx, revision)
+		return s.tooLarge(ctx, revision)
 	case errors.Is(err, rpctypes.ErrCompacted):
-		return nil, compacted(revision)
-	case err != nil:
-		return nil, s.asStatus("list", err)
+		return compacted(revision)
 	}
-	return page, nil
+	return s.asStatus("list", err)
 }
 
 // present returns the newest revision that the cluster has committed.
 func (s *store) present(ctx context.Context) (uint64, error) {
-	page, err := s.page(ctx, "", 0, 1)
+	page, err := s.get(ctx, "", 0, 1)
 	if err != nil {
-		return 0, err
+		return 0, s.asStatus("list", err)
 	}
 	return uint64(page.Header.Revision), nil
 }
@@ -164,15 +214,13 @@ func compacted(revision uint64) error {
 // it watch again.
 func (s *store) asStatus(verb string, err error) error {
 	err = rpctypes.Error(err)
-	code := status.Code(err)
-	if own := (rpctypes.EtcdError{}); errors.As(err, &own) {
-		code = own.Code()
-	}
-	switch code {
-	case codes.PermissionDenied:
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "keys"}, s.prefix, err)
-	case codes.Unauthenticated:
+	switch {
+	case isUnauthorized(err):
 		return apierrors.NewUnauthorized(fmt.Sprintf("etcd: %s %q: %v", verb, s.prefix, err))
+	case codeOf(err) == codes.PermissionDenied:
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "keys"}, s.prefix, err)
+	case errors.Is(err, rpctypes.ErrTooManyRequests):
+		return apierrors.NewTooManyRequests(fmt.Sprintf("etcd: %s %q: %v", verb, s.prefix, err), 1)
 	}
 	// The client waits for a connection until the context ends, and its error does not mention the connection.
 	switch state := s.client.ActiveConnection().GetState(); state {
@@ -180,6 +228,26 @@ func (s *store) asStatus(verb string, err error) error {
 		return sources.Disconnected(fmt.Errorf("etcd: %s %q: no connection: %w, the client is %s", verb, s.prefix, err, state))
 	}
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("etcd: %s %q: %v", verb, s.prefix, err))
+}
+
+// isUnauthorized returns whether the cluster does not accept the client's user, password or token. etcd gives some of
+// these errors the code of an invalid argument or of a failed precondition.
+func isUnauthorized(err error) bool {
+	for _, refusal := range []error{rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return codeOf(err) == codes.Unauthenticated
+}
+
+// codeOf returns the code of an error of the client or of a stream.
+func codeOf(err error) codes.Code {
+	own := rpctypes.EtcdError{}
+	if errors.As(err, &own) {
+		return own.Code()
+	}
+	return status.Code(err)
 }
 
 // keyValue returns a key without the prefix, and its revisions.

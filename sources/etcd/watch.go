@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -129,9 +130,18 @@ func (w *keyWatch) failure(r received) error {
 	case r.response.CompactRevision > 0:
 		return sources.Expired(w.revision, uint64(r.response.CompactRevision))
 	case r.response.Canceled:
-		return w.store.asStatus("watch", errors.New(r.response.CancelReason))
+		return w.store.asStatus("watch", canceledError(r.response.CancelReason))
 	}
 	return nil
+}
+
+// canceledError returns the error of a reason for which a member has canceled a watch: the text of an error, some with
+// its code.
+func canceledError(reason string) error {
+	if _, description, hasCode := strings.Cut(reason, " desc = "); hasCode {
+		reason = description
+	}
+	return errors.New(reason)
 }
 
 // Next implements sources.KeyWatch.

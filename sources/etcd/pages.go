@@ -1,0 +1,52 @@
+package etcd
+
+import "sync"
+
+const (
+	// maxPageSize is the number of keys in one request if the list has no limit; the same as in API servers.
+	maxPageSize = 500
+	// growAfter is the number of full pages in a row after which a smaller page grows. If the larger one fails again, one
+	// request of nine was in vain.
+	growAfter = 8
+)
+
+// pageSize is the number of keys that a source requests at once. It is halved when a page was larger than the client
+// accepts, or took too long, and doubled after growAfter full pages.
+type pageSize struct {
+	mu   sync.Mutex
+	keys int64
+	// full is the number of full pages since the last change.
+	full int
+}
+
+func newPageSize() *pageSize { return &pageSize{keys: maxPageSize} }
+
+// get returns the current size.
+func (p *pageSize) get() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.keys
+}
+
+// halve records that a page of a size has failed. It returns false if it cannot be smaller.
+func (p *pageSize) halve(failed int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.full = 0
+	p.keys = min(p.keys, max(failed/2, 1))
+	return failed > 1
+}
+
+// accept records a page of a size that has succeeded, and the number of its keys.
+func (p *pageSize) accept(size int64, keys int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if size != p.keys || int64(keys) < size {
+		return
+	}
+	p.full++
+	if p.full == growAfter {
+		p.full = 0
+		p.keys = min(2*p.keys, maxPageSize)
+	}
+}
