@@ -25,7 +25,7 @@ type ListerWatcher struct {
 
 	target             target
 	managedFields      managedFields
-	lastRead           atomic.Int64 // see lastReadBody
+	lastRead           atomic.Int64 // when bytes last arrived, in nanoseconds since 1970
 	encodings          encodings
 	limits             Limits
 	version            schema.GroupVersion
@@ -34,6 +34,8 @@ type ListerWatcher struct {
 	disableCompression bool
 	stallTimeout       time.Duration
 	warnings           *warnings
+	// hasDiscarded is true from the time at which a dead connection was discarded until the next response.
+	hasDiscarded atomic.Bool
 }
 
 // New validates the options and returns a ListerWatcher. It sends nothing. The error wraps ErrInvalidOptions and names
@@ -100,7 +102,14 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 	if v == verbList {
 		stallTimeout = lw.stallTimeout
 	}
-	r := &response{ctx: sendCtx, cancel: cancel, stall: newStallTimer(stallTimeout, cancel), sent: sent, lastRead: &lw.lastRead}
+	r := &response{
+		ctx:     sendCtx,
+		cancel:  cancel,
+		stall:   newStallTimer(stallTimeout, cancel),
+		sent:    sent,
+		source:  lw,
+		expects: expectationOf(v, options),
+	}
 	handedOver := false
 	// Release even if a function of the caller panics.
 	defer func() {
@@ -110,8 +119,14 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 	}()
 	httpResponse, err := lw.roundTrip(r, v, url)
 	if err != nil {
+		if lw.hasDiscarded.Swap(false) && sendCtx.Err() == nil {
+			// The transport may not have noticed yet that the discarded connection is closed, and have used it.
+			r.release()
+			return lw.send(ctx, v, options)
+		}
 		return nil, lw.callError(ctx, r, v, err)
 	}
+	lw.hasDiscarded.Store(false)
 	r.setResponse(httpResponse)
 	if httpResponse.StatusCode == http.StatusNotAcceptable && lw.managedFields.recordRefusal() {
 		r.release()
@@ -135,7 +150,7 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 }
 
 func (lw *ListerWatcher) roundTrip(r *response, v verb, url string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(r.ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(r.use.traced(r.ctx), http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +165,7 @@ func (lw *ListerWatcher) roundTrip(r *response, v verb, url string) (*http.Respo
 	}
 	// The wait begins after Authorize, whose time does not count as a stall of the server.
 	r.stall.beginWait()
+	r.sentAt = time.Now()
 	return lw.client.Do(request)
 }
 

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 // maxCredentialBytes bounds the bytes read from a token or certificate file, in case the path names something large.
@@ -102,13 +104,6 @@ func readCredential(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Health check of an HTTP/2 connection: after pingAfter without data a ping is sent, and pingTimeout without a response
-// closes the connection. Without pings, a watch waits a quarter of an hour if a firewall has dropped its connection.
-const (
-	pingAfter   = 30 * time.Second
-	pingTimeout = 15 * time.Second
-)
-
 // defaultIdleTimeout bounds how long an idle connection is kept if the base transport has no IdleConnTimeout. It is
 // http.DefaultTransport's value. Without a bound, connections made with a replaced CA could stay.
 const defaultIdleTimeout = 90 * time.Second
@@ -123,17 +118,6 @@ func ClientWithCA(caFile string) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// standardTransport returns a copy of http.DefaultTransport with a check of idle HTTP/2 connections. If a program has
-// replaced http.DefaultTransport by another type, it returns one with similar settings.
-func standardTransport() *http.Transport {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
-	if standard, ok := http.DefaultTransport.(*http.Transport); ok && standard != nil {
-		transport = standard.Clone()
-	}
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
-	return transport
-}
-
 // TransportWithCA returns a copy of base that trusts only the certificates in the PEM file; base must have no RootCAs.
 // A nil base means http.DefaultTransport, with a check of idle HTTP/2 connections. It may be used concurrently.
 //
@@ -142,7 +126,7 @@ func standardTransport() *http.Transport {
 // the old certificates stay in use, and the logger of the request's context reports the reason once.
 func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, error) {
 	if base == nil {
-		base = standardTransport()
+		base = apiclient.StandardTransport()
 	}
 	if base.TLSClientConfig != nil && base.TLSClientConfig.RootCAs != nil {
 		return nil, fmt.Errorf("CA certificates: both %s and the transport's TLSClientConfig.RootCAs are set", caFile)

@@ -91,8 +91,10 @@ type Options struct {
 	// source, possibly concurrently. Default: log it with the logger of the call's context.
 	OnWarning func(ctx context.Context, text string)
 
-	// HTTPClient sends the requests, with its own TLS, proxies and connection pools. Nil means http.DefaultTransport.
-	// Its Timeout must be zero, since it would end every watch. New copies the client; the copy follows redirects only
+	// HTTPClient sends the requests, with its own TLS, proxies and connection pools. Nil means http.DefaultTransport's
+	// settings, with pings that notice a dead HTTP/2 connection within 45 s. A connection on which a list stalls, or on
+	// which a watch outlives its timeout, is closed if nothing else arrives on it, whatever the client. The client's
+	// Timeout must be zero, since it would end every watch. New copies the client; the copy follows redirects only
 	// within the origin of BaseURL, and only if CheckRedirect agrees.
 	HTTPClient *http.Client
 

@@ -21,7 +21,13 @@ type response struct {
 	cancel   context.CancelFunc // ends the request; Read then fails
 	stall    *stallTimer
 	sent     *apiclient.Sent // values sent by the request, which errors must not show
-	lastRead *atomic.Int64
+	source   *ListerWatcher
+
+	use     connectionUse
+	sentAt  time.Time
+	expects expectation
+	// neverCompleted is set if the rest of a frame or of an error's body did not arrive in time.
+	neverCompleted atomic.Bool
 
 	stopAfterFunc func() bool // detaches closeBody from the request's context
 	closeBody     func()      // closes the body once; returns when the body is closed
@@ -31,22 +37,25 @@ type response struct {
 // close; a caller's RoundTripper may drop the context.
 func (r *response) setResponse(httpResponse *http.Response) {
 	r.stall.endWait(0)
-	httpResponse.Body = lastReadBody{httpResponse.Body, r.lastRead}
+	r.use.received(time.Now())
+	httpResponse.Body = lastReadBody{ReadCloser: httpResponse.Body, response: r}
 	r.Response = httpResponse
 	r.closeBody = sync.OnceFunc(func() { _ = httpResponse.Body.Close() })
 	r.stopAfterFunc = context.AfterFunc(r.ctx, r.closeBody)
 }
 
-// lastReadBody records when bytes last arrived, in nanoseconds since 1970.
+// lastReadBody records when bytes last arrived.
 type lastReadBody struct {
 	io.ReadCloser
-	lastRead *atomic.Int64
+	response *response
 }
 
 func (b lastReadBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
-		b.lastRead.Store(time.Now().UnixNano())
+		now := time.Now()
+		b.response.source.lastRead.Store(now.UnixNano())
+		b.response.use.received(now)
 	}
 	return n, err
 }
@@ -79,9 +88,11 @@ func (r transportErrorReader) Read(p []byte) (int, error) {
 }
 
 // release cancels the request and closes the body. A connection returns to the pool only if its body was read to the
-// end.
+// end, and is closed if it is dead.
 func (r *response) release() {
 	r.stall.stop()
+	r.discardDeadConnection()
+	r.use.end()
 	if r.Response != nil {
 		r.stopAfterFunc()
 		r.closeBody()
@@ -95,7 +106,10 @@ const errorBodyTimeout = 10 * time.Second
 // readErrorBody reads at most limit bytes, for at most errorBodyTimeout, and returns what arrived: an error response
 // that never ends must not block the caller.
 func (r *response) readErrorBody(limit int64) []byte {
-	timer := time.AfterFunc(errorBodyTimeout, r.cancel)
+	timer := time.AfterFunc(errorBodyTimeout, func() {
+		r.neverCompleted.Store(true)
+		r.cancel()
+	})
 	defer timer.Stop()
 	data, _ := io.ReadAll(io.LimitReader(r.Body, limit))
 	return data

@@ -92,6 +92,7 @@ func (w *watcher) run() {
 			return
 		}
 		if err != nil {
+			w.response.neverCompleted.Store(errors.Is(err, ErrStalled))
 			w.send(watch.Event{Type: watch.Error, Object: w.errorObject(err)})
 			return
 		}
@@ -182,6 +183,7 @@ func (w *watcher) countInitial(event watch.Event) error {
 		accessor, err := meta.Accessor(event.Object)
 		if err == nil && accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
 			w.initial = false
+			w.response.expects.bytes = false
 		}
 	default:
 		if w.initialRemaining == 0 {

@@ -17,6 +17,7 @@ type Client struct {
 }
 
 // New returns a client. It copies base, of which nil means the zero value; userAgent may be empty and authorize nil.
+// Without a Transport it uses http.DefaultTransport's settings, with a check of idle HTTP/2 connections.
 func New(base *http.Client, userAgent string, authorize func(*http.Request) error) *Client {
 	c := &Client{userAgent: cmp.Or(userAgent, defaultUserAgent()), authorize: authorize}
 	if base != nil {
@@ -52,3 +53,6 @@ func (c *Client) Do(request *http.Request) (*http.Response, error) {
 	}
 	return response, err
 }
+
+// CloseIdleConnections closes the connections of the client's transport that no request uses.
+func (c *Client) CloseIdleConnections() { c.client.CloseIdleConnections() }

@@ -46,15 +46,26 @@ func sameOrigin(checkRedirect func(*http.Request, []*http.Request) error) func(*
 // redirectValidator fails redirects to an invalid or very long URL. net/http's own error would quote the whole
 // Location, which may contain credentials.
 type redirectValidator struct {
-	next http.RoundTripper // nil means http.DefaultTransport at the time of the request
+	next http.RoundTripper // nil means defaultTransport at the time of the request
+}
+
+// transport returns the transport that sends the requests.
+func (r redirectValidator) transport() http.RoundTripper {
+	if r.next == nil {
+		return defaultTransport()
+	}
+	return r.next
+}
+
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
+func (r redirectValidator) CloseIdleConnections() {
+	if closer, ok := r.transport().(interface{ CloseIdleConnections() }); ok {
+		closer.CloseIdleConnections()
+	}
 }
 
 func (r redirectValidator) RoundTrip(request *http.Request) (*http.Response, error) {
-	next := r.next
-	if next == nil {
-		next = http.DefaultTransport
-	}
-	response, err := next.RoundTrip(request)
+	response, err := r.transport().RoundTrip(request)
 	if err != nil || !isRedirect(response.StatusCode) {
 		return response, err
 	}
