@@ -29,7 +29,7 @@ type queueAndStore struct {
 }
 
 func (q *queueAndStore) content() ([]any, error) {
-	for len(q.log.newest) > 0 {
+	for q.log.HasChanges() {
 		if _, err := q.Pop(q.apply); err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/watchmirror/cache/internal/deltalog"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -53,22 +54,25 @@ type DeltaFIFO struct {
 	transformer TransformFunc
 	listedType  DeltaType
 	synced      chan struct{}
-	// pending is signaled when something is added.
-	pending *sync.Cond
+	// changed is signaled when something is added, and when a call of Pop or PopBatch ends.
+	changed *sync.Cond
 	// quarantine has the objects that could not be queued.
 	quarantine quarantinePart
 
 	mu  sync.Mutex
-	log deltaLog
+	log deltalog.Log
 
 	// populated is true once a change outside a first list has come, or a first list has ended. listing is true while a
 	// list is open.
 	populated, listing, closed bool
+	// isSynced is true once synced is closed. Each call asks for it.
+	isSynced bool
+	// consuming is true while a call of Pop or PopBatch processes changes. That call owns reported.
+	consuming bool
 
-	// consuming is full while a call of Pop or PopBatch waits or processes. That call owns reported, the last version
-	// that KnownObjects received.
-	consuming chan struct{}
-	reported  string
+	// updater is KnownObjects, if it receives versions, or nil. reported is the last one that it received.
+	updater  ResourceVersionUpdater
+	reported string
 }
 
 // NewDeltaFIFO is for code written for client-go.
@@ -82,10 +86,11 @@ func NewDeltaFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter) *DeltaFIFO {
 func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	f := &DeltaFIFO{
 		name: cmp.Or(opts.Name, "DeltaFIFO"), userKey: MetaNamespaceKeyFunc, known: opts.KnownObjects,
-		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}), consuming: make(chan struct{}, 1),
+		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}),
 		quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
 	f.own, _ = keyedStoreOf(opts.KnownObjects)
+	f.updater, _ = opts.KnownObjects.(ResourceVersionUpdater)
 	if opts.KeyFunction != nil {
 		f.userKey = opts.KeyFunction
 	}
@@ -93,7 +98,7 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	if opts.EmitDeltaTypeReplaced {
 		f.listedType = Replaced
 	}
-	f.pending = sync.NewCond(&f.mu)
+	f.changed = sync.NewCond(&f.mu)
 	return f
 }
 
@@ -165,7 +170,7 @@ func (f *DeltaFIFO) putChange(c *change) {
 		f.quarantine.release(c.key)
 		f.addLocked(c.record())
 	}
-	f.log.addVersion(c.version)
+	f.log.AddVersion(c.version)
 }
 
 // olderThanEntry implements eventChecker. The state last received is the one that the queue has quarantined, if it has a
@@ -196,7 +201,7 @@ type lastState struct {
 	// origin is zero if the object is deleted.
 	origin table.Origin
 	// queued is the last change in the queue, or nil.
-	queued *record
+	queued *deltalog.Record
 	// refused is a later state that the consumer or its store has quarantined, if nothing is queued.
 	refused     quarantineEntry
 	quarantined bool
@@ -204,23 +209,28 @@ type lastState struct {
 
 // deletable reports whether a deletion must be queued. It must if another deletion is pending: add merges the two.
 func (s lastState) deletable() bool {
-	return s.present || s.quarantined || s.queued != nil && !s.queued.out
+	return s.present || s.quarantined || s.queued != nil && !s.queued.IsHandedOut()
 }
 
 // is reports whether a listed object has this state.
 func (s lastState) is(listed table.Origin) bool { return !s.quarantined && listed.Same(s.origin) }
 
+// stateAfter is the state of a key once a queued change has been processed.
+func stateAfter(queued *deltalog.Record) lastState {
+	last := lastState{queued: queued, object: queued.Object}
+	if queued.Kind != deltalog.Deleted {
+		last.present = true
+		last.origin = queued.Origin
+	}
+	if tombstone, ok := queued.Object.(DeletedFinalStateUnknown); ok {
+		last.object = tombstone.Obj
+	}
+	return last
+}
+
 func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
-	if number, queued := f.log.newest[key]; queued {
-		last.queued = f.log.get(number)
-		if last.present = last.queued.kind != recordDeleted; last.present {
-			last.origin = last.queued.origin
-		}
-		last.object = last.queued.object
-		if tombstone, ok := last.object.(DeletedFinalStateUnknown); ok {
-			last.object = tombstone.Obj
-		}
-		return last
+	if queued := f.log.Newest(key); queued != nil {
+		return stateAfter(queued)
 	}
 	last.refused, last.quarantined = quarantinePart{f.quarantine.quarantine, byConsumer, ""}.entry(key)
 	switch {
@@ -249,25 +259,38 @@ func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 	return last
 }
 
-// addLocked queues a change, or ignores it if it deletes nothing. A deletion without a final state becomes a tombstone.
-func (f *DeltaFIFO) addLocked(r record) {
-	if r.kind == recordDeleted {
-		last := f.lastLocked(r.key)
-		if !last.deletable() {
-			return
-		}
-		if r.object == nil {
-			r.object = DeletedFinalStateUnknown{Key: r.key.String(), Obj: last.object}
-		}
+// addLocked queues a change, or ignores it if it deletes nothing. A deletion without a final state
+// becomes a tombstone. Of two deletions in a row the first one stays, unless it is a tombstone: the
+// final state replaces that.
+func (f *DeltaFIFO) addLocked(r deltalog.Record) {
+	if r.Kind != deltalog.Deleted {
+		f.log.Add(r)
+		return
 	}
-	f.log.add(r)
+	last := f.lastLocked(r.Key)
+	if !last.deletable() {
+		return
+	}
+	if r.Object == nil {
+		r.Object = DeletedFinalStateUnknown{Key: r.Key.String(), Obj: last.object}
+	}
+	queued := last.queued
+	if queued == nil || queued.Kind != deltalog.Deleted || queued.IsHandedOut() {
+		f.log.Add(r)
+		return
+	}
+	if _, unknown := queued.Object.(DeletedFinalStateUnknown); unknown {
+		queued.Object = r.Object
+		queued.Key = r.Key
+		queued.Origin = r.Origin
+	}
 }
 
 // UpdateResourceVersion queues the version as a Bookmark.
 func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
 	f.mu.Lock()
 	defer f.unlock()
-	f.log.addVersion(resourceVersion)
+	f.log.AddVersion(resourceVersion)
 }
 
 // Resync queues, as Sync, every known object that is not queued. The error joins an *ObjectError for each one that
@@ -276,7 +299,7 @@ func (f *DeltaFIFO) Resync() error {
 	f.mu.Lock()
 	defer f.unlock()
 	if f.own != nil && f.own.scope.prefix == "" {
-		f.log.reserve(f.own.storage.table.Len())
+		f.log.Reserve(f.own.storage.table.Len())
 	}
 	var unread []error
 	f.eachKnownLocked(func(key table.Key) {
@@ -285,7 +308,7 @@ func (f *DeltaFIFO) Resync() error {
 		case last.err != nil:
 			unread = append(unread, last.err)
 		case last.present: // not if KnownObjects has been changed elsewhere since it listed the key
-			f.log.add(record{kind: recordSync, object: last.object, key: key, origin: last.origin})
+			f.log.Add(deltalog.Record{Kind: deltalog.Sync, Object: last.object, Key: key, Origin: last.origin})
 		}
 	})
 	return errors.Join(unread...)
@@ -327,7 +350,7 @@ func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 // The error is that of ctx if it ends meanwhile.
 func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version string) error {
 	var failures []error
-	staged := make([]record, 0, len(w.list))
+	staged := make([]deltalog.Record, 0, len(w.list))
 	for _, obj := range w.list {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -349,25 +372,25 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 	}
 	f.mu.Lock()
 	defer f.unlock()
-	end := f.log.end()
-	f.log.reserve(len(staged))
+	end := f.log.End()
+	f.log.Reserve(len(staged))
 	for _, r := range staged {
 		f.addLocked(r)
 	}
 	deleteAbsent := func(key table.Key) {
-		number, queued := f.log.newest[key]
-		if _, found := w.retained[key]; found || queued && (number >= end || f.log.get(number).kind == recordDeleted) {
+		if _, found := w.retained[key]; found || f.log.HasSince(key, end) {
 			return
 		}
 		last := f.lastLocked(key)
+		if last.queued != nil && last.queued.Kind == deltalog.Deleted {
+			return
+		}
 		failures = append(failures, last.err) // often nil, which Join ignores
 		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last.object}
-		f.log.add(record{kind: recordDeleted, object: tombstone, key: key, origin: last.origin})
+		f.log.Add(deltalog.Record{Kind: deltalog.Deleted, Object: tombstone, Key: key, Origin: last.origin})
 	}
-	for number := f.log.head; number < end; number++ {
-		if r := f.log.get(number); r.kind != 0 && r.kind != recordBookmark {
-			deleteAbsent(r.key)
-		}
+	for key := range f.log.KeysBefore(end) {
+		deleteAbsent(key)
 	}
 	f.eachKnownLocked(deleteAbsent)
 	refused := f.quarantine.list(func(at quarantineKey) bool { return at.part.owner == byConsumer })
@@ -378,9 +401,10 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 		deleteAbsent(table.KeyOf(bad.Key))
 	}
 	f.quarantine.releaseIf(func(key table.Key) bool { return !w.retained[key] })
-	f.log.addVersion(version)
+	f.log.AddVersion(version)
 	if !f.populated {
-		f.populated, f.log.initialEnd = true, f.log.end()
+		f.populated = true
+		f.log.EndInitial()
 	}
 	f.listing = false
 	return errors.Join(failures...)
@@ -392,5 +416,5 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 func (f *DeltaFIFO) isUnchanged(c *change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.log.newest != nil && f.lastLocked(c.key).is(c.origin)
+	return f.log.WasUsed() && f.lastLocked(c.key).is(c.origin)
 }

