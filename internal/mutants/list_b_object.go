@@ -63,8 +63,8 @@ var objectFaults = []Mutant{
 	{
 		Name:   "ignores-queued-states-of-listed-objects",
 		Guards: []string{"B8"},
-		In:     "DeltaFIFO.lastLocked",
-		From:   "last.origin = last.queued.origin",
+		In:     "stateAfter",
+		From:   "last.origin = queued.Origin",
 		To:     "",
 		Test:   "TestARelistLeavesUnchangedObjectsAlone",
 		Fault:  "A list that arrives while changes are queued delivers them a second time.",

@@ -18,7 +18,8 @@ var versionMutants = []Mutant{
 	{
 		Name:   "claims-a-version-once-it-is-queued",
 		Guards: []string{"G11"},
-		In:     "deltaLog.addVersion",
+		Dir:    "internal/deltalog",
+		In:     "Log.AddVersion",
 		From:   "l.version = version",
 		To:     "l.version, l.processed = version, version",
 		Test:   "TestAVersionHoldsOnceAllBeforeItIsProcessed",
