@@ -8,6 +8,7 @@
 //	compare    the program: workloads, goals, passes, the table
 //	client     one workload in a process of its own: CPU, allocations, live heap
 //	sides      the two that are compared, and the floor, behind a few interfaces
+//	simple     single calls of a store, both sides in one process, by turns
 //	local      objects and sources in the client's own process, where no server is needed
 //	apiserver  the server, in a process of its own as well
 //	pods       the objects, and how they get encoded at little cost
