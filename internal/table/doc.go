@@ -12,7 +12,7 @@
 //	                └─▶ indexes, each:
 //	                      directory ─▶ record    hash of a value ─▶ its text and postings:
 //	                                             the numbers of the cells that have it
-//	    writer ─┬─▶ references                   cell ─▶ the records of its values
+//	    writer ─┬─▶ references                   cell ─▶ the records of its values, and its places there
 //	            └─▶ listings                     cell ─▶ whether a list has confirmed it
 //
 // All parts refer to a cell by its number. A free cell is reused for the next new object. A look-up compares keys,
@@ -41,7 +41,7 @@
 // # Memory
 //
 // By BenchmarkBytes, an object costs, in addition to the object and its name, 40 bytes for the cell, 15 to 17 for the
-// directory of keys, and 9 for each index in which it has a value that many objects have. A distinct value costs 150
+// directory of keys, and 13 for each index in which it has a value that many objects have. A distinct value costs 150
 // bytes, with its text and its part of a directory. Free cells and records are reused. Commit rebuilds the table when
 // more is free than in use.
 package table

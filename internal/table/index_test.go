@@ -47,7 +47,7 @@ func TestAnObjectIsFoundByEachOfItsValuesAndNoLongerByThoseItHad(t *testing.T) {
 		}
 		remove(table, "one")
 		newModel(1).check(t, table.Snapshot())
-		require.Empty(t, table.references[0].multiple)
+		require.Empty(t, table.references.multiple)
 	}
 }
 

@@ -175,9 +175,19 @@ func (t *Table) find(key Key) Slot { return t.Find(key, t.Seek(key)) }
 
 func (t *Table) put(key Key, obj any, values [][]string) (old Slot) {
 	old = t.find(key)
-	old.Number = t.Put(key, old, obj, old.Origin, values)
+	if !slices.ContainsFunc(values, isUnsorted) {
+		old.Number = t.Put(key, old, obj, old.Origin, values)
+		return old
+	}
+	inOrder := make([][]string, len(values))
+	for i := range values {
+		inOrder[i] = slices.Sorted(slices.Values(values[i]))
+	}
+	old.Number = t.Put(key, old, obj, old.Origin, inOrder)
 	return old
 }
+
+func isUnsorted(values []string) bool { return !slices.IsSorted(values) }
 
 func (t *Table) remove(key Key) (old Slot) {
 	if old = t.find(key); old.Exists {

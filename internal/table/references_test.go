@@ -44,7 +44,7 @@ func TestObjectsWithManyValuesAreFoundByThoseThatTheyHaveNow(t *testing.T) {
 		remove(table, fmt.Sprint("object ", i))
 	}
 	newModel(1).check(t, table.Snapshot())
-	require.Empty(t, table.references[0].multiple)
+	require.Empty(t, table.references.multiple)
 }
 
 func TestTheSameValuesAgainChangeNothingOfAnIndex(t *testing.T) {

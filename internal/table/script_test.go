@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,7 +193,7 @@ func (r *scriptRun) addIndex() {
 		r.model.addIndexes(1)
 		w.each(func(number uint32, key Key, _ any) {
 			values := valuesFor(index, len(key.String()), byte(len(key.String())))
-			w.Index(index, number, values)
+			w.Index(index, number, slices.Sorted(slices.Values(values)))
 			r.model.values[index][key.String()] = values
 		})
 	})

@@ -34,7 +34,7 @@ type Table struct {
 	removed bool
 	// namespaces has the numbers of the namespaces in the state.
 	namespaces map[string]uint32
-	references []references // by index
+	references references
 	listings   []*Listing
 	// sum is the checksum of the state.
 	sum uint64
@@ -79,7 +79,9 @@ func New(indexes int, version func() string) *Table {
 // reset makes the writer's state empty.
 func (t *Table) reset(indexes int) {
 	t.state = &state{epoch: t.epoch, keys: newDirectory(t.epoch), namespaces: []string{""}}
-	t.namespaces, t.references, t.sum = map[string]uint32{"": 0}, nil, 0
+	t.namespaces = map[string]uint32{"": 0}
+	t.references = references{}
+	t.sum = 0
 	t.AddIndexes(indexes, nil)
 }
 

@@ -16,10 +16,7 @@ func (t *Table) Weight(p Place, values [][]string) int {
 	for i := range values {
 		n += max(0, len(values[i])-1)
 	}
-	for i := range t.references {
-		n += len(t.references[i].multiple[p.number])
-	}
-	return n
+	return n + t.references.countMultiple(p.number)
 }
 
 // Begin opens a write of about that many changes, which readers see together at Commit. The caller ensures that only
@@ -103,9 +100,9 @@ func (t *Table) free() int {
 func (t *Table) pack() {
 	t.BeginStaged()
 	old, references := t.state, t.references
-	t.reset(len(references))
+	t.reset(references.indexes)
 	marks := make([]perCell[bool], len(t.listings))
-	values := make([][]string, len(references))
+	values := make([][]string, references.indexes)
 	for from := range old.cells {
 		c := old.cell(from)
 		if c.kind == 0 {
@@ -113,8 +110,8 @@ func (t *Table) pack() {
 		}
 		for at, i := range old.indexes {
 			values[at] = values[at][:0]
-			for _, record := range references[at].appendTo(nil, from) {
-				values[at] = append(values[at], i.record(record).text)
+			for _, r := range references.of(from, at) {
+				values[at] = append(values[at], i.record(r.record).text)
 			}
 		}
 		key := old.key(c)
@@ -164,7 +161,8 @@ func (t *Table) Find(key Key, p Place) Slot {
 }
 
 // Put stores an object, which must not be nil, under a key whose slot was just found, with its origin and its values in
-// each index, which must not repeat. It retains neither the values nor their texts. It returns the entry's number.
+// each index, which are sorted and do not repeat. It retains neither the values nor their texts. It returns the entry's
+// number.
 func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
 	// Always store the new name: the old one may be part of the old object and would keep it alive.
 	c := t.types.cell(obj, key.name, origin)
@@ -206,12 +204,13 @@ func (t *Table) Remove(at Slot) {
 // AddIndexes adds indexes after the others, with valuesOf each object. The write must be staged.
 func (t *Table) AddIndexes(more int, valuesOf func(obj any) [][]string) {
 	for range more {
-		t.state.indexes, t.references = append(t.state.indexes, newIndex(t.epoch, t.seed)), append(t.references, references{})
+		t.state.indexes = append(t.state.indexes, newIndex(t.epoch, t.seed))
+		t.references.grow()
 	}
 	for number := range t.state.cells {
 		if c := t.state.cell(number); c.kind != 0 {
 			for i, values := range valuesOf(t.object(c)) {
-				t.Index(len(t.references)-more+i, number, values)
+				t.Index(t.references.indexes-more+i, number, values)
 			}
 		}
 	}
