@@ -32,7 +32,7 @@ var indexFaults = []Mutant{
 		Guards:  []string{"B14"},
 		Dir:     "internal/table",
 		In:      "Table.Index",
-		From:    "i.remove(record, number)",
+		From:    "t.removeValue(at, number, before[0])",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB14AChangedObjectLeavesNoDanglingIndexEntry",

@@ -107,13 +107,11 @@ var orderMutants = []Mutant{
 		Guards: []string{"G4"},
 		Dir:    "internal/table",
 		In:     "Table.Index",
-		From:   "records = records[:0]",
+		From:   "now = append(now, i.add(values[0], number))",
 		To: `
-			if len(records) == 1 {
-				refs.set(number, nil)
-				return
-			}
-			records = records[:0]`,
+			if len(t.references.of(number, at)) != 1 {
+				now = append(now, i.add(values[0], number))
+			}`,
 		Package: guarantees,
 		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreNotified",
 		Fault: "A handler looks up an object by the label that it just received, and does " +
