@@ -65,7 +65,8 @@ func priceMutant() Mutant {
 
 func TestAMutantReplacesItsExpression(t *testing.T) {
 	before := "package shop\n\nfunc (b *basket) add(price int) bool { return "
-	requireMutated(t, priceMutant(), "shop.go", before, "price > 0", "(price >= 0)", " && b.free() }\n")
+	after := " && b.free() }\n"
+	requireMutated(t, priceMutant(), "shop.go", before, "price > 0", "(price >= 0)", after)
 }
 
 func TestAReformattedPlaceIsFound(t *testing.T) {

@@ -58,7 +58,7 @@ func promises(t *testing.T) (all []promise) {
 func sources(t *testing.T, dir string, wanted func(name string) bool) string {
 	t.Helper()
 	var all strings.Builder
-	err := filepath.WalkDir(filepath.Join(moduleRoot, dir), func(path string, entry fs.DirEntry, err error) error {
+	visit := func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -70,9 +70,15 @@ func sources(t *testing.T, dir string, wanted func(name string) bool) string {
 		text, err := os.ReadFile(path)
 		all.Write(text)
 		return err
-	})
-	require.NoError(t, err)
+	}
+	require.NoError(t, filepath.WalkDir(filepath.Join(moduleRoot, dir), visit))
 	return all.String()
+}
+
+// sourcesEndingIn returns the concatenated texts of all files whose names have an ending.
+func sourcesEndingIn(t *testing.T, ending string) string {
+	t.Helper()
+	return sources(t, ".", func(name string) bool { return strings.HasSuffix(name, ending) })
 }
 
 // firstOf returns the set of first groups of a pattern's matches.
@@ -101,7 +107,7 @@ func TestTheTablesHaveARowForEachGuaranteeAndFault(t *testing.T) {
 
 // Each row names existing tests; a name that ends in * is a prefix.
 func TestTheTablesNameTestsThatExist(t *testing.T) {
-	have := firstOf(`(?m)^func (Test\w+)\(`, sources(t, ".", func(name string) bool { return strings.HasSuffix(name, "_test.go") }))
+	have := firstOf(`(?m)^func (Test\w+)\(`, sourcesEndingIn(t, "_test.go"))
 	for _, p := range promises(t) {
 		tests := names(p.tests)
 		assert.NotEmpty(t, tests, p.number)
@@ -127,11 +133,13 @@ func TestEachPromiseHasItsFileOfNumberedTests(t *testing.T) {
 	require.NoError(t, err)
 	for _, path := range files {
 		file := filepath.Base(path)
-		for _, found := range numbered.FindAllStringSubmatch(read(t, "internal", "guarantees", file), -1) {
+		text := read(t, "internal", "guarantees", file)
+		for _, found := range numbered.FindAllStringSubmatch(text, -1) {
 			number, err := strconv.Atoi(found[2])
 			require.NoError(t, err)
 			begins := fmt.Sprintf("%s%02d_", strings.ToLower(found[1]), number)
-			assert.True(t, strings.HasPrefix(file, begins), "%s has %s, which belongs into %s*_test.go", file, found[0], begins)
+			assert.True(t, strings.HasPrefix(file, begins),
+				"%s has %s, which belongs into %s*_test.go", file, found[0], begins)
 			have[found[1]+found[2]] = true
 		}
 	}
@@ -205,13 +213,15 @@ func TestTheTablesNameChecksOfTheSimulation(t *testing.T) {
 // goBlock matches Go code in a document.
 var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
-// All lines of the code are consecutive in a source file, with any indentation, so that it is compiled and mostly run.
+// All lines of the code are consecutive in a source file, with any indentation, so that it is
+// compiled and mostly run.
 func TestTheDocumentsShowCodeOfThisRepository(t *testing.T) {
 	unindented := regexp.MustCompile(`(?m)^[ \t]+`)
-	all := unindented.ReplaceAllString(sources(t, ".", func(name string) bool { return strings.HasSuffix(name, ".go") }), "")
-	shown := goBlock.FindAllStringSubmatch(sources(t, ".", func(name string) bool { return strings.HasSuffix(name, ".md") }), -1)
+	all := unindented.ReplaceAllString(sourcesEndingIn(t, ".go"), "")
+	shown := goBlock.FindAllStringSubmatch(sourcesEndingIn(t, ".md"), -1)
 	require.GreaterOrEqual(t, len(shown), 12)
 	for _, block := range shown {
-		assert.True(t, strings.Contains(all, "\n"+unindented.ReplaceAllString(block[1], "")), "no source file has:\n%s", block[1])
+		code := "\n" + unindented.ReplaceAllString(block[1], "")
+		assert.True(t, strings.Contains(all, code), "no source file has:\n%s", block[1])
 	}
 }

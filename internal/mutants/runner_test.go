@@ -151,15 +151,17 @@ func TestACheckNamesTheMutantsThatDoNotApplyOrCompile(t *testing.T) {
 func TestARunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := (&Runner{Root: writeSmall(t)}).Run(ctx, []Mutant{smallMutant("any", "return 0", "return 1")})
+	runner := Runner{Root: writeSmall(t)}
+	_, err := runner.Run(ctx, []Mutant{smallMutant("any", "return 0", "return 1")})
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
 func TestTheSummaryIsOneLine(t *testing.T) {
 	took := 181600 * time.Millisecond
-	assert.Equal(t, "mutants: 63 of 63 killed in 182s", Summary{Killed: 63, Total: 63, Took: took}.String())
-	assert.Equal(t, "mutants: 61 of 63 killed in 182s; not one, two",
-		Summary{Killed: 61, Total: 63, Left: []string{"one", "two"}, Took: took}.String())
+	all := Summary{Killed: 63, Total: 63, Took: took}
+	assert.Equal(t, "mutants: 63 of 63 killed in 182s", all.String())
+	some := Summary{Killed: 61, Total: 63, Left: []string{"one", "two"}, Took: took}
+	assert.Equal(t, "mutants: 61 of 63 killed in 182s; not one, two", some.String())
 }
 
 // A test is built with the files that it uses, directly or indirectly, and without others.
@@ -189,7 +191,8 @@ func TestATestThatIsNotOverInTimeKillsNothing(t *testing.T) {
 		result := Result{Mutant: smallMutant("hangs", "return 0", "select {}")}
 		result.setOutcome(testLog{
 			built: true, started: map[string]bool{"TestNoLessThanZero": true},
-			output: before + "panic: test timed out after 2m0s\n\trunning tests:\n\t\tTestNoLessThanZero (2m0s)\n",
+			output: before + "panic: test timed out after 2m0s\n" +
+				"\trunning tests:\n\t\tTestNoLessThanZero (2m0s)\n",
 		})
 		assert.False(t, result.Killed)
 		assert.ErrorIs(t, result.Err, ErrTimeout)
@@ -198,12 +201,18 @@ func TestATestThatIsNotOverInTimeKillsNothing(t *testing.T) {
 
 // A failure is classified by the process's output.
 func TestAFailureIsNamedByItsFirstSign(t *testing.T) {
+	const (
+		assertion = "    x_test.go:7: 1\n"
+		failed    = "--- FAIL: TestX (0.00s)\n"
+		deadlock  = "panic: deadlock: main bubble goroutine has exited but"
+		panicked  = "panic: boom [recovered]\n\tx_test.go:12 +0x5"
+	)
 	for output, want := range map[string]string{
-		"    clamp_test.go:7: 1\n--- FAIL: TestNoLessThanZero (0.00s)\n":                          "failure",
-		"--- FAIL: TestX (0.00s)\npanic: deadlock: main bubble goroutine has exited but":          "deadlock",
-		"    x_test.go:7: 1\n--- FAIL: TestX (0.00s)\npanic: deadlock: main bubble goroutine has": "failure",
-		"fatal error: concurrent map writes\n":                                                    "fatal error",
-		"--- FAIL: TestX (0.00s)\npanic: boom [recovered]\n\tx_test.go:12 +0x5":                   "panic",
+		assertion + failed:                     "failure",
+		failed + deadlock:                      "deadlock",
+		assertion + failed + deadlock:          "failure",
+		"fatal error: concurrent map writes\n": "fatal error",
+		failed + panicked:                      "panic",
 	} {
 		log := testLog{output: output}
 		assert.Equal(t, want, log.failure(), output)
