@@ -74,7 +74,7 @@ var requestMutants = []Mutant{
 		In:     "run.fail",
 		From:   "return m.pause(next, f)",
 		To: `
-			if next == stateWatch {
+			if next == stateWatch && m.progress.watchFailures > 0 {
 				f = failure{atOnce: true}
 			}
 			return m.pause(next, f)`,
