@@ -32,9 +32,11 @@
 //
 // # Reading
 //
-// An Informer is read with Lookup, List, ByIndex, ByNamespace and All. Every read is a consistent point-in-time view, unordered. Two reads may
-// observe different versions; use a Snapshot when they must agree. Taking one is O(1) and iterating it copies nothing. Writes copy the parts
-// that a live snapshot references, so do not retain one.
+// An Informer is read with Get, List, ByIndex, ByNamespace and All. The error of Get tells an object
+// that does not exist from one that exists and is quarantined (see Failures); Lookup does not. Every
+// read is a consistent point-in-time view, unordered. Two reads may observe different versions; use a
+// Snapshot when they must agree. Taking one is O(1) and iterating it copies nothing. Writes copy the
+// parts that a live snapshot references, so do not retain one.
 //
 // # Handlers
 //

@@ -9,16 +9,18 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// quarantine has the keys whose latest state could not be applied. A pipeline has one: its reflector, queue, consumer and
-// store have their own entries in it, and readers of the store find the entries of all. Its lock is the last one in the
-// order. The zero value is ready.
+// quarantine has the keys whose latest state could not be applied. A pipeline has one: its reflector,
+// queue, consumer and store have their own entries in it, and readers of the store find the entries
+// of all. Its lock is the last one in the order. The zero value is ready.
 type quarantine struct {
-	// size counts the entries. While it is zero, no caller acquires the lock.
-	size    atomic.Int64
-	mu      sync.RWMutex
+	mu      sync.Mutex
 	entries map[quarantineKey]quarantineEntry
-	// byKey has the keys of the entries by the key that readers of the store use.
-	byKey map[table.Key][]quarantineKey
+	// superseded are keys of entries that supersede has marked.
+	superseded []quarantineKey
+	// readable has the entries for readers of the store, as a []quarantineEntry under each of the
+	// store's keys. It is a table because a snapshot of the store needs one of the quarantine. It is
+	// nil while there are no entries. Then no caller acquires the lock.
+	readable atomic.Pointer[table.Table]
 }
 
 // quarantineOwner is a stage of a pipeline. A stage releases only its own entries, since the stages are at different versions.
@@ -39,7 +41,11 @@ type quarantineKey struct {
 
 type quarantineEntry struct {
 	Quarantined
+	at       quarantineKey
 	storeKey table.Key
+	// superseded is true from the application of a later state until the end of its write. Until
+	// then that state cannot be read, so readers must find the entry. Writers do not find it.
+	superseded bool
 }
 
 // originOr returns the origin of the entry's version, or other if it has none.
@@ -57,21 +63,53 @@ type quarantinePart struct {
 	prefix string
 }
 
-// find returns the error for readers of a key without an object, or nil if the key is not quarantined.
+// find returns the error for readers of a key without an object, or nil if the key is not
+// quarantined. An entry is removed after a later state can be read. So a reader that has found
+// neither an object nor then an entry must look for the object again.
 func (q *quarantine) find(key table.Key) error {
-	if q.any() {
-		q.mu.RLock()
-		defer q.mu.RUnlock()
-		for _, at := range q.byKey[key] {
-			e := q.entries[at]
-			return &ObjectError{Key: key.String(), ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: e.Err}
-		}
+	readable := q.readable.Load()
+	if readable == nil {
+		return nil
 	}
-	return nil
+	entries, _ := readable.Get(key)
+	return quarantinedError(key, entries)
+}
+
+// snapshot returns the entries for readers of the store as they are now, nil if there are none.
+func (q *quarantine) snapshot() *table.Snapshot {
+	readable := q.readable.Load()
+	if readable == nil {
+		return nil
+	}
+	return readable.Snapshot()
+}
+
+// findIn is find for a snapshot of the quarantine.
+func findIn(quarantined *table.Snapshot, key table.Key) error {
+	if quarantined == nil {
+		return nil
+	}
+	entry, found := quarantined.Get(key)
+	if !found {
+		return nil
+	}
+	return quarantinedError(key, entry.Object())
+}
+
+// quarantinedError returns the error for a key with these entries in quarantine.readable, or nil.
+func quarantinedError(key table.Key, entries any) error {
+	all, _ := entries.([]quarantineEntry)
+	if len(all) == 0 {
+		return nil
+	}
+	e := all[0]
+	return &ObjectError{
+		Key: key.String(), ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: e.Err,
+	}
 }
 
 // any reports whether there are any entries.
-func (q *quarantine) any() bool { return q.size.Load() > 0 }
+func (q *quarantine) any() bool { return q.readable.Load() != nil }
 
 // addChange quarantines a refused change, unless it has no key.
 func (p quarantinePart) addChange(c *change) {
@@ -82,80 +120,174 @@ func (p quarantinePart) addChange(c *change) {
 
 // hasSince reports whether any owner has quarantined a key of the store at version or later.
 func (q *quarantine) hasSince(key table.Key, version string) bool {
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	return slices.ContainsFunc(q.byKey[key], func(at quarantineKey) bool {
-		return !versionBefore(q.entries[at].ResourceVersion, version)
+	readable := q.readable.Load()
+	if readable == nil {
+		return false
+	}
+	entries, _ := readable.Get(key)
+	all, _ := entries.([]quarantineEntry)
+	return slices.ContainsFunc(all, func(e quarantineEntry) bool {
+		return !versionBefore(e.ResourceVersion, version)
 	})
 }
 
-// add quarantines a key, with cause in place of e.Err: see withoutStack. It marks e as repeated if the same version failed at
-// the same stage before: such a failure is not reported again. Without a version, each failure is reported.
+// add quarantines a key, with cause in place of e.Err: see withoutStack. It marks e as repeated if
+// the same version failed at the same stage before: such a failure is not reported again. Without a
+// version, each failure is reported.
 func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {
 	at := quarantineKey{p, key}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e.repeated = p.entries[at].repeats(e)
-	p.removeLocked(at)
+	before, again := p.entries[at]
+	e.repeated = before.repeats(e)
 	if p.entries == nil {
-		p.entries, p.byKey = map[quarantineKey]quarantineEntry{}, map[table.Key][]quarantineKey{}
+		p.entries = map[quarantineKey]quarantineEntry{}
+		p.readable.Store(table.New(0, func() string { return "" }))
 	}
-	key = cmp.Or(e.storeKey, table.KeyOf(e.Key))
-	p.entries[at] = quarantineEntry{Quarantined{e.Key, e.ResourceVersion, e.Stage, cause}, key}
-	p.byKey[key] = append(p.byKey[key], at)
-	p.size.Add(1)
+
+	entry := quarantineEntry{
+		Quarantined: Quarantined{e.Key, e.ResourceVersion, e.Stage, cause},
+		at:          at,
+		storeKey:    cmp.Or(e.storeKey, table.KeyOf(e.Key)),
+	}
+	p.entries[at] = entry
+	readable := p.readable.Load()
+	readable.Begin(2)
+	if again {
+		hide(readable, before)
+	}
+	show(readable, entry)
+	readable.Commit(nil)
+}
+
+// show adds an entry to those of its store's key, for readers.
+func show(readable *table.Table, e quarantineEntry) {
+	slot := readable.Find(e.storeKey, readable.Seek(e.storeKey))
+	others, _ := slot.Object.([]quarantineEntry)
+	all := append(slices.Clone(others), e) // readers may have the old slice
+	readable.Put(e.storeKey, slot, all, table.Origin{}, nil)
+}
+
+// hide removes an entry from those of its store's key.
+func hide(readable *table.Table, e quarantineEntry) {
+	slot := readable.Find(e.storeKey, readable.Seek(e.storeKey))
+	all, _ := slot.Object.([]quarantineEntry)
+	others := slices.DeleteFunc(slices.Clone(all), func(other quarantineEntry) bool {
+		return other.at == e.at
+	})
+	if len(others) == 0 {
+		readable.Remove(slot)
+		return
+	}
+	readable.Put(e.storeKey, slot, others, table.Origin{}, nil)
 }
 
 func (e quarantineEntry) repeats(failure *ObjectError) bool {
 	return failure.ResourceVersion != "" && e.ResourceVersion == failure.ResourceVersion && e.Stage == failure.Stage
 }
 
-// entry returns a key's entry.
+// entry returns a key's entry, unless it is superseded.
 func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined bool) {
-	if p.any() {
-		p.mu.RLock()
-		defer p.mu.RUnlock()
-		e, quarantined = p.entries[quarantineKey{p, key}]
+	if !p.any() {
+		return quarantineEntry{}, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, quarantined = p.entries[quarantineKey{p, key}]
+	if e.superseded {
+		return quarantineEntry{}, false
 	}
 	return e, quarantined
 }
 
-// release removes a key's entry: a later state was applied, or the object was deleted.
+// supersede marks a key's entry, if there is one, for releaseSuperseded: a write has applied a later
+// state, or has deleted the object.
+func (p quarantinePart) supersede(key table.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.supersedeLocked(quarantineKey{p, key})
+}
+
+// supersedeIf is supersede for the keys for which superseded returns true.
+func (p quarantinePart) supersedeIf(superseded func(key table.Key) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at := range p.entries {
+		if at.part == p && superseded(at.key) {
+			p.supersedeLocked(at)
+		}
+	}
+}
+
+func (q *quarantine) supersedeLocked(at quarantineKey) {
+	e, quarantined := q.entries[at]
+	if !quarantined || e.superseded {
+		return
+	}
+	e.superseded = true
+	q.entries[at] = e
+	q.superseded = append(q.superseded, at)
+}
+
+// releaseSuperseded removes the entries that are still superseded.
+func (q *quarantine) releaseSuperseded() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	superseded := q.superseded
+	q.superseded = nil
+	q.removeLocked(slices.DeleteFunc(superseded, func(at quarantineKey) bool {
+		return !q.entries[at].superseded
+	}))
+}
+
+// release removes a key's entry: a later state can be read, or the object was deleted.
 func (p quarantinePart) release(key table.Key) {
-	if p.any() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.removeLocked(quarantineKey{p, key})
+	if !p.any() {
+		return
+	}
+	at := quarantineKey{p, key}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, quarantined := p.entries[at]; quarantined {
+		p.removeLocked([]quarantineKey{at})
 	}
 }
 
 // releaseIf releases the keys for which released returns true.
 func (p quarantinePart) releaseIf(released func(key table.Key) bool) {
-	if p.any() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for at := range p.entries {
-			if at.part == p && released(at.key) {
-				p.removeLocked(at)
-			}
-		}
-	}
-}
-
-// removeLocked removes an entry, if it exists.
-func (q *quarantine) removeLocked(at quarantineKey) {
-	e, known := q.entries[at]
-	if !known {
+	if !p.any() {
 		return
 	}
-	delete(q.entries, at)
-	others := slices.DeleteFunc(q.byKey[e.storeKey], func(other quarantineKey) bool { return other == at })
-	if q.byKey[e.storeKey] = others; len(others) == 0 {
-		delete(q.byKey, e.storeKey)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var keys []quarantineKey
+	for at := range p.entries {
+		if at.part == p && released(at.key) {
+			keys = append(keys, at)
+		}
 	}
-	q.size.Add(-1)
-	if len(q.entries) == 0 {
-		q.entries, q.byKey = nil, nil // maps do not shrink
+	p.removeLocked(keys)
+}
+
+// removeLocked removes entries in one step for readers.
+func (q *quarantine) removeLocked(keys []quarantineKey) {
+	if len(keys) == 0 {
+		return
+	}
+	readable := q.readable.Load()
+	readable.Begin(len(keys))
+	for _, at := range keys {
+		e, quarantined := q.entries[at]
+		if !quarantined { // a write may supersede a key several times
+			continue
+		}
+		hide(readable, e)
+		delete(q.entries, at)
+	}
+	readable.Commit(nil)
+	if len(q.entries) == 0 { // maps and tables keep memory
+		q.entries = nil
+		q.readable.Store(nil)
 	}
 }
 
@@ -165,13 +297,13 @@ func (q *quarantine) list(in func(at quarantineKey) bool) []Quarantined {
 		return nil
 	}
 	var all []Quarantined
-	q.mu.RLock()
+	q.mu.Lock()
 	for at, e := range q.entries {
 		if in(at) {
 			all = append(all, e.Quarantined)
 		}
 	}
-	q.mu.RUnlock()
+	q.mu.Unlock()
 	return mergeQuarantined(all)
 }
 

@@ -21,8 +21,10 @@ import (
 // when they must agree.
 type Reader[T any] struct {
 	store *storage
-	// snapshot is read instead of the store if its table is not nil.
-	snapshot view
+	// snapshot is read instead of the store if its table is not nil, with quarantined, the store's
+	// quarantine of that time, nil if it was empty.
+	snapshot    view
+	quarantined *table.Snapshot
 	// resource is for errors.
 	resource  schema.GroupResource
 	namespace string
@@ -34,6 +36,13 @@ type Reader[T any] struct {
 // Snapshot returns a reader of the current objects, indexes and version, which never change. Taking one is O(1) and
 // iterating it copies nothing. Writes copy what a live snapshot references, so do not retain one.
 func (r Reader[T]) Snapshot() Reader[T] {
+	if r.snapshot.table != nil {
+		return r
+	}
+	// In this order: an object that is released from the quarantine in between is in the view.
+	if r.store != nil {
+		r.quarantined = r.store.quarantine.snapshot()
+	}
 	r.snapshot = r.currentView()
 	return r
 }
@@ -62,31 +71,47 @@ func (r Reader[T]) currentView() view {
 	return emptyView()
 }
 
-// Lookup is Get without an error.
+// Get returns the object under key: "namespace/name", or "name" in a reader of ByNamespace. If the
+// object does not exist, apierrors.IsNotFound is true for the error. If it exists, but its only state
+// is quarantined, the error is an *ObjectError, which wraps ErrQuarantined. Wait for the sync before
+// relying on either.
+func (r Reader[T]) Get(key string) (obj T, err error) {
+	item, exists, err := r.get(table.NewKey(r.namespace, key))
+	if err != nil {
+		return obj, err
+	}
+	obj, fits := item.(T)
+	if !exists || !fits {
+		return obj, apierrors.NewNotFound(r.resource, key)
+	}
+	return obj, nil
+}
+
+// get returns the object of a key, or the error of a quarantined one.
+func (r Reader[T]) get(key table.Key) (item any, exists bool, err error) {
+	if r.snapshot.table == nil && r.store != nil {
+		return r.store.get(key)
+	}
+	entry, exists := r.currentView().table.Get(key)
+	if !exists {
+		return nil, false, findIn(r.quarantined, key)
+	}
+	return entry.Object(), true, nil
+}
+
+// Lookup returns the object that can be read under key. False does not mean that the source lacks the
+// object: its only state may be quarantined. Code that acts on a missing object, such as by deleting
+// what belongs to it, must call Get, which tells the two apart.
 func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 	var item any
-	if named := table.NewKey(r.namespace, key); r.snapshot.table == nil && r.store != nil {
+	named := table.NewKey(r.namespace, key)
+	if r.snapshot.table == nil && r.store != nil {
 		item, _ = r.store.table.Get(named)
 	} else if e, found := r.currentView().table.Get(named); found {
 		item = e.Object()
 	}
 	obj, exists = item.(T)
 	return obj, exists
-}
-
-// Get returns the object under key: "namespace/name", or "name" in a reader of ByNamespace. For a missing object the
-// error is apierrors.IsNotFound, for a quarantined one an *ObjectError. Wait for the sync before relying on either.
-func (r Reader[T]) Get(key string) (T, error) {
-	obj, exists := r.Lookup(key)
-	if exists {
-		return obj, nil
-	}
-	if r.store != nil {
-		if err := r.store.quarantine.find(table.NewKey(r.namespace, key)); err != nil {
-			return obj, err
-		}
-	}
-	return obj, apierrors.NewNotFound(r.resource, key)
 }
 
 // Len returns the number of objects.

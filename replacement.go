@@ -210,7 +210,9 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 			_ = m.apply(&w, &r.staged[len(r.staged)-1])
 		}
 	}
-	m.quarantine.releaseIf(replaced)
+	if m.quarantine.any() {
+		m.quarantine.supersedeIf(replaced)
+	}
 	r.marks.End()
 	scope.committed = true
 	m.end(&w, r.staged)

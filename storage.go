@@ -53,6 +53,21 @@ func newStorage(indexers Indexers) *storage {
 	return m
 }
 
+// get returns the object of a key, or the error of a key whose only state is quarantined.
+func (m *storage) get(key table.Key) (item any, exists bool, err error) {
+	item, exists = m.table.Get(key)
+	if exists {
+		return item, true, nil
+	}
+	err = m.quarantine.find(key)
+	if err != nil {
+		return nil, false, err
+	}
+	// Since the first look it may have been stored, and then released from the quarantine.
+	item, exists = m.table.Get(key)
+	return item, exists, nil
+}
+
 // newest returns the origin of the newest known state of a key: of the quarantined one or, if there is none with a version,
 // of the stored one.
 func (m *storage) newest(key table.Key, stored table.Origin) table.Origin {
@@ -125,7 +140,7 @@ func (m *storage) apply(w *storeWrite, c *change) error {
 		m.quarantine.addChange(c)
 	default:
 		if m.quarantine.any() && (w.list == nil || !w.list.retained.Has(c.key)) {
-			m.quarantine.release(c.key)
+			m.quarantine.supersede(c.key)
 		}
 		if c.kind == Deleted {
 			m.remove(c, at)
@@ -162,6 +177,9 @@ func (m *storage) remove(c *change, at table.Slot) {
 // end publishes the write with its version, and appends the changes to the log before the next write can begin.
 func (m *storage) end(w *storeWrite, changes []change) {
 	m.table.Commit(func() {
+		if m.quarantine.any() {
+			m.quarantine.releaseSuperseded() // readers see it with the write and its version
+		}
 		if w.version != "" || w.setsVersion {
 			version := new(w.version)
 			w.scope.version.Store(version)

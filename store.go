@@ -163,10 +163,7 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 }
 
 func (k *keyedStore) get(key table.Key) (item any, exists bool, err error) {
-	if item, exists = k.storage.table.Get(key); !exists {
-		err = k.storage.quarantine.find(key)
-	}
-	return item, exists, err
+	return k.storage.get(key)
 }
 
 // ObjectVersion returns the UID and version with which the object under key was received. If a transform or a reader has

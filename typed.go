@@ -21,7 +21,7 @@ type Object interface {
 }
 
 // Informer mirrors a source's objects of one type into an indexed store and notifies handlers of the changes. The methods
-// of Reader read it: Lookup, List, ByIndex, Snapshot, ... All methods may be called concurrently, also by a handler.
+// of Reader read it: Get, List, ByIndex, Snapshot, ... All methods may be called concurrently, also by a handler.
 // Objects are shared: do not change them.
 type Informer[T Object] struct {
 	Reader[T]
