@@ -92,7 +92,7 @@ type hearing struct {
 func (b *backlogged) start(changes int, hangs chan<- struct{}, release <-chan struct{}) error {
 	var listed atomic.Int64
 	add := func(*corev1.ConfigMap) { listed.Add(1) }
-	informer, err := b.add(b.Task, b.source, sides.Handler[*corev1.ConfigMap]{Add: add, Update: func(object *corev1.ConfigMap) {
+	stalled := sides.Handler[*corev1.ConfigMap]{Add: add, Update: func(object *corev1.ConfigMap) {
 		if b.calls.Add(1) == 1 {
 			close(hangs)
 			<-release
@@ -100,14 +100,11 @@ func (b *backlogged) start(changes int, hangs chan<- struct{}, release <-chan st
 		if version, err := strconv.Atoi(object.ResourceVersion); err == nil && version > changes {
 			b.newest.Add(1)
 		}
-	}})
-	if err != nil {
-		return err
-	}
-	err = informer.Handle(sides.Handler[*corev1.ConfigMap]{Add: add, Update: func(object *corev1.ConfigMap) {
+	}}
+	timed := sides.Handler[*corev1.ConfigMap]{Add: add, Update: func(object *corev1.ConfigMap) {
 		b.heard.Store(&hearing{object.ResourceVersion, time.Now()})
-	}}, b.Delivery)
-	if err != nil {
+	}}
+	if _, err := b.add(b.Task, b.source, stalled, timed); err != nil {
 		return err
 	}
 	return b.until(func() bool { return listed.Load() == 2*int64(b.Items) }, "the handlers' first list")

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/watchmirror/cache/benchmarks/local"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
 
@@ -135,6 +137,21 @@ func TestAnInformersWorkEndsWithItsContext(t *testing.T) {
 		task.Work, task.Items = work, 10
 		_, err := task.run(ctx, "")
 		require.ErrorIs(t, err, context.Canceled, work)
+	}
+}
+
+// An informer that stops first refuses the handler by an error of its own.
+func TestAHandlerThatJoinsAfterTheEndFailsWithTheContextsError(t *testing.T) {
+	for name, task := range kinds {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t.Context())
+			nothing := sides.Handler[*corev1.ConfigMap]{}
+			informer, err := f.add(task, local.NewSource(1, 0), nothing)
+			require.NoError(t, err)
+			require.NoError(t, f.join(task, informer, nothing))
+			f.stop()
+			require.ErrorIs(t, f.join(task, informer, nothing), context.Canceled)
+		})
 	}
 }
 

@@ -53,7 +53,8 @@ func (t Task) late(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	err = l.during(t.Window, func() error {
-		if err := l.informer.Handle(sides.Handler[*corev1.ConfigMap]{Add: func(*corev1.ConfigMap) { late.Add(1) }}, t.Delivery); err != nil {
+		handler := sides.Handler[*corev1.ConfigMap]{Add: func(*corev1.ConfigMap) { late.Add(1) }}
+		if err := l.join(t, l.informer, handler); err != nil {
 			return err
 		}
 		return l.until(func() bool { return late.Load() >= items }, "the late handler's list")
