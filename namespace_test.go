@@ -497,7 +497,7 @@ func (n *namespaceModel) items(visible bool) (items []any, bad int) {
 		have, there := n.objects[key]
 		switch {
 		case there && !n.accepted.Has(key) && !n.held.Has(key) && n.random.IntN(2) == 0:
-			o, good = podAt(n.name, o.Name, have), true
+			o = podAt(n.name, o.Name, have)
 		case !good:
 			n.withheld.Insert(key)
 			n.held.Insert(key)

@@ -105,7 +105,7 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			}
 		}
 		if r.visible {
-			r.in.storage.write(r.staged, storeWrite{scope: r.in.scope, list: r, feed: r.in.feed})
+			_, _ = r.in.storage.write(r.staged, storeWrite{scope: r.in.scope, list: r, feed: r.in.feed})
 			r.staged = slices.Delete(r.staged, 0, len(r.staged))
 			r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]} // the table has copies
 		} else {

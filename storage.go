@@ -203,7 +203,7 @@ func (m *storage) end(w *storeWrite, changes []change) {
 }
 
 // write applies prepared changes with their versions. It stops at an event that is older than the stored state, and returns
-// its error and the number of changes before it.
+// its error and the number of changes before it. Changes that are not events never stop it.
 func (m *storage) write(changes []change, w storeWrite) (applied int, err error) {
 	m.begin(&w, changes)
 	for ; applied < len(changes); applied++ {

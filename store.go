@@ -104,7 +104,7 @@ func (k *keyedStore) Update(obj any) error {
 	in := k.intake()
 	if in.identify(one[:]); c.err == nil {
 		_ = in.prepare(context.Background(), c)
-		k.storage.write(one[:], storeWrite{scope: k.scope})
+		_, _ = k.storage.write(one[:], storeWrite{scope: k.scope})
 	}
 	return c.failure()
 }
@@ -115,7 +115,7 @@ func (k *keyedStore) Delete(obj any) error {
 	if err != nil {
 		return KeyError{obj, err}
 	}
-	k.storage.write([]change{{kind: Deleted, key: key}}, storeWrite{scope: k.scope})
+	_, _ = k.storage.write([]change{{kind: Deleted, key: key}}, storeWrite{scope: k.scope})
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (s *scope) ListKeys() []string {
 
 // Bookmark sets the applied version.
 func (s *scope) Bookmark(rv string) {
-	s.storage.write(nil, storeWrite{scope: s, version: rv, setsVersion: true})
+	_, _ = s.storage.write(nil, storeWrite{scope: s, version: rv, setsVersion: true})
 }
 
 // Resync does nothing.

@@ -60,7 +60,8 @@ func (m *threadSafeMap) Add(key string, obj any) { m.Update(key, obj) }
 // Update puts obj under key.
 func (m *threadSafeMap) Update(key string, obj any) {
 	one := []change{changeUnder(key, obj)}
-	if m.write(one, storeWrite{scope: m.scope}); one[0].err != nil {
+	_, _ = m.write(one, storeWrite{scope: m.scope})
+	if one[0].err != nil {
 		reportRefused(one)
 	}
 }
@@ -68,7 +69,7 @@ func (m *threadSafeMap) Update(key string, obj any) {
 // changeUnder returns the change that puts obj under key.
 func changeUnder(key string, obj any) change {
 	c := change{kind: Updated, object: obj}
-	c.meta.read(obj)
+	_ = c.meta.read(obj)
 	c.key, c.origin = c.meta.key(key), originOf(c.meta.received)
 	if isNilPointer(obj) {
 		c.fail(stageMetadata, errNilObject)
@@ -89,7 +90,7 @@ func reportRefused(refused []change) {
 
 // Delete removes the object under key.
 func (m *threadSafeMap) Delete(key string) {
-	m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, storeWrite{scope: m.scope})
+	_, _ = m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, storeWrite{scope: m.scope})
 }
 
 // DeleteWithObject removes the object under key.

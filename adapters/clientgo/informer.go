@@ -83,7 +83,7 @@ const minimumResync = time.Second
 // resyncPeriod returns the period to use for a requested one. This library refuses periods that it cannot keep;
 // client-go uses the nearest one, and programs that rely on that must still start.
 func resyncPeriod(asked time.Duration, logger *klog.Logger) time.Duration {
-	used := asked
+	var used time.Duration
 	switch {
 	case asked < 0:
 		used = 0

@@ -55,7 +55,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.Gzip && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
 		packed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level of API servers
-		defer packed.Close()
+		defer func() { _ = packed.Close() }()
 		body = packed
 	}
 	h.list(body, format, asked)

@@ -50,7 +50,7 @@ func inProc(path, name string) string {
 	if err != nil {
 		return unknown
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	for scanner := bufio.NewScanner(file); scanner.Scan(); {
 		if found, value, _ := strings.Cut(scanner.Text(), ":"); strings.TrimSpace(found) == name {
 			return strings.TrimSpace(value)

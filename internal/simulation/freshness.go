@@ -62,7 +62,7 @@ func (w *world) ask(what string, m *mirror) {
 		return
 	}
 	q := w.question(what, m)
-	w.questions.Go(func() { q.send(w.ctx) })
+	w.questions.Go(func() { _ = q.send(w.ctx) }) // send checks the error
 }
 
 func (w *world) question(what string, m *mirror) *callerRequest {

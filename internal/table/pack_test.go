@@ -43,7 +43,6 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 	require.Equal(t, stay, table.made())
 	m.check(t, table.Snapshot())
 	require.Equal(t, n, kept.Len())
-	kept = nil
 	left := heap() - before
 	require.Less(t, left, full/20)
 	// It works like any other table.
@@ -94,7 +93,6 @@ func TestAHundredThousandNamespacesComeAndGoWithoutATrace(t *testing.T) {
 		require.True(t, exists)
 		require.Equal(t, i*30_000, e.Object())
 	}
-	kept = nil
 	require.Less(t, heap()-before, 1<<20)
 	found, exists := table.Get(KeyOf("stays/a"))
 	require.True(t, exists)

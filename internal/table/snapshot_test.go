@@ -133,7 +133,6 @@ func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
 	passing := &object{n: 2}
 	removed := weak.Make(passing)
 	write(1, passing)
-	passing = nil
 	write(many, &object{n: 3})
 	runtime.GC()
 	require.Nil(t, removed.Value())

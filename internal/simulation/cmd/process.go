@@ -58,24 +58,28 @@ func start(makeCommand func() (*exec.Cmd, error)) (*process, error) {
 // runScript makes the worker run a script. If the worker died, it has been waited for, and the result is the
 // cause of its death, unless ctx ended it.
 func (p *process) runScript(ctx context.Context, script simulation.Script, limit time.Duration) (result simulation.Result, alive bool) {
-	answers := make(chan error, 1)
-	go func() { answers <- p.exchange(script, &result) }() // ends at the latest with the process
+	var failure error
+	exchanged := make(chan struct{})
+	go func() { // ends at the latest with the process
+		defer close(exchanged)
+		failure = p.exchange(script, &result)
+	}()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case err := <-answers:
-		if err == nil {
+	case <-exchanged:
+		if failure == nil {
 			return result, true
 		}
 		p.end()
-		return p.deathResult(script, fmt.Sprintf("%v (%v)", p.command.ProcessState, err)), false
+		return p.deathResult(script, fmt.Sprintf("%v (%v)", p.command.ProcessState, failure)), false
 	case <-ctx.Done():
 		_ = p.command.Process.Kill()
-		<-answers
+		<-exchanged
 		p.end()
 		return simulation.Result{}, false
 	case <-timer.C:
-		p.dumpStacks(answers)
+		p.dumpStacks(exchanged)
 		p.end()
 		result := p.deathResult(script, "")
 		result.Failures = []string{fmt.Sprintf("%s: the script took longer than %v of real time", simulation.DeathHang, limit)}
@@ -97,13 +101,13 @@ func (p *process) exchange(script simulation.Script, result *simulation.Result) 
 
 // dumpStacks ends the worker by a signal that makes it print its stacks, and waits for the end of the
 // exchange.
-func (p *process) dumpStacks(answers <-chan error) {
+func (p *process) dumpStacks(exchanged <-chan struct{}) {
 	timer := time.AfterFunc(grace, func() { _ = p.command.Process.Kill() })
 	defer timer.Stop()
 	if err := p.command.Process.Signal(syscall.SIGQUIT); err != nil {
 		_ = p.command.Process.Kill() // some systems do not have that signal
 	}
-	<-answers
+	<-exchanged
 }
 
 // end closes the input of the worker and waits for its end and its last output. No exchange may be in

@@ -54,7 +54,7 @@ func readFile(path string) (lines []Line, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	decoder := json.NewDecoder(bufio.NewReader(file))
 	for {
 		var line Line

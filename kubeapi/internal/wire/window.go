@@ -64,7 +64,7 @@ func (w *Window) Fill() error { return w.Need(w.end - w.start + 1) }
 // unread. Memory is allocated as bytes arrive, so a large n alone costs nothing.
 func (w *Window) Need(n int) error {
 	if n > w.limit && w.end-w.start < n {
-		w.fail(&LimitError{What: LimitValue, Limit: w.limit})
+		_ = w.fail(&LimitError{What: LimitValue, Limit: w.limit})
 	}
 	for w.end-w.start < n {
 		if w.err != nil {
