@@ -1,7 +1,5 @@
 # Everything here is a shortcut for a command that works without make.
 
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-
 .PHONY: help
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +29,7 @@ mutants: ## small faults, each of which a named test must find
 	go run ./internal/mutants/cmd
 
 .PHONY: route
-route: ## functions and statements that an event enters, beside the recorded numbers
+route: ## a report: the functions and statements that an event, a list or a join enters
 	go run ./internal/route
 
 .PHONY: soak
@@ -73,12 +71,21 @@ cover: ## statement coverage of the root package; fails below 90 %
 	.ci/coverage
 
 .PHONY: lint
-lint: ## gofmt, vet and staticcheck
+lint: ## gofmt, vet, staticcheck, errcheck and ineffassign, in all modules
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
-	for module in . compat adapters/clientgo benchmarks examples/controllers metrics/prometheus metrics/prometheus/rules integration \
-		sources/etcd sources/etcd/integration sources/nats sources/nats/integration; do \
-		(cd $$module && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; \
-	done
+	.ci/lint
+
+.PHONY: layers
+layers: ## uses of a higher layer in the root package
+	go run ./internal/layers
+
+.PHONY: api
+api: ## record the exported API in .ci/api, after an intended change
+	go run ./internal/api -write
+
+.PHONY: readable
+readable: ## a report about the code: density, complex functions, long lines (DIRS=". kubeapi" for some packages)
+	go run ./internal/readable $(DIRS)
 
 .PHONY: ci
 ci: ## what CI runs
