@@ -40,12 +40,6 @@ func newKeyTable() *keyTable {
 	return &keyTable{live: map[string]keyState{}, dead: map[string]keyState{}}
 }
 
-func (t *keyTable) len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.live)
-}
-
 // listed records the complete state at a revision.
 func (t *keyTable) listed(revision uint64, state map[string]sources.KeyValue) {
 	t.mu.Lock()

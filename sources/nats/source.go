@@ -12,8 +12,8 @@
 // delivers an update of every object, and a key that was deleted and created again is an update if only such a list
 // shows it.
 //
-// A bucket removes old deletion markers. So before a watch is resumed, the source compares the keys that it knows with
-// those of the bucket. If a key has disappeared without a deletion marker, the version is expired, and a cache lists.
+// A bucket removes old deletion markers. So before a watch is resumed, and when it is silent after a change of the
+// bucket, the source compares the keys that it knows with those of the bucket. If a key has disappeared without a deletion marker, the version is expired, and a cache lists.
 // docs/sources.md has the guarantees, docs/scaling.md when to use it.
 package nats
 
@@ -61,8 +61,8 @@ type Options struct {
 // for types without metadata. NewSource starts no goroutine, and does not close the connection, which should have
 // MaxReconnects(-1).
 //
-// A bucket whose keys may disappear without a message is refused: one with a TTL and without LimitMarkerTTL, and one
-// whose stream has limits and discards old messages. An error of decode quarantines the object. NewSource panics if js
+// A bucket whose keys may disappear without a message is refused: one with a TTL, or whose stream allows one for each
+// message, without LimitMarkerTTL, and one whose stream has limits and discards old messages. An error of decode quarantines the object. NewSource panics if js
 // or decode is nil, if the bucket has no name, or if an option is negative.
 func NewSource[T sources.Object](
 	js jetstream.JetStream, bucket string, decode func(kv sources.KeyValue) (T, error), options Options,
@@ -267,6 +267,9 @@ func (s *store) check(config jetstream.StreamConfig) error {
 	switch {
 	case config.MaxAge > 0 && config.SubjectDeleteMarkerTTL == 0:
 		return apierrors.NewBadRequest(fmt.Sprintf("nats: bucket %q has a TTL without LimitMarkerTTL: keys end without a message", s.bucket))
+	case config.AllowMsgTTL && config.SubjectDeleteMarkerTTL == 0:
+		return apierrors.NewBadRequest(fmt.Sprintf("nats: bucket %q allows keys with a TTL without LimitMarkerTTL: "+
+			"they end without a message", s.bucket))
 	case config.Discard == jetstream.DiscardOld && (config.MaxBytes > 0 || config.MaxMsgs > 0):
 		return apierrors.NewBadRequest(fmt.Sprintf("nats: bucket %q discards old keys without a message", s.bucket))
 	}

@@ -21,7 +21,15 @@ type keyWatch struct {
 	revision uint64
 	// behind counts consecutive silences in which the bucket had newer messages.
 	behind int
+	// compared is the content of the bucket's stream when its keys were last compared.
+	compared content
 }
+
+// content identifies what a stream contains: a written message increases the last sequence, a removed one decreases the
+// number of messages.
+type content struct{ last, messages uint64 }
+
+func contentOf(e end) content { return content{e.State.LastSeq, e.State.Msgs} }
 
 // Watch implements sources.KeyValueStore.
 func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, error) {
@@ -42,7 +50,7 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 		r.stop()
 		return nil, err
 	}
-	return &keyWatch{reader: r, revision: after}, nil
+	return &keyWatch{reader: r, revision: after, compared: contentOf(end)}, nil
 }
 
 // continues checks that the bucket is the same and has reached a revision.
@@ -104,25 +112,37 @@ func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error
 // compare compares the watch with the bucket after a silence. It returns true if the watch has everything.
 func (w *keyWatch) compare(ctx context.Context) (reached bool, err error) {
 	s := w.store
-	known := s.keys.len()
 	end, err := s.end(ctx)
 	if err == nil {
 		err = s.continues(w.revision, end)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, err
-	case w.revision >= end.newest && uint64(known) > end.State.NumSubjects:
-		return false, s.vanished()
-	case w.revision >= end.newest:
-		w.revision, w.behind = max(w.revision, end.version), 0
-		return true, nil
 	}
-	if w.behind++; w.behind > behindLimit {
-		return false, apierrors.NewServiceUnavailable(fmt.Sprintf(
-			"nats: bucket %q: revision %d does not come, the watch has %d", s.bucket, end.newest, w.revision))
+	if w.revision < end.newest {
+		w.behind++
+		if w.behind > behindLimit {
+			err = apierrors.NewServiceUnavailable(fmt.Sprintf(
+				"nats: bucket %q: revision %d does not come, the watch has %d", s.bucket, end.newest, w.revision))
+		}
+		return false, err
 	}
-	return false, nil
+	w.behind = 0
+	w.revision = max(w.revision, end.version)
+	return true, w.compareKeys(ctx, end)
+}
+
+// compareKeys compares the keys with the bucket's, unless its content has not changed since they were last compared.
+// Numbers of keys prove nothing: the stream also counts deleted keys and those of other filters.
+func (w *keyWatch) compareKeys(ctx context.Context, end end) error {
+	if contentOf(end) == w.compared {
+		return nil
+	}
+	if err := w.store.isComplete(ctx, w.revision); err != nil {
+		return err
+	}
+	w.compared = contentOf(end)
+	return nil
 }
 
 // Stop implements sources.KeyWatch.
