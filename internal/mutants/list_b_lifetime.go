@@ -1,7 +1,7 @@
 package mutants
 
 // lifetimeFaults: goroutines that outlive the run, objects that are retained, and waits that
-// are too long (B17-B19, B24).
+// are too long (B17-B19, B24, B30).
 var lifetimeFaults = []Mutant{
 	{
 		Name:    "never-stops-a-watch-that-has-ended",
@@ -46,6 +46,29 @@ var lifetimeFaults = []Mutant{
 		Package: "./kubeapi",
 		Test:    "TestABodyThatStopsEndsTheRequestAfterTheLimit",
 		Fault:   "A list whose connection freezes halfway never ends.",
+	},
+	{
+		Name:    "keeps-a-dead-connection",
+		Guards:  []string{"B30"},
+		Dir:     "kubeapi",
+		In:      "connection.discard",
+		From:    "conn.Close()",
+		To:      "conn",
+		Package: guarantees,
+		Test:    "TestB30AStalledListIsFollowedByOneOnAnotherConnection",
+		Fault: "After a firewall has dropped the connection each list stalls until the kernel " +
+			"gives up.",
+	},
+	{
+		Name:    "discards-a-connection-that-carries-events",
+		Guards:  []string{"B30"},
+		Dir:     "kubeapi",
+		In:      "response.isOnDeadConnection",
+		From:    "silence >= min(r.stall.limit, silentTimeout)",
+		To:      "true",
+		Package: guarantees,
+		Test:    "TestB30AConnectionThatCarriesEventsIsKept",
+		Fault:   "A list that stalls ends all watches on its connection.",
 	},
 	{
 		Name:   "continues-a-string-across-lines",

@@ -54,7 +54,9 @@ var resyncFaults = []Mutant{
 		To: `
 			case last.present && f.transformer != nil:
 				obj, _ := f.transformer(last.object)
-				f.log.add(record{kind: recordSync, object: obj, key: key, origin: last.origin})
+				f.log.Add(deltalog.Record{
+					Kind: deltalog.Sync, Object: obj, Key: key, Origin: last.origin,
+				})
 			case last.present:`,
 		Package: guarantees,
 		Test:    "TestResyncRepeatsKnownObjectsThatAreNotQueued",

@@ -92,7 +92,7 @@ var objectMutants = []Mutant{
 		Guards: []string{"G14"},
 		In:     "DeltaFIFO.addLocked",
 		From:   "!last.deletable()",
-		To:     "!last.deletable() || r.object == nil",
+		To:     "!last.deletable() || r.Object == nil",
 		Test:   "TestAQueueEqualsAMap",
 		Fault:  "An object that the transform now drops stays in the cache in its previous state.",
 	},

@@ -21,7 +21,9 @@ var orderMutants = []Mutant{
 		To: `
 			case last.queued != nil && f.own != nil:
 				found := f.own.entry(key)
-				f.log.add(record{kind: recordSync, object: found.Object, key: key, origin: found.Origin})
+				f.log.Add(deltalog.Record{
+					Kind: deltalog.Sync, Object: found.Object, Key: key, Origin: found.Origin,
+				})
 			case last.queued != nil:`,
 		Package: guarantees,
 		Test:    "TestB21ChangesOfARelistAreNotDeliveredAsAResync",
