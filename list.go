@@ -146,6 +146,12 @@ func (l *listing) wrap(err error) error {
 	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.requestedVersion, err)
 }
 
+// recordSize records the duration and the objects of a list that is complete.
+func (l *listing) recordSize() {
+	observe(l.metrics.listDuration, l.clock.Since(l.began).Seconds())
+	observe(l.metrics.itemsInList, float64(l.items))
+}
+
 // listPages lists and commits. It requests a failed page again, since the pages before it may have cost the source far
 // more.
 func (l *listing) listPages() error {
@@ -158,8 +164,7 @@ func (l *listing) listPages() error {
 		token, answered, err := l.page(options)
 		switch {
 		case err == nil && token == "":
-			observe(l.metrics.listDuration, l.clock.Since(l.began).Seconds())
-			observe(l.metrics.itemsInList, float64(l.items))
+			l.recordSize()
 			return l.commit()
 		case err == nil:
 			if err := l.checkToken(token, l.items-items); err != nil {

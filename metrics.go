@@ -15,7 +15,7 @@ import (
 // MetricsProvider makes a reflector's instruments, or nil ones. They are requested when a run starts and used on its
 // goroutine. An optional method ReleaseReflectorMetrics(name string) is called before each run returns.
 type MetricsProvider interface {
-	// NewListsMetric is for lists, successful or not. A streaming list is a watch.
+	// NewListsMetric is for lists, successful or not. A streaming list is a list and a watch.
 	NewListsMetric(name string) CounterMetric
 	// NewListDurationMetric is for the seconds that a successful list took, including the time to apply its parts.
 	NewListDurationMetric(name string) SummaryMetric

@@ -72,6 +72,9 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	m.watch = w
 	m.progress.backoff.recordRequest(now, false)
 	inc(m.metrics.watches)
+	if l != nil {
+		inc(m.metrics.lists)
+	}
 	_, err := m.callSource("Watch", cancel, w.waits, nil, func() error {
 		got, err := m.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {

@@ -147,6 +147,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	if err := l.flush(); err != nil {
 		return err
 	}
+	l.recordSize()
 	if err := l.commit(); err != nil {
 		return err
 	}

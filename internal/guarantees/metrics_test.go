@@ -198,13 +198,15 @@ func TestMetricsCountAPagedListOnce(t *testing.T) {
 	})
 }
 
-func TestMetricsCountAStreamingListAsAWatch(t *testing.T) {
+func TestMetricsCountAStreamingListAsAListAndAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, metrics := numberedSource(t, 3), newRecordedMetrics(t)
 		defer source.Close()
 		stop := runMetered(t, source, cache.ReflectorOptions{Strategy: cache.ListStreaming, MetricsProvider: metrics})
 		sleep(5 * time.Second)
-		assert.Equal(t, values{"watches": {1}, "version": {3}}, metrics.take("r"))
+		assert.Equal(t, values{
+			"lists": {1}, "list seconds": {0}, "list items": {3}, "watches": {1}, "version": {3},
+		}, metrics.take("r"))
 		must(t, source.Apply(numbered(3)))
 		sleep(2 * time.Second)
 		stop()

@@ -326,3 +326,78 @@ func TestNamesFollowTheConventionsOfPrometheus(t *testing.T) {
 		assert.Empty(t, problems)
 	})
 }
+
+// Two handlers of one name share the series. Others are added, removed and scraped at once.
+func TestTheCountersOfAHandlerNeverFallWhenAnotherOfItsNameIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t)
+		source := newSource(t, 3)
+		pods := cache.NewTypedInformer(source, p.config("pods", cache.InformerNameAndResource{}))
+		p.add("pods", pods)
+		stop := start(t, running(pods))
+		require.NoError(t, pods.WaitSynced(t.Context()))
+		panics := cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("expected") }}
+		add := func(name string) cache.ResourceEventHandlerRegistration {
+			registration, err := pods.Shared().AddEventHandlerWithOptions(panics, cache.HandlerOptions{Name: name, RecoverPanics: true})
+			require.NoError(t, err)
+			synctest.Wait()
+			return registration
+		}
+		const calls, counted = `handler_notifications_total{handler="h",name="pods"}`, `handler_panics_total{handler="h",name="pods"}`
+		first := add("h")
+		second := add("h")
+		p.scrape().has(t, scraped{calls: 6, counted: 6})
+		require.NoError(t, pods.Shared().RemoveEventHandler(first))
+		p.scrape().has(t, scraped{calls: 6, counted: 6, `handler_backlog{handler="h",name="pods"}`: 0})
+		source.MustApply(t, pod("new", "Pending"))
+		synctest.Wait()
+		p.scrape().has(t, scraped{calls: 7, counted: 7})
+		third := add("h")
+		p.scrape().has(t, scraped{calls: 11, counted: 11})
+
+		var scrapes sync.WaitGroup
+		for range 4 {
+			scrapes.Go(func() {
+				last := 0.0
+				for range 20 {
+					now := p.scrape()[calls]
+					assert.GreaterOrEqual(t, now, last)
+					last = now
+				}
+			})
+		}
+		for range 20 {
+			require.NoError(t, pods.Shared().RemoveEventHandler(add("h")))
+		}
+		scrapes.Wait()
+		require.NoError(t, pods.Shared().RemoveEventHandler(second))
+		require.NoError(t, pods.Shared().RemoveEventHandler(third))
+		assert.NotContains(t, p.scrape(), calls, "no handler is left")
+		add("h")
+		p.scrape().has(t, scraped{calls: 4})
+		stop()
+	})
+}
+
+// The alert WatchMirrorRelists is about them.
+func TestRelistsOfAStreamingInformerAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t)
+		source := newSource(t, 3)
+		config := p.config("pods", cache.InformerNameAndResource{})
+		config.ReflectorOptions.Strategy = cache.ListStreaming
+		pods := cache.NewTypedInformer(source, config)
+		stop := start(t, running(pods))
+		require.NoError(t, pods.WaitSynced(t.Context()))
+		for range 30 {
+			source.MustApply(t, pod("web-0", time.Now().String()))
+			source.CompactAll()
+			source.BreakWatches(cachetest.ErrExpired())
+			time.Sleep(100 * time.Second)
+		}
+		now := p.scrape()
+		assert.Equal(t, 31.0, now[`lists_total{name="pods"}`])
+		assert.Equal(t, 31.0, now[`list_duration_seconds{name="pods"}`])
+		stop()
+	})
+}

@@ -26,7 +26,7 @@ var (
 
 func newReflectorInstruments() reflectorInstruments {
 	return reflectorInstruments{
-		lists:           counter("lists_total", "Lists, successful or not. A streaming list counts as a watch.", "name"),
+		lists:           counter("lists_total", "Lists, successful or not. A streaming list is also a watch.", "name"),
 		watches:         counter("watches_total", "Requests of a watch, accepted or refused.", "name"),
 		shortWatches:    counter("short_watches_total", "Watches that the source closed within a second, without an error or event.", "name"),
 		listDuration:    histogram("list_duration_seconds", "Seconds that a successful list took, including the time to apply it.", listBuckets, "name"),

@@ -15,6 +15,8 @@ type pipeline struct {
 	status interface{ Status() cache.Status }
 	// count returns the number of stored objects; nil if the store is not known.
 	count func() int
+	// counters are those of the handlers.
+	counters handlerCounters
 }
 
 // Add publishes the status of an informer, reflector or controller until remove is called. Its series have the label
@@ -167,7 +169,9 @@ func describeStatus(descs chan<- *prometheus.Desc) {
 }
 
 func (p *pipeline) collect(metrics chan<- prometheus.Metric) {
-	status, now := p.status.Status(), time.Now()
+	round := p.counters.begin()
+	status := p.status.Status()
+	now := time.Now()
 	if p.count != nil {
 		metrics <- constant(objectDesc, prometheus.GaugeValue, float64(p.count()), p.name)
 	}
@@ -178,7 +182,7 @@ func (p *pipeline) collect(metrics chan<- prometheus.Metric) {
 	for _, one := range status.Namespaces {
 		p.collectSource(metrics, label(one.Namespace), one, now)
 	}
-	p.collectHandlers(metrics, status.Handlers)
+	p.collectHandlers(metrics, status.Handlers, round)
 }
 
 func (p *pipeline) collectSource(metrics chan<- prometheus.Metric, namespace string, status cache.Status, now time.Time) {
@@ -202,20 +206,37 @@ func (p *pipeline) collectSource(metrics chan<- prometheus.Metric, namespace str
 	}
 }
 
-func (p *pipeline) collectHandlers(metrics chan<- prometheus.Metric, handlers []cache.HandlerStatus) {
+func (p *pipeline) collectHandlers(metrics chan<- prometheus.Metric, handlers []cache.HandlerStatus, round uint64) {
+	sums := map[counterName]float64{}
 	for _, metric := range handlerMetrics {
-		values := map[string]float64{}
-		for _, h := range handlers {
-			name, value := label(h.Name), metric.value(h)
-			if before, shared := values[name]; shared {
-				value = metric.join(before, value)
-			}
-			values[name] = value
-		}
+		values := joined(handlers, metric.value, metric.join)
 		for name, value := range values {
+			if metric.kind == prometheus.CounterValue {
+				sums[counterName{metric.desc, name}] = value
+				continue
+			}
 			metrics <- constant(metric.desc, metric.kind, value, p.name, name)
 		}
 	}
+	for counter, value := range p.counters.add(sums, round) {
+		metrics <- constant(counter.desc, prometheus.CounterValue, value, p.name, counter.handler)
+	}
+}
+
+// joined returns a value for each name of a handler.
+func joined(
+	handlers []cache.HandlerStatus, value func(cache.HandlerStatus) float64, join func(a, b float64) float64,
+) map[string]float64 {
+	values := map[string]float64{}
+	for _, h := range handlers {
+		name := label(h.Name)
+		one := value(h)
+		if before, shared := values[name]; shared {
+			one = join(before, one)
+		}
+		values[name] = one
+	}
+	return values
 }
 
 // constant returns a metric. It panics if labels are invalid or missing, which would be a fault of this package.
