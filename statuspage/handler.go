@@ -3,6 +3,8 @@ package statuspage
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"html/template"
 	"math"
 	"net/http"
@@ -11,6 +13,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
+
+	"github.com/watchmirror/cache"
 )
 
 // Handler returns a handler that shows the registered caches. The page depends only on the query, so the handler can be
@@ -97,7 +102,21 @@ func (q request) json(code int, value any) {
 		http.Error(q.w, "the status cannot be encoded as JSON", http.StatusInternalServerError)
 		return
 	}
-	q.answer(code, "application/json", append(text, '\n'))
+	q.answer(code, "application/json", append(escapeControls(text), '\n'))
+}
+
+// escapeControls escapes the control characters that encoding/json leaves in strings: DEL and those of C1, which a
+// terminal may interpret.
+func escapeControls(text []byte) []byte {
+	escaped := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		if 0x7f <= r && r <= 0x9f {
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+			continue
+		}
+		escaped = utf8.AppendRune(escaped, r)
+	}
+	return escaped
 }
 
 func (q request) page(code int, name string, data any) {
@@ -258,8 +277,11 @@ type objectPage struct {
 	Name string `json:"name"`
 	Key  string `json:"key"`
 	// AppliedVersion is the store's.
-	AppliedVersion string          `json:"appliedVersion"`
-	Object         json.RawMessage `json:"object"`
+	AppliedVersion string `json:"appliedVersion"`
+	// Object is empty if the only state is quarantined.
+	Object json.RawMessage `json:"object,omitempty"`
+	// Quarantined is the newest state, if it is quarantined; Object is an earlier one then.
+	Quarantined *cache.Quarantined `json:"quarantined,omitempty"`
 
 	Text string `json:"-"`
 }
@@ -274,20 +296,39 @@ func (q request) object(e *entry, key string) {
 		q.fail(http.StatusNotFound, "the store of this cache was not added")
 		return
 	}
+	p := objectPage{Name: e.name, Key: key, AppliedVersion: objects.ResourceVersion(), Quarantined: e.quarantined(objects, key)}
 	object, exists := objects.Lookup(key)
-	if !exists {
+	if !exists && p.Quarantined == nil {
 		q.fail(http.StatusNotFound, "there is no object under this key")
 		return
 	}
-	text, err := objectJSON(object, q.registry.Redact)
-	if err != nil {
-		q.fail(http.StatusInternalServerError, err.Error())
-		return
+	if exists {
+		text, err := objectJSON(object, q.registry.Redact)
+		if err != nil {
+			q.fail(http.StatusInternalServerError, err.Error())
+			return
+		}
+		p.Object = text
+		p.Text = string(text)
 	}
-	p := objectPage{Name: e.name, Key: key, AppliedVersion: objects.ResourceVersion(), Object: text, Text: string(text)}
 	if q.wantsJSON() {
 		q.json(http.StatusOK, p)
 		return
 	}
 	q.page(http.StatusOK, "object", p)
+}
+
+// quarantined returns the quarantined state of a key, nil if there is none.
+func (e *entry) quarantined(objects cache.Reader[any], key string) *cache.Quarantined {
+	for _, one := range e.reporter.Status().Quarantined {
+		if one.Key == key {
+			return &one
+		}
+	}
+	var object *cache.ObjectError
+	_, err := objects.Get(key)
+	if !errors.As(err, &object) {
+		return nil
+	}
+	return &cache.Quarantined{Key: key, ResourceVersion: object.ResourceVersion, Stage: object.Stage, Err: object.Err}
 }

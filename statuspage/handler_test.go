@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -431,4 +433,61 @@ func TestTheFormOfTheAnswerIsThatOfTheQueryOrOfAccept(t *testing.T) {
 func sha256Of(text string) string {
 	hash := sha256.Sum256([]byte(text))
 	return base64.StdEncoding.EncodeToString(hash[:])
+}
+
+func TestTheObjectPageOfAQuarantinedKeyShowsTheQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, "Pod", 1)
+		bad := false
+		informer := cache.NewTypedInformer(source, cache.InformerConfig[object]{
+			Transform: func(obj object) (object, error) {
+				if bad {
+					return nil, errors.New("it has <no> node")
+				}
+				return obj, nil
+			},
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(context.Context, *cache.Reflector, error) {}},
+		})
+		var registry statuspage.Registry
+		add(t, &registry, "pods", informer)
+		stop := start(t, running(informer))
+		require.NoError(t, informer.WaitSynced(t.Context()))
+		earlier := newObject("Pod", "shop", "earlier")
+		source.MustApply(t, earlier)
+		synctest.Wait()
+		bad = true
+		source.MustApply(t, newObject("Pod", "shop", "only"))
+		earlier.SetLabels(map[string]string{"new": "yes"})
+		source.MustApply(t, earlier)
+		synctest.Wait()
+		for key, hasState := range map[string]bool{"shop/only": false, "shop/earlier": true} {
+			response := get(&registry, "?name=pods&key="+key)
+			assert.Equal(t, http.StatusOK, response.Code, key)
+			assert.Contains(t, response.Body.String(), "quarantined")
+			assert.Contains(t, response.Body.String(), "it has &lt;no&gt; node")
+			assert.Equal(t, hasState, strings.Contains(response.Body.String(), "An earlier state"))
+			answer := getJSON(t, &registry, "?name=pods&format=json&key="+key)
+			assert.Equal(t, "transform", answer["quarantined"].(map[string]any)["stage"])
+			assert.Equal(t, hasState, answer["object"] != nil)
+		}
+		assert.Equal(t, http.StatusNotFound, get(&registry, "?name=pods&key=shop/none").Code)
+		stop()
+	})
+}
+
+func TestTheJSONHasNoControlCharacters(t *testing.T) {
+	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	obj := newObject("Pod", "shop", "x")
+	note := "\u0000\u001b[1m\u007f\u0080\u009b2J\u009f\u00a0 ä"
+	obj.SetAnnotations(map[string]string{"note": note})
+	require.NoError(t, store.Add(obj))
+	var registry statuspage.Registry
+	_, err := registry.AddWithStore("pods\u0085", cache.NewReflector(newSource(t, "Pod", 0), obj, store, 0), store)
+	require.NoError(t, err)
+	for _, query := range []string{"?format=json&name=pods%C2%85", "?format=json", "?format=json&name=pods%C2%85&key=shop/x"} {
+		text := get(&registry, query).Body.String()
+		assert.Equal(t, -1, strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }), query)
+	}
+	answer := getJSON(t, &registry, "?format=json&name=pods%C2%85&key=shop/x")
+	assert.Equal(t, note, answer["object"].(map[string]any)["metadata"].(map[string]any)["annotations"].(map[string]any)["note"])
 }

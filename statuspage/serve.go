@@ -41,10 +41,7 @@ func Serve(ctx context.Context, addr string, registry *Registry, options ...Serv
 	}
 	root := http.NewServeMux()
 	root.Handle("/{$}", handler)
-	server := &http.Server{
-		Handler: root, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 1 << 14,
-	}
+	server := newServer(root)
 	if o.Listening != nil {
 		o.Listening(listener.Addr())
 	}
@@ -61,6 +58,14 @@ func Serve(ctx context.Context, addr string, registry *Registry, options ...Serv
 		return fmt.Errorf("serve status page on %s: %w", addr, err)
 	}
 	return nil
+}
+
+// newServer returns a server whose connections all end: also those on which a request or its body never arrives.
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 1 << 14,
+	}
 }
 
 // shutdown waits for running requests, for at most 5 s.

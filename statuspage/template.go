@@ -140,6 +140,8 @@ const templates = `
 <footer>{{with .Next}}<a href="{{link "name" $page.Name "prefix" $page.Prefix "after" .}}">Next keys</a>{{end}}<a href="{{link "name" .Name "prefix" .Prefix "format" "json"}}">JSON</a></footer>{{end}}{{template "bottom"}}{{end}}
 
 {{define "object"}}{{template "top" (.Top .Content.Key)}}{{with .Content}}<nav><a href="?">All caches</a> / <a href="{{link "name" .Name}}">{{.Name}}</a> / <a href="{{link "name" .Name "prefix" ""}}">keys</a></nav><h1>{{.Key}}</h1>
-<div class="card"><pre>{{.Text}}</pre></div>
-<footer><span>{{.Name}} at version {{.AppliedVersion}}</span><a href="{{link "name" .Name "key" .Key "format" "json"}}">JSON</a></footer>{{end}}{{template "bottom"}}{{end}}
+{{with .Quarantined}}<h2>Its latest state is quarantined</h2><div class="card"><table><tbody>
+<tr><th>Version</th><td>{{.ResourceVersion}}</td></tr><tr><th>Stage</th><td>{{.Stage}}</td></tr><tr><th>Error</th><td class="bad">{{text .Err}}</td></tr></tbody></table></div>
+{{end}}{{with .Text}}{{if $.Content.Quarantined}}<h2>An earlier state</h2>{{end}}<div class="card"><pre>{{.}}</pre></div>
+{{end}}<footer><span>{{.Name}} at version {{.AppliedVersion}}</span><a href="{{link "name" .Name "key" .Key "format" "json"}}">JSON</a></footer>{{end}}{{template "bottom"}}{{end}}
 `
