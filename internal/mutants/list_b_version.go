@@ -49,10 +49,10 @@ var versionFaults = []Mutant{
 		Name:   "advances-the-version-with-each-stored-object",
 		Guards: []string{"B16", "G11"},
 		In:     "keyedStore.Update",
-		From:   "k.storage.write(one[:], storeWrite{scope: k.scope})",
+		From:   "_ = in.prepare(context.Background(), c)",
 		To: `
-			k.Bookmark(c.meta.received.ResourceVersion)
-			k.storage.write(one[:], storeWrite{scope: k.scope})`,
+			_ = in.prepare(context.Background(), c)
+			k.Bookmark(c.meta.received.ResourceVersion)`,
 		Package: guarantees,
 		Test:    "TestB16ASingleObjectDoesNotAdvanceTheVersion",
 		Fault:   "The store claims the version of one object, without the changes before it.",
