@@ -52,6 +52,11 @@ const (
 	// cannot be decoded. If it was damaged in transit, a new watch from the same version brings it intact. An object
 	// that arrives again unchanged is passed on as an *UndecodableObject.
 	CauseBadFrame metav1.CauseType = "WatchBadFrame"
+
+	// CauseUnknownError: the server ended the watch with an ERROR event that arrived intact and does not tell why: it has
+	// no Status, or one without code and reason. A new watch from the same version may end in the same way, so list. The
+	// Status of an event without one has CauseBadFrame too.
+	CauseUnknownError metav1.CauseType = "WatchUnknownError"
 )
 
 // wrapError wraps an error in a *url.Error with the verb and address, without the query and credentials that net/http's

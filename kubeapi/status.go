@@ -40,10 +40,7 @@ func (lw *ListerWatcher) statusError(v verb, r *response) error {
 
 // completeStatus adds information from the headers and the code that the Status lacks.
 func (r *response) completeStatus(status *metav1.Status) {
-	if status.Code == http.StatusGone && (status.Reason == "" || status.Reason == metav1.StatusReasonUnknown) {
-		// For a list or watch, 410 has one reason only, and callers check for that reason.
-		status.Reason = metav1.StatusReasonExpired
-	}
+	setExpiredReason(status)
 	setDefaultMessage(status)
 	delay := retryAfterSeconds(r.Header, time.Now())
 	if delay == 0 || status.Details != nil && status.Details.RetryAfterSeconds != 0 {
@@ -65,13 +62,42 @@ func (lw *ListerWatcher) statusFromBody(r *response, body []byte) (metav1.Status
 	return readStatus(r.secrets(), encoding, body, lw.limits.wire())
 }
 
-// failureStatus decodes a failed Status and gives it a message if it has none. Its texts are safe to print.
-func failureStatus(s apiclient.Secrets, encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
-	status, ok := readStatus(s, encoding, raw, limits)
-	if ok {
-		setDefaultMessage(&status)
+// setExpiredReason sets the reason of a 410 without one. For a list or watch it has one reason only, and callers check
+// for that reason.
+func setExpiredReason(status *metav1.Status) {
+	if status.Code == http.StatusGone && (status.Reason == "" || status.Reason == metav1.StatusReasonUnknown) {
+		status.Reason = metav1.StatusReasonExpired
 	}
-	return status, ok
+}
+
+// errUnknownError is the error for an ERROR frame that arrived intact but is not a failed Status.
+var errUnknownError = fmt.Errorf("%w: an ERROR frame without a failure Status", ErrMalformed)
+
+// decodeErrorStatus decodes the object of an ERROR frame. Servers that are no kube-apiserver may omit its kind: then a
+// code, a reason or the word Failure shows that it is a Status.
+func decodeErrorStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (*metav1.Status, error) {
+	if len(raw) == 0 {
+		return nil, errUnknownError
+	}
+	status := &metav1.Status{}
+	if err := encoding.Into(raw, limits, status); err != nil {
+		return nil, err
+	}
+	if status.Kind == "" && isStatusWithoutKind(status) {
+		status.Kind = "Status"
+		status.APIVersion = "v1"
+	}
+	if !isFailure(status) {
+		return nil, errUnknownError
+	}
+	return status, nil
+}
+
+func isStatusWithoutKind(status *metav1.Status) bool {
+	if status.APIVersion != "" {
+		return false
+	}
+	return status.Code >= http.StatusBadRequest || status.Reason != "" || status.Status == metav1.StatusFailure
 }
 
 // setDefaultMessage sets a message in a Status without one, since an error's text consists of the message only.

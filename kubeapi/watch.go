@@ -123,11 +123,7 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	encoding, limits := w.response.encoding, w.source.limits.wire()
 	if frame.Type == watch.Error {
-		status, ok := failureStatus(w.response.secrets(), encoding, frame.Object, limits)
-		if !ok {
-			return watch.Event{}, fmt.Errorf("%w: an ERROR frame without a failure Status", ErrMalformed)
-		}
-		return watch.Event{Type: watch.Error, Object: &status}, nil
+		return w.errorEvent(frame.Object)
 	}
 	if !isKnownEventType(frame.Type) && w.source.suspects.suspect([]byte(frame.Type), false) {
 		return watch.Event{}, fmt.Errorf("%w: a watch frame of unknown type %q", ErrMalformed, apiclient.Printable(string(frame.Type), maxForeignText))
@@ -153,6 +149,32 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	event := watch.Event{Type: frame.Type, Object: object}
 	return event, w.countInitial(event)
+}
+
+// errorEvent returns the event for the object of an ERROR frame. It returns an error if that is not a Status.
+func (w *watcher) errorEvent(raw []byte) (watch.Event, error) {
+	status, err := decodeErrorStatus(w.response.encoding, raw, w.source.limits.wire())
+	if err != nil {
+		if w.isErrorDamaged(raw, err) {
+			return watch.Event{}, fmt.Errorf("an ERROR frame without a failure Status: %w", err)
+		}
+		return watch.Event{}, errUnknownError
+	}
+	w.response.secrets().CleanStatus(status)
+	setExpiredReason(status)
+	setDefaultMessage(status)
+	if status.Code == 0 && status.Reason == "" {
+		addUnknownErrorCause(status)
+	}
+	return watch.Event{Type: watch.Error, Object: status}, nil
+}
+
+// isErrorDamaged reports whether another watch may bring the object of an ERROR frame intact.
+func (w *watcher) isErrorDamaged(raw []byte, err error) bool {
+	if errors.Is(err, errUnknownError) || w.response.encoding.Intact(raw, w.source.limits.wire()) {
+		return false
+	}
+	return w.source.suspects.suspect(raw, false)
 }
 
 // mayBeDamaged reports whether another watch may bring the object intact. An object that is too large or nested too
@@ -213,7 +235,7 @@ func (lw *ListerWatcher) streamErrorStatus(err error) runtime.Object {
 	if isBadData(err) {
 		cause, problem = CauseBadFrame, "bad frame"
 	}
-	return &metav1.Status{
+	status := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure,
 		Message:  fmt.Sprintf("watch %s: %s: %v", lw.collection, problem, err),
@@ -223,4 +245,18 @@ func (lw *ListerWatcher) streamErrorStatus(err error) runtime.Object {
 			Causes: []metav1.StatusCause{{Type: cause, Message: err.Error()}},
 		},
 	}
+	if errors.Is(err, errUnknownError) {
+		addUnknownErrorCause(status)
+	}
+	return status
+}
+
+// addUnknownErrorCause marks the Status of an Error event with CauseUnknownError.
+func addUnknownErrorCause(status *metav1.Status) {
+	if status.Details == nil {
+		status.Details = &metav1.StatusDetails{}
+	}
+	status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{
+		Type: CauseUnknownError, Message: "the server sent an error without code and reason",
+	})
 }

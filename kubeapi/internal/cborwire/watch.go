@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/internal/apiclient"
@@ -13,12 +14,13 @@ import (
 // watcher reads the body of a watch.
 type watcher struct {
 	stream
-	frame frame
-	err   error
+	limits wire.Limits
+	frame  frame
+	err    error
 }
 
 func newWatch(body io.Reader, limits wire.Limits) *watcher {
-	return &watcher{stream: newStream(body, wire.FirstOfWatch, limits)}
+	return &watcher{stream: newStream(body, wire.FirstOfWatch, limits), limits: limits}
 }
 
 func (w *watcher) Next() (wire.Frame, error) {
@@ -41,6 +43,13 @@ func (w *watcher) next() (wire.Frame, error) {
 	w.frame = frame{}
 	if err := w.scanner.eachField(value, w.frame.setField); err != nil {
 		return wire.Frame{}, fmt.Errorf("a watch frame: %w", err)
+	}
+	if w.frame.isBareStatus() {
+		status := &metav1.Status{}
+		if Encoding.Into(value, w.limits, status) == nil {
+			notList := &wire.NotListError{Kind: "Status", Status: status}
+			return wire.Frame{}, fmt.Errorf("%w: a Status in place of a watch frame: %w", wire.ErrMalformed, notList)
+		}
 	}
 	return w.frame.validate()
 }
@@ -69,6 +78,12 @@ func (f *frame) setField(name, value []byte) error {
 	return nil
 }
 
+// isBareStatus reports whether the value is a Status in place of a frame.
+func (f *frame) isBareStatus() bool {
+	kind, _ := text(f.kind)
+	return f.eventType == nil && string(kind) == "Status"
+}
+
 func (f *frame) validate() (wire.Frame, error) {
 	eventType, ok := text(f.eventType)
 	kind, _ := text(f.kind)
@@ -76,12 +91,12 @@ func (f *frame) validate() (wire.Frame, error) {
 	case f.eventType != nil && !ok:
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame whose type is not a string", wire.ErrMalformed)
 	case len(eventType) == 0 && len(kind) > 0:
-		// A list, from a server that does not know the watch parameter, or a bare Status.
+		// A list, from a server that does not know the watch parameter.
 		return wire.Frame{}, fmt.Errorf("%w: a %s in place of a watch frame", wire.ErrMalformed,
 			apiclient.Printable(kind, apiclient.MaxForeignText))
 	case len(eventType) == 0:
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
-	case h.size == 0, h.isNull():
+	case string(eventType) != string(watch.Error) && (h.size == 0 || h.isNull()):
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
 			apiclient.Printable(eventType, apiclient.MaxForeignText))
 	}

@@ -118,7 +118,8 @@ func (p *frameFields) frame(data []byte, limits wire.Limits) (wire.Frame, error)
 		}
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
 	}
-	if len(object) == 0 || string(object) == "null" {
+	// An error without an object is still an error.
+	if eventType != watch.Error && (len(object) == 0 || string(object) == "null") {
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
 			apiclient.Printable(string(eventType), apiclient.MaxForeignText))
 	}

@@ -3,6 +3,7 @@ package protowire
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -15,12 +16,13 @@ import (
 // watcher reads the body of a watch. The package documentation has the format.
 type watcher struct {
 	stream
+	limits  wire.Limits
 	inFrame bool // the length of a frame was read but not its bytes
 	err     error
 }
 
 func newWatch(body io.Reader, limits wire.Limits) *watcher {
-	return &watcher{stream: newStream(body, wire.FirstOfWatch, limits)}
+	return &watcher{stream: newStream(body, wire.FirstOfWatch, limits), limits: limits}
 }
 
 func (w *watcher) Next() (wire.Frame, error) {
@@ -92,16 +94,16 @@ func (w *watcher) frame(length int64) ([]byte, error) {
 // unframedError returns the error for a body that is a single object: a list, from a server that does not know the
 // watch parameter, or a bare Status. Its magic bytes read as a length exceed any frame's.
 func (w *watcher) unframedError() error {
-	var e envelope
-	if t, err := w.tag(); err == nil && t == (tag{envelopeTypeMeta, typeBytes}) {
-		if data, err := w.value(); err == nil {
-			_ = e.readTypeMeta(data) // an unreadable kind is left out
-		}
+	body := &list{stream: w.stream, limits: w.limits, magicRead: true}
+	_, err := body.next()
+	if notList, ok := errors.AsType[*wire.NotListError](err); ok && notList.Status != nil {
+		return fmt.Errorf("%w: a Status in place of watch frames: %w", wire.ErrMalformed, notList)
 	}
-	if e.kind == "" {
+	kind := body.header.Kind
+	if kind == "" {
 		return fmt.Errorf("%w: an object in place of watch frames", wire.ErrMalformed)
 	}
-	return fmt.Errorf("%w: a %s in place of watch frames", wire.ErrMalformed, apiclient.Printable(e.kind, apiclient.MaxForeignText))
+	return fmt.Errorf("%w: a %s in place of watch frames", wire.ErrMalformed, apiclient.Printable(kind, apiclient.MaxForeignText))
 }
 
 // Field numbers of a WatchEvent and of the RawExtension in it.
@@ -136,7 +138,7 @@ func parseFrame(data []byte) (wire.Frame, error) {
 	switch {
 	case frame.Type == "":
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
-	case len(frame.Object) == 0:
+	case len(frame.Object) == 0 && frame.Type != watch.Error: // an error without an object is still an error
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
 			apiclient.Printable(string(frame.Type), apiclient.MaxForeignText))
 	}
