@@ -31,6 +31,7 @@ type ListerWatcher struct {
 	version            schema.GroupVersion
 	objectCount        objectCount
 	suspects           suspects
+	knownType          knownType
 	disableCompression bool
 	stallTimeout       time.Duration
 	warnings           *warnings

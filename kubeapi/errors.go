@@ -26,7 +26,8 @@ var (
 	// page.
 	ErrContentType error = &apiclient.Sentinel{Text: "unexpected content type", Cause: apiclient.CauseInvalidResponse}
 
-	// ErrNotList: the response to a list is a single object, a Table or a JSON array.
+	// ErrNotList: the response to a list is a single object, a Table, a document of discovery, a JSON array, or a list
+	// without items and version.
 	ErrNotList error = &apiclient.Sentinel{Text: "the response is not a list", Cause: apiclient.CauseInvalidResponse}
 
 	// ErrMalformed: a body, frame or object does not conform to its encoding or to the protocol. The underlying error
@@ -90,10 +91,15 @@ func translateError(err error) error {
 	case body.Status != nil && isFailure(body.Status):
 		// Some proxies send an error Status with HTTP code 200.
 		return &apierrors.StatusError{ErrStatus: *body.Status}
-	case body.Kind == "Table":
-		return fmt.Errorf("%w: it is a Table, which has no objects", ErrNotList)
 	case body.Kind == "":
 		return fmt.Errorf("%w: it has neither a kind nor items", ErrNotList)
 	}
-	return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, apiclient.Printable(body.Kind, maxForeignText))
+	kind := apiclient.Printable(body.Kind, maxForeignText)
+	switch {
+	case wire.IsNeverList(metav1.TypeMeta{Kind: body.Kind}):
+		return fmt.Errorf("%w: it is a %q, which has no objects", ErrNotList, kind)
+	case wire.NamesList(body.Kind):
+		return fmt.Errorf("%w: its kind is %q and it has neither items nor a version", ErrNotList, kind)
+	}
+	return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, kind)
 }

@@ -11,9 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -123,18 +123,11 @@ func (l *listing) run(ctx context.Context) error {
 		if err != nil && err != io.EOF {
 			return translateError(err)
 		}
-		// The list's type may come after its items.
-		if claimed := l.decoder.Header().TypeMeta; claimed != l.checkedType {
-			if mismatch := l.target.checkListType(claimed); mismatch != nil {
-				return mismatch
-			}
-			l.checkedType = claimed
+		if err := l.checkType(); err != nil {
+			return err
 		}
 		if err == io.EOF {
-			if err := l.passPending(ctx); err != nil {
-				return err
-			}
-			return l.damageError()
+			return l.complete(ctx)
 		}
 		l.limiter.allowItem(len(raw))
 		if l.objects++; l.limits.Objects > 0 && l.objects > l.limits.Objects {
@@ -146,6 +139,35 @@ func (l *listing) run(ctx context.Context) error {
 	}
 }
 
+// checkType returns an error if the list claims to hold another type. Its type may come after its items.
+func (l *listing) checkType() error {
+	claimed := l.decoder.Header().TypeMeta
+	if claimed == l.checkedType {
+		return nil
+	}
+	if err := l.target.checkListType(claimed); err != nil {
+		return err
+	}
+	if l.knownType.contradicts(claimed, l.resource.Resource) {
+		return &wrongTypeError{printableType(claimed) + " in place of a list of " + l.resource.String()}
+	}
+	l.checkedType = claimed
+	return nil
+}
+
+// complete checks the list after its end, and passes on what was kept until then.
+func (l *listing) complete(ctx context.Context) error {
+	header := l.decoder.Header()
+	if !l.decoder.HasItems() && header.ResourceVersion == "" {
+		return translateError(&wire.NotListError{Kind: apiclient.Printable(header.Kind, maxForeignText)})
+	}
+	l.knownType.set(l.defaultItemType(header))
+	if err := l.passPending(ctx); err != nil {
+		return err
+	}
+	return l.damageError()
+}
+
 // processItem decodes an item and passes it on. If neither the item nor the list has a type yet, the item becomes
 // pending.
 func (l *listing) processItem(raw []byte) error {
@@ -153,7 +175,7 @@ func (l *listing) processItem(raw []byte) error {
 		return l.addPending(raw)
 	}
 	item := l.decode(raw, l.objects)
-	if object, ok := item.(*unstructured.Unstructured); ok && l.decoder.Header().Kind == "" && hasNoType(object) {
+	if l.decoder.Header().Kind == "" && l.target.lacksType(item) {
 		l.firstPending = l.objects
 		return l.addPending(raw)
 	}
@@ -167,6 +189,7 @@ func (l *listing) decode(raw []byte, number int) runtime.Object {
 		return l.newUndecodable(l.response, raw, fmt.Sprintf("item %d of the list", number), err)
 	}
 	l.dropManagedFields(l.response.encoding, raw, item)
+	l.target.recordType(&l.knownType, item)
 	return item
 }
 

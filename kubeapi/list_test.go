@@ -87,7 +87,7 @@ func TestEmptyListsAreListsWithoutItems(t *testing.T) {
 	for name, body := range map[string]string{
 		"empty array": `{"kind":"PodList","items":[]}`,
 		"null":        `{"kind":"PodList","items":null}`,
-		"no items":    `{"kind":"PodList","metadata":{}}`,
+		"no items":    `{"kind":"PodList","metadata":{"resourceVersion":"7"}}`,
 		"no kind":     `{"items":[]}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,9 +44,11 @@ type Options struct {
 	//     type does not have are dropped.
 	//
 	// If an example of a Go type has apiVersion and kind, all objects get the same. An object of another type cannot be
-	// decoded, and a list of another type is an error. Leave them empty for a custom resource whose listKind is another
-	// type's kind plus "List". If they are empty, the objects have none either, as with client-go's typed clients,
-	// except that PartialObjectMetadata keeps the server's. Unstructured objects always have the server's.
+	// decoded, and a list of another type is an error. If they are empty, the objects have none either, as with
+	// client-go's typed clients, and the name of an exported Go type is the expected kind: a PodList is an error for
+	// &corev1.Node{}. For a custom resource whose listKind is another type's kind plus "List", embed the type in a
+	// struct of your own. PartialObjectMetadata without a kind and unstructured objects have the server's apiVersion
+	// and kind; objects that come without them have those of earlier lists and events.
 	ObjectType runtime.Object
 
 	// Fields names the fields to decode. All others are dropped on the wire, before they cost time or memory in a

@@ -165,3 +165,8 @@ func zeroed(value reflect.Value, wanted *wire.Names) {
 		}
 	}
 }
+
+// carpAsPod returns an example of pods that are decoded as carps, which have some of a pod's fields.
+func carpAsPod() *carp.Carp {
+	return &carp.Carp{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
+}

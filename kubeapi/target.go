@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +23,8 @@ type target struct {
 	structType reflect.Type
 	// gvk is the type that all objects get, empty if the example has none.
 	gvk schema.GroupVersionKind
+	// goKind is the kind that the Go type's name promises if the example has none; empty if the name is not a kind.
+	goKind string
 	// projection is nil if all fields are wanted.
 	projection *projection
 }
@@ -43,7 +47,43 @@ func targetFor(example runtime.Object) (target, error) {
 	if _, ok := example.(metav1.ObjectMetaAccessor); !ok {
 		return target{}, fmt.Errorf("%T has no object metadata", example)
 	}
-	return target{structType: pointer.Elem(), gvk: example.GetObjectKind().GroupVersionKind()}, nil
+	t := target{structType: pointer.Elem(), gvk: example.GetObjectKind().GroupVersionKind()}
+	if t.gvk.Kind == "" && !t.metadataOnly() {
+		t.goKind = kindOfGoType(t.structType)
+	}
+	return t, nil
+}
+
+// kindOfGoType returns the kind of objects of a Go type, which by convention is its name. It returns "" for names that
+// are no kinds: unexported, generic, and those of structs around another object.
+func kindOfGoType(structType reflect.Type) string {
+	name := structType.Name()
+	first, _ := utf8.DecodeRuneInString(name)
+	if !unicode.IsUpper(first) || strings.Contains(name, "[") {
+		return ""
+	}
+	for i := range structType.NumField() {
+		field := structType.Field(i)
+		if field.Anonymous && isObjectType(field.Type) {
+			return ""
+		}
+	}
+	return name
+}
+
+func isObjectType(t reflect.Type) bool {
+	if t.Kind() != reflect.Pointer {
+		t = reflect.PointerTo(t)
+	}
+	return t.Implements(reflect.TypeFor[runtime.Object]())
+}
+
+// wantedKind describes the wanted type of objects for errors.
+func (t target) wantedKind() string {
+	if t.goKind != "" {
+		return t.goKind + ", as the Go type is named"
+	}
+	return t.gvk.String()
 }
 
 // String returns the type's name.
@@ -66,6 +106,14 @@ func (t target) metadataOnly() bool {
 // protobuf reports whether objects can be decoded from protobuf.
 func (t target) protobuf() bool {
 	return t.structType != nil && protowire.Supports(t.newObject()) && t.projection.protobuf()
+}
+
+// forBookmarks returns the target for bookmarks, which may have any kind.
+func (t target) forBookmarks() target {
+	t.projection = nil
+	t.gvk = schema.GroupVersionKind{}
+	t.goKind = ""
+	return t
 }
 
 // decode decodes an object. defaultType is the type for an object that carries none, from its list.
@@ -101,7 +149,7 @@ func (t target) decodeWhole(encoding wire.Encoding, raw []byte, limits wire.Limi
 	}
 	if !t.gvk.Empty() || !t.metadataOnly() {
 		kind.SetGroupVersionKind(t.gvk)
-	} else if claimed.Empty() {
+	} else if claimed.Empty() && defaultType.Kind != "" {
 		kind.SetGroupVersionKind(schema.FromAPIVersionAndKind(defaultType.APIVersion, defaultType.Kind))
 	}
 	return object, nil
@@ -112,8 +160,11 @@ func (t target) decodeUnstructured(encoding wire.Encoding, raw []byte, limits wi
 	if err != nil {
 		return nil, err
 	}
-	// Any kind is accepted: the consumer can check it.
 	object := &unstructured.Unstructured{Object: content}
+	// Any kind of object is accepted: the consumer can check it.
+	if err := t.checkType(object.GroupVersionKind()); err != nil {
+		return nil, err
+	}
 	if defaultType.Kind != "" && hasNoType(object) {
 		object.SetAPIVersion(defaultType.APIVersion)
 		object.SetKind(defaultType.Kind)
@@ -127,6 +178,27 @@ func hasNoType(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "" && object.GetAPIVersion() == ""
 }
 
+// keepsType reports whether objects have the type that the server sends.
+func (t target) keepsType() bool {
+	return t.structType == nil || t.metadataOnly() && t.gvk.Empty()
+}
+
+// lacksType reports whether an object gets its list's type because it has none itself.
+func (t target) lacksType(object runtime.Object) bool {
+	if untyped, ok := object.(*unstructured.Unstructured); ok {
+		return hasNoType(untyped)
+	}
+	_, isUndecodable := object.(*UndecodableObject)
+	return t.keepsType() && !isUndecodable && object.GetObjectKind().GroupVersionKind().Empty()
+}
+
+// recordType records the type of an object that has its own.
+func (t target) recordType(known *knownType, object runtime.Object) {
+	if t.keepsType() && known.current.Load() == nil {
+		known.setIfUnknown(object.GetObjectKind().GroupVersionKind())
+	}
+}
+
 // nonObjectKinds are kinds that servers and proxies send in place of an object. Decoded into another Go type they would
 // look like an empty object.
 var nonObjectKinds = []string{"Status", "Table"}
@@ -134,37 +206,52 @@ var nonObjectKinds = []string{"Status", "Table"}
 // checkType returns an error if the claimed type is not the wanted one. An object without a type is accepted, and
 // PartialObjectMetadata where metadata is wanted.
 func (t target) checkType(claimed schema.GroupVersionKind) error {
-	switch {
-	case claimed.Kind == "" || claimed == t.gvk:
+	if claimed.Kind == "" || claimed == t.gvk {
 		return nil
-	case claimed.Group == metav1.GroupName && claimed.Kind == "PartialObjectMetadata" && t.metadataOnly():
-		return nil
-	case t.gvk.Empty() && !(slices.Contains(nonObjectKinds, claimed.Kind) && (claimed.Group == "" || claimed.Group == metav1.GroupName)):
+	}
+	isMeta := claimed.Group == metav1.GroupName
+	if isMeta && claimed.Kind == "PartialObjectMetadata" && t.metadataOnly() {
 		return nil
 	}
 	version, kind := claimed.ToAPIVersionAndKind()
 	text := printableType(metav1.TypeMeta{APIVersion: version, Kind: kind})
-	if t.gvk.Empty() {
+	if !t.gvk.Empty() {
+		return &wrongTypeError{text + " in place of " + t.gvk.String()}
+	}
+	if slices.Contains(nonObjectKinds, claimed.Kind) && (claimed.Group == "" || isMeta) {
 		return &wrongTypeError{text + " in place of an object"}
 	}
-	return &wrongTypeError{text + " in place of " + t.gvk.String()}
+	if t.goKind != "" && claimed.Kind != t.goKind {
+		return &wrongTypeError{text + " in place of " + t.wantedKind()}
+	}
+	return nil
 }
 
 // checkListType returns an error if a list claims to hold another type: the items of an API server's list carry none.
 // Custom resources may choose any listKind, so a kind that does not end in "List" is not checked here but in its items.
 func (t target) checkListType(claimed metav1.TypeMeta) error {
+	if claimed.Kind == "" || claimed.Kind == "List" {
+		return nil
+	}
 	group, _ := schema.ParseGroupVersion(claimed.APIVersion)
 	kind, isList := strings.CutSuffix(claimed.Kind, "List")
+	wrong := &wrongTypeError{printableType(claimed) + " in place of a list of " + t.wantedKind()}
 	switch {
-	case t.gvk.Kind == "" || claimed.Kind == "" || claimed.Kind == "List":
+	case t.goKind != "":
+		if isList && kind != t.goKind {
+			return wrong
+		}
+		return nil
+	case t.gvk.Kind == "":
 		return nil
 	case t.metadataOnly() && (t.gvk.Group == metav1.GroupName || group.Group == metav1.GroupName && kind == "PartialObjectMetadata"):
 		return nil
 	case isList && kind != t.gvk.Kind:
+		return wrong
 	case claimed.APIVersion == "" || t.gvk.GroupVersion().Empty() || claimed.APIVersion == t.gvk.GroupVersion().String():
 		return nil
 	}
-	return &wrongTypeError{printableType(claimed) + " in place of a list of " + t.gvk.String()}
+	return wrong
 }
 
 // wrongTypeError is an ErrMalformed for an object or list that is well-formed but of another type.

@@ -130,10 +130,11 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	into := w.source.target
 	if frame.Type == watch.Bookmark {
-		// A bookmark is not an object and is small. Its annotation marks the end of a streaming list's initial events.
-		into.projection = nil
+		// A bookmark is not an object and is small. Its annotation marks the end of a streaming list's initial events,
+		// and its kind does not matter: some servers send that of the version in which they store objects.
+		into = into.forBookmarks()
 	}
-	object, err := into.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
+	object, err := into.decode(encoding, frame.Object, limits, w.source.knownType.get())
 	if err != nil {
 		if w.mayBeDamaged(frame, err) {
 			return watch.Event{}, fmt.Errorf("the object of a watch frame: %w", err)
@@ -141,6 +142,7 @@ func (w *watcher) next() (watch.Event, error) {
 		object = w.source.newUndecodable(w.response, frame.Object, apiclient.Printable(string(frame.Type), maxForeignText)+" event", err)
 	} else if frame.Type != watch.Bookmark {
 		w.source.dropManagedFields(encoding, frame.Object, object)
+		into.recordType(&w.source.knownType, object)
 	}
 	if frame.Type != watch.Bookmark {
 		if err := countNameless(&w.nameless, object); err != nil {

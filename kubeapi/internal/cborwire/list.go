@@ -3,7 +3,6 @@ package cborwire
 import (
 	"fmt"
 	"io"
-	"strings"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +32,9 @@ func newList(body io.Reader, limits wire.Limits) *list {
 }
 
 func (l *list) Header() wire.Header { return l.header }
+
+// HasItems implements wire.List.
+func (l *list) HasItems() bool { return l.seen["items"] }
 
 func (l *list) Next() ([]byte, error) {
 	if l.err != nil {
@@ -170,6 +172,9 @@ func (l *list) setField(field string, value []byte) error {
 }
 
 func (l *list) beginItems() error {
+	if wire.IsNeverList(l.header.TypeMeta) {
+		return l.notListError(nil)
+	}
 	h, err := l.head()
 	switch {
 	case err != nil:
@@ -207,7 +212,8 @@ func (l *list) readMetadata(value []byte) error {
 	case len(token) > l.limits.TokenBytes:
 		return &wire.LimitError{What: wire.LimitToken, Limit: l.limits.TokenBytes}
 	}
-	l.header.ResourceVersion, l.header.Continue = version, token
+	l.header.ResourceVersion = version
+	l.header.Continue = token
 	if remaining, ok := metadata["remainingItemCount"].(int64); ok {
 		l.header.RemainingItemCount = &remaining
 	}
@@ -227,13 +233,21 @@ func (l *list) complete() error {
 	case err != io.EOF:
 		return err
 	}
-	switch {
-	case l.seen["items"], strings.HasSuffix(l.header.Kind, "List"):
+	if l.isList() {
 		return io.EOF
-	case l.header.Kind == "Status":
+	}
+	if l.header.Kind == "Status" && !l.HasItems() {
 		return l.notListError(l.decodeStatus())
 	}
 	return l.notListError(nil)
+}
+
+// isList reports whether the complete body was a list.
+func (l *list) isList() bool {
+	if wire.IsNeverList(l.header.TypeMeta) {
+		return false
+	}
+	return l.HasItems() || wire.NamesList(l.header.Kind)
 }
 
 func (l *list) notListError(status *metav1.Status) error {

@@ -3,7 +3,6 @@ package jsonwire
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,7 +120,7 @@ func (h *header) keepForStatus(name string, raw []byte, limit int) {
 	default:
 		return
 	}
-	if slices.Contains(h.seen, "items") || slices.Contains(h.seen, "kind") && h.Kind != "Status" {
+	if h.hasItems() || slices.Contains(h.seen, "kind") && h.Kind != "Status" {
 		h.status = nil
 		return
 	}
@@ -136,9 +135,23 @@ func (h *header) keepForStatus(name string, raw []byte, limit int) {
 	h.status = fmt.Appendf(h.status, "%q:%s", name, raw)
 }
 
+// checkItems returns an error if a body of this type has no items, although it has a field of that name.
+func (h *header) checkItems() error {
+	if wire.IsNeverList(h.TypeMeta) {
+		return &wire.NotListError{Kind: apiclient.Printable(h.Kind, apiclient.MaxForeignText)}
+	}
+	return nil
+}
+
+// hasItems reports whether the field items was seen.
+func (h *header) hasItems() bool { return slices.Contains(h.seen, "items") }
+
 // checkList returns an error if the complete body was not a list. A list may lack items if its kind ends in "List".
 func (h *header) checkList(limits wire.Limits) error {
-	if slices.Contains(h.seen, "items") || strings.HasSuffix(h.Kind, "List") {
+	if h.hasItems() {
+		return h.checkItems()
+	}
+	if wire.NamesList(h.Kind) && !wire.IsNeverList(h.TypeMeta) {
 		return nil
 	}
 	notList := &wire.NotListError{Kind: apiclient.Printable(h.Kind, apiclient.MaxForeignText)}

@@ -34,6 +34,9 @@ const (
 // Header implements wire.List.
 func (l *list) Header() wire.Header { return l.header.Header }
 
+// HasItems implements wire.List.
+func (l *list) HasItems() bool { return l.header.hasItems() }
+
 // Next implements wire.List.
 func (l *list) Next() ([]byte, error) {
 	if l.err != nil {
@@ -116,6 +119,9 @@ func (l *list) nextField() error {
 	if name == "items" && l.unread[l.at] == '[' {
 		l.state = stateFirstItem
 		l.advance(l.at + 1)
+		if err := l.header.checkItems(); err != nil {
+			return err
+		}
 		return l.header.checkDuplicate(name)
 	}
 	from, to, err := l.value()

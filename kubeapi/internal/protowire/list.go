@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +23,9 @@ type list struct {
 	hasRaw    bool // raw has begun
 	inRaw     bool // inside raw; left is the rest of it
 	hasItems  bool
-	err       error
+	// hasMetadata is true if the list has metadata. API servers send them for every list, also without a version.
+	hasMetadata bool
+	err         error
 }
 
 func newList(body io.Reader, limits wire.Limits) *list {
@@ -32,6 +33,9 @@ func newList(body io.Reader, limits wire.Limits) *list {
 }
 
 func (l *list) Header() wire.Header { return l.header }
+
+// HasItems implements wire.List. Protobuf does not tell an empty list from none, but lists have metadata.
+func (l *list) HasItems() bool { return l.hasItems || l.hasMetadata }
 
 func (l *list) Next() ([]byte, error) {
 	if l.err != nil {
@@ -129,13 +133,14 @@ func (l *list) readTypeMeta(t tag) error {
 	}
 	l.header.TypeMeta = metav1.TypeMeta{APIVersion: typeMeta.APIVersion, Kind: typeMeta.Kind}
 	switch kind := typeMeta.Kind; {
-	case kind == "", strings.HasSuffix(kind, "List"):
-		return nil
 	case kind == "Status" && !l.hasRaw:
 		return nil // raw has the Status
-	default:
+	case wire.IsNeverList(l.header.TypeMeta):
 		return l.notListError(nil)
+	case kind == "", wire.NamesList(kind):
+		return nil
 	}
+	return l.notListError(nil)
 }
 
 // notListError returns the error for a body of another kind.
@@ -202,6 +207,7 @@ func (l *list) readRaw() ([]byte, error) {
 		l.hasItems = true
 		return l.value()
 	case listMetadata:
+		l.hasMetadata = true
 		return nil, l.readMetadata(t)
 	}
 	return nil, l.skip(t)

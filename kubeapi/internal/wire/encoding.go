@@ -45,6 +45,9 @@ type List interface {
 	// Header returns the header as far as it was read; after io.EOF it is complete. Some servers send it before the
 	// items, others after them.
 	Header() Header
+
+	// HasItems reports whether the body has items so far, or says that it has none.
+	HasItems() bool
 }
 
 // Watch reads the body of one watch response.
