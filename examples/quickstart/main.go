@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,6 +51,8 @@ type show struct {
 	lasts  time.Duration
 	status string // where to serve the status page, if anywhere
 	source *narrator
+	// content is what is mirrored, for a mirror that is empty.
+	content string
 	// demo is nil for a server of the -server flag, whose connections are not cut.
 	demo *demoServer
 }
@@ -86,10 +89,20 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s.source = &narrator{ListerWatcher: source, out: s.out}
-	fmt.Fprintf(s.out, "mirroring %s of %s for %v\n", *resource, options.BaseURL, s.lasts)
+	s.content = *resource
+	if *namespace != "" {
+		s.content = fmt.Sprintf("%s in namespace %q", *resource, *namespace)
+	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	s.source = &narrator{ListerWatcher: source, out: s.out, resource: s.content, giveUp: giveUp}
+	fmt.Fprintf(s.out, "mirroring %s of %s for %v\n", s.content, options.BaseURL, s.lasts)
 	// Failures are printed, and so not logged.
-	return mirror(klog.NewContext(ctx, klog.Logger{}), s.source, s.out, s.useWithStatus)
+	err = mirror(klog.NewContext(ctx, klog.Logger{}), s.source, s.out, s.useWithStatus)
+	if refused, ok := errors.AsType[*refusedError](context.Cause(ctx)); ok {
+		return refused
+	}
+	return err
 }
 
 // parseResource reads group/version/plural; the core group has none, and its version is v1.
@@ -136,6 +149,9 @@ func (s *show) useWithStatus(ctx context.Context, informer *cache.Informer[Objec
 // use prints the mirror's content, cuts the connection and checks that the mirror recovers.
 func (s *show) use(ctx context.Context, informer *cache.Informer[Object]) error {
 	fmt.Fprintf(s.out, "synced: %d objects at version %s\n", informer.Len(), informer.ResourceVersion())
+	if informer.Len() == 0 {
+		fmt.Fprintf(s.out, "there are no %s\n", s.content)
+	}
 	onNode, err := informer.ByIndex("node", "node-3")
 	if err != nil {
 		return err
@@ -199,22 +215,71 @@ func difference(list []runtime.Object, mirrored map[string]Object) error {
 	return nil
 }
 
-// narrator is a source that prints its requests.
+// narrator is a source that prints its requests. It gives up if the server refuses the resource at the start.
 type narrator struct {
 	*kubeapi.ListerWatcher
-	out     io.Writer
-	watches atomic.Int32
+	out      io.Writer
+	resource string
+	giveUp   context.CancelCauseFunc
+	answered atomic.Bool // the server has answered a list or watch
+	watches  atomic.Int32
 }
 
 // WatchWithContext opens a watch. A reflector makes one call at a time.
 func (n *narrator) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	w, err := n.ListerWatcher.WatchWithContext(ctx, options)
-	if err == nil {
-		if n.watches.Add(1) > 1 {
-			fmt.Fprintf(n.out, "watching again from version %s, without a list\n", options.ResourceVersion)
+	if err != nil {
+		// A resource that cannot be watched may still be listed.
+		if !apierrors.IsMethodNotSupported(err) {
+			n.giveUpIfRefused(err)
 		}
+		return nil, err
 	}
-	return w, err
+	n.answered.Store(true)
+	if n.watches.Add(1) > 1 {
+		fmt.Fprintf(n.out, "watching again from version %s, without a list\n", options.ResourceVersion)
+	}
+	return w, nil
+}
+
+// ListItems lists the resource, as the reflector does.
+func (n *narrator) ListItems(
+	ctx context.Context, options metav1.ListOptions, take func(metav1.ListMeta, runtime.Object) error,
+) (metav1.ListMeta, error) {
+	list, err := n.ListerWatcher.ListItems(ctx, options, take)
+	if err != nil {
+		n.giveUpIfRefused(err)
+		return list, err
+	}
+	n.answered.Store(true)
+	return list, nil
+}
+
+// refusedError is the error for a resource that the server does not have or does not list.
+type refusedError struct {
+	text string
+	err  error
+}
+
+func (e *refusedError) Error() string { return e.text + ": " + e.err.Error() }
+
+func (e *refusedError) Unwrap() error { return e.err }
+
+// giveUpIfRefused ends the program if the first answer shows that the resource cannot be mirrored. Repeating the request
+// would not help.
+func (n *narrator) giveUpIfRefused(err error) {
+	if n.answered.Load() {
+		return
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		n.giveUp(&refusedError{
+			text: fmt.Sprintf("the server has no %s: name it as group/version/plural, for example apps/v1/deployments", n.resource),
+			err:  err,
+		})
+	case apierrors.IsMethodNotSupported(err):
+		n.giveUp(&refusedError{text: n.resource + " cannot be listed", err: err})
+	}
 }
 
 // awaitWatch waits until so many watches have been opened, for at most a minute.

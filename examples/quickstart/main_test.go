@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -45,6 +46,44 @@ func TestAServerThatDoesNotAnswerEndsTheProgramWithTheReason(t *testing.T) {
 		}
 	})
 	require.ErrorContains(t, run(ctx, []string{"-server", "http://127.0.0.1:1"}, untilItFails), "connection refused")
+}
+
+// Fails if the program repeats a request that the server has refused for good.
+func TestAResourceThatTheServerRefusesEndsTheProgramAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		code int
+		text string
+	}{
+		"not found":   {http.StatusNotFound, "group/version/plural, for example apps/v1/deployments"},
+		"not allowed": {http.StatusMethodNotAllowed, "deployments cannot be listed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var requests atomic.Int32
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				requests.Add(1)
+				w.WriteHeader(test.code)
+			}))
+			defer api.Close()
+			err := run(t.Context(), []string{"-server", api.URL, "-resource", "deployments"}, io.Discard)
+			require.ErrorContains(t, err, test.text)
+			require.ErrorContains(t, err, "deployments")
+			require.LessOrEqual(t, requests.Load(), int32(3))
+		})
+	}
+}
+
+func TestAnEmptyNamespaceIsReported(t *testing.T) {
+	demo, err := startDemoServer()
+	require.NoError(t, err)
+	defer demo.stop()
+	api := httptest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
+		Resources: []cachetest.Resource{{GroupVersionResource: podResource, Source: demo.pods}},
+	}))
+	defer api.Close()
+	var out bytes.Buffer
+	args := []string{"-server", api.URL, "-namespace", "nowhere", "-for", "100ms"}
+	require.NoError(t, run(t.Context(), args, &out))
+	assert.Contains(t, out.String(), `there are no pods in namespace "nowhere"`)
 }
 
 type writer func(text []byte)
