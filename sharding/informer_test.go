@@ -103,7 +103,8 @@ func TestTheStatusSaysWhereObjectsAreFiltered(t *testing.T) {
 
 func TestAnUnfilteredWatchIsFilteredByTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Behind one address, a server that filters responds to the list, and one that does not to the watch.
+		// Behind one address, a server that filters responds to the list, and one that does not to
+		// the watch.
 		filters := cachetest.NewSource(cachetest.Options{ShardSelectors: true, NewObject: func() runtime.Object { return &object{} }})
 		t.Cleanup(filters.Close)
 		orders(t, filters, 100)
@@ -250,6 +251,28 @@ func TestApplyWaitsForReflectorsThatRunAndForNoOthers(t *testing.T) {
 	})
 }
 
+func TestWaitReturnsOnceTheCurrentRangesAreApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := cachetest.NewSourceOf[*object]()
+		t.Cleanup(source.Close)
+		orders(t, source, 100)
+		r := newReplica(t, source, cache.ReflectorOptions{}, sharding.Split(2)[0])
+		require.NoError(t, r.selector.Wait(t.Context()), "nothing has changed")
+
+		source.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+		source.CloseWatches()
+		r.selector.Set(sharding.Everything())
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, r.selector.Wait(short), context.DeadlineExceeded)
+		require.Equal(t, sharding.Everything(), r.selector.Ranges())
+
+		source.Heal()
+		require.NoError(t, r.selector.Wait(t.Context()))
+		requireShares(t, source, r)
+	})
+}
+
 func TestTheStopOfAnInformerEndsAnApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := cachetest.NewSourceOf[*object]()
@@ -314,8 +337,9 @@ func TestAKeyWhoseNewObjectBelongsToAnotherReplicaIsDeletedWithItsLastState(t *t
 	}
 }
 
-// A list without a version is followed by a watch of the whole state, whose order says nothing. Fails if an object of another
-// replica moves the version, so that the watch that continues a cut one misses this replica's objects.
+// A list without a version is followed by a watch of the whole state, whose order says nothing.
+// Fails if an object of another replica moves the version, so that the watch that continues a cut
+// one misses this replica's objects.
 func TestTheFirstObjectsOfAWatchMoveNoVersionWhicheverReplicaTheyBelongTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, other := sharding.Union(sharding.Split(2)[0]), sharding.Union(sharding.Split(2)[1])
@@ -467,8 +491,8 @@ func TestReplicasAddUpToTheSourceWhateverChanges(t *testing.T) {
 	}
 }
 
-// churn changes objects and ranges randomly, with failures of the source. After each pause it checks that the replicas
-// together have the source's content.
+// churn changes objects and ranges randomly, with failures of the source. After each pause it
+// checks that the replicas together have the source's content.
 func churn(t *testing.T, source *cachetest.Source, strategy cache.ListStrategy, random *rand.Rand) {
 	const slots = 8
 	parts := sharding.Split(slots)

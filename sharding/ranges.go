@@ -18,7 +18,8 @@ type Range struct {
 	First, Last uint64
 }
 
-// Ranges is a sorted list of ranges that neither overlap nor touch. Union returns one. nil is empty.
+// Ranges is a sorted list of ranges that neither overlap nor touch. Union returns one. nil is
+// empty.
 type Ranges []Range
 
 // Union returns the hashes that are in at least one range.
@@ -27,21 +28,29 @@ func Union(ranges ...Range) Ranges {
 	slices.SortFunc(sorted, func(a, b Range) int { return cmp.Compare(a.First, b.First) })
 	var all Ranges
 	for _, r := range sorted {
-		switch last := len(all) - 1; {
-		case r.First > r.Last: // empty
-		case last >= 0 && (all[last].Last == math.MaxUint64 || r.First <= all[last].Last+1):
-			all[last].Last = max(all[last].Last, r.Last)
-		default:
-			all = append(all, r)
+		if r.First > r.Last { // empty
+			continue
 		}
+		last := len(all) - 1
+		if last >= 0 && all[last].touches(r) {
+			all[last].Last = max(all[last].Last, r.Last)
+			continue
+		}
+		all = append(all, r)
 	}
 	return all
+}
+
+// touches reports whether a range that begins at or after this one has no gap to it.
+func (r Range) touches(next Range) bool {
+	return r.Last == math.MaxUint64 || next.First <= r.Last+1
 }
 
 // Everything returns the range of all hashes.
 func Everything() Ranges { return Ranges{{0, math.MaxUint64}} }
 
-// Split returns n ranges of the same size that together contain all hashes. It panics if n is not positive.
+// Split returns n ranges of the same size that together contain all hashes. It panics if n is not
+// positive.
 func Split(n int) []Range {
 	if n <= 0 {
 		panic(fmt.Sprintf("sharding: Split into %d parts", n))
@@ -71,15 +80,17 @@ func (r Ranges) Contains(hash uint64) bool {
 func (r Ranges) Includes(obj metav1.Object) bool { return r.Contains(Hash(obj)) }
 
 // Hash returns the hash of an object's UID or, without a UID, of its key.
-func Hash(obj metav1.Object) uint64 { return hashOf(obj.GetUID(), obj.GetNamespace(), obj.GetName()) }
+func Hash(obj metav1.Object) uint64 {
+	return hashOf(obj.GetUID(), obj.GetNamespace(), obj.GetName())
+}
 
 func hashOf(uid types.UID, namespace, name string) uint64 {
 	const offset = 14695981039346656037
 	if uid != "" {
 		return fnv1a(offset, string(uid))
 	}
-	// Names often differ only in their last characters, which barely change the highest bits of FNV-1a. So the hash is
-	// mixed by the final steps of splitmix64.
+	// Names often differ only in their last characters, which barely change the highest bits of
+	// FNV-1a. So the hash is mixed by the final steps of splitmix64.
 	hash := fnv1a(fnv1a(fnv1a(offset, namespace), "/"), name)
 	hash = (hash ^ hash>>30) * 0xbf58476d1ce4e5b9
 	hash = (hash ^ hash>>27) * 0x94d049bb133111eb
@@ -113,8 +124,8 @@ func (r Ranges) String() string {
 	return text.String()
 }
 
-// Parse is the inverse of String, for sources that apply ListOptions.ShardSelector themselves. It accepts spaces where
-// API servers do; the field must be object.metadata.uid.
+// Parse is the inverse of String, for sources that apply ListOptions.ShardSelector themselves. It
+// accepts spaces where API servers do; the field must be object.metadata.uid.
 func Parse(selector string) (Ranges, error) {
 	var ranges []Range
 	if strings.TrimSpace(selector) == "" {
@@ -145,30 +156,26 @@ func parseRange(term string) (Range, error) {
 	if err != nil {
 		return Range{}, err
 	}
-	last := uint64(math.MaxUint64)
-	if end := strings.TrimSpace(fields[2]); end != "'"+everythingEnd+"'" {
-		if last, err = parseHash(end); err != nil {
-			return Range{}, err
-		}
-		last-- // 0 becomes the largest number, which is refused below
-		if last == math.MaxUint64 {
-			return Range{}, fmt.Errorf("range %.100q is empty", term)
-		}
+	if strings.TrimSpace(fields[2]) == "'"+everythingEnd+"'" {
+		return Range{first, math.MaxUint64}, nil
 	}
-	if first > last {
+	end, err := parseHash(fields[2])
+	if err != nil {
+		return Range{}, err
+	}
+	if first >= end {
 		return Range{}, fmt.Errorf("range %.100q is empty", term)
 	}
-	return Range{first, last}, nil
+	return Range{first, end - 1}, nil
 }
 
 // parseHash parses a hash of 16 lower-case hexadecimal digits.
 func parseHash(text string) (uint64, error) {
-	digits := strings.TrimSpace(text)
-	if len(digits) != len("'0x0123456789abcdef'") || digits[:3] != "'0x" || digits[19] != '\'' || strings.ToLower(digits) != digits {
-		return 0, fmt.Errorf("%.100q is not of the form '0x0123456789abcdef'", text)
-	}
-	hash, err := strconv.ParseUint(digits[3:19], 16, 64)
-	if err != nil {
+	digits, hasPrefix := strings.CutPrefix(strings.TrimSpace(text), "'0x")
+	digits, hasSuffix := strings.CutSuffix(digits, "'")
+	hash, err := strconv.ParseUint(digits, 16, 64)
+	isLower := strings.ToLower(digits) == digits
+	if !hasPrefix || !hasSuffix || len(digits) != 16 || !isLower || err != nil {
 		return 0, fmt.Errorf("%.100q is not of the form '0x0123456789abcdef'", text)
 	}
 	return hash, nil

@@ -38,7 +38,8 @@ func orders(t *testing.T, source *cachetest.Source, count int) {
 	}
 }
 
-// view is a handler's knowledge: the object of each key, and notifications that contradict earlier ones.
+// view is a handler's knowledge: the object of each key, and notifications that contradict earlier
+// ones.
 type view struct {
 	mu       sync.Mutex
 	objects  map[string]*object
@@ -150,8 +151,8 @@ func (r *replica) apply(t *testing.T, ranges ...sharding.Range) {
 	require.NoError(t, r.informer.WaitForHandler(t.Context(), r.handle, r.informer.ResourceVersion()))
 }
 
-// requireShares checks that each object of the source is in the view and store of exactly one replica: the one that its
-// hash selects.
+// requireShares checks that each object of the source is in the view and store of exactly one
+// replica: the one that its hash selects.
 func requireShares(t *testing.T, source *cachetest.Source, replicas ...*replica) {
 	t.Helper()
 	all := map[string]string{}

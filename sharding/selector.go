@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Selector has the ranges of one replica, for any number of reflectors. NewSelector returns one. All methods may be
-// called concurrently.
+// Selector has the ranges of one replica, for any number of reflectors. NewSelector returns one.
+// All methods may be called concurrently.
 type Selector struct {
 	current atomic.Pointer[state]
 
@@ -35,7 +35,8 @@ type state struct {
 	changed chan struct{}
 }
 
-// selectNothing is the shardSelector of a replica without ranges: an empty one would request everything.
+// selectNothing is the shardSelector of a replica without ranges: an empty one would request
+// everything.
 var selectNothing = Ranges{{0, 0}}.String()
 
 // NewSelector returns a selector. Without ranges the replica has no objects.
@@ -46,7 +47,12 @@ func NewSelector(ranges ...Range) *Selector {
 }
 
 func newState(ranges []Range, generation uint64) *state {
-	s := &state{ranges: Union(ranges...), generation: generation, selector: selectNothing, changed: make(chan struct{})}
+	s := &state{
+		ranges:     Union(ranges...),
+		generation: generation,
+		selector:   selectNothing,
+		changed:    make(chan struct{}),
+	}
 	if len(s.ranges) > 0 {
 		s.selector = s.ranges.String()
 	}
@@ -56,8 +62,8 @@ func newState(ranges []Range, generation uint64) *state {
 // Ranges returns the current ranges, which must not be changed.
 func (s *Selector) Ranges() Ranges { return s.current.Load().ranges }
 
-// Includes reports whether an object currently belongs to this replica. A store may still have objects that left with
-// the last change.
+// Includes reports whether an object currently belongs to this replica. A store may still have
+// objects that left with the last change.
 func (s *Selector) Includes(obj metav1.Object) bool { return s.Ranges().Includes(obj) }
 
 // Set changes the ranges and does not wait. Each reflector lists as soon as a watch is open.
@@ -67,20 +73,31 @@ func (s *Selector) Set(ranges Ranges) { s.set(ranges) }
 func (s *Selector) set(ranges Ranges) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, next := s.current.Load(), newState(ranges, 0)
+	old := s.current.Load()
+	next := newState(ranges, old.generation+1)
 	if slices.Equal(old.ranges, next.ranges) {
 		return old.generation
 	}
-	next.generation = old.generation + 1
 	s.current.Store(next)
 	close(old.changed)
 	return next.generation
 }
 
-// Apply calls Set, and waits until the store of each running reflector has only objects of these ranges, or of later
-// ones. If ctx ends first, it returns an error and the change continues.
+// Apply calls Set, and waits until the store of each running reflector has only objects of these
+// ranges, or of later ones. If ctx ends first, it returns an error and the change continues.
 func (s *Selector) Apply(ctx context.Context, ranges Ranges) error {
-	for generation := s.set(ranges); ; {
+	return s.wait(ctx, s.set(ranges))
+}
+
+// Wait waits like Apply, but for the current ranges, and changes nothing. Use Set and Wait instead
+// of Apply if several goroutines change the ranges and must not wait for each other.
+func (s *Selector) Wait(ctx context.Context) error {
+	return s.wait(ctx, s.current.Load().generation)
+}
+
+// wait waits until each filter has applied a state of at least this generation.
+func (s *Selector) wait(ctx context.Context, generation uint64) error {
+	for {
 		behind, progress := s.behind(generation)
 		if behind == 0 {
 			return nil
@@ -98,7 +115,8 @@ func (s *Selector) behind(generation uint64) (behind int, progress <-chan struct
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for f := range s.filters {
-		if applied := f.applied.Load(); applied == nil || applied.generation < generation {
+		applied := f.applied.Load()
+		if applied == nil || applied.generation < generation {
 			behind++
 		}
 	}
@@ -110,9 +128,12 @@ type FilteredBy string
 
 // Values of Status.FilteredBy.
 const (
-	Unknown FilteredBy = ""       // not known: some lists of API servers do not say whether they were filtered
-	Server  FilteredBy = "server" // the last list says so, and no object of another replica has arrived since
-	Client  FilteredBy = "client" // the source has sent objects of other replicas
+	// Unknown: some lists of API servers do not say whether they were filtered.
+	Unknown FilteredBy = ""
+	// Server: the last list says so, and no object of another replica has arrived since.
+	Server FilteredBy = "server"
+	// Client: the source has sent objects of other replicas.
+	Client FilteredBy = "client"
 )
 
 // Status is the status of a reflector's share.
@@ -124,18 +145,21 @@ type Status struct {
 	FilteredBy FilteredBy `json:"filteredBy"`
 }
 
-// Filter applies a selector to the objects that one reflector receives. Programs do not need it. A nil Filter includes
-// everything; do not call Begin, Listed and Applied on it. One goroutine at a time calls these three; the other methods may be
-// called concurrently.
+// Filter applies a selector to the objects that one reflector receives. Programs do not need it. A
+// nil Filter includes everything; do not call Begin, Listed and Applied on it. One goroutine at a
+// time calls these three; the other methods may be called concurrently.
 type Filter struct {
 	selector *Selector
-	// adopted is the state for the last list that was begun, applied that for the last one that is in the store, nil
-	// before.
-	adopted, applied atomic.Pointer[state]
-	filteredBy       atomic.Pointer[FilteredBy]
-	// unfiltered is set once the source has sent an object of another replica since the last list was begun, withoutUID
-	// once it has sent one without a UID.
-	unfiltered, withoutUID atomic.Bool
+	// adopted is the state for the last list that was begun.
+	adopted atomic.Pointer[state]
+	// applied is the state for the last list that is in the store, nil before.
+	applied    atomic.Pointer[state]
+	filteredBy atomic.Pointer[FilteredBy]
+	// unfiltered is set once the source has sent an object of another replica since the last list
+	// was begun.
+	unfiltered atomic.Bool
+	// withoutUID is set once the source has sent an object without a UID since then.
+	withoutUID atomic.Bool
 }
 
 // Filter returns a filter; nil for a nil Selector.
@@ -149,41 +173,49 @@ func (s *Selector) Filter() *Filter {
 	return f
 }
 
-// Run registers the filter, so that Apply waits for it, and calls relist after each change of the ranges. relist makes
-// the reflector list, and returns afterwards. end stops this and waits for a running relist.
+// Run registers the filter, so that Apply waits for it, and calls relist after each change of the
+// ranges. relist makes the reflector list, and returns afterwards. end stops this and waits for a
+// running relist.
 func (f *Filter) Run(ctx context.Context, relist func(ctx context.Context) error) (end func()) {
 	if f == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	f.register(true)
-	wg.Go(func() {
-		for err := error(nil); err == nil; {
-			select {
-			case <-f.changed():
-				err = relist(ctx)
-			case <-ctx.Done():
-				err = ctx.Err()
-			}
-		}
-	})
+	f.selector.register(f)
+	wg.Go(func() { f.relistOnChange(ctx, relist) })
 	return func() {
 		cancel()
 		wg.Wait()
-		f.register(false)
+		f.selector.unregister(f)
 	}
 }
 
-func (f *Filter) register(running bool) {
-	s := f.selector
+// relistOnChange calls relist after each change of the ranges, until it fails or ctx ends.
+func (f *Filter) relistOnChange(ctx context.Context, relist func(ctx context.Context) error) {
+	for {
+		select {
+		case <-f.changed():
+			if err := relist(ctx); err != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Selector) register(f *Filter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if running {
-		s.filters[f] = true
-	} else {
-		delete(s.filters, f)
-	}
+	s.filters[f] = true
+	s.notifyProgressLocked()
+}
+
+func (s *Selector) unregister(f *Filter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.filters, f)
 	s.notifyProgressLocked()
 }
 
@@ -223,18 +255,21 @@ func (f *Filter) Includes(uid types.UID, namespace, name string) bool {
 	return included
 }
 
-// Listed records the shard in the metadata of a list or a page. It returns an error if the objects cannot be used.
+// Listed records the shard in the metadata of a list or a page. It returns an error if the objects
+// cannot be used.
 func (f *Filter) Listed(info *metav1.ShardInfo) error {
-	switch {
-	case info == nil && f.unfiltered.Load():
-	case info == nil:
-		f.filteredBy.Store(new(Unknown))
-	case info.Selector != f.Selector():
-		return fmt.Errorf("the server sent the shard %.200q instead of %.200q", info.Selector, f.Selector())
-	case f.withoutUID.Load():
-		return errors.New("the server filters by UID, but some objects have none")
-	case !f.unfiltered.Load():
-		f.filteredBy.Store(new(Server))
+	filteredBy := Unknown
+	if info != nil {
+		if info.Selector != f.Selector() {
+			return fmt.Errorf("the server sent the shard %.200q instead of %.200q", info.Selector, f.Selector())
+		}
+		if f.withoutUID.Load() {
+			return errors.New("the server filters by UID, but some objects have none")
+		}
+		filteredBy = Server
+	}
+	if !f.unfiltered.Load() { // otherwise it is Client
+		f.filteredBy.Store(&filteredBy)
 	}
 	return nil
 }
@@ -247,7 +282,8 @@ func (f *Filter) Applied() {
 	f.selector.notifyProgressLocked()
 }
 
-// changed returns a channel that is closed once the selector has other ranges than the adopted ones.
+// changed returns a channel that is closed once the selector has other ranges than the adopted
+// ones.
 func (f *Filter) changed() <-chan struct{} { return f.adopted.Load().changed }
 
 // Settled returns a number for the ranges that are both adopted and applied, or 0 if these differ.
@@ -269,7 +305,8 @@ func (f *Filter) Status() *Status {
 	}
 	status := &Status{Pending: true, FilteredBy: *f.filteredBy.Load()}
 	if applied := f.applied.Load(); applied != nil {
-		status.Selector, status.Pending = applied.selector, applied != f.selector.current.Load()
+		status.Selector = applied.selector
+		status.Pending = applied != f.selector.current.Load()
 	}
 	return status
 }
@@ -280,7 +317,8 @@ func InfoOf(list any) *metav1.ShardInfo {
 	case metav1.ShardedListInterface:
 		return l.GetShardInfo()
 	case *unstructured.UnstructuredList:
-		if selector, found, err := unstructured.NestedString(l.Object, "metadata", "shardInfo", "selector"); found && err == nil {
+		selector, found, err := unstructured.NestedString(l.Object, "metadata", "shardInfo", "selector")
+		if found && err == nil {
 			return &metav1.ShardInfo{Selector: selector}
 		}
 	}
