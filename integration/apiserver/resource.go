@@ -30,28 +30,43 @@ func Kind(resource schema.GroupVersionResource) string {
 // Define creates a custom resource with namespaces, whose objects may have any fields, and returns once it is served. The
 // field spec.color can be selected.
 func (c *Cluster) Define(ctx context.Context, plural string) (schema.GroupVersionResource, error) {
+	resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}
+	return resource, c.define(ctx, resource, Kind(resource))
+}
+
+// DefineLeases creates the resource of Lease objects, which this API server does not have: it serves them as a custom
+// resource under the same path. It checks resource versions, but not the fields.
+func (c *Cluster) DefineLeases(ctx context.Context) error {
+	resource := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	return c.define(ctx, resource, "Lease")
+}
+
+func (c *Cluster) define(ctx context.Context, resource schema.GroupVersionResource, kind string) error {
 	client, err := clientset.NewForConfig(c.config)
 	if err != nil {
-		return schema.GroupVersionResource{}, err
+		return err
 	}
-	resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}
-	kind := Kind(resource)
+	plural := resource.Resource
 	_, err = client.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, &apiextensions.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: resource.GroupResource().String(),
+			// Groups of Kubernetes need it.
+			Annotations: map[string]string{apiextensions.KubeAPIApprovedAnnotation: "unapproved, for tests"},
+		},
 		Spec: apiextensions.CustomResourceDefinitionSpec{
-			Group: group,
-			Names: apiextensions.CustomResourceDefinitionNames{Plural: plural, Singular: plural, Kind: kind, ListKind: kind + "List"},
+			Group: resource.Group,
+			Names: apiextensions.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"},
 			Scope: apiextensions.NamespaceScoped,
 			Versions: []apiextensions.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true, Schema: anyFields(),
+				Name: resource.Version, Served: true, Storage: true, Schema: anyFields(),
 				SelectableFields: []apiextensions.SelectableField{{JSONPath: ".spec.color"}},
 			}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return resource, fmt.Errorf("define %s: %w", plural, err)
+		return fmt.Errorf("define %s: %w", plural, err)
 	}
-	return resource, c.waitServed(ctx, resource)
+	return c.waitServed(ctx, resource)
 }
 
 // anyFields is a schema with one named field, as selectable fields must be.

@@ -1,0 +1,200 @@
+package integration
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/watchmirror/cache/integration/faultproxy"
+	"github.com/watchmirror/cache/internal/ownertest"
+)
+
+const (
+	electedShards   = 6
+	electedReplicas = 3
+	electedLease    = 15 * time.Second
+	// electionPatience is for a lease, an election and a list, on a busy machine.
+	electionPatience = electedLease + patience
+)
+
+// group is processes of examples/controllers/elections that share the objects of a rig.
+type group struct {
+	*ownertest.Registry
+	rig     *rig
+	program string
+}
+
+// newGroup builds the program. Each test has a cluster of its own, because Lease objects are
+// defined once for each cluster.
+func newGroup(t *testing.T) *group {
+	r := ownRig(t)
+	require.NoError(t, r.cluster.DefineLeases(t.Context()))
+	r.create(t, 0, 60)
+	program := filepath.Join(t.TempDir(), "elections")
+	build := exec.Command("go", "build", "-o", program, "./elections")
+	build.Dir = filepath.Join("..", "examples", "controllers")
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	return &group{Registry: ownertest.NewRegistry(), rig: r, program: program}
+}
+
+// start starts a replica that reaches the server with a configuration.
+func (g *group) start(t *testing.T, id string, config *rest.Config) *ownertest.Process {
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthority: config.CAFile}
+	kubeconfig.Contexts["test"] = &clientcmdapi.Context{Cluster: "test"}
+	kubeconfig.CurrentContext = "test"
+	file := filepath.Join(t.TempDir(), id)
+	require.NoError(t, clientcmd.WriteToFile(*kubeconfig, file))
+	process, err := g.Start(id, exec.Command(g.program,
+		"-kubeconfig", file, "-namespace", g.rig.namespace,
+		"-resource", g.rig.resource.Group+"/"+g.rig.resource.Version+"/"+g.rig.resource.Resource,
+		"-shards", fmt.Sprint(electedShards), "-replicas", fmt.Sprint(electedReplicas), "-lease", electedLease.String()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = process.Kill() })
+	return process
+}
+
+func isShard(name string) bool { return strings.HasPrefix(name, "shard ") }
+
+func isAny(string) bool { return true }
+
+// await waits until these replicas lead all shards and work on all objects of the server, and no
+// others do.
+func (g *group) await(t *testing.T, ids ...string) {
+	t.Helper()
+	var wanted []string
+	for shard := range electedShards {
+		wanted = append(wanted, fmt.Sprint("shard ", shard))
+	}
+	for key := range g.rig.objects(t, metav1.ListOptions{}) {
+		wanted = append(wanted, strings.TrimPrefix(key, g.rig.namespace+"/"))
+	}
+	slices.Sort(wanted)
+	var current map[string][]string
+	for begin := time.Now(); time.Since(begin) < electionPatience; time.Sleep(50 * time.Millisecond) {
+		current = g.Current()
+		var names []string
+		for id, its := range current {
+			require.Contains(t, ids, id)
+			names = append(names, its...)
+		}
+		slices.Sort(names)
+		if slices.Equal(wanted, names) {
+			g.requireLimit(t, current)
+			return
+		}
+	}
+	require.Fail(t, "not all shards have a leader", "%v", current)
+}
+
+// requireLimit checks that no replica leads more shards than the others can lead without it.
+func (g *group) requireLimit(t *testing.T, current map[string][]string) {
+	for id, names := range current {
+		shards := 0
+		for _, name := range names {
+			if isShard(name) {
+				shards++
+			}
+		}
+		require.LessOrEqual(t, shards, electedShards/(electedReplicas-1), id)
+	}
+}
+
+// leader returns a replica that leads a shard.
+func (g *group) leader(t *testing.T) string {
+	for id := range g.Current() {
+		return id
+	}
+	require.Fail(t, "no replica leads")
+	return ""
+}
+
+func TestElectedReplicasNeverWorkOnOneObjectAtTheSameTime(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	g := newGroup(t)
+	processes := map[string]*ownertest.Process{}
+	var ids []string
+	for _, id := range []string{"a", "b", "c"} {
+		processes[id] = g.start(t, id, g.rig.cluster.Config())
+		ids = append(ids, id)
+	}
+	without := func(id string) { ids = slices.DeleteFunc(ids, func(other string) bool { return other == id }) }
+	g.await(t, ids...)
+	stop := g.rig.churn(t, 80, 20*time.Millisecond)
+
+	killed := g.leader(t)
+	require.NoError(t, processes[killed].Kill())
+	without(killed)
+	begin := time.Now()
+	time.Sleep(2 * time.Second)
+	stop()
+	g.await(t, ids...)
+	longest, err := g.Check(isAny)
+	require.NoError(t, err)
+	t.Logf("a replica was killed: all objects have an owner again after %v; the longest time without one is %v", time.Since(begin), longest)
+
+	processes["d"] = g.start(t, "d", g.rig.cluster.Config())
+	ids = append(ids, "d")
+	stop = g.rig.churn(t, 80, 20*time.Millisecond)
+	terminated := ids[0]
+	require.NoError(t, processes[terminated].Terminate())
+	without(terminated)
+	stop()
+	begin = time.Now()
+	g.await(t, ids...)
+	_, err = g.Check(isAny)
+	require.NoError(t, err)
+	t.Logf("a replica was terminated: all objects have an owner again after %v", time.Since(begin))
+}
+
+func TestAReplicaThatCannotReachTheServerStopsBeforeOthersLeadItsShards(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	proxy, err := faultproxy.New(g.rig.cluster.Config())
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	g.start(t, "cut off", through(proxy.URL))
+	require.Eventually(t, func() bool { return len(g.Current()["cut off"]) > 0 }, electionPatience, 50*time.Millisecond)
+	g.start(t, "a", g.rig.cluster.Config())
+	g.start(t, "b", g.rig.cluster.Config())
+	g.await(t, "cut off", "a", "b")
+
+	require.NoError(t, proxy.Turn(faultproxy.Fault{Delay: time.Hour})) // requests stall
+	begin := time.Now()
+	led := func() int {
+		count := 0
+		for id, names := range g.Current() {
+			for _, name := range names {
+				if id != "cut off" && isShard(name) {
+					count++
+				}
+			}
+		}
+		return count
+	}
+	for led() < electedShards {
+		require.Less(t, time.Since(begin), electionPatience)
+		time.Sleep(50 * time.Millisecond)
+	}
+	// The store of the replica without a server keeps its objects. Share does not include them.
+	longest, err := g.Check(isShard)
+	require.NoError(t, err)
+	t.Logf("a replica was cut off: others lead its shards after %v, at most %v after it has stopped", time.Since(begin), longest)
+
+	require.NoError(t, proxy.Turn(faultproxy.Fault{Drop: true})) // ends the stalled requests
+	require.NoError(t, proxy.Turn())
+	g.await(t, "cut off", "a", "b")
+	_, err = g.Check(isShard)
+	require.NoError(t, err)
+}
