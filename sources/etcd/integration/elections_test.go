@@ -1,0 +1,222 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/watchmirror/cache/internal/ownertest"
+	"github.com/watchmirror/cache/sources/etcd"
+)
+
+const (
+	electedShards   = 6
+	electedReplicas = 3
+	electedLease    = 15 * time.Second
+	// electionPatience is for a lease, an election and a list, on a busy machine.
+	electionPatience = electedLease + 2*time.Minute
+)
+
+// group is processes of the program in the folder elections that share 60 keys.
+type group struct {
+	*ownertest.Registry
+	keys    *keys
+	program string
+}
+
+func newGroup(t *testing.T) *group {
+	g := &group{
+		Registry: ownertest.NewRegistry(),
+		keys:     newKeys(t, shared.Addr(), etcd.Options{}),
+		program:  filepath.Join(t.TempDir(), "elections"),
+	}
+	for i := range 60 {
+		require.NoError(t, g.keys.put(fmt.Sprint("key-", i), "new"))
+	}
+	output, err := exec.Command("go", "build", "-o", g.program, "./elections").CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	return g
+}
+
+// start starts a replica that reaches etcd at an address.
+func (g *group) start(t *testing.T, id, address string) *ownertest.Process {
+	process, err := g.Start(id, exec.Command(g.program,
+		"-endpoint", "http://"+address, "-keys", g.keys.prefix, "-elections", "elections-of-"+g.keys.prefix,
+		"-shards", fmt.Sprint(electedShards), "-replicas", fmt.Sprint(electedReplicas), "-lease", electedLease.String()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = process.Kill() })
+	return process
+}
+
+func isShard(name string) bool { return strings.HasPrefix(name, "shard ") }
+
+func isAny(string) bool { return true }
+
+// await waits until these replicas lead all shards and work on all keys, and no others do.
+func (g *group) await(t *testing.T, ids ...string) {
+	t.Helper()
+	var wanted []string
+	for shard := range electedShards {
+		wanted = append(wanted, fmt.Sprint("shard ", shard))
+	}
+	answer, err := g.keys.client.Get(t.Context(), g.keys.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	require.NoError(t, err)
+	for _, pair := range answer.Kvs {
+		wanted = append(wanted, strings.TrimPrefix(string(pair.Key), g.keys.prefix))
+	}
+	slices.Sort(wanted)
+	var current map[string][]string
+	for begin := time.Now(); time.Since(begin) < electionPatience; time.Sleep(50 * time.Millisecond) {
+		current = g.Current()
+		var names []string
+		for id, its := range current {
+			require.Contains(t, ids, id)
+			names = append(names, its...)
+			require.LessOrEqual(t, len(shardsOf(its)), electedShards/(electedReplicas-1), id)
+		}
+		slices.Sort(names)
+		if slices.Equal(wanted, names) {
+			return
+		}
+	}
+	require.Fail(t, "not all shards have a leader", "%v", current)
+}
+
+func shardsOf(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !isShard(name) })
+}
+
+// change creates, updates and deletes keys.
+func (g *group) change(t *testing.T, first int) {
+	for i := first; i < first+20; i++ {
+		require.NoError(t, g.keys.put(fmt.Sprint("key-", i), "new"))
+		require.NoError(t, g.keys.put(fmt.Sprint("key-", i), "changed"))
+		_, err := g.keys.client.Delete(t.Context(), g.keys.prefix+fmt.Sprint("key-", i-first))
+		require.NoError(t, err)
+	}
+}
+
+func TestElectedReplicasNeverWorkOnOneKeyAtTheSameTime(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	g := newGroup(t)
+	processes := map[string]*ownertest.Process{}
+	for _, id := range []string{"a", "b", "c"} {
+		processes[id] = g.start(t, id, shared.Addr())
+	}
+	ids := []string{"a", "b", "c"}
+	g.await(t, ids...)
+
+	killed := slices.IndexFunc(ids, func(id string) bool { return len(g.Current()[id]) > 0 })
+	require.NoError(t, processes[ids[killed]].Kill())
+	ids = slices.Delete(ids, killed, killed+1)
+	begin := time.Now()
+	g.change(t, 100)
+	g.await(t, ids...)
+	longest, err := g.Check(isAny)
+	require.NoError(t, err)
+	t.Logf("a replica was killed: all keys have an owner again after %v; the longest time without one is %v", time.Since(begin), longest)
+
+	processes["d"] = g.start(t, "d", shared.Addr())
+	ids = append(ids, "d")
+	require.NoError(t, processes[ids[0]].Terminate())
+	ids = ids[1:]
+	begin = time.Now()
+	g.change(t, 200)
+	g.await(t, ids...)
+	_, err = g.Check(isAny)
+	require.NoError(t, err)
+	t.Logf("a replica was terminated: all keys have an owner again after %v", time.Since(begin))
+}
+
+func TestAReplicaThatCannotReachEtcdStopsBeforeOthersLeadItsShards(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	proxy := newStallingProxy(t, shared.Addr())
+	g.start(t, "cut off", proxy.listener.Addr().String())
+	require.Eventually(t, func() bool { return len(g.Current()["cut off"]) > 0 }, electionPatience, 50*time.Millisecond)
+	g.start(t, "a", shared.Addr())
+	g.start(t, "b", shared.Addr())
+	g.await(t, "cut off", "a", "b")
+
+	proxy.stall()
+	begin := time.Now()
+	led := func() bool {
+		current := g.Current()
+		return len(shardsOf(current["a"]))+len(shardsOf(current["b"])) == electedShards
+	}
+	require.Eventually(t, led, electionPatience, 50*time.Millisecond)
+	// The store of the replica without etcd keeps its objects. Share does not include them.
+	longest, err := g.Check(isShard)
+	require.NoError(t, err)
+	t.Logf("a replica was cut off: others lead its shards after %v, at most %v after it has stopped", time.Since(begin), longest)
+}
+
+// stallingProxy passes on connections, until they stall: they stay open, but nothing arrives.
+type stallingProxy struct {
+	listener net.Listener
+	passing  context.Context
+	stall    context.CancelFunc
+	copies   sync.WaitGroup
+}
+
+func newStallingProxy(t *testing.T, upstream string) *stallingProxy {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &stallingProxy{listener: listener}
+	p.passing, p.stall = context.WithCancel(context.Background())
+	ended, end := context.WithCancel(context.Background())
+	p.copies.Go(func() {
+		for {
+			down, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			up, err := net.Dial("tcp", upstream)
+			if err != nil {
+				_ = down.Close()
+				continue
+			}
+			context.AfterFunc(ended, func() {
+				_ = down.Close()
+				_ = up.Close()
+			})
+			p.copies.Go(func() { p.pass(up, down) })
+			p.copies.Go(func() { p.pass(down, up) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		end()
+		p.stall()
+		p.copies.Wait()
+	})
+	return p
+}
+
+// pass copies what arrives, and drops it after the stall.
+func (p *stallingProxy) pass(to io.Writer, from io.Reader) {
+	buffer := make([]byte, 64<<10)
+	for {
+		count, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		if p.passing.Err() != nil {
+			continue
+		}
+		if _, err := to.Write(buffer[:count]); err != nil {
+			return
+		}
+	}
+}
