@@ -69,7 +69,7 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 	}
 	if c.kind == Deleted || in.transform != nil {
 		c.transform(in.keyFunc, in.transform, func() bool {
-			_, stored := in.storage.table.Get(c.key)
+			_, stored := in.storage.table.GetKey(c.key)
 			return in.feed != nil && (c.existed || stored) // only handlers need the final state
 		})
 		if ctx.Err() != nil || c.err != nil || c.kind == Deleted {

@@ -71,7 +71,7 @@ func (q *quarantine) find(key table.Key) error {
 	if readable == nil {
 		return nil
 	}
-	entries, _ := readable.Get(key)
+	entries, _ := readable.GetKey(key)
 	return quarantinedError(key, entries)
 }
 
@@ -124,7 +124,7 @@ func (q *quarantine) hasSince(key table.Key, version string) bool {
 	if readable == nil {
 		return false
 	}
-	entries, _ := readable.Get(key)
+	entries, _ := readable.GetKey(key)
 	all, _ := entries.([]quarantineEntry)
 	return slices.ContainsFunc(all, func(e quarantineEntry) bool {
 		return !versionBefore(e.ResourceVersion, version)

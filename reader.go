@@ -90,7 +90,7 @@ func (r Reader[T]) Get(key string) (obj T, err error) {
 // get returns the object of a key, or the error of a quarantined one.
 func (r Reader[T]) get(key table.Key) (item any, exists bool, err error) {
 	if r.snapshot.table == nil && r.store != nil {
-		return r.store.get(key)
+		return r.store.getKey(key)
 	}
 	entry, exists := r.currentView().table.Get(key)
 	if !exists {
@@ -103,15 +103,27 @@ func (r Reader[T]) get(key table.Key) (item any, exists bool, err error) {
 // object: its only state may be quarantined. Code that acts on a missing object, such as by deleting
 // what belongs to it, must call Get, which tells the two apart.
 func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
-	var item any
-	named := table.NewKey(r.namespace, key)
-	if r.snapshot.table == nil && r.store != nil {
-		item, _ = r.store.table.Get(named)
-	} else if e, found := r.currentView().table.Get(named); found {
-		item = e.Object()
-	}
-	obj, exists = item.(T)
+	obj, exists = r.lookup(key).(T)
 	return obj, exists
+}
+
+// lookup returns the object under key, nil if there is none.
+func (r Reader[T]) lookup(key string) any {
+	isLive := r.snapshot.table == nil && r.store != nil
+	if isLive && r.namespace == "" {
+		obj, _ := r.store.table.Get(key)
+		return obj
+	}
+
+	named := table.NewKey(r.namespace, key)
+	if isLive {
+		obj, _ := r.store.table.GetKey(named)
+		return obj
+	}
+	if e, found := r.currentView().table.Get(named); found {
+		return e.Object()
+	}
+	return nil
 }
 
 // Len returns the number of objects.

@@ -53,18 +53,33 @@ func newStorage(indexers Indexers) *storage {
 	return m
 }
 
-// get returns the object of a key, or the error of a key whose only state is quarantined.
-func (m *storage) get(key table.Key) (item any, exists bool, err error) {
-	item, exists = m.table.Get(key)
+// get returns the object of the key with a text, or the error of a key whose only state is
+// quarantined.
+func (m *storage) get(text string) (item any, exists bool, err error) {
+	item, exists = m.table.Get(text)
 	if exists {
 		return item, true, nil
 	}
+	return m.getMissing(table.KeyOf(text))
+}
+
+// getKey is get for a key.
+func (m *storage) getKey(key table.Key) (item any, exists bool, err error) {
+	item, exists = m.table.GetKey(key)
+	if exists {
+		return item, true, nil
+	}
+	return m.getMissing(key)
+}
+
+// getMissing is getKey for a key that the table did not have.
+func (m *storage) getMissing(key table.Key) (item any, exists bool, err error) {
 	err = m.quarantine.find(key)
 	if err != nil {
 		return nil, false, err
 	}
 	// Since the first look it may have been stored, and then released from the quarantine.
-	item, exists = m.table.Get(key)
+	item, exists = m.table.GetKey(key)
 	return item, exists, nil
 }
 
@@ -268,7 +283,7 @@ func (m *storage) failure(addition *indexerSet, e table.Entry) error {
 	if err == nil {
 		return nil
 	}
-	if stored, _ := m.table.Get(e.Key()); !table.Same(stored, e.Object()) {
+	if stored, _ := m.table.GetKey(e.Key()); !table.Same(stored, e.Object()) {
 		return nil
 	}
 	return fmt.Errorf("no index was added, because of object %q: %w", e.Key().String(), err)
@@ -351,7 +366,9 @@ func (s *scope) LastStoreSyncResourceVersion() string {
 	return *s.version.Load()
 }
 
-func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
+func (s *scope) has(key string) bool {
+	return s.prefix == "" || strings.HasPrefix(key, s.prefix)
+}
 
 // hasKey is has for a Key, without building its text.
 func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }

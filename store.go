@@ -150,7 +150,7 @@ func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
 	case err != nil:
 		return nil, false, KeyError{obj, err}
 	}
-	return k.get(key)
+	return k.storage.getKey(key)
 }
 
 // GetByKey returns the object under key. The error is an *ObjectError, and ErrQuarantined, if its only state could not be
@@ -159,10 +159,6 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	if !k.has(key) {
 		return nil, false, nil
 	}
-	return k.get(table.KeyOf(key))
-}
-
-func (k *keyedStore) get(key table.Key) (item any, exists bool, err error) {
 	return k.storage.get(key)
 }
 

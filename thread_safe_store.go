@@ -98,7 +98,7 @@ func (m *threadSafeMap) DeleteWithObject(key string, _ any) { m.Delete(key) }
 
 // Get returns the object under key.
 func (m *threadSafeMap) Get(key string) (item any, exists bool) {
-	return m.table.Get(table.KeyOf(key))
+	return m.table.Get(key)
 }
 
 // Replace makes items the whole content.

@@ -105,7 +105,7 @@ func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState
 			key = table.KeyOf(nameOf(obj))
 		}
 		state := listedState{originOf(md.received), bad != nil || err != nil}
-		if _, stored := f.storage.table.Get(key); f.transform != nil && !state.optional && !stored {
+		if _, stored := f.storage.table.GetKey(key); f.transform != nil && !state.optional && !stored {
 			_, keep, err := callTransform(key, f.keyFunc, f.transform, obj)
 			state.optional = err != nil || !keep
 		}

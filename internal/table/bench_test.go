@@ -90,7 +90,7 @@ func benchmarkGet(b *testing.B, all []*pod) {
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if _, ok := t.Get(KeyOf(keys[i%len(keys)])); !ok {
+		if _, ok := t.Get(keys[i%len(keys)]); !ok {
 			b.Fatal("an object is missing")
 		}
 	}

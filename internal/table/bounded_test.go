@@ -85,9 +85,9 @@ func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
 		table.mu.Unlock()
 		require.Zero(t, table.changes.Load()&1)
 		require.Same(t, before, table.Snapshot())
-		_, exists := table.Get(KeyOf("new/1"))
+		_, exists := table.Get("new/1")
 		require.False(t, exists)
-		_, exists = table.Get(KeyOf("namespace-1/pod-00001000"))
+		_, exists = table.Get("namespace-1/pod-00001000")
 		require.True(t, exists)
 		require.Equal(t, 5_000, table.Len())
 	}
@@ -128,14 +128,14 @@ func TestNoLookUpAnswersInTheMiddleOfAWriteInPlace(t *testing.T) {
 	put(table, "a", 1)
 	staged := begin(table, many)
 	staged.put(KeyOf("a"), 2, nil)
-	found, _ := table.Get(KeyOf("a"))
+	found, _ := table.Get("a")
 	require.Equal(t, 1, found)
 	staged.Commit(nil)
 	w := begin(table, 2)
 	w.put(KeyOf("a"), 3, nil)
 	answered := make(chan any)
 	go func() {
-		found, _ := table.Get(KeyOf("a"))
+		found, _ := table.Get("a")
 		answered <- found
 	}()
 	for range 100 {

@@ -22,6 +22,9 @@ type iface struct{ typ, data word }
 
 func split(obj any) iface { return *(*iface)(unsafe.Pointer(&obj)) }
 
+// viewText returns bytes as a string that is valid until they change.
+func viewText(bytes []byte) string { return unsafe.String(unsafe.SliceData(bytes), len(bytes)) }
+
 // IsNil returns true for nil and for values whose data word is nil: nil pointers, maps, functions and channels.
 func IsNil(obj any) bool { return split(obj).data == nil }
 
@@ -32,9 +35,16 @@ func Same(a, b any) bool { return a != nil && split(a) == split(b) }
 // Identity returns a comparable value that is equal for two values that are the Same, and retains them.
 func Identity(obj any) any { return split(obj) }
 
-// cell has an object, its key and its origin, in 40 bytes. The fields before origin are accessed atomically if a reader
-// and the writer may use them concurrently. They are not of atomic types, so that a chunk can be copied.
+// cell has an object, its key and its origin, in 40 bytes.
 type cell struct {
+	content content
+	// Only the writer uses origin.
+	origin Origin
+}
+
+// content is an object and its key. In a cell that a reader and the writer may use concurrently, its
+// words are accessed atomically. They are not of atomic types, so that a chunk can be copied.
+type content struct {
 	value word
 	name  word // the name of the key
 	// kind is the number of the object's type and, from bit 8 on, the length of the name. It is 0 if the cell is free,
@@ -42,8 +52,6 @@ type cell struct {
 	kind uint32
 	// namespace is the number of the key's namespace. In a free cell it is the number of the next free cell, plus 1.
 	namespace uint32
-	// Only the writer uses origin.
-	origin Origin
 }
 
 const (
@@ -60,26 +68,42 @@ type box struct {
 // the types of all their cells.
 type types struct{ all atomic.Pointer[[]word] }
 
-// cell returns the cell for an object, a name and an origin. It refers to the caller's bytes of the name. Only the writer
-// calls it.
-func (t *types) cell(obj any, name string, origin Origin) cell {
-	i, all := split(obj), *t.all.Load()
-	number := slices.Index(all, i.typ)
-	if number < 0 && len(all) < boxed {
-		number = len(all)
-		more := append(all, i.typ)
-		t.all.Store(&more)
+// number returns the number of a type, or boxed if there are too many. Only the writer calls it.
+func (t *types) number(typ word) uint32 {
+	all := *t.all.Load()
+	number := slices.Index(all, typ)
+	if number >= 0 {
+		return uint32(number)
 	}
-	if number < 0 || len(name) > maxName {
-		return cell{value: word(&box{obj, name}), kind: boxed, origin: origin}
+	if len(all) == boxed {
+		return boxed
 	}
-	return cell{
-		value: i.data, name: word(unsafe.StringData(name)), kind: uint32(number) | uint32(len(name))<<8, origin: origin,
+	more := append(all, typ)
+	t.all.Store(&more)
+	return uint32(len(all))
+}
+
+// content returns an object and a key as they are in a cell. It refers to the caller's bytes of the
+// name. Only the writer calls it.
+func (t *types) content(obj any, name string, namespace uint32) content {
+	object := split(obj)
+	number := t.number(object.typ)
+	if number == boxed || len(name) > maxName {
+		whole := &box{object: obj, name: name}
+		return content{value: word(whole), kind: boxed, namespace: namespace}
+	}
+	return content{
+		value:     object.data,
+		name:      word(unsafe.StringData(name)),
+		kind:      number | uint32(len(name))<<8,
+		namespace: namespace,
 	}
 }
 
-// object returns the object of a cell that is not free.
-func (c *cell) object(all []word) (obj any) {
+func (c content) isFree() bool { return c.kind == 0 }
+
+// object returns the object, unless the cell is free.
+func (c content) object(all []word) (obj any) {
 	if c.kind == boxed {
 		return (*box)(c.value).object
 	}
@@ -88,26 +112,38 @@ func (c *cell) object(all []word) (obj any) {
 }
 
 // text returns the name.
-func (c *cell) text() string {
+func (c content) text() string {
 	if c.kind == boxed {
 		return (*box)(c.value).name
 	}
 	return unsafe.String((*byte)(c.name), c.kind>>8)
 }
 
-// load reads a cell that may be written concurrently. Its pointers may be followed only after Table.changes was found
-// unchanged.
-func (c *cell) load() cell {
-	return cell{
-		value: atomic.LoadPointer(&c.value), name: atomic.LoadPointer(&c.name),
-		kind: atomic.LoadUint32(&c.kind), namespace: atomic.LoadUint32(&c.namespace),
+// load reads the content of a cell that may be written concurrently. Its pointers may be followed
+// only after Table.changes was found unchanged.
+func (c *cell) load() content {
+	return content{
+		value:     atomic.LoadPointer(&c.content.value),
+		name:      atomic.LoadPointer(&c.content.name),
+		kind:      atomic.LoadUint32(&c.content.kind),
+		namespace: atomic.LoadUint32(&c.content.namespace),
 	}
 }
 
-func (c *cell) store(to cell) {
-	atomic.StorePointer(&c.value, to.value)
-	atomic.StorePointer(&c.name, to.name)
-	atomic.StoreUint32(&c.kind, to.kind)
-	atomic.StoreUint32(&c.namespace, to.namespace)
-	c.origin = to.origin
+// store changes a cell that may be read concurrently. It stores only words that differ: an atomic
+// store takes as long as a lock.
+func (c *cell) store(to content, origin Origin) {
+	if c.content.value != to.value {
+		atomic.StorePointer(&c.content.value, to.value)
+	}
+	if c.content.name != to.name {
+		atomic.StorePointer(&c.content.name, to.name)
+	}
+	if c.content.kind != to.kind {
+		atomic.StoreUint32(&c.content.kind, to.kind)
+	}
+	if c.content.namespace != to.namespace {
+		atomic.StoreUint32(&c.content.namespace, to.namespace)
+	}
+	c.origin = origin
 }

@@ -20,7 +20,7 @@ func TestKeysOfOneHashAreKeptApart(t *testing.T) {
 			w.put(key, "one", nil)
 			w.Commit(nil)
 			read := func() []any {
-				found, _ := table.Get(key)
+				found, _ := table.GetKey(key)
 				require.Equal(t, found, table.Find(key, table.Seek(key)).Object)
 				require.Equal(t, found, table.Find(key, Place{hash: hash, number: put.Number}).Object)
 				other := table.Find(twin, Place{hash: hash})

@@ -89,7 +89,7 @@ func (c *consistency) writeAll(n uint64) {
 
 // get returns an object by its key, which always exists.
 func (c *consistency) get(key string) uint64 {
-	found, exists := c.table.Get(KeyOf(key))
+	found, exists := c.table.Get(key)
 	if !assert.True(c, exists, key) {
 		return 0
 	}
@@ -114,7 +114,7 @@ func (c *consistency) getBoth() (saw uint64) {
 func (c *consistency) getOthers() (saw uint64) {
 	for i := range 20 {
 		key := fmt.Sprint("other-", i%3, "/", i)
-		if found, exists := c.table.Get(KeyOf(key)); exists {
+		if found, exists := c.table.Get(key); exists {
 			o := found.(*numberedObject)
 			if saw = o.n; o.key != key {
 				c.Errorf("%s is %+v", key, o)
@@ -238,9 +238,8 @@ func TestGetReturnsNoHalfOfACell(t *testing.T) {
 			w := begin(table, 2)
 			if twin {
 				number := w.add(key.hash(table.seed))
-				other := w.types.cell(0, "", Origin{})
-				other.namespace = w.namespaceNumber("another")
-				w.state.chunks.writable(number/chunkLen, w.epoch)[number%chunkLen].store(other)
+				other := w.types.content(0, "", w.namespaceNumber("another"))
+				w.writable(number).store(other, Origin{})
 			}
 			w.put(key, &numberedObject{}, nil)
 			w.Commit(nil)
@@ -260,7 +259,7 @@ func readWhileWritten(t *testing.T, table *Table, key Key, gets int) {
 			defer readers.Add(-1)
 			last := uint64(0)
 			for i := 0; i < gets || written.Load() < writes; i++ {
-				found, _ := table.Get(key)
+				found, _ := table.GetKey(key)
 				n := uint64(0)
 				switch o := found.(type) {
 				case *numberedObject:

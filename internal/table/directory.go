@@ -9,10 +9,11 @@ import (
 // text. Callers compare the keys themselves.
 //
 //	low bits of the hash ──▶ segment: │ group │ group │ ... │
-//	                                     ▲      8 hashes, 8 numbers
+//	                                     ▲      7 tags, 7 hashes, 7 numbers
 //	            top bits of the hash
 //
-// A search begins at the group that the top bits select, and ends at the first group with a free place. It is extendible
+// A search begins at the group that the top bits select, and ends at the first group with a free place. Tags are 7 bits of
+// the hashes; a search compares those of a group at once. It is extendible
 // hashing: a full segment is split by one more bit of the hash, and all others stay unchanged. A segment that uses fewer
 // bits than the directory has several positions. Doubling copies only pointers to pages, so no step takes long.
 type directory struct {
@@ -22,8 +23,9 @@ type directory struct {
 }
 
 const (
-	groups   = 8
-	groupLen = 8
+	groups = 8
+	// groupLen is the number of places of a group. With as many tags, they fill a cache line.
+	groupLen = 7
 	// maxUsed is the maximum number of used places of a segment. Searches end at a free one.
 	maxUsed = groups * groupLen * 7 / 8
 )
@@ -36,15 +38,31 @@ type segment struct {
 	groups     [groups]group
 }
 
-// group has hashes, 0 for a free place, and their numbers, in one cache line. They are accessed atomically, but are not
-// of atomic types, so that a segment can be copied.
-type group struct{ hashes, numbers [groupLen]uint32 }
+// group has places for hashes and their numbers, in one cache line. All words are accessed
+// atomically, but are not of atomic types, so that a segment can be copied.
+type group struct {
+	// tags has a byte for each place, from the lowest one on: the tag of its hash, or 0 if the place
+	// is free. The highest byte is 0.
+	tags            uint64
+	hashes, numbers [groupLen]uint32
+}
 
-// hashOf reduces a 64-bit hash to one for a directory, which is not 0.
-func hashOf(hash uint64) uint32 { return max(1, uint32(hash>>32)) }
+const (
+	// eachByte is 1 in each byte of a word, highBits the highest bit of each byte.
+	eachByte = 1 << 64 / 255
+	highBits = eachByte << 7
+	// allPlaces has the highest bit of the byte of each place.
+	allPlaces = highBits >> 8
+)
+
+// hashOf reduces a 64-bit hash to one for a directory.
+func hashOf(hash uint64) uint32 { return uint32(hash >> 32) }
 
 // firstGroup returns the group in which a search begins.
 func firstGroup(hash uint32) int { return int(hash / (1 << 32 / groups)) }
+
+// tagOf returns seven bits of a hash, which select neither its segment nor its group, after a 1.
+func tagOf(hash uint32) uint64 { return uint64(hash>>21&0x7f | 0x80) }
 
 // newDirectory returns a directory whose positions fill a page, so that it can be doubled.
 func newDirectory(epoch uint64) directory {
@@ -81,11 +99,11 @@ func (d *directory) put(hash, number uint32, epoch uint64) bool {
 		}
 		empty := segment{bits: s.bits + 1}
 		halves := [2]*piece[segment]{{epoch, empty}, {epoch, empty}}
-		for g := range s.groups {
-			for i, moved := range s.groups[g].hashes {
-				if moved != 0 {
-					halves[moved>>s.bits&1].value.put(moved, s.groups[g].numbers[i])
-				}
+		for i := range s.groups {
+			g := &s.groups[i]
+			for used := g.used(); used != 0; used &= used - 1 {
+				moved := g.hashes[place(used)]
+				halves[moved>>s.bits&1].value.put(moved, g.numbers[place(used)])
 			}
 		}
 		d.replace(hash&^(1<<s.bits), halves[0])
@@ -105,8 +123,11 @@ func (d *directory) double() {
 // first returns a number with a hash. Most hashes have one, in the first group.
 func (d *directory) first(hash uint32) (number uint32, found bool) {
 	g := &d.segments.get(hash & d.mask).value.groups[firstGroup(hash)]
-	if matches := g.matches(hash); matches != 0 {
-		return atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen]), true
+	for candidates := g.candidates(hash); candidates != 0; candidates &= candidates - 1 {
+		at := place(candidates)
+		if atomic.LoadUint32(&g.hashes[at]) == hash {
+			return atomic.LoadUint32(&g.numbers[at]), true
+		}
 	}
 	return d.find(hash, func(uint32) bool { return true })
 }
@@ -116,13 +137,14 @@ func (d *directory) find(hash uint32, match func(number uint32) bool) (number ui
 	s := &d.segments.get(hash & d.mask).value
 	for i := range groups {
 		g := &s.groups[(firstGroup(hash)+i)%groups]
-		for matches := g.matches(hash); matches != 0; matches &= matches - 1 {
-			number = atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen])
-			if match(number) {
+		for candidates := g.candidates(hash); candidates != 0; candidates &= candidates - 1 {
+			at := place(candidates)
+			number = atomic.LoadUint32(&g.numbers[at])
+			if atomic.LoadUint32(&g.hashes[at]) == hash && match(number) {
 				return number, true
 			}
 		}
-		if g.matches(0) != 0 {
+		if g.hasFree() {
 			break
 		}
 	}
@@ -133,39 +155,53 @@ func (d *directory) find(hash uint32, match func(number uint32) bool) (number ui
 func (d *directory) remove(hash, number uint32, epoch uint64) {
 	s := d.writable(hash, epoch)
 	for i := firstGroup(hash); ; i = (i + 1) % groups {
-		for matches := s.groups[i].matches(hash); matches != 0; matches &= matches - 1 {
-			if place := bits.TrailingZeros(matches); s.groups[i].numbers[place] == number {
-				s.removeAt(i, place)
+		g := &s.groups[i]
+		for candidates := g.candidates(hash); candidates != 0; candidates &= candidates - 1 {
+			at := place(candidates)
+			if g.numbers[at] == number {
+				s.removeAt(i, at)
 				return
 			}
 		}
 	}
 }
 
-// matches returns a bit for each place with the hash. It has no branches, since mispredicted ones would wait for memory.
-func (g *group) matches(hash uint32) uint {
-	return eq(&g.hashes[0], hash) | eq(&g.hashes[1], hash)<<1 | eq(&g.hashes[2], hash)<<2 | eq(&g.hashes[3], hash)<<3 |
-		eq(&g.hashes[4], hash)<<4 | eq(&g.hashes[5], hash)<<5 | eq(&g.hashes[6], hash)<<6 | eq(&g.hashes[7], hash)<<7
+// candidates returns a bit for each place with the tag of a hash: see place. It has no branches, since
+// mispredicted ones would wait for memory.
+func (g *group) candidates(hash uint32) uint64 {
+	different := atomic.LoadUint64(&g.tags) ^ tagOf(hash)*eachByte
+	const low = 0x7f * eachByte
+	nonzero := (different&low + low) | different // in the highest bit of each byte
+	return ^nonzero & highBits
 }
 
-func eq(at *uint32, hash uint32) uint {
-	if atomic.LoadUint32(at) == hash {
-		return 1
-	}
-	return 0
-}
+// used returns a bit for each place that is used, free one for each that is not.
+func (g *group) used() uint64 { return atomic.LoadUint64(&g.tags) & allPlaces }
+func (g *group) free() uint64 { return ^atomic.LoadUint64(&g.tags) & allPlaces }
 
+// place returns the place of the lowest bit.
+func place(of uint64) int { return bits.TrailingZeros64(of) / 8 }
+
+// set uses a place. Numbers and hashes of free places have no meaning.
 func (g *group) set(place int, hash, number uint32) {
 	atomic.StoreUint32(&g.numbers[place], number)
 	atomic.StoreUint32(&g.hashes[place], hash)
+	g.setTag(place, tagOf(hash))
+}
+
+func (g *group) setTag(place int, tag uint64) {
+	shift := 8 * place
+	others := g.tags &^ (0xff << shift)
+	atomic.StoreUint64(&g.tags, others|tag<<shift)
 }
 
 // put adds a number. There must be a free place.
 func (s *segment) put(hash, number uint32) {
 	s.used++
 	for i := firstGroup(hash); ; i = (i + 1) % groups {
-		if free := s.groups[i].matches(0); free != 0 {
-			s.groups[i].set(bits.TrailingZeros(free), hash, number)
+		g := &s.groups[i]
+		if free := g.free(); free != 0 {
+			g.set(place(free), hash, number)
 			return
 		}
 	}
@@ -178,7 +214,7 @@ func (s *segment) removeAt(group, place int) {
 	for {
 		fromGroup, fromPlace, found := s.overflow(group)
 		if !found {
-			s.groups[group].set(place, 0, 0)
+			s.groups[group].setTag(place, 0)
 			return
 		}
 		from := &s.groups[fromGroup]
@@ -189,15 +225,17 @@ func (s *segment) removeAt(group, place int) {
 
 // overflow returns the place of a number that is in a later group because group was full, if there is one. Only groups up to
 // the first one with a free place can have such a number.
-func (s *segment) overflow(group int) (from, place int, found bool) {
+func (s *segment) overflow(group int) (from, at int, found bool) {
 	if s.groups[group].hasFree() {
 		return 0, 0, false // no search that begins here continues in the next group
 	}
 	for distance := 1; distance < groups; distance++ {
 		from = (group + distance) % groups
-		for place, hash := range s.groups[from].hashes {
-			if hash != 0 && probes(hash, from) >= distance {
-				return from, place, true
+		g := &s.groups[from]
+		for used := g.used(); used != 0; used &= used - 1 {
+			at := place(used)
+			if probes(g.hashes[at], from) >= distance {
+				return from, at, true
 			}
 		}
 		if s.groups[from].hasFree() {
@@ -210,4 +248,4 @@ func (s *segment) overflow(group int) (from, place int, found bool) {
 // probes returns how many groups a search for a hash passes before it reaches a group.
 func probes(hash uint32, group int) int { return (group - firstGroup(hash) + groups) % groups }
 
-func (g *group) hasFree() bool { return g.matches(0) != 0 }
+func (g *group) hasFree() bool { return g.free() != 0 }

@@ -59,8 +59,8 @@ func (r *directoryRun) check(in *directory, has map[uint32]uint32) {
 		seen[s] = true
 		used := 0
 		for _, g := range s.groups {
-			for _, hash := range g.hashes {
-				if hash != 0 {
+			for i, hash := range g.hashes {
+				if g.used()>>(8*i+7)&1 != 0 {
 					used++
 					require.Equal(r, at&(1<<s.bits-1), hash&(1<<s.bits-1))
 				}

@@ -40,7 +40,7 @@
 //
 // # Memory
 //
-// By BenchmarkBytes, an object costs, in addition to the object and its name, 40 bytes for the cell, 15 to 17 for the
+// By BenchmarkBytes, an object costs, in addition to the object and its name, 42 bytes for the cell, 17 to 19 for the
 // directory of keys, and 13 for each index in which it has a value that many objects have. A distinct value costs 150
 // bytes, with its text and its part of a directory. Free cells and records are reused. Commit rebuilds the table when
 // more is free than in use.

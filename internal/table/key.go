@@ -68,10 +68,27 @@ func mixWord(sum, word uint64) uint64 {
 	return sum ^ sum>>32
 }
 
-// hash uses a seed that is secret to the process, so that an attacker cannot choose names whose hashes collide.
-func (k Key) hash(seed maphash.Seed) uint32 {
-	return hashOf(maphash.String(seed, k.name) + 3*maphash.String(seed, k.namespace))
+// textBuffer has room for the texts of nearly all keys.
+type textBuffer [128]byte
+
+// appendTo appends the text.
+func (k Key) appendTo(buffer []byte) []byte {
+	if k.namespace != "" {
+		buffer = append(buffer, k.namespace...)
+		buffer = append(buffer, '/')
+	}
+	return append(buffer, k.name...)
 }
+
+// hash returns the hash of the text. It uses a seed that is secret to the process, so that an
+// attacker cannot choose names whose hashes collide.
+func (k Key) hash(seed maphash.Seed) uint32 {
+	var buffer textBuffer
+	return hashText(seed, viewText(k.appendTo(buffer[:0])))
+}
+
+// hashText returns the hash of the key with a text.
+func hashText(seed maphash.Seed, text string) uint32 { return hashOf(maphash.String(seed, text)) }
 
 // Origin is the resource version and UID with which an object was received, before any transform, as numbers. The zero
 // value has neither.

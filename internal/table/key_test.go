@@ -68,7 +68,7 @@ func TestOddKeysAreKeptApart(t *testing.T) {
 		}
 		m.check(t, table.Snapshot())
 		for i, text := range oddKeys() {
-			found, exists := table.Get(KeyOf(text))
+			found, exists := table.Get(text)
 			require.True(t, exists)
 			require.Equal(t, i, found)
 			if i%2 == 0 {

@@ -49,7 +49,8 @@ func (l *Listing) Missing() int { return l.table.state.len - l.confirmed }
 func (l *Listing) Unconfirmed(yield func(Key) bool) {
 	for number := uint32(0); l.Missing() > 0 && number < l.table.state.cells; number++ {
 		s := l.table.state // a change in yield may have replaced it
-		if c := s.cell(number); c.kind != 0 && !l.marks.get(number) && !yield(s.key(c)) {
+		c := s.cell(number).content
+		if !c.isFree() && !l.marks.get(number) && !yield(s.key(c)) {
 			return
 		}
 	}

@@ -23,7 +23,7 @@ func BenchmarkLookup(b *testing.B) {
 		b.Run(fmt.Sprint("text/", n), func(b *testing.B) {
 			at := 0
 			for b.Loop() {
-				if _, ok := t.Get(KeyOf(texts[at])); !ok {
+				if _, ok := t.Get(texts[at]); !ok {
 					b.Fatal("an object is missing")
 				}
 				if at++; at == n {
@@ -34,7 +34,7 @@ func BenchmarkLookup(b *testing.B) {
 		b.Run(fmt.Sprint("key/", n), func(b *testing.B) {
 			at := 0
 			for b.Loop() {
-				if _, ok := t.Get(keys[at]); !ok {
+				if _, ok := t.GetKey(keys[at]); !ok {
 					b.Fatal("an object is missing")
 				}
 				if at++; at == n {

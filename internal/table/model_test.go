@@ -199,7 +199,7 @@ func (t *Table) remove(key Key) (old Slot) {
 // each calls f with each entry of an open write.
 func (t *Table) each(f func(number uint32, key Key, obj any)) {
 	for number := range t.state.cells {
-		if c := t.state.cell(number); c.kind != 0 {
+		if c := t.state.cell(number).content; !c.isFree() {
 			f(number, t.state.key(c), t.object(c))
 		}
 	}

@@ -48,13 +48,13 @@ func TestObjectsOfAllKindsComeBackAsTheyWere(t *testing.T) {
 		key := fmt.Sprint(i)
 		put(table, key, obj)
 		runtime.GC() // a word that is not kept as a pointer would be lost
-		found, exists := table.Get(KeyOf(key))
+		found, exists := table.Get(key)
 		require.True(t, exists)
 		require.True(t, identical(obj, found), "%T: %v", obj, found)
 	}
 	called := false
 	put(table, "f", func() { called = true })
-	found, _ := table.Get(KeyOf("f"))
+	found, _ := table.Get("f")
 	found.(func())()
 	require.True(t, called)
 	s := table.Snapshot()
@@ -97,7 +97,7 @@ func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
 func TestATypeTooManyAndATooLongNameAreKeptInABox(t *testing.T) {
 	kept, long := &newTable(0).types, strings.Repeat("n", maxName)
 	store := func(obj any, name string) (id uint32) {
-		c := kept.cell(obj, name, Origin{})
+		c := kept.content(obj, name, 0)
 		require.Equal(t, obj, c.object(*kept.all.Load()))
 		require.True(t, name == c.text())
 		return c.kind & boxed
@@ -137,7 +137,7 @@ func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 func TestSameIsTrueForTheObjectThatWasKeptAndNoOther(t *testing.T) {
 	for _, obj := range kinds() {
 		types := &newTable(0).types
-		c := types.cell(obj, "", Origin{})
+		c := types.content(obj, "", 0)
 		require.True(t, Same(obj, c.object(*types.all.Load())), "%T", obj)
 	}
 	type words struct{ all []string }

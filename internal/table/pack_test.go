@@ -94,7 +94,7 @@ func TestAHundredThousandNamespacesComeAndGoWithoutATrace(t *testing.T) {
 		require.Equal(t, i*30_000, e.Object())
 	}
 	require.Less(t, heap()-before, 1<<20)
-	found, exists := table.Get(KeyOf("stays/a"))
+	found, exists := table.Get("stays/a")
 	require.True(t, exists)
 	require.Equal(t, 1, found)
 }

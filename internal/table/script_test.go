@@ -234,7 +234,7 @@ func (r *scriptRun) wasThere(key string, old any, existed bool) {
 
 func (r *scriptRun) lookUp(n byte) {
 	key := scriptKey(int(n))
-	found, exists := r.table.Get(KeyOf(key))
+	found, exists := r.table.Get(key)
 	r.wasThere(key, found, exists)
 	slot := r.table.Find(KeyOf(key), r.table.Seek(KeyOf(key)))
 	r.wasThere(key, slot.Object, slot.Exists)

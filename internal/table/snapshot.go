@@ -23,10 +23,10 @@ type Entry struct {
 }
 
 // Object returns the object.
-func (e Entry) Object() any { return e.cell.object(e.snapshot.types) }
+func (e Entry) Object() any { return e.cell.content.object(e.snapshot.types) }
 
 // Key returns the key.
-func (e Entry) Key() Key { return e.snapshot.state.key(e.cell) }
+func (e Entry) Key() Key { return e.snapshot.state.key(e.cell.content) }
 
 // Origin returns the object's origin.
 func (e Entry) Origin() Origin { return e.cell.origin }
@@ -48,7 +48,7 @@ func (s *Snapshot) cells(yield func(*cell) bool) {
 	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
 		cells := &s.state.chunks.get(at).value
 		for i := range cells {
-			if cells[i].kind != 0 && !yield(&cells[i]) {
+			if !cells[i].content.isFree() && !yield(&cells[i]) {
 				return
 			}
 		}
@@ -68,7 +68,7 @@ func (s *Snapshot) Each(f func(Entry) bool) {
 // begin at 0.
 func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 	for ; next < s.state.cells; next++ {
-		if c := s.state.cell(next); c.kind != 0 {
+		if c := s.state.cell(next); !c.content.isFree() {
 			return Entry{s, c}, next + 1, true
 		}
 	}
@@ -82,14 +82,14 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
 		cells, made := &s.state.chunks.get(at).value, buf[:0]
 		for i := range cells {
-			if c := &cells[i]; c.kind != 0 && c.namespace != 0 {
+			if c := cells[i].content; !c.isFree() && c.namespace != 0 {
 				made = append(append(append(made, s.state.namespaces[c.namespace]...), '/'), c.text()...)
 			}
 		}
 		texts := string(made)
 		for i := range cells {
-			c := &cells[i]
-			if c.kind == 0 {
+			c := cells[i].content
+			if c.isFree() {
 				continue
 			}
 			text := c.text()
@@ -97,7 +97,7 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 				length := len(s.state.namespaces[c.namespace]) + 1 + len(text)
 				text, texts = texts[:length], texts[length:]
 			}
-			if !f(text, Entry{s, c}) {
+			if !f(text, Entry{s, &cells[i]}) {
 				return
 			}
 		}
@@ -134,7 +134,7 @@ func (s *Snapshot) Having(index int, value string, f func(Entry) bool) {
 // ObjectsOf calls f with each object of a snapshot that is a T until it returns false.
 func ObjectsOf[T any](s *Snapshot, f func(T) bool) {
 	for c := range s.cells {
-		if obj, ok := c.object(s.types).(T); ok && !f(obj) {
+		if obj, ok := c.content.object(s.types).(T); ok && !f(obj) {
 			return
 		}
 	}
@@ -143,7 +143,7 @@ func ObjectsOf[T any](s *Snapshot, f func(T) bool) {
 // AppendObjectsOf appends all objects of a snapshot that are Ts to a list.
 func AppendObjectsOf[T any](list []T, s *Snapshot) []T {
 	for c := range s.cells {
-		if obj, ok := c.object(s.types).(T); ok {
+		if obj, ok := c.content.object(s.types).(T); ok {
 			list = append(list, obj)
 		}
 	}
@@ -156,7 +156,7 @@ func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
 	list := make([]T, 0, p.len)
 	for _, block := range p.blocks {
 		for _, number := range block.value {
-			if obj, ok := s.state.cell(number).object(s.types).(T); ok {
+			if obj, ok := s.state.cell(number).content.object(s.types).(T); ok {
 				list = append(list, obj)
 			}
 		}

@@ -45,7 +45,7 @@ func TestASnapshotIsTheSameUntilSomethingIsWritten(t *testing.T) {
 	put(table, "a", 1)
 	first := table.Snapshot()
 	require.Same(t, first, table.Snapshot())
-	table.Get(KeyOf("a"))
+	table.Get("a")
 	require.Same(t, first, table.Snapshot())
 	put(table, "a", 2)
 	second := table.Snapshot()
@@ -103,7 +103,7 @@ func TestReadingASnapshotEndsWhenTheCallerHasEnough(t *testing.T) {
 
 func TestAnEmptyTableIsRead(t *testing.T) {
 	table := newTable(2)
-	_, exists := table.Get(KeyOf("a"))
+	_, exists := table.Get("a")
 	require.False(t, exists)
 	newModel(2).check(t, table.Snapshot())
 	w := begin(table, 1)

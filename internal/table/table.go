@@ -60,9 +60,9 @@ type state struct {
 	indexes     []*index
 }
 
-// chunkLen is the number of cells that are copied together. With the epoch and 8 bytes of the allocator, 102 of them
-// take 4,096 bytes.
-const chunkLen = 102
+// chunkLen is the number of cells that are copied together. It is a power of two, so that a number
+// is split quickly.
+const chunkLen = 128
 
 type chunk [chunkLen]cell
 
@@ -89,39 +89,62 @@ func (t *Table) reset(indexes int) {
 // every process if all versions are decimal.
 func (t *Table) Checksum() uint64 { return t.checksum.Load() }
 
-// Get returns the object of a key. It takes no lock unless it meets a write in place, for which it then waits, or
-// another key with the same hash.
-func (t *Table) Get(key Key) (obj any, exists bool) {
-	hash, c := key.hash(t.seed), cell{}
-	at, s := t.changes.Load(), t.visible.Load()
-	// The first cell with the hash is nearly always the only one.
-	if first, found := s.keys.first(hash); found {
-		if shared := s.cell(first); shared != nil {
-			c = shared.load()
-		}
+// Get returns the object of the key with a text. It takes no lock unless it meets a write in place,
+// for which it then waits, or another key with the same hash.
+func (t *Table) Get(text string) (obj any, exists bool) {
+	hash := hashText(t.seed, text)
+	before := t.changes.Load()
+	s := t.visible.Load()
+	c := s.load(hash)
+	if before&1 != 0 || t.changes.Load() != before {
+		return t.getLocked(text, hash) // a write was met
 	}
-	switch {
-	case at&1 != 0 || t.changes.Load() != at: // a write was met
-	case s.isKey(&c, key):
-		return t.object(&c), true
-	case c.kind == 0:
+	if c.isFree() {
 		return nil, false
 	}
+	if !s.isText(c, text) {
+		return t.getLocked(text, hash)
+	}
+	return t.object(c), true
+}
+
+// GetKey is Get for a key.
+func (t *Table) GetKey(key Key) (obj any, exists bool) {
+	var buffer textBuffer
+	return t.Get(viewText(key.appendTo(buffer[:0])))
+}
+
+// load reads the first cell with a hash, nearly always the only one, of a state that may be written
+// concurrently. Then the result may be of no cell. It is free if there is none.
+func (s *state) load(hash uint32) content {
+	number, found := s.keys.first(hash)
+	if !found {
+		return content{}
+	}
+	c := s.cell(number)
+	if c == nil {
+		return content{}
+	}
+	return c.load()
+}
+
+// getLocked is Get without a concurrent write.
+func (t *Table) getLocked(text string, hash uint32) (obj any, exists bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s = t.visible.Load()
-	number, exists := s.find(key, hash)
+	s := t.visible.Load()
+	number, exists := s.find(KeyOf(text), hash)
 	if exists {
-		obj = t.object(s.cell(number))
+		obj = t.object(s.cell(number).content)
 	}
 	return obj, exists
 }
 
-func (t *Table) object(c *cell) any { return c.object(*t.types.all.Load()) }
+func (t *Table) object(c content) any { return c.object(*t.types.all.Load()) }
 
 // find looks up the cell of a key in a state that is not written concurrently.
 func (s *state) find(key Key, hash uint32) (number uint32, exists bool) {
-	return s.keys.find(hash, func(candidate uint32) bool { return s.isKey(s.cell(candidate), key) })
+	return s.keys.find(hash, func(candidate uint32) bool { return s.isKey(s.cell(candidate).content, key) })
 }
 
 // cell returns the cell with a number, nil if there is none.
@@ -132,11 +155,24 @@ func (s *state) cell(number uint32) *cell {
 	return nil
 }
 
-func (s *state) isKey(c *cell, key Key) bool {
-	return c.kind != 0 && c.text() == key.name && s.namespaces[c.namespace] == key.namespace
+func (s *state) isKey(c content, key Key) bool {
+	return !c.isFree() && c.text() == key.name && s.namespaces[c.namespace] == key.namespace
 }
 
-func (s *state) key(c *cell) Key { return Key{s.namespaces[c.namespace], c.text()} }
+// isText reports whether a cell has the key with a text. It compares the parts where they must be,
+// which is faster than to split the text.
+func (s *state) isText(c content, text string) bool {
+	namespace := s.namespaces[c.namespace]
+	name := c.text()
+	if namespace == "" {
+		return text == name
+	}
+	slash := len(namespace)
+	return len(text) == slash+1+len(name) &&
+		text[slash+1:] == name && text[slash] == '/' && text[:slash] == namespace
+}
+
+func (s *state) key(c content) Key { return Key{s.namespaces[c.namespace], c.text()} }
 
 // Len returns the number of objects.
 func (t *Table) Len() int { return int(t.objects.Load()) }

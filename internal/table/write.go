@@ -105,7 +105,7 @@ func (t *Table) pack() {
 	values := make([][]string, references.indexes)
 	for from := range old.cells {
 		c := old.cell(from)
-		if c.kind == 0 {
+		if c.content.isFree() {
 			continue
 		}
 		for at, i := range old.indexes {
@@ -114,8 +114,8 @@ func (t *Table) pack() {
 				values[at] = append(values[at], i.record(r.record).text)
 			}
 		}
-		key := old.key(c)
-		to := t.Put(key, Slot{hash: key.hash(t.seed)}, t.object(c), c.origin, values)
+		key := old.key(c.content)
+		to := t.Put(key, Slot{hash: key.hash(t.seed)}, t.object(c.content), c.origin, values)
 		for i, l := range t.listings {
 			marks[i].set(to, l.marks.get(from))
 		}
@@ -150,34 +150,44 @@ func (t *Table) Seek(key Key) Place {
 // Find returns the slot of a key, even if the table has changed since Seek. It is valid until the next change.
 func (t *Table) Find(key Key, p Place) Slot {
 	number, c := p.number, t.state.cell(p.number)
-	if c == nil || !t.state.isKey(c, key) {
+	if c == nil || !t.state.isKey(c.content, key) {
 		var exists bool
 		if number, exists = t.state.find(key, p.hash); !exists {
 			return Slot{hash: p.hash}
 		}
 		c = t.state.cell(number)
 	}
-	return Slot{t.object(c), c.origin, true, number, p.hash}
+	return Slot{t.object(c.content), c.origin, true, number, p.hash}
 }
 
 // Put stores an object, which must not be nil, under a key whose slot was just found, with its origin and its values in
 // each index, which are sorted and do not repeat. It retains neither the values nor their texts. It returns the entry's
 // number.
 func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
-	// Always store the new name: the old one may be part of the old object and would keep it alive.
-	c := t.types.cell(obj, key.name, origin)
-	t.sum ^= origin.checksum(key)
-	if number = at.Number; at.Exists {
+	if at.Exists {
+		number = at.Number
 		t.sum ^= at.Origin.checksum(key)
-		c.namespace = t.state.cell(number).namespace
 	} else {
-		number, c.namespace = t.add(at.hash), t.namespaceNumber(key.namespace)
+		number = t.add(at.hash)
 	}
-	t.state.chunks.writable(number/chunkLen, t.epoch)[number%chunkLen].store(c)
+	t.sum ^= origin.checksum(key)
+
+	c := t.writable(number)
+	namespace := c.content.namespace
+	if !at.Exists {
+		namespace = t.namespaceNumber(key.namespace)
+	}
+	// Always store the new name: the old one may be part of the old object and would keep it alive.
+	c.store(t.types.content(obj, key.name, namespace), origin)
 	for at := range t.state.indexes {
 		t.Index(at, number, values[at])
 	}
 	return number
+}
+
+// writable returns a cell that may be changed.
+func (t *Table) writable(number uint32) *cell {
+	return &t.state.chunks.writable(number/chunkLen, t.epoch)[number%chunkLen]
 }
 
 // Remove removes the entry of a slot that was just found.
@@ -185,10 +195,11 @@ func (t *Table) Remove(at Slot) {
 	for i := range t.state.indexes {
 		t.Index(i, at.Number, nil)
 	}
-	key := t.state.key(t.state.cell(at.Number))
+	c := t.writable(at.Number)
+	key := t.state.key(c.content)
 	t.sum ^= at.Origin.checksum(key)
 	t.state.keys.remove(at.hash, at.Number, t.epoch)
-	t.state.chunks.writable(at.Number/chunkLen, t.epoch)[at.Number%chunkLen].store(cell{namespace: t.state.free})
+	c.store(content{namespace: t.state.free}, Origin{})
 	t.state.free = at.Number + 1
 	t.state.len--
 	t.removed = true
@@ -208,7 +219,7 @@ func (t *Table) AddIndexes(more int, valuesOf func(obj any) [][]string) {
 		t.references.grow()
 	}
 	for number := range t.state.cells {
-		if c := t.state.cell(number); c.kind != 0 {
+		if c := t.state.cell(number).content; !c.isFree() {
 			for i, values := range valuesOf(t.object(c)) {
 				t.Index(t.references.indexes-more+i, number, values)
 			}
@@ -220,7 +231,7 @@ func (t *Table) AddIndexes(more int, valuesOf func(obj any) [][]string) {
 func (t *Table) add(hash uint32) (number uint32) {
 	if t.state.free > 0 {
 		number = t.state.free - 1
-		t.state.free = t.state.cell(number).namespace
+		t.state.free = t.state.cell(number).content.namespace
 	} else {
 		number = t.state.cells
 		t.state.cells++
