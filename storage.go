@@ -207,7 +207,10 @@ func (m *storage) end(w *storeWrite, changes []change) {
 	if w.feed != nil {
 		w.feed.publish(changes, w.list != nil && w.list.initial, m.logged.Load())
 	}
-	m.logged.Store(m.applied.Load())
+	// An atomic store takes as long as a lock, and most writes of programs set no version.
+	if applied := m.applied.Load(); applied != m.logged.Load() {
+		m.logged.Store(applied)
+	}
 	m.writing.Unlock()
 	if m.gauge.Load() != nil {
 		m.showVersion()

@@ -106,24 +106,43 @@ const (
 	originBits = 1<<iota - 1
 )
 
-// originSeed seeds the hashes of UIDs and of versions that are not numbers.
-var originSeed = maphash.MakeSeed()
-
 // OriginOf returns the origin of an object with a version and a UID, either of which may be empty. A version is decimal
 // if it has only digits, does not begin with 0, as in apimachinery's resourceversion package, and fits into 64 bits.
 func OriginOf(version, uid string) (o Origin) {
 	if uid != "" {
-		o.uid = maphash.String(originSeed, uid)&^originBits | hasUID
+		o.uid = mix(0, uid)&^originBits | hasUID
 	}
 	if version == "" {
 		return o
 	}
-	if version[0] >= '1' && version[0] <= '9' {
-		if number, err := strconv.ParseUint(version, 10, 64); err == nil {
-			return Origin{number, o.uid | decimalVersion}
-		}
+	number, isDecimal := parseVersion(version)
+	if isDecimal {
+		return Origin{number, o.uid | decimalVersion}
 	}
-	return Origin{maphash.String(originSeed, version), o.uid | otherVersion}
+	return Origin{mix(0, version), o.uid | otherVersion}
+}
+
+// maxDigits is the number of digits that always fit into 64 bits.
+const maxDigits = 19
+
+// parseVersion returns a decimal version. It handles the usual length itself: versions of every
+// change are parsed.
+func parseVersion(version string) (number uint64, isDecimal bool) {
+	if version[0] < '1' || version[0] > '9' {
+		return 0, false
+	}
+	if len(version) > maxDigits {
+		number, err := strconv.ParseUint(version, 10, 64)
+		return number, err == nil
+	}
+	for i := range len(version) {
+		digit := version[i] - '0'
+		if digit > 9 {
+			return 0, false
+		}
+		number = number*10 + uint64(digit)
+	}
+	return number, true
 }
 
 // Same reports whether both are of one state of one object: UID and version are equal, and neither is empty.
@@ -141,12 +160,12 @@ func (o Origin) Recreates(other Origin) bool {
 	return o.uid&other.uid&hasUID != 0 && (o.uid^other.uid)&^originBits != 0
 }
 
-// checksum returns the checksum of an entry, the same in every process. It mixes the key twice, so that the checksums of
-// several entries do not cancel out.
-func (o Origin) checksum(key Key) uint64 {
-	sum := mix(mix(0, key.namespace), key.name)
-	return mixWord(mixWord(sum, o.version), sum)
-}
+// checksum returns a checksum of the key, the same in every process.
+func (k Key) checksum() uint64 { return mix(mix(0, k.namespace), k.name) }
+
+// checksum returns the checksum of an entry, the same in every process. It mixes the key's checksum
+// twice, so that the checksums of several entries do not cancel out.
+func (o Origin) checksum(key uint64) uint64 { return mixWord(mixWord(key, o.version), key) }
 
 // Version returns the version if it is decimal, else "".
 func (o Origin) Version() string {

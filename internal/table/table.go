@@ -36,12 +36,9 @@ type Table struct {
 	namespaces map[string]uint32
 	references references
 	listings   []*Listing
-	// sum is the checksum of the state.
-	sum uint64
 
-	// checksum and objects are published by Commit.
-	checksum atomic.Uint64
-	objects  atomic.Int64
+	// objects is published by Commit.
+	objects atomic.Int64
 }
 
 // state is one state of a table. Get reads keys, chunks and namespaces without a lock: they are changed only element by
@@ -58,6 +55,8 @@ type state struct {
 	cells, free uint32
 	len         int
 	indexes     []*index
+	// sum is the checksum of all entries.
+	sum uint64
 }
 
 // chunkLen is the number of cells that are copied together. It is a power of two, so that a number
@@ -81,13 +80,16 @@ func (t *Table) reset(indexes int) {
 	t.state = &state{epoch: t.epoch, keys: newDirectory(t.epoch), namespaces: []string{""}}
 	t.namespaces = map[string]uint32{"": 0}
 	t.references = references{}
-	t.sum = 0
 	t.AddIndexes(indexes, nil)
 }
 
 // Checksum returns a checksum of the keys and versions of all entries, independent of their order. It is the same in
-// every process if all versions are decimal.
-func (t *Table) Checksum() uint64 { return t.checksum.Load() }
+// every process if all versions are decimal. It waits for a write in place.
+func (t *Table) Checksum() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.visible.Load().sum
+}
 
 // Get returns the object of the key with a text. It takes no lock unless it meets a write in place,
 // for which it then waits, or another key with the same hash.

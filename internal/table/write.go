@@ -73,17 +73,20 @@ func (t *Table) Commit(setVersion func()) {
 		t.changes.Add(1)
 		t.visible.Store(t.state)
 	}
-	t.checksum.Store(t.sum)
-	t.objects.Store(int64(t.state.len))
+	objects := int64(t.state.len)
+	if t.objects.Load() != objects {
+		t.objects.Store(objects)
+	}
 	if setVersion != nil {
 		setVersion()
 	}
 	t.changes.Add(1)
 	t.mu.Unlock()
-	if t.removed {
-		if t.removed = false; t.free() > max(minFree, t.state.len) {
-			t.pack()
-		}
+
+	removed := t.removed
+	t.removed = false
+	if removed && t.free() > max(minFree, t.state.len) {
+		t.pack()
 	}
 }
 
@@ -164,13 +167,14 @@ func (t *Table) Find(key Key, p Place) Slot {
 // each index, which are sorted and do not repeat. It retains neither the values nor their texts. It returns the entry's
 // number.
 func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
+	keySum := key.checksum()
 	if at.Exists {
 		number = at.Number
-		t.sum ^= at.Origin.checksum(key)
+		t.state.sum ^= at.Origin.checksum(keySum)
 	} else {
 		number = t.add(at.hash)
 	}
-	t.sum ^= origin.checksum(key)
+	t.state.sum ^= origin.checksum(keySum)
 
 	c := t.writable(number)
 	namespace := c.content.namespace
@@ -197,7 +201,7 @@ func (t *Table) Remove(at Slot) {
 	}
 	c := t.writable(at.Number)
 	key := t.state.key(c.content)
-	t.sum ^= at.Origin.checksum(key)
+	t.state.sum ^= at.Origin.checksum(key.checksum())
 	t.state.keys.remove(at.hash, at.Number, t.epoch)
 	c.store(content{namespace: t.state.free}, Origin{})
 	t.state.free = at.Number + 1

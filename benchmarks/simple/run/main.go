@@ -20,6 +20,7 @@ func main() {
 
 func run() error {
 	only := flag.String("only", "", "measure only lines whose name contains one of these texts, separated by commas")
+	objects := flag.Int("objects", simple.Full.Objects, "number of objects of a store")
 	rounds := flag.Int("rounds", simple.Full.Rounds, "number of rounds of each side")
 	profile := flag.String("profile", "", "file for a CPU profile")
 	flag.Parse()
@@ -36,8 +37,7 @@ func run() error {
 		defer pprof.StopCPUProfile()
 	}
 
-	scale := simple.Full
-	scale.Rounds = *rounds
+	scale := simple.Scale{Objects: *objects, Rounds: *rounds}
 	for _, line := range simple.Lines() {
 		if !selected(line.Name, *only) {
 			continue
