@@ -1,7 +1,6 @@
 package eventlog
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -26,7 +25,8 @@ type Cursor[K comparable] struct {
 	// merging is set while pending records are merged.
 	merging  atomic.Bool
 	snapshot atomic.Pointer[pendingSnapshot[K]]
-	// since is the Since of the oldest change that the handler has not finished, idle if there is none, 0 if unknown.
+	// since is the Since of the oldest change that the handler has not finished, idle if there is
+	// none, 0 if unknown.
 	since atomic.Int64
 	// idleVersion is the store's version when the handler last stopped being idle, nil before that.
 	idleVersion atomic.Pointer[string]
@@ -59,7 +59,8 @@ const (
 
 // Snapshot is the content of the store after the last write whose records are in the log.
 type Snapshot[K comparable] struct {
-	// Len is the maximum number of records. Next returns the record of one more object: an Add, or an Update to itself.
+	// Len is the maximum number of records. Next returns the record of one more object: an Add, or
+	// an Update to itself.
 	Len  int
 	Next func() (r Record[K], ok bool)
 }
@@ -71,15 +72,17 @@ type pendingSnapshot[K comparable] struct {
 	left   atomic.Int64
 	before uint64
 	since  time.Duration
-	// joins is set for the snapshot of Join. It stands for the records before it, so Handled waits until it is read.
+	// joins is set for the snapshot of Join. It stands for the records before it, so Handled waits
+	// until it is read.
 	joins bool
 }
 
 const (
-	// maxMoved is the maximum number of records that one append moves into a backlog, in addition to twice the appended
-	// ones. The informer waits meanwhile.
+	// maxMoved is the maximum number of records that one append moves into a backlog, in addition
+	// to twice the appended ones. The informer waits meanwhile.
 	maxMoved = 2048
-	// detached is the position of a cursor that does not read the log: before Join and after Close. No log is that long.
+	// detached is the position of a cursor that does not read the log: before Join and after Close.
+	// No log is that long.
 	detached = math.MaxInt64
 	// noEnd is the endAt of a cursor for which the end of the first list is not pending.
 	noEnd = detached - 1
@@ -96,8 +99,9 @@ func (l *Log[K]) NewCursor(mode Merging) *Cursor[K] {
 	return c
 }
 
-// Join sets the cursor to the end of the log, after a snapshot, which may be empty, and after the end of the first list
-// if that was appended before. No record may be appended between taking the snapshot and the call.
+// Join sets the cursor to the end of the log, after a snapshot, which may be empty, and after the
+// end of the first list if that was appended before. No record may be appended between taking the
+// snapshot and the call.
 func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
@@ -110,9 +114,9 @@ func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 	}
 }
 
-// Resync delivers a snapshot after all pending records, unless an earlier snapshot or the end of the first list is
-// pending. The snapshot should not contain the keys of Keys. No record may be appended between taking the snapshot and
-// the call.
+// Resync delivers a snapshot after all pending records, unless an earlier snapshot or the end of
+// the first list is pending. The snapshot should not contain the keys of Keys. No record may be
+// appended between taking the snapshot and the call.
 func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,15 +126,21 @@ func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
 }
 
 func (c *Cursor[K]) setSnapshot(s Snapshot[K], now time.Time, joins bool) {
-	if s.Len > 0 {
-		p := &pendingSnapshot[K]{Snapshot: s, before: c.log.end.Load(), since: max(1, now.Sub(c.log.start)), joins: joins}
-		p.left.Store(int64(s.Len))
-		c.snapshot.Store(p)
+	if s.Len == 0 {
+		return
 	}
+	p := &pendingSnapshot[K]{
+		Snapshot: s,
+		before:   c.log.end.Load(),
+		since:    max(1, now.Sub(c.log.start)),
+		joins:    joins,
+	}
+	p.left.Store(int64(s.Len))
+	c.snapshot.Store(p)
 }
 
-// Next removes the next record and stores it in r. If none waits it returns false and leaves r unchanged, and Ready
-// receives once there may be a record.
+// Next removes the next record and stores it in r. If none waits it returns false and leaves r
+// unchanged, and Ready receives once there may be a record.
 func (c *Cursor[K]) Next(r *Record[K]) bool {
 	c.mu.Lock()
 	if len(c.waits) > 0 {
@@ -141,7 +151,8 @@ func (c *Cursor[K]) Next(r *Record[K]) bool {
 		c.mu.Unlock()
 		return true
 	}
-	if c.since.Store(idle); c.mode == WhenBehind && c.merging.Swap(false) {
+	c.since.Store(idle)
+	if c.mode == WhenBehind && c.merging.Swap(false) {
 		c.backlog.reset()
 	}
 	c.mu.Unlock()
@@ -152,17 +163,24 @@ func (c *Cursor[K]) Next(r *Record[K]) bool {
 }
 
 // closed is a closed channel.
-var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+var closed = newClosed()
 
-// Handled returns a channel that is closed once all records that were appended before the call have been handled: when
-// Next is called after the last of them. A caller that stops waiting must call Forget.
+func newClosed() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// Handled returns a channel that is closed once all records that were appended before the call have
+// been handled: when Next is called after the last of them. A caller that stops waiting must call
+// Forget.
 func (c *Cursor[K]) Handled() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.since.Load() == idle {
 		return closed
 	}
-	w := handledWait{c.log.end.Load(), make(chan struct{})}
+	w := handledWait{end: c.log.end.Load(), done: make(chan struct{})}
 	c.waits = append(c.waits, w)
 	return w.done
 }
@@ -179,35 +197,30 @@ func (c *Cursor[K]) endWaitsLocked() {
 	if s := c.snapshot.Load(); s != nil && s.joins {
 		return
 	}
-	position, oldest := c.position.Load(), c.backlog.root.next
+	position := c.position.Load()
+	oldest := c.backlog.oldest()
 	c.waits = slices.DeleteFunc(c.waits, func(w handledWait) bool {
-		handled := w.end <= position && (oldest == &c.backlog.root || w.end < oldest.position)
-		if handled {
-			close(w.done)
+		isPending := w.end > position || oldest != nil && w.end >= oldest.position
+		if isPending {
+			return false
 		}
-		return handled
+		close(w.done)
+		return true
 	})
 }
 
 // readLocked removes the next record of the log or of the snapshot.
 func (c *Cursor[K]) readLocked(r *Record[K]) bool {
-	at := c.position.Load()
-	if s := c.snapshot.Load(); s != nil && at >= s.before {
-		next, ok := s.Next()
-		if s.left.Add(-1) == 0 || !ok {
-			c.snapshot.Store(nil)
-		}
-		if ok {
-			*r, r.Since = next, s.since
-			return true
-		}
+	if c.readSnapshotLocked(r) {
+		return true
 	}
-	switch {
-	case at == c.endAt:
+	at := c.position.Load()
+	if at == c.endAt {
 		*r = Record[K]{Kind: End}
 		c.endAt = noEnd
 		return true
-	case at >= c.log.end.Load():
+	}
+	if at >= c.log.end.Load() {
 		return false
 	}
 	if at-c.block.from == uint64(len(c.block.records)) {
@@ -218,9 +231,27 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	return true
 }
 
-// appended is called under the log's lock after count records were appended at since, 0 for the end of the first list.
-// It moves records into the backlog if they must be merged, and wakes an idle handler. version is the store's before the
-// append.
+// readSnapshotLocked removes the next record of the snapshot, if that is due.
+func (c *Cursor[K]) readSnapshotLocked(r *Record[K]) bool {
+	s := c.snapshot.Load()
+	if s == nil || c.position.Load() < s.before {
+		return false
+	}
+	next, ok := s.Next()
+	if s.left.Add(-1) == 0 || !ok {
+		c.snapshot.Store(nil)
+	}
+	if !ok {
+		return false
+	}
+	*r = next
+	r.Since = s.since
+	return true
+}
+
+// appended is called under the log's lock after count records were appended at since, 0 for the end
+// of the first list. It moves records into the backlog if they must be merged, and wakes an idle
+// handler. version is the store's before the append.
 func (c *Cursor[K]) appended(count, live int, since time.Duration, version *string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,19 +259,28 @@ func (c *Cursor[K]) appended(count, live int, since time.Duration, version *stri
 		c.merging.Store(true)
 	}
 	if c.merging.Load() {
-		left := maxMoved + 2*count
-		for r := (Record[K]{}); left > 0 && c.readLocked(&r); left-- {
-			c.backlog.add(&r, c.position.Load())
-		}
+		c.mergeLocked(maxMoved + 2*count)
 		c.log.trimLocked() // Next trims too, but a handler that hangs does not call it
 	}
-	if count > 0 && c.since.Load() == idle {
-		c.idleVersion.Store(version)
-		c.since.Store(int64(since))
-		select {
-		case c.ready <- struct{}{}:
-		default:
+	if count == 0 || c.since.Load() != idle {
+		return
+	}
+	c.idleVersion.Store(version)
+	c.since.Store(int64(since))
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+// mergeLocked moves at most so many records into the backlog.
+func (c *Cursor[K]) mergeLocked(most int) {
+	var r Record[K]
+	for range most {
+		if !c.readLocked(&r) {
+			return
 		}
+		c.backlog.add(&r, c.position.Load())
 	}
 }
 
@@ -262,7 +302,8 @@ func (c *Cursor[K]) Keys() map[K]bool {
 	for key := range c.backlog.byKey {
 		keys[key] = true
 	}
-	end, b := c.log.end.Load(), c.block
+	end := c.log.end.Load()
+	b := c.block
 	for at := c.position.Load(); at < end; at++ {
 		if at-b.from == uint64(len(b.records)) {
 			b = b.next
@@ -276,7 +317,8 @@ func (c *Cursor[K]) Keys() map[K]bool {
 type Status struct {
 	// Changes is the number of pending changes.
 	Changes int
-	// Oldest is when the oldest change was appended that the handler has not finished, zero if there is none.
+	// Oldest is when the oldest change was appended that the handler has not finished, zero if
+	// there is none.
 	Oldest time.Time
 	// Merging is true while they are merged by key.
 	Merging bool
@@ -291,8 +333,8 @@ func (c *Cursor[K]) Status() Status {
 	return s
 }
 
-// HandledVersion returns whether everything has been handled. If not, version is the store's version up to which
-// everything has been, nil if there is none.
+// HandledVersion returns whether everything has been handled. If not, version is the store's
+// version up to which everything has been, nil if there is none.
 func (c *Cursor[K]) HandledVersion() (all bool, version *string) {
 	return c.since.Load() == idle, c.idleVersion.Load()
 }
@@ -304,9 +346,12 @@ func (c *Cursor[K]) Ready() <-chan struct{} { return c.ready }
 func (c *Cursor[K]) Close() {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
-	c.log.cursors = slices.DeleteFunc(c.log.cursors, func(other *Cursor[K]) bool { return other == c })
+	isThis := func(other *Cursor[K]) bool { return other == c }
+	c.log.cursors = slices.DeleteFunc(c.log.cursors, isThis)
 	c.mu.Lock()
-	c.waits, c.block, c.endAt = nil, nil, noEnd
+	c.waits = nil
+	c.block = nil
+	c.endAt = noEnd
 	c.backlog.reset()
 	c.merging.Store(false)
 	c.position.Store(detached)
@@ -314,74 +359,4 @@ func (c *Cursor[K]) Close() {
 	c.snapshot.Store(nil)
 	c.mu.Unlock()
 	c.log.trimLocked()
-}
-
-// backlog is a queue of records that merges those of one key. A merged record keeps the position of its oldest part.
-// Call reset before the first use.
-type backlog[K comparable] struct {
-	// byKey has the entry of each key: every entry except an End.
-	byKey map[K]*entry[K]
-	// changes is the number of keys, for readers without the lock.
-	changes atomic.Int64
-	// root is part of the ring of entries: the oldest is next, the newest is previous.
-	root entry[K]
-	// maxKeys is the largest number of keys that the map has had. A map never shrinks.
-	maxKeys int
-}
-
-type entry[K comparable] struct {
-	Record[K]
-	// position is the cursor's after it read the record.
-	position       uint64
-	previous, next *entry[K]
-}
-
-// keptKeys is the number of keys up to which a map is not replaced by a smaller one.
-const keptKeys = 64
-
-// reset drops all records and their memory.
-func (b *backlog[K]) reset() {
-	b.byKey, b.maxKeys = map[K]*entry[K]{}, 0
-	b.changes.Store(0)
-	b.root.previous, b.root.next = &b.root, &b.root
-}
-
-// add merges a record into the entry of its key, or appends it. An End is never merged. position is the cursor's after
-// the record.
-func (b *backlog[K]) add(r *Record[K], position uint64) {
-	if waiting := b.byKey[r.Key]; waiting != nil && r.Kind != End {
-		if merge(&waiting.Record, r); waiting.Kind == None {
-			b.remove(waiting, r.Key)
-		}
-		return
-	}
-	added := &entry[K]{Record: *r, position: position, previous: b.root.previous, next: &b.root}
-	added.previous.next, b.root.previous = added, added
-	if r.Kind != End {
-		b.byKey[r.Key] = added
-		b.changes.Add(1)
-		b.maxKeys = max(b.maxKeys, len(b.byKey))
-	}
-}
-
-// pop removes the oldest record and stores it in r. It returns false if there is none.
-func (b *backlog[K]) pop(r *Record[K]) bool {
-	e := b.root.next
-	if e == &b.root {
-		return false
-	}
-	*r = e.Record
-	b.remove(e, r.Key)
-	return true
-}
-
-func (b *backlog[K]) remove(e *entry[K], key K) {
-	e.previous.next, e.next.previous = e.next, e.previous
-	if e.Kind == End {
-		return
-	}
-	b.changes.Add(-1)
-	if delete(b.byKey, key); b.maxKeys > keptKeys && len(b.byKey) <= b.maxKeys/8 {
-		b.byKey, b.maxKeys = maps.Collect(maps.All(b.byKey)), len(b.byKey)
-	}
 }

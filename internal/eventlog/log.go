@@ -1,28 +1,28 @@
-// Package eventlog has the changes that an informer's handlers must be notified of. The informer appends each change
-// once to a Log. Each handler reads it at its own pace through a Cursor.
+// Package eventlog has the changes that an informer's handlers must be notified of. The informer
+// appends each change once to a Log. Each handler reads it at its own pace through a Cursor.
 //
 //	  block            block            last block
 //	┌─┬─┬─┬─┬─┐      ┌─┬─┬─┬─┬─┐      ┌─┬─┬─┬ ─ ┐
 //	└─┴─┴─┴─┴─┘ ───▶ └─┴─┴─┴─┴─┘ ───▶ └─┴─┴─┴ ─ ┘
 //	                      ▲ slowest cursor  ▲   ▲ end
 //
-// Blocks are linked forwards only. The log refers to the last block and each cursor to its own, so the garbage
-// collector frees blocks that all cursors have read.
+// Blocks are linked forwards only. The log refers to the last block and each cursor to its own, so
+// the garbage collector frees blocks that all cursors have read.
 //
-// If a cursor falls behind, the appending goroutine moves its pending records into the cursor's backlog, which merges
-// them by key. An append moves a bounded number of records.
+// If a cursor falls behind, the appending goroutine moves its pending records into the cursor's
+// backlog, which merges them by key. An append moves a bounded number of records.
 //
 // The package calls no user code and starts no goroutine. Lock order: the log's, then a cursor's.
 package eventlog
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Log is an append-only log of records with any number of cursors. All methods may be called concurrently.
+// Log is an append-only log of records with any number of cursors. All methods may be called
+// concurrently.
 type Log[K comparable] struct {
 	// start is a nanosecond before New's, so that each Since is above 0.
 	start time.Time
@@ -37,16 +37,16 @@ type Log[K comparable] struct {
 	ended bool
 }
 
-// block is a sequence of records; from is the number of the first. A cursor loads the log's end first, then reads only
-// the records before it and the next block. Append may change the rest.
+// block is a sequence of records; from is the number of the first. A cursor loads the log's end
+// first, then reads only the records before it and the next block. Append may change the rest.
 type block[K comparable] struct {
 	from    uint64
 	records []Record[K]
 	next    *block[K]
 }
 
-// Records per block. A record of an informer takes 80 bytes, so a small block takes 1 KiB, a large one 4 KiB. An idle
-// informer has a small one.
+// Records per block. A record of an informer takes 80 bytes, so a small block takes 1 KiB, a large
+// one 4 KiB. An idle informer has a small one.
 const (
 	smallBlock = 12
 	largeBlock = 51
@@ -57,38 +57,54 @@ func New[K comparable](start time.Time) *Log[K] {
 	return &Log[K]{start: start.Add(-1), last: &block[K]{records: make([]Record[K], smallBlock)}}
 }
 
-// Append appends up to count records of one write to the store and wakes sleeping cursors. set stores one of them, except
-// for its Since, or returns false if there is none; it runs under the log's lock, and may be called again. live is the
-// number of keys in the store, which bounds the backlogs; version is the store's before the write. Append never waits for
-// a handler.
-func (l *Log[K]) Append(count int, set func(i int, r *Record[K]) bool, live int, now time.Time, version *string) {
+// Append appends up to count records of one write to the store and wakes sleeping cursors. set
+// stores one of them, except for its Since, or returns false if there is none; it runs under the
+// log's lock, and may be called again. live is the number of keys in the store, which bounds the
+// backlogs; version is the store's before the write. Append never waits for a handler.
+func (l *Log[K]) Append(
+	count int, set func(i int, r *Record[K]) bool, live int, now time.Time, version *string,
+) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.cursors) == 0 {
 		return
 	}
-	end, since := l.end.Load(), max(1, now.Sub(l.start))
+	before := l.end.Load()
+	end := before
+	since := max(1, now.Sub(l.start))
 	for i := range count {
-		if end-l.last.from == uint64(len(l.last.records)) {
+		if l.isFullAt(end) {
 			if !set(i, &Record[K]{}) {
 				continue // trimLocked clears only the last block, so that must not be an empty one
 			}
-			l.last.next = &block[K]{from: end, records: make([]Record[K], largeBlock)}
-			l.last = l.last.next
+			l.addBlock(end)
 		}
-		if r := &l.last.records[end-l.last.from]; set(i, r) {
+		r := &l.last.records[end-l.last.from]
+		if set(i, r) {
 			r.Since = since
 			end++
 		}
 	}
-	appended := int(end - l.end.Swap(end))
+	l.end.Store(end)
 	for _, c := range l.cursors {
-		c.appended(appended, live, since, version)
+		c.appended(int(end-before), live, since, version)
 	}
 }
 
-// AppendEnd appends the end of the first list, which takes no record in the log. It must be called at most once. See
-// Append for its arguments.
+// isFullAt reports whether the last block has no room for the record with the number end.
+func (l *Log[K]) isFullAt(end uint64) bool {
+	return end-l.last.from == uint64(len(l.last.records))
+}
+
+// addBlock adds a block that begins with the record with the number from.
+func (l *Log[K]) addBlock(from uint64) {
+	added := &block[K]{from: from, records: make([]Record[K], largeBlock)}
+	l.last.next = added
+	l.last = added
+}
+
+// AppendEnd appends the end of the first list, which takes no record in the log. It must be called
+// at most once. See Append for its arguments.
 func (l *Log[K]) AppendEnd(live int, version *string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,19 +117,30 @@ func (l *Log[K]) AppendEnd(live int, version *string) {
 	}
 }
 
-// trimLocked clears the last block once every cursor is at the end, since its objects may be large. It moves no cursor,
-// and a cursor at the end reads no block.
+// trimLocked clears the last block once every cursor is at the end, since its objects may be large.
+// It moves no cursor, and a cursor at the end reads no block.
 func (l *Log[K]) trimLocked() {
 	end := l.end.Load()
-	if l.last.from == end || slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() != end }) {
+	used := end - l.last.from
+	if used == 0 || !l.isReadLocked(end) {
 		return
 	}
-	if used := end - l.last.from; len(l.last.records) > smallBlock && used <= smallBlock {
+	if len(l.last.records) > smallBlock && used <= smallBlock {
 		l.last.records = make([]Record[K], smallBlock)
 	} else {
 		clear(l.last.records[:used])
 	}
 	l.last.from = end
+}
+
+// isReadLocked reports whether every cursor is at the end.
+func (l *Log[K]) isReadLocked(end uint64) bool {
+	for _, c := range l.cursors {
+		if c.position.Load() != end {
+			return false
+		}
+	}
+	return true
 }
 
 // Record is one change of an object, as a handler is notified of it.
@@ -124,8 +151,8 @@ type Record[K comparable] struct {
 	// New is the state after the change. In a Delete it is the final state, or nil if that is not
 	// delivered, since the handler never received what led to it: see merge.
 	New any
-	// Since is when the record began to wait, relative to the start of the log. Append sets it. A merged record has
-	// that of its oldest part.
+	// Since is when the record began to wait, relative to the start of the log. Append sets it. A
+	// merged record has that of its oldest part.
 	Since time.Duration
 	Kind  Kind
 	// Initial is set if the record belongs to the first list.
@@ -144,7 +171,8 @@ const (
 	Delete
 	// Recreate is a Delete of Old and an Add of New.
 	Recreate
-	// End follows the last record of the first list. It has no object and does not count as a change.
+	// End follows the last record of the first list. It has no object and does not count as a
+	// change.
 	End
 )
 

@@ -190,15 +190,21 @@ var syncMutants = []Mutant{
 		Name:   "clears-pending-notifications-of-a-slow-handler",
 		Guards: []string{"G8", "G3"},
 		Dir:    "internal/eventlog",
-		In:     "Log.trimLocked",
+		In:     "Log.isReadLocked",
 		From: `
-			slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool {
-				return c.position.Load() != end
-			})`,
+			for _, c := range l.cursors {
+				if c.position.Load() != end {
+					return false
+				}
+			}
+			return true`,
 		To: `
-			!slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool {
-				return c.position.Load() == end
-			})`,
+			for _, c := range l.cursors {
+				if c.position.Load() == end {
+					return true
+				}
+			}
+			return false`,
 		Package: "./internal/eventlog",
 		Test:    "TestReadersOfALogReadWhatWasWritten",
 		Fault: "Pending changes of a handler are removed as soon as a faster one has " +
