@@ -59,9 +59,9 @@ var objectMutants = []Mutant{
 	{
 		Name:    "reports-a-quarantined-key-as-not-found",
 		Guards:  []string{"G6"},
-		In:      "quarantine.find",
-		From:    "q.any()",
-		To:      "!q.any()",
+		In:      "storage.get",
+		From:    "m.quarantine.find(key)",
+		To:      "error(nil)",
 		Package: guarantees,
 		Test:    "TestG6AMirrorsGetOfAQuarantinedKeyReturnsErrQuarantined",
 		Fault: "A controller deletes the dependents of an object that exists but could not " +

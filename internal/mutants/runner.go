@@ -233,6 +233,11 @@ func (s *session) runOne(ctx context.Context, number int) (Result, error) {
 		return result, err
 	}
 	result.setOutcome(log)
+	if !result.Killed && m.change.in != m.In {
+		// The same code may mean something else there.
+		result.Err = fmt.Errorf("%w; its code is in %s, and no longer in %s",
+			result.Err, m.change.in, m.In)
+	}
 	return result, nil
 }
 

@@ -79,6 +79,8 @@ func TestOnlyAMutantThatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
 	skipped.Test = "TestSkipped"
 	absent := smallMutant("absent", "return n", "return 1\n")
 	absent.Test = "TestThatIsNotThere"
+	moved := smallMutant("survives-elsewhere", "return 9", "return 8")
+	moved.In = "limit"
 	cases := []struct {
 		mutant Mutant
 		how    string
@@ -87,6 +89,7 @@ func TestOnlyAMutantThatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
 		{smallMutant("fails", "return 0", "return 1"), "failure", nil},
 		{smallMutant("panics", "return 0", "panic(n)"), "panic", nil},
 		{smallMutant("survives", "return 9", "return 8"), "", ErrSurvived},
+		{moved, "", ErrSurvived},
 		{smallMutant("is-not-built", "return 0", "return \"\""), "", ErrNotBuilt},
 		{smallMutant("does-not-apply", "return 7", "return 8"), "", errNoPlace},
 		{smallMutant("applies-twice", "n", "0"), "", errSeveralPlaces},
@@ -117,6 +120,7 @@ func TestOnlyAMutantThatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
 			assert.ErrorIs(t, got.Err, c.err, c.mutant.Name)
 		}
 	}
+	assert.ErrorContains(t, reported[3].Err, "its code is in clamp, and no longer in limit")
 	assert.Equal(t, "clamp.go", reported[0].File)
 	assert.Equal(t, 6, reported[0].Line)
 	assert.Equal(t, 2, summary.Killed)
