@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -173,16 +174,23 @@ func (lw *ListerWatcher) roundTrip(r *response, v verb, url string) (*http.Respo
 // callError returns the error of the call for err, with the first that applies as its cause: the context's error, a
 // stall, or err without secrets.
 func (lw *ListerWatcher) callError(ctx context.Context, r *response, v verb, err error) error {
-	switch ctxErr, stallErr := ctx.Err(), r.stall.err(); {
-	case ctxErr != nil:
-		err = ctxErr
-	case stallErr != nil:
-		err = stallErr
-	default:
-		if errors.As(err, new(streamReset)) && !errors.Is(err, errConnectionLost) {
-			err = fmt.Errorf("%w: %w", errConnectionLost, err)
-		}
-		err = r.secrets().CleanError(err)
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return lw.collection.wrapError(v, ctxErr)
 	}
-	return lw.collection.wrapError(v, err)
+	if stallErr := r.stall.err(); stallErr != nil {
+		return lw.collection.wrapError(v, stallErr)
+	}
+	if isConnectionLost(err) && !errors.Is(err, errConnectionLost) {
+		err = fmt.Errorf("%w: %w", errConnectionLost, err)
+	}
+	return lw.collection.wrapError(v, r.secrets().CleanError(err))
+}
+
+// isConnectionLost reports whether an open connection or stream failed, before or after the headers of a response.
+func isConnectionLost(err error) bool {
+	if errors.As(err, new(streamReset)) {
+		return true
+	}
+	operation, ok := errors.AsType[*net.OpError](err)
+	return ok && (operation.Op == "read" || operation.Op == "write")
 }
