@@ -65,7 +65,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	output := newPrinter()
 	share := sharding.NewSelector()
 	source := etcd.NewSource(client, o.keys, sources.Values(decode), etcd.Options{})
