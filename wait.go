@@ -90,7 +90,7 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	}
 	progress.Info("Waiting", "for", what)
 	err := waitAll(ctx, checkers, func(name string) {
-		progress.WithCallDepth(2).Info("Done", "for", what, "checker", name)
+		progress.WithCallDepth(3).Info("Done", "for", what, "checker", name)
 	})
 	switch {
 	case err != nil && ctx.Err() == nil:
@@ -115,27 +115,71 @@ const passCheckers = "pass the result of HasSyncedChecker of an informer, a cont
 // errGivenUp is the reason of a checker that is not done when another one fails.
 var errGivenUp = errors.New("no longer waited for")
 
-// waitAll waits until all checkers are done, one has failed, or ctx ends. It calls done for each that succeeds.
+// waitAll waits until all checkers are done, one has failed, or ctx ends. It calls done for each that
+// succeeds. Its time is linear in the number of checkers.
 func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)) error {
-	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
 	for i, checker := range checkers {
 		if isNilPointer(checker) {
 			return fmt.Errorf("checker %d of %d is nil: %w: %s", i+1, len(checkers), errNothingToWaitFor, passCheckers)
 		}
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(checker.Done())})
 	}
-	for range checkers {
-		at, _, _ := reflect.Select(cases)
-		if at == 0 {
-			break
-		}
-		cases[at].Chan = reflect.Value{} // never ready
-		if failureOf(checkers[at-1]) == nil {
-			done(checkers[at-1].Name())
-		} else {
-			cases[0] = reflect.SelectCase{Dir: reflect.SelectDefault} // do not wait for others
+	pending, hasFailed := splitPending(checkers, done)
+	if !hasFailed {
+		waitPending(ctx, pending, done)
+	}
+	return waitFailure(ctx, checkers)
+}
+
+// splitPending calls done for the checkers that have succeeded. It returns those that are not done,
+// and whether one has failed.
+func splitPending(checkers []DoneChecker, done func(name string)) (pending []DoneChecker, hasFailed bool) {
+	for _, checker := range checkers {
+		switch err := failureOf(checker); err {
+		case nil:
+			done(checker.Name())
+		case errGivenUp:
+			pending = append(pending, checker)
+		default:
+			hasFailed = true
 		}
 	}
+	return pending, hasFailed
+}
+
+// waitPending waits as waitAll does. It has a goroutine for each checker: reflect.Select takes at most
+// 65,536 channels, and each call takes linear time. They have ended when it returns.
+func waitPending(ctx context.Context, pending []DoneChecker, done func(name string)) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan DoneChecker, len(pending))
+	var waits sync.WaitGroup
+	defer waits.Wait()
+	defer cancel()
+	for _, checker := range pending {
+		isDone := checker.Done()
+		waits.Go(func() {
+			select {
+			case <-isDone:
+				ended <- checker
+			case <-ctx.Done():
+			}
+		})
+	}
+
+	for range pending {
+		select {
+		case checker := <-ended:
+			if failureOf(checker) != nil {
+				return
+			}
+			done(checker.Name())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// waitFailure returns the error of a wait that has ended, nil if all checkers have succeeded.
+func waitFailure(ctx context.Context, checkers []DoneChecker) error {
 	failure := &waitError{}
 	if ctx.Err() != nil {
 		failure.causes = []error{ctx.Err()}

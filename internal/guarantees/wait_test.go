@@ -265,6 +265,38 @@ func TestAWaitForManyCheckers(t *testing.T) {
 	})
 }
 
+// Fails if a wait takes time for each pair of checkers: 100,000 took twenty minutes, and more than
+// 65,535 panicked.
+func TestAWaitIsLinearInTheNumberOfCheckers(t *testing.T) {
+	const many = 100_000
+	isDone, fails, isPending := checkerDoneAfter("done", 0), checkerFailingAfter("fails", 0, errBoom), checkerDoneAfter("pending", -1)
+	checkers := make([]cache.DoneChecker, many)
+	for i := range checkers {
+		checkers[i] = isDone
+	}
+	require.NoError(t, cache.WaitForDone(t.Context(), checkers...))
+	require.True(t, cache.WaitFor(t.Context(), "", checkers...))
+	checkers[many/2], checkers[many-1] = isPending, fails
+	require.EqualError(t, cache.WaitForDone(t.Context(), checkers...),
+		`not done: "pending" (no longer waited for), "fails" (boom)`)
+}
+
+func TestAWaitForManyPendingCheckersEndsWithTheFirstFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		checkers := []cache.DoneChecker{checkerFailingAfter("fails", time.Second, errBoom)}
+		for range 70_000 {
+			checkers = append(checkers, checkerDoneAfter("pending", -1))
+		}
+		begin := time.Now()
+		require.ErrorIs(t, cache.WaitForDone(t.Context(), checkers...), errBoom)
+		assert.Equal(t, time.Second, time.Since(begin))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, cache.WaitForDone(ctx, checkers[1:100]...), context.DeadlineExceeded)
+		assert.Equal(t, time.Second+time.Minute, time.Since(begin))
+	})
+}
+
 // polledSync is an InformerSynced that becomes true after a delay and counts its calls.
 type polledSync struct {
 	since time.Time
