@@ -64,8 +64,10 @@ var (
 	// errHandlerExited: a handler ended its goroutine by runtime.Goexit, as a failing assertion of a test does.
 	errHandlerExited    = caused{errors.New("handler ended its goroutine and is not called any more"), causePanic}
 	errNothingToWaitFor = errors.New("nothing to wait for")
-	errNilHandler       = errors.New("handler is nil: pass one, or leave the call out")
-	errInformerStarted  = errors.New("informer has started: it is too late to set it")
+	// errHandlerRemoved is ErrHandlerRemoved for a handler that may have handled the first list.
+	errHandlerRemoved  = retitled{ErrHandlerRemoved, "handler was removed"}
+	errNilHandler      = errors.New("handler is nil: pass one, or leave the call out")
+	errInformerStarted = errors.New("informer has started: it is too late to set it")
 )
 
 // KeyError is returned for an object whose key function failed. The message does not print the object. In a status, Obj
@@ -303,6 +305,31 @@ type caused struct {
 
 func (e caused) Unwrap() error { return e.error }
 func (e caused) cause() Cause  { return e.kind }
+
+// retitled is an error with another text.
+type retitled struct {
+	err  error
+	text string
+}
+
+func (e retitled) Error() string { return e.text }
+func (e retitled) Unwrap() error { return e.err }
+
+// listedErrors are errors in one line.
+type listedErrors []error
+
+func (l listedErrors) Error() string {
+	var text strings.Builder
+	for i, err := range l {
+		if i > 0 {
+			text.WriteString("; ")
+		}
+		text.WriteString(err.Error())
+	}
+	return text.String()
+}
+
+func (l listedErrors) Unwrap() []error { return l }
 
 // splitObjectErrors splits an error into those of single objects and the rest, nil if there is none.
 func splitObjectErrors(err error) (objects []*ObjectError, other error) {

@@ -232,10 +232,10 @@ func (f *feed) healthy(limit time.Duration) error {
 	}
 	var problem string
 	switch {
+	case status.Phase == PhaseStopped:
+		return f.explain("%s: %w, it", f.title(), ErrInformerStopped)
 	case !status.Synced:
 		problem = "has not synced"
-	case status.Phase == PhaseStopped:
-		problem = "has stopped"
 	case limit < smallest:
 		problem = fmt.Sprintf("cannot show a staleness of %v, the least for this source is %v", limit, smallest)
 	case staleness > limit:
@@ -284,10 +284,10 @@ func (o informerBase) WaitForHandler(ctx context.Context, h ResourceEventHandler
 		return fmt.Errorf("waiting for handler %s, which is %d changes behind: %w",
 			l.options.Name, l.cursor.Status().Changes, context.Cause(ctx))
 	}
-	reason := ErrInformerStopped
+	var reason error = ErrInformerStopped
 	switch {
 	case isClosed(l.removed):
-		reason = ErrHandlerRemoved
+		reason = errHandlerRemoved
 	case !isClosed(l.finished):
 		return nil
 	}

@@ -309,12 +309,16 @@ func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 		checkers[i] = inf.synced
 	}
 	err := WaitForDone(ctx, checkers...)
+	if err == nil {
+		return nil
+	}
+	failures := listedErrors{err}
 	for _, f := range feedsOf(informers) {
 		if !f.HasSynced() {
-			err = f.explain("%w; %s", err, f.title())
+			failures = append(failures, f.explain("%s", f.title()))
 		}
 	}
-	return err
+	return failures
 }
 
 // feed fills an informer's store from one source and appends the changes to the log. Its reflector uses it as the store:

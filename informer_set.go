@@ -10,27 +10,18 @@ import (
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
-// Fresh is Informer.Fresh, for all informers.
-func (s *InformerSet) Fresh(ctx context.Context) error {
-	return callFeeds(ctx, "Fresh", (*feed).fresh, s.informers()...)
-}
-
-// Healthy is Informer.Healthy, for all informers.
-func (s *InformerSet) Healthy(limit time.Duration) error { return healthy(limit, s.informers()...) }
-
-// Verify is Informer.Verify, for all informers.
-func (s *InformerSet) Verify(ctx context.Context) error {
-	return callFeeds(ctx, "Verify", (*feed).verify, s.informers()...)
-}
-
-// InformerSet runs informers together. Do not call their Run. The zero value is ready to use. Do not copy it. All methods may
-// be called concurrently.
+// InformerSet runs informers together. Do not call their Run. The zero value is ready to use. Do not
+// copy it. All methods may be called concurrently.
+//
+// An informer that stops before the set stays in it, so that Healthy, Fresh and Verify fail, and also
+// WaitSynced if it had not synced. Remove is for informers that are no longer needed.
 //
 //	err := set.Add(pods, nodes)
 //	go set.Run(ctx)
 //	err = set.WaitSynced(ctx)
 type InformerSet struct {
-	mu      sync.Mutex
+	mu sync.Mutex
+	// members are all informers of the set, also those that have stopped.
 	members []*sharedIndexInformer
 	// ctx and goroutines belong to Run. ctx is nil before it.
 	ctx        context.Context
@@ -40,13 +31,13 @@ type InformerSet struct {
 // anyInformer is an *Informer of any type.
 type anyInformer interface{ untyped() *sharedIndexInformer }
 
-// Add adds informers, each an *Informer of any type. If the set runs, it runs them. If one of them or the set has stopped,
-// it fails and adds none.
+// Add adds informers, each an *Informer of any type. If the set runs, it runs them. If one of them or
+// the set has stopped, it fails and adds none.
 func (s *InformerSet) Add(informers ...anyInformer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx != nil && s.ctx.Err() != nil {
-		return fmt.Errorf("informer set: %w", ErrInformerStopped)
+	if s.hasStoppedLocked() {
+		return errSetStopped
 	}
 	for _, one := range informers {
 		if inf := one.untyped(); inf.IsStopped() {
@@ -55,7 +46,7 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 	}
 	for _, one := range informers {
 		inf := one.untyped()
-		if slices.Contains(s.liveLocked(), inf) {
+		if slices.Contains(s.members, inf) {
 			continue
 		}
 		s.members = append(s.members, inf)
@@ -66,11 +57,27 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 	return nil
 }
 
-// liveLocked removes members that have stopped, and returns the others.
-func (s *InformerSet) liveLocked() []*sharedIndexInformer {
-	s.members = slices.DeleteFunc(s.members, (*sharedIndexInformer).IsStopped)
-	return s.members
+// Remove stops informers, as Informer.Stop does, and removes them from the set.
+func (s *InformerSet) Remove(informers ...anyInformer) {
+	for _, one := range informers {
+		removed := one.untyped()
+		removed.stop()
+		s.remove(removed)
+	}
 }
+
+func (s *InformerSet) remove(removed *sharedIndexInformer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members = slices.DeleteFunc(s.members, func(inf *sharedIndexInformer) bool {
+		return inf == removed
+	})
+}
+
+// errSetStopped is the error of a set after its run.
+var errSetStopped = fmt.Errorf("informer set: %w", ErrInformerStopped)
+
+func (s *InformerSet) hasStoppedLocked() bool { return s.ctx != nil && s.ctx.Err() != nil }
 
 // Run runs the informers, including those added later, until ctx ends. It waits until all have stopped and returns nil.
 // If a source or handler panics, all stop and Run panics. A second call returns ErrAlreadyRan.
@@ -82,9 +89,12 @@ func (s *InformerSet) Run(ctx context.Context) error {
 		s.mu.Unlock()
 		return fmt.Errorf("informer set: %w", ErrAlreadyRan)
 	}
-	s.ctx, s.goroutines = ctx, &tasks.Group{Cancel: cancel, Wrap: panicError}
-	for _, inf := range s.liveLocked() {
-		s.goroutines.Go(func() { inf.RunWithContext(ctx) })
+	s.ctx = ctx
+	s.goroutines = &tasks.Group{Cancel: cancel, Wrap: panicError}
+	for _, inf := range s.members {
+		if !inf.IsStopped() {
+			s.goroutines.Go(func() { inf.RunWithContext(ctx) })
+		}
 	}
 	s.mu.Unlock()
 	defer s.goroutines.Wait()
@@ -95,23 +105,55 @@ func (s *InformerSet) Run(ctx context.Context) error {
 	return nil
 }
 
-// WaitSynced waits until all present informers have synced. If ctx ends or one stops first, the error has phase and
-// last failure of those that have not.
+// WaitSynced waits until all present informers have synced. If ctx ends or one stops first, the error
+// has phase and last failure of those that have not. After the run of the set it fails.
 func (s *InformerSet) WaitSynced(ctx context.Context) error {
-	return waitSynced(ctx, s.informers()...)
+	return s.call(func(members []*sharedIndexInformer) error { return waitSynced(ctx, members...) })
 }
 
-// Status returns the status of each informer, oldest first.
+// Fresh is Informer.Fresh, for all informers. After the run of the set it fails.
+func (s *InformerSet) Fresh(ctx context.Context) error {
+	return s.call(func(members []*sharedIndexInformer) error {
+		return callFeeds(ctx, "Fresh", (*feed).fresh, members...)
+	})
+}
+
+// Healthy is Informer.Healthy, for all informers. After the run of the set it fails.
+func (s *InformerSet) Healthy(limit time.Duration) error {
+	return s.call(func(members []*sharedIndexInformer) error { return healthy(limit, members...) })
+}
+
+// Verify is Informer.Verify, for all informers. After the run of the set it fails.
+func (s *InformerSet) Verify(ctx context.Context) error {
+	return s.call(func(members []*sharedIndexInformer) error {
+		return callFeeds(ctx, "Verify", (*feed).verify, members...)
+	})
+}
+
+// Status returns the status of each informer that has not stopped, oldest first.
 func (s *InformerSet) Status() []Status {
 	var all []Status
 	for _, inf := range s.informers() {
-		all = append(all, inf.Status())
+		if !inf.IsStopped() {
+			all = append(all, inf.Status())
+		}
 	}
 	return all
+}
+
+// call calls f with all members, or fails if the set has stopped.
+func (s *InformerSet) call(f func(members []*sharedIndexInformer) error) error {
+	s.mu.Lock()
+	stopped := s.hasStoppedLocked()
+	s.mu.Unlock()
+	if stopped {
+		return errSetStopped
+	}
+	return f(s.informers())
 }
 
 func (s *InformerSet) informers() []*sharedIndexInformer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.liveLocked())
+	return slices.Clone(s.members)
 }

@@ -182,8 +182,9 @@ func TestAHandlerIsShutDownWhileItsInformerIsStopped(t *testing.T) {
 // quietSource never receives a request.
 var quietSource = cache.ToListerWatcherWithContext(&funcSource{})
 
-// A run ends by itself if the error handler ends its goroutine.
-func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
+// A run ends by itself if the error handler ends its goroutine. Fails if a program that waits for the
+// set, or asks it, does not learn that one of its informers has no content.
+func TestAnInformerWhoseRunEndedByItselfFailsTheSetUntilItIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
 		source := newSource(t, pod("a", "1"))
@@ -195,8 +196,59 @@ func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
 		assert.True(t, old.Shared().IsStopped())
 		assert.Empty(t, set.Status())
 		anew := podInformerOf(t, &set, source)
+		assert.ErrorIs(t, set.WaitSynced(t.Context()), cache.ErrInformerStopped)
+		set.Remove(old)
 		assert.NoError(t, set.WaitSynced(t.Context()))
 		assert.Equal(t, 1, anew.Len())
+		end()
+	})
+}
+
+// setQuestions are the methods that a set answers for all of its informers.
+var setQuestions = map[string]func(*cache.InformerSet, context.Context) error{
+	"Fresh":   (*cache.InformerSet).Fresh,
+	"Verify":  (*cache.InformerSet).Verify,
+	"Healthy": func(set *cache.InformerSet, _ context.Context) error { return set.Healthy(time.Hour) },
+}
+
+// Fails if a set whose informers have stopped, all or some, is healthy, fresh or equal to its sources.
+func TestASetThatHasStoppedOrHasAStoppedInformerIsNeitherHealthyNorFreshNorEqual(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set cache.InformerSet
+		one := podInformerOf(t, &set, newSource(t, pod("a", "1")))
+		podInformerOf(t, &set, newSource(t, pod("a", "2")))
+		end := runSet(t, &set)
+		require.NoError(t, set.WaitSynced(t.Context()))
+		check := func(wanted error) {
+			for name, ask := range setQuestions {
+				require.ErrorIs(t, ask(&set, t.Context()), wanted, name)
+			}
+		}
+		check(nil)
+		one.Stop()
+		synctest.Wait()
+		check(cache.ErrInformerStopped)
+		require.NoError(t, set.WaitSynced(t.Context()), "it had synced")
+		set.Remove(one)
+		check(nil)
+		end()
+		check(cache.ErrInformerStopped)
+		require.ErrorIs(t, set.WaitSynced(t.Context()), cache.ErrInformerStopped)
+	})
+}
+
+func TestRemoveStopsTheInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set cache.InformerSet
+		one := podInformerOf(t, &set, newSource(t, pod("a", "1")))
+		other := podInformerOf(t, &set, newSource(t, pod("a", "2")))
+		end := runSet(t, &set)
+		set.Remove(one)
+		synctest.Wait()
+		require.True(t, one.Shared().IsStopped())
+		require.False(t, other.Shared().IsStopped())
+		require.Len(t, set.Status(), 1)
+		require.ErrorIs(t, set.Add(one), cache.ErrInformerStopped)
 		end()
 	})
 }
@@ -247,9 +299,9 @@ func TestASetWithoutInformersHasNothingToWaitFor(t *testing.T) {
 	require.ErrorContains(t, set.WaitSynced(t.Context()), "nothing to wait for")
 }
 
-// Run of an informer of a set is the set's to call. Fails if one for which somebody else
-// has done so counts, after its end, for those who wait for the set or ask how it is.
-func TestAnInformerRunToItsEndOutsideItsSetLeavesTheSet(t *testing.T) {
+// Only the set may call Run of its informers. Fails if the set waits for one that somebody else has
+// run, or counts it as synced.
+func TestAnInformerRunToItsEndOutsideItsSetFailsTheSetUntilItIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
 		source := newSource(t, pod("a", "1"))
@@ -258,6 +310,8 @@ func TestAnInformerRunToItsEndOutsideItsSetLeavesTheSet(t *testing.T) {
 		cancel()
 		assert.NoError(t, dead.Run(ctx))
 		assert.Empty(t, set.Status())
+		assert.ErrorIs(t, set.WaitSynced(t.Context()), cache.ErrInformerStopped)
+		set.Remove(dead)
 		assert.ErrorContains(t, set.WaitSynced(t.Context()), "nothing to wait for")
 		end := runSet(t, &set)
 		alive := podInformerOf(t, &set, source)

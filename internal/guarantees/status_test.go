@@ -33,6 +33,20 @@ func (h *slowHandler) OnAdd(any, bool)   { h.note() }
 func (h *slowHandler) OnUpdate(any, any) { h.note() }
 func (h *slowHandler) OnDelete(any)      { h.note() }
 
+// Fails if the error says that the handler had not handled the first list.
+func TestWaitForARemovedHandlerSaysThatItWasRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		informer := runInformer(t, newSource(t, pod("a", "1")), cache.InformerConfig[*object]{})
+		handle, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{}, cache.HandlerOptions{Name: "counting"})
+		require.NoError(t, err)
+		require.NoError(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()))
+		require.NoError(t, informer.RemoveHandler(handle))
+		err = informer.WaitForHandler(t.Context(), handle, "1")
+		require.ErrorIs(t, err, cache.ErrHandlerRemoved)
+		require.EqualError(t, err, "waiting for handler counting: handler was removed")
+	})
+}
+
 func TestWaitForHandlerReturnsOnceTheHandlerHasHandledTheVersion(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
 		t.Run(delivery.String(), func(t *testing.T) {
