@@ -1,14 +1,17 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -107,31 +110,99 @@ func (f *feed) title() string {
 	return fmt.Sprintf("informer %s of %s", f.reflector.name, f.reflector.typeDescription)
 }
 
-// fresh returns once the store has everything that the source had at the call. It makes one request at a time. Calls during a
-// request share the result of the next one: the running one may have an older version.
+// freshRequests are the requests of Fresh for a source's version. Calls during a request share the
+// result of the next one: the running one may have an older version.
+type freshRequests struct {
+	// running is full during a request. It is empty again freshTimeout after the begin of a request
+	// that hangs, so that this delays no later call.
+	running chan struct{}
+
+	mu sync.Mutex
+	// begun is the number of requests, finished the number of the last finished one, and result its
+	// error.
+	begun, finished int64
+	result          error
+}
+
+// freshTimeout is the time after which a request counts as hanging.
+const freshTimeout = bookmarkTimeout*time.Second + watchGrace
+
+// fresh returns once the store has everything that the source had at the call.
 func (f *feed) fresh(ctx context.Context) error {
-	begun := f.requests.Load()
+	requests := &f.freshness
+	begun := requests.count()
 	select {
-	case f.requesting <- struct{}{}:
-		defer func() { <-f.requesting }()
+	case requests.running <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if f.finished > begun {
-		return f.result
+	release := sync.OnceFunc(func() { <-requests.running })
+	defer release()
+	hangs := time.AfterFunc(freshTimeout, release)
+	defer hangs.Stop()
+
+	shared, result := requests.resultSince(begun)
+	if shared {
+		return result
 	}
-	number := f.requests.Add(1)
-	before := f.LastStoreSyncResourceVersion()
-	version, _, err := f.reflector.sourceVersion(ctx)
-	if err != nil {
-		err = fmt.Errorf("getting the source's version: %w", err)
-	} else {
-		err = f.catchUp(ctx, before, version)
-	}
+	number := requests.begin()
+	err := f.requestAndCatchUp(ctx)
 	if ctx.Err() == nil { // otherwise the next caller makes another request
-		f.finished, f.result = number, err
+		requests.end(number, err)
 	}
 	return err
+}
+
+func (r *freshRequests) count() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begun
+}
+
+func (r *freshRequests) begin() (number int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun++
+	return r.begun
+}
+
+// end records the result of a request, unless a later one has ended.
+func (r *freshRequests) end(number int64, result error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if number > r.finished {
+		r.finished = number
+		r.result = result
+	}
+}
+
+// resultSince returns the result of a request that began after the first begun ones, if one has ended.
+func (r *freshRequests) resultSince(begun int64) (known bool, result error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.finished > begun, r.result
+}
+
+// requestAndCatchUp requests the source's version, and waits until the store has reached it.
+func (f *feed) requestAndCatchUp(ctx context.Context) error {
+	before := f.LastStoreSyncResourceVersion()
+	version, limitIgnored, err := f.reflector.sourceVersion(ctx)
+	if err == nil && version == "" && limitIgnored {
+		version, err = f.wholeListVersion(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("getting the source's version: %w", err)
+	}
+	return f.catchUp(ctx, before, version)
+}
+
+// wholeListVersion returns the version of a list that the source sends after all of its items.
+func (f *feed) wholeListVersion(ctx context.Context) (string, error) {
+	options := metav1.ListOptions{Limit: 1, ShardSelector: f.reflector.shard.Selector()}
+	listMeta, err := f.reflector.listItems(ctx, options, func(metav1.ListMeta, runtime.Object) error {
+		return ctx.Err()
+	})
+	return listMeta.ResourceVersion, err
 }
 
 // catchUp returns once the store has everything up to a version of the source. It waits for the open watch, then for a short
@@ -161,8 +232,13 @@ func (f *feed) catchUp(ctx context.Context, before, version string) error {
 
 // awaitBookmark watches from the store's version for an event or bookmark that is not older than version. It returns the
 // version of the last event: a store at that version has everything that the watch has sent. The error is io.EOF if the watch
-// ends before: the source may lag behind its lists.
+// ends before: the source may lag behind its lists. It is errWatchOverdue if the source does not end
+// the watch: the connection seems half open.
 func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, err error) {
+	limit := bookmarkTimeout*time.Second + watchGrace
+	overdue := fmt.Errorf("%w: %w", errWatchOverdue, context.DeadlineExceeded)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, overdue)
+	defer cancel()
 	last = f.LastStoreSyncResourceVersion()
 	w, err := f.reflector.source.WatchWithContext(ctx, metav1.ListOptions{
 		ResourceVersion: last, TimeoutSeconds: new(int64(bookmarkTimeout)), AllowWatchBookmarks: true,
@@ -172,7 +248,7 @@ func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, 
 		err = errNilWatch
 	}
 	if err != nil {
-		return "", err
+		return "", cmp.Or(context.Cause(ctx), err)
 	}
 	defer w.Stop()
 	for {

@@ -266,7 +266,9 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 		goroutines.Go(func() { inf.detector.Run(ctx, inf.store, func(key string, err error) { inf.report(ctx, key, err) }) })
 	}
 	if inf.options.VerifyInterval > 0 {
-		goroutines.Go(func() { inf.verifyAtIntervals(ctx) })
+		for _, f := range inf.feeds {
+			goroutines.Go(func() { f.verifyAtIntervals(ctx) })
+		}
 	}
 	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
 		inf.report(ctx, "", fmt.Errorf("resync period %v is raised to %v: set 0 for no resync", period, minimumResync))
@@ -334,16 +336,12 @@ type feed struct {
 	reflector *Reflector
 	synced    *syncChecker
 
-	// requests counts the requests of Fresh for the source's version. The caller that has sent to requesting makes the next
-	// one. It alone uses finished, the number of the last finished request, and result, its error.
-	requests   atomic.Int64
-	requesting chan struct{}
-	finished   int64
-	result     error
+	freshness freshRequests
 }
 
 func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example any, options ReflectorOptions) {
-	f := &feed{informer: inf, namespace: namespace, requesting: make(chan struct{}, 1)}
+	f := &feed{informer: inf, namespace: namespace}
+	f.freshness.running = make(chan struct{}, 1)
 	f.intake = inf.store.keyedStore.intake()
 	if namespace != "" {
 		mustHave(!isNilPointer(source), fmt.Sprintf("Namespaces: the source of %q is nil", namespace))

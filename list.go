@@ -31,8 +31,6 @@ const (
 	pageAttempts = 10
 	// defaultPageSize is the number of objects in a page, where pages are used and no size is set.
 	defaultPageSize = 500
-	// emptyPages limits consecutive pages without an object. Sources that filter pages send some.
-	emptyPages = 1000
 )
 
 // listing is a list on its way into the store, of any strategy. It validates the objects and adds them to a replacement
@@ -47,10 +45,9 @@ type listing struct {
 	newest string
 	// regression is reported with a list that is older than the store.
 	regression *VersionRegressionError
-	// pages counts the answered pages, empty the consecutive last ones without an object. savedToken is the token of the last
-	// page whose number is a power of two: a cycle of tokens repeats one of these.
-	pages, empty int
-	savedToken   string
+	// pages counts the answered pages.
+	pages  int
+	tokens pageTokens
 	// paused is true once a page was requested again after a pause. The list may then be too old for a watch.
 	paused bool
 	// strategy is ListUnpaged until the second page. reason explains it in the status.
@@ -167,7 +164,7 @@ func (l *listing) listPages() error {
 			l.recordSize()
 			return l.commit()
 		case err == nil:
-			if err := l.checkToken(token, l.items-items); err != nil {
+			if err := l.tokens.check(token, l.items-items); err != nil {
 				return err
 			}
 			failures = 0
@@ -199,23 +196,6 @@ func (l *listing) listPages() error {
 		l.setPhase(PhaseListing, 0)
 	}
 	return l.ctx.Err()
-}
-
-// checkToken fails if the source repeats continue tokens or keeps sending empty pages, since the list would never end.
-// items is the size of the page.
-func (l *listing) checkToken(token string, items int) error {
-	if l.empty++; items > 0 {
-		l.empty = 0
-	}
-	switch {
-	case token == l.savedToken:
-		return fmt.Errorf("source repeated its continue token after page %d", l.pages)
-	case l.empty >= emptyPages:
-		return fmt.Errorf("source sent %d pages in a row without an object, each with another continue token", l.empty)
-	case l.pages&(l.pages-1) == 0:
-		l.savedToken = token
-	}
-	return nil
 }
 
 // page requests a page or an unpaged list, adds its objects, and returns the token of the next page. answered is false if

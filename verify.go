@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,80 +24,146 @@ type listedState struct {
 	optional bool
 }
 
-// verify compares the store with the source. If they differ, it reports that and makes the reflector list.
+// difference is a key that differs, with the states of its objects as far as these exist.
+type difference struct {
+	kind           differenceKind
+	listed, stored table.Origin
+	// certain is true if versions prove that the difference is no change after the list.
+	certain bool
+}
+
+// differenceKind is the kind of a difference. See DivergenceError.
+type differenceKind int
+
+const (
+	isMissing differenceKind = iota
+	isExtra
+	isOutdated
+)
+
+// verify compares the store with the source. If they differ, it reports that and makes the reflector
+// list. An uncertain difference may be a change after the list. If a second comparison finds it again,
+// in the same states, it is none: the store had everything up to the second list.
 func (f *feed) verify(ctx context.Context) error {
 	shard := f.reflector.shard
 	ranges := shard.Settled()
-	found, listed, err := f.compare(ctx)
+	found, err := f.compare(ctx)
 	if err != nil {
 		return err
 	}
-	if len(found.Missing) > 0 { // or deleted after the list: only a second list can tell
-		again, listedAgain, err := f.compare(ctx)
+	if hasUncertain(found) {
+		again, err := f.compare(ctx)
 		if err != nil {
 			return err
 		}
-		found.Missing = slices.DeleteFunc(found.Missing, func(text string) bool {
-			key := table.KeyOf(text)
-			return !slices.Contains(again.Missing, text) || listed[key] != listedAgain[key]
+		maps.DeleteFunc(found, func(key table.Key, first difference) bool {
+			second, differs := again[key]
+			return !first.certain && (!differs || second != first)
 		})
 	}
-	if len(found.Missing)+len(found.Extra)+len(found.Outdated) == 0 || ranges == 0 || shard.Settled() != ranges {
+	if len(found) == 0 || ranges == 0 || shard.Settled() != ranges {
 		return nil // equal, or the list had other ranges than the store
 	}
-	slices.Sort(found.Missing)
-	slices.Sort(found.Extra)
-	slices.Sort(found.Outdated)
-	err = found
+
+	divergence := f.divergence(found)
+	err = divergence
 	if failed := f.reflector.relist(ctx); failed != nil {
-		err = fmt.Errorf("%w; not repaired: %w", found, failed)
+		err = fmt.Errorf("%w; not repaired: %w", divergence, failed)
 	}
 	f.reflector.report(f.informer.ctx, err) // ctx may have ended
 	return err
 }
 
-// compare returns the differences between the newest list of the source and a later state of the store. Changes after the
-// list cannot cause Extra and Outdated. Missing may have been deleted.
-func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]listedState, error) {
-	before := f.LastStoreSyncResourceVersion()
-	listed, version, err := f.listStates(ctx)
-	if err == nil {
-		err = f.catchUp(ctx, before, version)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	found, stored := &DivergenceError{Name: f.reflector.name}, f.storage.table.Snapshot()
-	for key, state := range listed {
-		entry, exists := stored.Get(key)
-		switch {
-		case state.optional || f.storage.quarantine.hasSince(key, state.origin.Version()):
-		case !exists:
-			found.Missing = append(found.Missing, key.String())
-		case entry.Origin() != state.origin && !state.origin.OlderThan(entry.Origin()):
-			found.Outdated = append(found.Outdated, key.String())
+func hasUncertain(found map[table.Key]difference) bool {
+	for _, d := range found {
+		if !d.certain {
+			return true
 		}
 	}
+	return false
+}
+
+// isOrdered reports whether an origin has a version that can be compared with others.
+func isOrdered(origin table.Origin) bool { return origin.Version() != "" }
+
+// divergence returns the error for differences.
+func (f *feed) divergence(found map[table.Key]difference) *DivergenceError {
+	err := &DivergenceError{Name: f.reflector.name}
+	for key, d := range found {
+		switch d.kind {
+		case isMissing:
+			err.Missing = append(err.Missing, key.String())
+		case isExtra:
+			err.Extra = append(err.Extra, key.String())
+		case isOutdated:
+			err.Outdated = append(err.Outdated, key.String())
+		}
+	}
+	slices.Sort(err.Missing)
+	slices.Sort(err.Extra)
+	slices.Sort(err.Outdated)
+	return err
+}
+
+// compare returns the differences between the newest list of the source and a later state of the
+// store, except those that versions show to be changes after the list.
+func (f *feed) compare(ctx context.Context) (map[table.Key]difference, error) {
+	before := f.LastStoreSyncResourceVersion()
+	listed, version, err := f.listStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.catchUp(ctx, before, version); err != nil {
+		return nil, err
+	}
+	found := map[table.Key]difference{}
+	stored := f.storage.table.Snapshot()
+	for key, state := range listed {
+		if state.optional || f.storage.quarantine.hasSince(key, state.origin.Version()) {
+			continue
+		}
+		entry, exists := stored.Get(key)
+		if !exists {
+			found[key] = difference{kind: isMissing, listed: state.origin}
+		} else if entry.Origin() != state.origin && !state.origin.OlderThan(entry.Origin()) {
+			certain := isOrdered(state.origin) && isOrdered(entry.Origin())
+			found[key] = difference{isOutdated, state.origin, entry.Origin(), certain}
+		}
+	}
+	f.addExtra(found, stored, listed, version)
+	return found, nil
+}
+
+// addExtra adds the stored objects that the list of a version lacks. Since the list an object may have
+// been created again, in a bad state, or may have lost its key.
+func (f *feed) addExtra(
+	found map[table.Key]difference, stored *table.Snapshot,
+	listed map[table.Key]listedState, version string,
+) {
 	listedAt := table.OriginOf(version, "")
 	_, nameless := listed[table.Key{}] // could be any object
+	if nameless {
+		return
+	}
 	for entry := range stored.Each {
 		key := entry.Key()
 		_, exists := listed[key]
-		// After the list an object may have been created again, in a bad state, or may have lost its key.
-		if exists || nameless || !f.scope.hasKey(key) || listedAt.OlderThan(entry.Origin()) ||
+		if exists || !f.scope.hasKey(key) || listedAt.OlderThan(entry.Origin()) ||
 			f.storage.quarantine.hasSince(key, version) || listed[table.KeyOf(nameOf(entry.Object()))].optional {
 			continue
 		}
-		found.Extra = append(found.Extra, key.String())
+		certain := isOrdered(listedAt) && isOrdered(entry.Origin())
+		found[key] = difference{kind: isExtra, stored: entry.Origin(), certain: certain}
 	}
-	return found, listed, nil
 }
 
 // listStates lists the source at its newest version, in pages.
 func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState, version string, err error) {
 	listed = map[table.Key]listedState{}
 	r := f.reflector
+	items := 0 // of the page
 	add := func(_ metav1.ListMeta, obj runtime.Object) error {
+		items++
 		var md metadata
 		bad := r.examine(obj, &md, true)
 		if r.excludes(&md, bad) {
@@ -112,31 +181,50 @@ func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState
 		listed[key] = state
 		return ctx.Err()
 	}
-	for options := (metav1.ListOptions{Limit: 500, ShardSelector: r.shard.Selector()}); ; {
+	options := metav1.ListOptions{Limit: defaultPageSize, ShardSelector: r.shard.Selector()}
+	for tokens := (pageTokens{}); ; {
+		items = 0
 		listMeta, err := r.listItems(ctx, options, add)
+		if err == nil && listMeta.Continue == "" {
+			return listed, listMeta.ResourceVersion, nil
+		}
+		if err == nil {
+			err = tokens.check(listMeta.Continue, items)
+		}
 		if err != nil {
 			return nil, "", fmt.Errorf("listing for a comparison: %w", err)
-		}
-		if listMeta.Continue == "" || listMeta.Continue == options.Continue {
-			return listed, listMeta.ResourceVersion, nil
 		}
 		options.Continue = listMeta.Continue
 	}
 }
 
-// verifyAtIntervals runs Verify until ctx ends, and reports its failures. Verify itself reports differences.
-func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
+// verifyTimeout limits a call of Verify at intervals, so that a request that hangs does not end them.
+const verifyTimeout = 10 * time.Minute
+
+// verifyAtIntervals runs Verify until ctx ends, and reports its failures. Verify itself reports
+// differences.
+func (f *feed) verifyAtIntervals(ctx context.Context) {
+	const jitter = 0.1
+	interval := min(f.informer.options.VerifyInterval, math.MaxInt64/2) // the jitter must not overflow
 	for {
 		select {
-		case <-inf.clock.After(wait.Jitter(inf.options.VerifyInterval, 0.1)):
+		case <-f.informer.clock.After(wait.Jitter(interval, jitter)):
 		case <-ctx.Done():
 			return
 		}
-		for _, f := range inf.feeds {
-			err := f.startCall(ctx, "Verify", (*feed).verify)()
-			if err != nil && ctx.Err() == nil && !errors.As(err, new(*DivergenceError)) {
-				f.reflector.report(ctx, err)
-			}
+		err := f.verifyWithin(ctx, verifyTimeout)
+		if err != nil && ctx.Err() == nil && !errors.As(err, new(*DivergenceError)) {
+			f.reflector.report(ctx, err)
 		}
 	}
+}
+
+// verifyWithin waits for the first list, without a limit, and then verifies.
+func (f *feed) verifyWithin(ctx context.Context, limit time.Duration) error {
+	if err := WaitForDone(ctx, f.synced); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return f.startCall(ctx, "Verify", (*feed).verify)()
 }
