@@ -44,13 +44,16 @@ func (f ResourceEventHandlerDetailedFuncs) OnAdd(obj any, isInInitialList bool) 
 func (f ResourceEventHandlerDetailedFuncs) OnUpdate(oldObj, newObj any) {
 	callIf2(f.UpdateFunc, oldObj, newObj)
 }
-func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) { callIf(f.DeleteFunc, ownTombstone(obj)) }
+func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) {
+	callIf(f.DeleteFunc, ownTombstone(obj))
+}
 
 // FilteringResourceEventHandler notifies Handler of objects that pass FilterFunc. An object that
 // begins to pass is added; one that no longer passes is deleted. Whether a deleted object existed
 // for Handler is asked of the state that was delivered last.
 type FilteringResourceEventHandler struct {
-	// FilterFunc must be deterministic. It may receive a DeletedFinalStateUnknown. If nil, all pass.
+	// FilterFunc must be deterministic. It may receive a DeletedFinalStateUnknown. If nil, all
+	// pass.
 	FilterFunc func(obj any) bool
 	Handler    ResourceEventHandler
 }
@@ -144,14 +147,15 @@ func notifyDelete(handler ResourceEventHandler, d deletion) {
 	}
 }
 
-// keyedHandler is a handler that needs the key of an object: with a user's KeyFunction the object does not contain it. A
-// listener calls these methods instead of OnUpdate and OnDelete.
+// keyedHandler is a handler that needs the key of an object: with a user's KeyFunction the object
+// does not contain it. A listener calls these methods instead of OnUpdate and OnDelete.
 type keyedHandler interface {
 	onUpdate(key table.Key, oldObj, newObj any)
 	onDelete(d deletion)
 }
 
-// listener is a handler's registration: the goroutine that calls it, and its cursor in the informer's log.
+// listener is a handler's registration: the goroutine that calls it, and its cursor in the
+// informer's log.
 type listener struct {
 	informer *sharedIndexInformer
 	handler  ResourceEventHandler
@@ -164,8 +168,8 @@ type listener struct {
 	shouldResync ShouldResyncFunc
 	synced       *syncChecker
 	cursor       *eventlog.Cursor[table.Key]
-	// timer is for the next resync. due is true while a resync is due and has not begun. Only the listener's goroutine
-	// uses them.
+	// timer is for the next resync. due is true while a resync is due and has not begun. Only the
+	// listener's goroutine uses them.
 	timer clock.Timer
 	due   bool
 	// removed is closed when the informer removes the listener, finished after the last call.
@@ -173,21 +177,35 @@ type listener struct {
 	delivered, panics atomic.Int64
 }
 
-// resyncBacklog is the maximum number of pending changes at which a resync begins. Their keys are collected under the
-// writer's lock.
+// resyncBacklog is the maximum number of pending changes at which a resync begins. Their keys are
+// collected under the writer's lock.
 const resyncBacklog = 1024
 
-func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, options HandlerOptions) *listener {
+// mergingOf has what each Delivery is in the log.
+var mergingOf = map[Delivery]eventlog.Merging{
+	Ordered:          eventlog.WhenBehind,
+	Coalesced:        eventlog.Always,
+	OrderedUnbounded: eventlog.Never,
+}
+
+func newListener(
+	informer *sharedIndexInformer, handler ResourceEventHandler, options HandlerOptions,
+) *listener {
 	if options.Name == "" {
 		options.Name = firstCallerOutside()
 	}
 	keyed, _ := handler.(keyedHandler)
 	return &listener{
-		informer: informer, handler: handler, keyed: keyed, options: options, resync: *options.ResyncPeriod,
+		informer:         informer,
+		handler:          handler,
+		keyed:            keyed,
+		options:          options,
+		resync:           *options.ResyncPeriod,
 		recreateAsUpdate: informer.options.RecreateAsUpdate,
 		synced:           newSyncChecker("handler " + options.Name + " of " + informer.title),
-		cursor:           informer.log.NewCursor(eventlog.Merging(options.Delivery)), // both types have the same order
-		removed:          make(chan struct{}), finished: make(chan struct{}),
+		cursor:           informer.log.NewCursor(mergingOf[options.Delivery]),
+		removed:          make(chan struct{}),
+		finished:         make(chan struct{}),
 	}
 }
 
@@ -197,28 +215,36 @@ func (l *listener) HasSynced() bool { return l.synced.hasSucceeded() }
 // HasSyncedChecker implements ResourceEventHandlerRegistration.
 func (l *listener) HasSyncedChecker() DoneChecker { return l.synced }
 
-// snapshot returns the informer's objects, except those with a key in without. Each is an Add of the initial list or an
-// Update to itself, as kind says.
-func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) eventlog.Snapshot[table.Key] {
-	stored, place := l.informer.store.storage.table.Snapshot(), uint32(0)
+// snapshot returns the informer's objects, except those with a key in without. Each is an Add of
+// the initial list or an Update to itself, as kind says.
+func (l *listener) snapshot(
+	kind eventlog.Kind, without map[table.Key]bool,
+) eventlog.Snapshot[table.Key] {
+	stored := l.informer.store.storage.table.Snapshot()
+	place := uint32(0)
 	next := func() (n notification, ok bool) {
 		for {
-			e, after, exists := stored.From(place)
+			entry, after, exists := stored.From(place)
 			if !exists {
-				return n, false
+				return notification{}, false
 			}
 			place = after
-			if n.Key = e.Key(); without[n.Key] || l.informer.feedOf(n.Key) == nil {
-				continue
+			key := entry.Key()
+			if !without[key] && l.informer.feedOf(key) != nil {
+				return snapshotNotification(kind, key, entry.Object()), true
 			}
-			n.Kind, n.New, n.Initial = kind, e.Object(), kind == eventlog.Add
-			if kind == eventlog.Update {
-				n.Old = n.New
-			}
-			return n, true
 		}
 	}
 	return eventlog.Snapshot[table.Key]{Len: stored.Len(), Next: next}
+}
+
+func snapshotNotification(kind eventlog.Kind, key table.Key, object any) notification {
+	n := notification{Kind: kind, Key: key, New: object}
+	if kind == eventlog.Update {
+		n.Old = object
+	}
+	n.Initial = kind == eventlog.Add
+	return n
 }
 
 // run calls the handler until ctx ends or the listener is removed.
@@ -228,7 +254,8 @@ func (l *listener) run(ctx context.Context) {
 		l.synced.finish(ErrInformerStopped)
 		close(l.finished)
 	}()
-	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("reflector", l.informer.name, "handler", l.options.Name)))
+	labels := pprof.Labels("reflector", l.informer.name, "handler", l.options.Name)
+	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, labels))
 	if l.options.Logger != nil {
 		ctx = klog.NewContext(ctx, *l.options.Logger)
 	}
@@ -238,6 +265,11 @@ func (l *listener) run(ctx context.Context) {
 		defer l.timer.Stop()
 		due = l.timer.C()
 	}
+	l.loop(ctx, due)
+}
+
+// loop delivers what the cursor has, and does resyncs when due receives.
+func (l *listener) loop(ctx context.Context, due <-chan time.Time) {
 	var n notification
 	for ctx.Err() == nil {
 		select {
@@ -250,16 +282,16 @@ func (l *listener) run(ctx context.Context) {
 		}
 		if l.cursor.Next(&n) {
 			l.deliver(ctx, &n)
-		} else {
-			n = notification{} // do not retain its objects
-			select {
-			case <-ctx.Done():
-			case <-l.removed:
-				return
-			case <-due:
-				l.beginResync()
-			case <-l.cursor.Ready():
-			}
+			continue
+		}
+		n = notification{} // do not retain its objects
+		select {
+		case <-ctx.Done():
+		case <-l.removed:
+			return
+		case <-due:
+			l.beginResync()
+		case <-l.cursor.Ready():
 		}
 	}
 }
@@ -269,18 +301,32 @@ func (l *listener) beginResync() {
 	l.due = l.shouldResync == nil || l.shouldResync()
 }
 
-// tryResync resyncs the handler if it has handled the first list. With several namespaces it is enough that one has synced:
-// the others may take long. While the handler is far behind, the resync stays due.
+// tryResync resyncs the handler if it has handled the first list. While the handler is far behind,
+// the resync stays due.
 func (l *listener) tryResync() {
-	inf := l.informer
-	synced := l.HasSynced() || len(inf.feeds) > 1 && slices.ContainsFunc(inf.feeds, (*feed).HasSynced)
-	if l.due = synced && l.cursor.Status().Changes > resyncBacklog; l.due || !synced {
+	if !l.mayResync() {
+		l.due = false
 		return
 	}
-	now, storage := inf.clock.Now(), inf.store.storage
+	l.due = l.cursor.Status().Changes > resyncBacklog
+	if l.due {
+		return
+	}
+	now := l.informer.clock.Now()
+	storage := l.informer.store.storage
 	storage.writing.Lock() // no append between the snapshot and Resync
 	defer storage.writing.Unlock()
 	l.cursor.Resync(now, l.snapshot(eventlog.Update, l.cursor.Keys()))
+}
+
+// mayResync reports whether the handler has handled the first list. With several namespaces it is
+// enough that one has synced: the others may take long.
+func (l *listener) mayResync() bool {
+	if l.HasSynced() {
+		return true
+	}
+	feeds := l.informer.feeds
+	return len(feeds) > 1 && slices.ContainsFunc(feeds, (*feed).HasSynced)
 }
 
 // deliver makes the calls for one notification. One of kind End ends the handler's first list.
@@ -306,30 +352,36 @@ func (l *listener) call(ctx context.Context, n *notification) {
 	returned := false
 	defer func() {
 		l.delivered.Add(1)
-		if returned {
-			return
+		if !returned {
+			l.panics.Add(1)
+			l.handlePanic(ctx, n, recover())
 		}
-		l.panics.Add(1)
-		value := recover()
-		if value == nil { // runtime.Goexit, for example by t.FailNow
-			if l.exited(ctx) {
-				l.informer.report(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, errHandlerExited))
-			}
-			return
-		}
-		for _, handle := range utilruntime.PanicHandlers {
-			handle(ctx, value)
-		}
-		if utilruntime.ReallyCrash && !l.options.RecoverPanics {
-			l.exited(ctx)
-			panic(value) // its stack still has the frames of the handler
-		}
-		l.informer.report(ctx, n.Key.String(), &ProcessError{
-			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, errHandlerPanicked),
-		})
 	}()
 	l.notify(n)
 	returned = true
+}
+
+// handlePanic handles what the handler has panicked with. That is nil after runtime.Goexit, for
+// example by t.FailNow.
+func (l *listener) handlePanic(ctx context.Context, n *notification, value any) {
+	if value == nil {
+		if l.exited(ctx) {
+			l.informer.report(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, errHandlerExited))
+		}
+		return
+	}
+	for _, handle := range utilruntime.PanicHandlers {
+		handle(ctx, value)
+	}
+	if utilruntime.ReallyCrash && !l.options.RecoverPanics {
+		l.exited(ctx)
+		panic(value) // its stack still has the frames of the handler
+	}
+	l.informer.report(ctx, n.Key.String(), &ProcessError{
+		Keys:    []string{n.Key.String()},
+		Changes: 1,
+		Err:     fmt.Errorf("handler %s: %w", l.options.Name, errHandlerPanicked),
+	})
 }
 
 // notify makes the handler's call for a notification.
@@ -346,7 +398,8 @@ func (l *listener) notify(n *notification) {
 	}
 }
 
-// exited removes a handler whose goroutine ends. It returns false if the run has ended or the handler is removed already.
+// exited removes a handler whose goroutine ends. It returns false if the run has ended or the
+// handler is removed already.
 func (l *listener) exited(ctx context.Context) bool {
 	return ctx.Err() == nil && l.informer.removeListener(l, errHandlerExited)
 }
@@ -359,9 +412,14 @@ func (l *listener) status(now time.Time) HandlerStatus {
 		handled = logged
 	}
 	status := HandlerStatus{
-		Name: l.options.Name, Delivery: l.options.Delivery,
-		Merging: pending.Merging || l.options.Delivery == Coalesced, Backlog: pending.Changes,
-		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(), NotifiedVersion: ptr.Deref(handled, ""),
+		Name:            l.options.Name,
+		Delivery:        l.options.Delivery,
+		Merging:         pending.Merging || l.options.Delivery == Coalesced,
+		Backlog:         pending.Changes,
+		Delivered:       l.delivered.Load(),
+		Panics:          l.panics.Load(),
+		Synced:          l.HasSynced(),
+		NotifiedVersion: ptr.Deref(handled, ""),
 	}
 	if !pending.Oldest.IsZero() {
 		status.OldestAge = max(0, now.Sub(pending.Oldest)) // Oldest may be after now
@@ -370,41 +428,64 @@ func (l *listener) status(now time.Time) HandlerStatus {
 }
 
 // AddEventHandler implements SharedInformer.
-func (inf *sharedIndexInformer) AddEventHandler(h ResourceEventHandler) (ResourceEventHandlerRegistration, error) {
-	return inf.AddEventHandlerWithOptions(h, HandlerOptions{})
+func (inf *sharedIndexInformer) AddEventHandler(
+	handler ResourceEventHandler,
+) (ResourceEventHandlerRegistration, error) {
+	return inf.AddEventHandlerWithOptions(handler, HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod implements SharedInformer.
-func (inf *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler ResourceEventHandler, resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error) {
+func (inf *sharedIndexInformer) AddEventHandlerWithResyncPeriod(
+	handler ResourceEventHandler, resyncPeriod time.Duration,
+) (ResourceEventHandlerRegistration, error) {
 	return inf.AddEventHandlerWithOptions(handler, HandlerOptions{ResyncPeriod: &resyncPeriod})
 }
 
-// AddEventHandlerWithOptions implements SharedInformer. It also logs its error, since most programs do not check it.
-func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error) {
-	background, defaults := klog.Background(), inf.options.Handlers
-	logger := cmp.Or(options.Logger, inf.options.ReflectorOptions.Logger, &background)
-	err := options.validate()
-	if isNilPointer(handler) {
-		err = errNilHandler
-	}
+// AddEventHandlerWithOptions implements SharedInformer. It also logs its error, since most programs
+// do not check it.
+func (inf *sharedIndexInformer) AddEventHandlerWithOptions(
+	handler ResourceEventHandler, options HandlerOptions,
+) (ResourceEventHandlerRegistration, error) {
+	l, err := inf.addHandler(handler, options)
 	if err == nil {
-		options.Logger, options.Name = cmp.Or(options.Logger, defaults.Logger), cmp.Or(options.Name, defaults.Name)
-		options.ResyncPeriod = cmp.Or(options.ResyncPeriod, defaults.ResyncPeriod)
-		options.Delivery = cmp.Or(options.Delivery, defaults.Delivery)
-		options.RecoverPanics = options.RecoverPanics || defaults.RecoverPanics
-		l := newListener(inf, handler, options)
-		if err = inf.add(l); err == nil {
-			return l, nil
-		}
+		return l, nil
 	}
 	err = fmt.Errorf("no handler was added: %w", err)
-	logger.Error(err, "Handler not added", "informer", inf.name, "type", inf.feeds[0].reflector.typeDescription)
+	background := klog.Background()
+	logger := cmp.Or(options.Logger, inf.options.ReflectorOptions.Logger, &background)
+	typeDescription := inf.feeds[0].reflector.typeDescription
+	logger.Error(err, "Handler not added", "informer", inf.name, "type", typeDescription)
 	return nil, err
+}
+
+// addHandler adds a listener for a handler.
+func (inf *sharedIndexInformer) addHandler(
+	handler ResourceEventHandler, options HandlerOptions,
+) (*listener, error) {
+	if isNilPointer(handler) {
+		return nil, errNilHandler
+	}
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
+	l := newListener(inf, handler, options.withDefaults(inf.options.Handlers))
+	return l, inf.add(l)
+}
+
+// withDefaults returns the options with those of the informer where none is set.
+func (o HandlerOptions) withDefaults(defaults HandlerOptions) HandlerOptions {
+	o.Logger = cmp.Or(o.Logger, defaults.Logger)
+	o.Name = cmp.Or(o.Name, defaults.Name)
+	o.ResyncPeriod = cmp.Or(o.ResyncPeriod, defaults.ResyncPeriod)
+	o.Delivery = cmp.Or(o.Delivery, defaults.Delivery)
+	o.RecoverPanics = o.RecoverPanics || defaults.RecoverPanics
+	return o
 }
 
 // add adds a listener. First it receives a snapshot of the store, which is read as it is delivered.
 func (inf *sharedIndexInformer) add(l *listener) error {
-	now, storage := inf.clock.Now(), inf.store.storage
+	now := inf.clock.Now()
+	storage := inf.store.storage
 	storage.writing.Lock() // no append between the snapshot and Join
 	defer storage.writing.Unlock()
 	inf.mu.Lock()
@@ -430,15 +511,19 @@ func (inf *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRe
 }
 
 // listenerOf returns the listener of a handle. It must be one of the informer, unless that is nil.
-func listenerOf(handle ResourceEventHandlerRegistration, informer *sharedIndexInformer) (*listener, error) {
+func listenerOf(
+	handle ResourceEventHandlerRegistration, informer *sharedIndexInformer,
+) (*listener, error) {
 	l, ok := handle.(*listener)
 	if !ok || l == nil || informer != nil && l.informer != informer {
-		return nil, fmt.Errorf("%T is not a handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)
+		const text = "%T is not a handle of this informer's AddEventHandler: %w"
+		return nil, fmt.Errorf(text, handle, ErrForeignRegistration)
 	}
 	return l, nil
 }
 
-// removeListener removes a listener from the informer and closes it. It returns false if the listener was removed before.
+// removeListener removes a listener from the informer and closes it. It returns false if the
+// listener was removed before.
 func (inf *sharedIndexInformer) removeListener(l *listener, reason error) bool {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
@@ -459,8 +544,9 @@ func (inf *sharedIndexInformer) removeListener(l *listener, reason error) bool {
 // shutDownLimit is how long ShutDownEventHandler waits.
 const shutDownLimit = 30 * time.Second
 
-// ShutDownEventHandler removes a handler and waits until its last call has returned, for at most 30 s
-// (ErrHandlerRunning). A handler that removes itself must use RemoveEventHandler, which does not wait.
+// ShutDownEventHandler removes a handler and waits until its last call has returned, for at most 30
+// s (ErrHandlerRunning). A handler that removes itself must use RemoveEventHandler, which does not
+// wait.
 func ShutDownEventHandler(informer SharedInformer, handle ResourceEventHandlerRegistration) error {
 	own, err := listenerOf(handle, nil)
 	if err == nil {

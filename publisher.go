@@ -9,8 +9,8 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// publisher appends the changes of a store's writes to the event log of an informer, and measures the writes. Each feed has
-// one.
+// publisher appends the changes of a store's writes to the event log of an informer, and measures
+// the writes. Each feed has one.
 type publisher struct {
 	log     *eventlog.Log[table.Key]
 	clock   clock.Clock
@@ -22,8 +22,8 @@ type publisher struct {
 	began time.Time
 }
 
-// beginWrite records the start of a write, before the store's lock is held. It reports whether the write is measured until
-// endWrite.
+// beginWrite records the start of a write, before the store's lock is held. It reports whether the
+// write is measured until endWrite.
 func (p *publisher) beginWrite(objects int) (measured bool) {
 	p.began = p.clock.Now()
 	measured = p.metrics.id.Reserved()
@@ -41,7 +41,8 @@ func (p *publisher) endWrite() {
 	}
 }
 
-// publish appends the applied changes of a write, under the store's lock. version is the store's before the write.
+// publish appends the applied changes of a write, under the store's lock. version is the store's
+// before the write.
 func (p *publisher) publish(changes []change, initial bool, version *string) {
 	set := func(i int, n *notification) bool { return changes[i].notification(n, initial) }
 	p.log.Append(len(changes), set, p.live(), p.began, version)
@@ -50,7 +51,8 @@ func (p *publisher) publish(changes []change, initial bool, version *string) {
 // notification is one change in the event log.
 type notification = eventlog.Record[table.Key]
 
-// notification sets n to the notification of a change, or returns false if the change was not applied.
+// notification sets n to the notification of a change, or returns false if the change was not
+// applied.
 func (c *change) notification(n *notification, initial bool) bool {
 	if !c.applied {
 		return false

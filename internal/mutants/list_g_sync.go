@@ -179,7 +179,7 @@ var syncMutants = []Mutant{
 	{
 		Name:    "merges-for-an-unbounded-handler",
 		Guards:  []string{"G8"},
-		In:      "sharedIndexInformer.AddEventHandlerWithOptions",
+		In:      "HandlerOptions.withDefaults",
 		From:    "cmp.Or(options.Delivery, defaults.Delivery)",
 		To:      "cmp.Or(min(options.Delivery, Coalesced), defaults.Delivery)",
 		Package: guarantees,
