@@ -14,7 +14,7 @@ import (
 func TestDeltaFIFOKeepsThePromisesOfAReflectorStore(t *testing.T) {
 	cachetest.TestStore(t, cachetest.StoreConfig{
 		New: func(testing.TB) cachetest.ReflectorStore {
-			known := NewStore(MetaNamespaceKeyFunc)
+			known := NewStore(DeletionHandlingMetaNamespaceKeyFunc)
 			return &queueAndStore{known: known, DeltaFIFO: NewDeltaFIFOWithOptions(DeltaFIFOOptions{
 				KnownObjects: known, EmitDeltaTypeReplaced: true,
 			})}
@@ -42,7 +42,7 @@ func (q *queueAndStore) apply(obj any, _ bool) error {
 		write := q.known.Update
 		if delta.Type == Deleted {
 			write = q.known.Delete
-			if tombstone, ok := delta.Object.(DeletedFinalStateUnknown); ok {
+			if tombstone, ok := delta.Object.(DeletedFinalStateUnknown); ok && tombstone.Obj != nil {
 				delta.Object = tombstone.Obj
 			}
 		}

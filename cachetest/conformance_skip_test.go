@@ -51,6 +51,7 @@ func TestWhatASourceLacksIsSkippedWithTheReason(t *testing.T) {
 		"a list is possible after expiry":                            "the rig has no Compact, so nothing expires",
 		"a continue token of a compacted version is expired":         "the rig has no Compact, so nothing expires",
 		"a streaming list is complete and ends in a bookmark":        "the source has no IsWatchListSemanticsUnSupported: a reflector lists it",
+		"an object that leaves a label selector is deleted":          "the rig has no Label, so no object enters or leaves a selector",
 		"an empty streaming list ends too":                           "the source has no IsWatchListSemanticsUnSupported: a reflector lists it",
 	}, skipped)
 }
@@ -81,7 +82,7 @@ func TestAStoreThatCannotBeReadIsCheckedByItsContent(t *testing.T) {
 		"a new store is empty",
 		"an added object is found under its key",
 		"a newer state replaces the older one",
-		"a deleted object is not found",
+		"a deleted object is not found", "a tombstone deletes its key",
 		"Replace is the whole content",
 		"Resync changes nothing",
 		"an object without a key is an error and changes nothing",

@@ -13,6 +13,9 @@ import (
 // MarkAnnotation is the annotation with the mark of ListerWatcherRig.Create and Update.
 const MarkAnnotation = "cachetest.watchmirror/mark"
 
+// SelectedLabel is the label that ListerWatcherRig.Label sets.
+const SelectedLabel = "cachetest.watchmirror/selected"
+
 // ListerWatcher is a source, like cache.Source. List and Watch are checked if a source has them.
 type ListerWatcher interface {
 	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
@@ -62,6 +65,8 @@ type ListerWatcherRig struct {
 	// Delete deletes the object.
 	Delete func(name string) error
 
+	// Label sets the object's label SelectedLabel, and leaves its mark; Update leaves the label. If nil, it is not checked whether objects enter and leave a label selector.
+	Label func(name, value string) error
 	// Compact expires all versions before the current one, and their continue tokens, and leaves the objects as they
 	// are. If nil, expiry is not checked.
 	Compact func() error
@@ -132,6 +137,8 @@ func sourceChecks() []check[*sourceTrial] {
 		{name: "an ended watch leaves no goroutine", run: checkGoroutines},
 		{name: "watches are independent of each other", run: checkIndependence},
 		{name: "a watch that is not read delays no other", run: checkUnread},
+		{name: "a watch that is read late loses nothing", run: checkReadLate},
+		{name: "a list made during changes has those up to its version", run: checkListDuringChanges},
 		{name: "objects are the caller's", run: checkSharing},
 		{name: "a watch from a compacted version is expired", lacks: lacksCompact, run: checkExpiredWatch},
 		{name: "a list is possible after expiry", lacks: lacksCompact, run: checkListAfterExpiry},
@@ -140,6 +147,7 @@ func sourceChecks() []check[*sourceTrial] {
 		{name: "an empty streaming list ends too", lacks: lacksStreaming, run: checkEmptyStreaming},
 		{name: "a version that is not reached is refused", run: checkUnreached},
 		{name: "a label selector is refused or obeyed", run: checkSelector},
+		{name: "an object that leaves a label selector is deleted", lacks: lacksLabel, run: checkLeavesSelector},
 		{name: "sendInitialEvents is refused or obeyed", lacks: lacksListsOnly, run: checkInitialEvents},
 	}
 }

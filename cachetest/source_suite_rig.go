@@ -25,7 +25,20 @@ func RigOver(backend *Source, namespace string, source ListerWatcher) ListerWatc
 			return err
 		},
 		Update: func(name, mark string) error {
-			_, err := backend.Update(marked(name, mark))
+			obj := marked(name, mark)
+			if before, err := backend.Get(namespace, name); err == nil {
+				metaOf(obj).SetLabels(metaOf(before).GetLabels())
+			}
+			_, err := backend.Update(obj)
+			return err
+		},
+		Label: func(name, value string) error {
+			obj, err := backend.Get(namespace, name)
+			if err != nil {
+				return err
+			}
+			metaOf(obj).SetLabels(map[string]string{SelectedLabel: value})
+			_, err = backend.Update(obj)
 			return err
 		},
 		Delete: func(name string) error {

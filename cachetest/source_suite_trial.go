@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// write makes changes, each written as "create a=1", "update a=2" or "delete a".
+// write makes changes, each written as "create a=1", "update a=2", "label a=x", or "delete a".
 func (t *sourceTrial) write(changes ...string) error {
 	for _, text := range changes {
 		verb, what, _ := strings.Cut(text, " ")
@@ -25,6 +25,8 @@ func (t *sourceTrial) write(changes ...string) error {
 				return t.Create(name, mark)
 			case "update":
 				return t.Update(name, mark)
+			case "label":
+				return t.Label(name, mark)
 			}
 			return t.Delete(name)
 		})

@@ -3,14 +3,80 @@ package cachetest
 import (
 	"context"
 	"errors"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 var watchFaults = map[string]sourceFault{
+	"a buffer that drops what does not fit": {
+		check: "a watch that is read late loses nothing", says: "a watch that was read after 250 changes delivers",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				inner, err := f.Source.WatchWithContext(ctx, o)
+				if err != nil {
+					return nil, err
+				}
+				return dropping(inner, 100), nil
+			}
+		},
+	},
+	"a buffer that drops the oldest": {
+		check: "a watch that is read late loses nothing", says: "instead of ADDED late-0=1",
+		wrong: tampering(func(e watch.Event) []watch.Event {
+			if metaOf(e.Object).GetName() == "late-0" {
+				return nil
+			}
+			return only(e)
+		}),
+	},
+	"a list whose version is newer than its content": {
+		check: "a list made during changes has those up to its version", says: "would miss what changed in between",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				list, err := f.Source.ListWithContext(ctx, o)
+				if err != nil {
+					return nil, err
+				}
+				time.Sleep(time.Millisecond)
+				newest, err := f.Source.ListWithContext(ctx, o)
+				if err == nil {
+					version := newest.(*unstructured.UnstructuredList).GetResourceVersion()
+					list.(*unstructured.UnstructuredList).SetResourceVersion(version)
+				}
+				return list, err
+			}
+		},
+	},
+	"a selector that looks at the new state alone": {
+		check: "an object that leaves a label selector is deleted", says: "would miss DELETED a",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				selector, err := labels.Parse(o.LabelSelector)
+				if err != nil {
+					return nil, err
+				}
+				o.LabelSelector = ""
+				inner, err := f.Source.WatchWithContext(ctx, o)
+				if err != nil {
+					return nil, err
+				}
+				return f.tampered(inner, func(e watch.Event) []watch.Event {
+					if !selector.Matches(labels.Set(metaOf(e.Object).GetLabels())) {
+						return nil
+					}
+					if metaOf(e.Object).GetName() == "b" && metaOf(e.Object).GetAnnotations()[MarkAnnotation] == "1" {
+						e.Type = watch.Added
+					}
+					return only(e)
+				}), nil
+			}
+		},
+	},
 	"a watch that begins now": {
 		check: "a watch continues where the list ended", says: "would miss MODIFIED a=2, ADDED c=1",
 		wrong: reopening(func(f *faulty, o *metav1.ListOptions) { o.ResourceVersion = f.ResourceVersion() }),
@@ -251,4 +317,19 @@ var watchFaults = map[string]sourceFault{
 		check: "an empty streaming list ends too", says: "does not come",
 		wrong: func(f *faulty, _ *ListerWatcherRig) { f.WithholdInitialEventsEnd(1) },
 	},
+}
+
+// dropping returns a watch with a buffer that drops the events for which it has no room.
+func dropping(inner watch.Interface, size int) watch.Interface {
+	w := &forwarded{Interface: inner, results: make(chan watch.Event, size), stop: inner.Stop}
+	go func() {
+		defer close(w.results)
+		for event := range inner.ResultChan() {
+			select {
+			case w.results <- event:
+			default:
+			}
+		}
+	}()
+	return w
 }

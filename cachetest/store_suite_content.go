@@ -3,7 +3,10 @@ package cachetest
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+
+	"github.com/watchmirror/cache/internal/tombstone"
 )
 
 // Checks of a store's content after writes.
@@ -60,6 +63,42 @@ func checkDelete(t *storeTrial) error {
 		return err
 	}
 	return t.after("an Add after a Delete", "a=3", "b=1")
+}
+
+func lacksTombstones(*storeTrial) string {
+	if tombstone.New("") == nil {
+		return "the program does not have package cache, which makes tombstones"
+	}
+	return ""
+}
+
+// checkTombstone deletes as a reflector does if a deletion cannot be decoded, or is of an object of another shard.
+func checkTombstone(t *storeTrial) error {
+	if err := t.write("add a=1", "add b=1"); err != nil {
+		return err
+	}
+	for _, name := range []string{"a", "c"} {
+		key := t.config.Key(t.object(name + "=1"))
+		err := t.store.Delete(tombstone.New(key))
+		if isKeyError(err) {
+			return nil // its key function reads no tombstones: a reflector deletes with what it knows of the object
+		}
+		if err != nil {
+			return fmt.Errorf("Delete of a cache.DeletedFinalStateUnknown with the key %q: %w: a reflector could not delete an object "+
+				"whose last state is unknown", key, err)
+		}
+	}
+	return t.after("Delete of a cache.DeletedFinalStateUnknown", "b=1")
+}
+
+// isKeyError recognizes the KeyError of this library and of client-go by its name.
+func isKeyError(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if reflect.TypeOf(err).Name() == "KeyError" {
+			return true
+		}
+	}
+	return false
 }
 
 func checkReplace(t *storeTrial) error {

@@ -55,6 +55,24 @@ type losesDeletes struct{ goodStore }
 
 func (losesDeletes) Delete(any) error { return nil }
 
+type refusesTombstones struct{ goodStore }
+
+func (s refusesTombstones) Delete(obj any) error {
+	if _, isTombstone := obj.(cache.DeletedFinalStateUnknown); isTombstone {
+		return errors.New("object has no metadata")
+	}
+	return s.goodStore.Delete(obj)
+}
+
+type ignoresTombstones struct{ goodStore }
+
+func (s ignoresTombstones) Delete(obj any) error {
+	if _, isTombstone := obj.(cache.DeletedFinalStateUnknown); isTombstone {
+		return nil
+	}
+	return s.goodStore.Delete(obj)
+}
+
 type missesDeleted struct{ goodStore }
 
 func (s missesDeleted) Delete(obj any) error {

@@ -217,11 +217,20 @@ func checkIndexes(t *storeTrial) error {
 
 // checkIndexOf checks Index, which looks up by an object instead of a value.
 func (t *storeTrial) checkIndexOf() error {
-	if err := t.replace("1000", "a=12", "b=12", "c=345"); err != nil {
+	if err := t.replace("1000", "a=12", "b=12", "c=345", "d=14"); err != nil {
 		return err
 	}
-	for text, want := range map[string][]string{"x=12": {"a", "b"}, "a=345": {"c"}, "x=6": nil} {
-		objects, err := t.store.(indexReader).Index("by mark", t.object(text))
+	for _, test := range []struct {
+		index, text string
+		want        []string
+	}{
+		{"by mark", "x=12", []string{"a", "b"}},
+		{"by mark", "a=345", []string{"c"}},
+		{"by mark", "x=6", nil},
+		{"by digits", "x=9456", []string{"c", "d"}}, // c has two of the values
+		{"by digits", "x=9446", []string{"c", "d"}},
+	} {
+		objects, err := t.store.(indexReader).Index(test.index, t.object(test.text))
 		if err != nil {
 			return fmt.Errorf("an Index of an object that is not stored: %w", err)
 		}
@@ -229,8 +238,8 @@ func (t *storeTrial) checkIndexOf() error {
 		for at := range found {
 			found[at] = found[at][strings.LastIndex(found[at], "/")+1:]
 		}
-		if err != nil || !slices.Equal(found, want) {
-			return fmt.Errorf("an Index with %s has %q (%w), not %q", text, found, orNone(err), want)
+		if err != nil || !slices.Equal(found, test.want) {
+			return fmt.Errorf("an Index %q with %s has %q (%w), not %q", test.index, test.text, found, orNone(err), test.want)
 		}
 	}
 	return nil

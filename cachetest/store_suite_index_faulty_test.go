@@ -117,3 +117,16 @@ func (s *sharesIndexers) GetIndexers() cache.Indexers {
 	}
 	return s.indexers
 }
+
+// repeatsObjects returns an object once for each of its values.
+type repeatsObjects struct{ goodStore }
+
+func (s repeatsObjects) Index(name string, obj any) ([]any, error) {
+	values, err := s.GetIndexers()[name](obj)
+	all := []any{}
+	for _, value := range values {
+		objects, _ := s.ByIndex(name, value)
+		all = append(all, objects...)
+	}
+	return all, err
+}

@@ -72,6 +72,24 @@ func (b *backend) putItem(obj *item) {
 	b.items[obj.Name] = obj
 }
 
+// labels returns the labels of an item, nil if there is none.
+func (b *backend) labels(name string) map[string]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.items[name] == nil {
+		return nil
+	}
+	return b.items[name].Labels
+}
+
+func (b *backend) setLabels(name string, labels map[string]string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	obj := b.items[name].DeepCopy()
+	obj.Labels = labels
+	b.items[name] = obj
+}
+
 func (b *backend) remove(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,6 +137,7 @@ func TestPollingSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 					u.SetNamespace(obj.Namespace)
 					u.SetName(obj.Name)
 					u.SetAnnotations(obj.Annotations)
+					u.SetLabels(obj.Labels)
 					objects = append(objects, u)
 				}
 				return objects, err
@@ -132,7 +151,13 @@ func TestPollingSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 					b := newBackend()
 					source := newSource(b)
 					put := func(name, mark string) error {
-						b.put(name, mark)
+						obj := newItem(name, mark)
+						obj.Labels = b.labels(name)
+						b.putItem(obj)
+						return source.Poll(t.Context())
+					}
+					label := func(name, value string) error {
+						b.setLabels(name, map[string]string{cachetest.SelectedLabel: value})
 						return source.Poll(t.Context())
 					}
 					remove := func(name string) error {
@@ -140,7 +165,7 @@ func TestPollingSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 						return source.Poll(t.Context())
 					}
 					return cachetest.ListerWatcherRig{
-						Source: source, Create: put, Update: put, Delete: remove,
+						Source: source, Create: put, Update: put, Delete: remove, Label: label,
 						Compact: func() error {
 							for range history/2 + 1 {
 								if err := errors.Join(put("other", ""), remove("other")); err != nil {

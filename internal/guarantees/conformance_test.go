@@ -52,7 +52,7 @@ func (k keyedStore) Update(obj any) error {
 }
 
 func (k keyedStore) Delete(obj any) error {
-	key, err := cache.MetaNamespaceKeyFunc(obj)
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err == nil {
 		k.ThreadSafeStore.Delete(key)
 	}
