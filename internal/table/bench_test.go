@@ -164,7 +164,7 @@ func BenchmarkChecksum(b *testing.B) {
 		before.version++
 		keySum := key.checksum()
 		sum ^= before.checksum(keySum)
-		sum ^= Origin{before.version + 1, before.uid}.checksum(keySum)
+		sum ^= packedOrigin{before.version + 1, before.uid}.checksum(keySum)
 	}
 	runtime.KeepAlive(sum)
 }

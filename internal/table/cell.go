@@ -38,8 +38,8 @@ func Identity(obj any) any { return split(obj) }
 // cell has an object, its key and its origin, in 40 bytes.
 type cell struct {
 	content content
-	// Only the writer uses origin.
-	origin Origin
+	// Only the writer uses packed.
+	packed packedOrigin
 }
 
 // content is an object and its key. In a cell that a reader and the writer may use concurrently, its
@@ -47,8 +47,8 @@ type cell struct {
 type content struct {
 	value word
 	name  word // the name of the key
-	// kind is the number of the object's type and, from bit 8 on, the length of the name. It is 0 if the cell is free,
-	// and boxed if either is too large: then value is a *box.
+	// kind is the number of the object's type and, from bit 8 on, the length of the name. It is 0 if the cell is free, and
+	// boxed if either is too large, or if the origin has a long version: then value is a *box.
 	kind uint32
 	// namespace is the number of the key's namespace. In a free cell it is the number of the next free cell, plus 1.
 	namespace uint32
@@ -62,6 +62,7 @@ const (
 type box struct {
 	object any
 	name   string
+	long   longText
 }
 
 // types has the types of a table's objects by number, from 1 on. It only grows. Readers may have an older list, which has
@@ -84,12 +85,12 @@ func (t *types) number(typ word) uint32 {
 }
 
 // content returns an object and a key as they are in a cell. It refers to the caller's bytes of the
-// name. Only the writer calls it.
-func (t *types) content(obj any, name string, namespace uint32) content {
+// name. long is that of the origin. Only the writer calls it.
+func (t *types) content(obj any, name string, namespace uint32, long longText) content {
 	object := split(obj)
 	number := t.number(object.typ)
-	if number == boxed || len(name) > maxName {
-		whole := &box{object: obj, name: name}
+	if number == boxed || len(name) > maxName || long != (longText{}) {
+		whole := &box{object: obj, name: name, long: long}
 		return content{value: word(whole), kind: boxed, namespace: namespace}
 	}
 	return content{
@@ -98,6 +99,14 @@ func (t *types) content(obj any, name string, namespace uint32) content {
 		kind:      number | uint32(len(name))<<8,
 		namespace: namespace,
 	}
+}
+
+// origin returns the origin, unless the cell is free.
+func (c *cell) origin() Origin {
+	if c.packed.uid&longVersion == 0 {
+		return Origin{packedOrigin: c.packed}
+	}
+	return Origin{packedOrigin: c.packed, long: (*box)(c.content.value).long}
 }
 
 func (c content) isFree() bool { return c.kind == 0 }
@@ -145,5 +154,5 @@ func (c *cell) store(to content, origin Origin) {
 	if c.content.namespace != to.namespace {
 		atomic.StoreUint32(&c.content.namespace, to.namespace)
 	}
-	c.origin = origin
+	c.packed = origin.packedOrigin
 }

@@ -238,7 +238,7 @@ func TestGetReturnsNoHalfOfACell(t *testing.T) {
 			w := begin(table, 2)
 			if twin {
 				number := w.add(key.hash(table.seed))
-				other := w.types.content(0, "", w.namespaceNumber("another"))
+				other := w.types.content(0, "", w.namespaceNumber("another"), longText{})
 				w.writable(number).store(other, Origin{})
 			}
 			w.put(key, &numberedObject{}, nil)

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"strconv"
 	"strings"
+	"unique"
 )
 
 // Key is the key of an object: a text split at its first slash into a namespace and a name. A namespace is stored once
@@ -90,10 +91,20 @@ func (k Key) hash(seed maphash.Seed) uint32 {
 // hashText returns the hash of the key with a text.
 func hashText(seed maphash.Seed, text string) uint32 { return hashOf(maphash.String(seed, text)) }
 
-// Origin is the resource version and UID with which an object was received, before any transform, as numbers. The zero
-// value has neither.
+// Origin is the resource version and UID with which an object was received, before any transform. The zero value has
+// neither.
 type Origin struct {
-	// version is the version if it is a decimal number, else a hash of its text.
+	packedOrigin
+	// long is the text of a decimal version that does not fit into 64 bits.
+	long longText
+}
+
+// longText is the text of a long version. The zero value is none.
+type longText = unique.Handle[string]
+
+// packedOrigin is an origin without the text of a long version. The box of a cell has that.
+type packedOrigin struct {
+	// version is the version if it is a decimal number of 64 bits, else a hash of its text.
 	version uint64
 	// uid is a hash of the UID; its lowest bits say which fields are set.
 	uid uint64
@@ -101,13 +112,15 @@ type Origin struct {
 
 const (
 	decimalVersion = 1 << iota
+	longVersion
 	otherVersion
 	hasUID
 	originBits = 1<<iota - 1
+	anyVersion = decimalVersion | longVersion | otherVersion
 )
 
 // OriginOf returns the origin of an object with a version and a UID, either of which may be empty. A version is decimal
-// if it has only digits, does not begin with 0, as in apimachinery's resourceversion package, and fits into 64 bits.
+// if it has only digits and does not begin with 0, as in apimachinery's resourceversion package.
 func OriginOf(version, uid string) (o Origin) {
 	if uid != "" {
 		o.uid = mix(0, uid)&^originBits | hasUID
@@ -115,19 +128,40 @@ func OriginOf(version, uid string) (o Origin) {
 	if version == "" {
 		return o
 	}
-	number, isDecimal := parseVersion(version)
-	if isDecimal {
-		return Origin{number, o.uid | decimalVersion}
+	number, fits := parseVersion(version)
+	switch {
+	case fits:
+		o.version = number
+		o.uid |= decimalVersion
+	case isDecimal(version):
+		o.version = mix(0, version)
+		o.uid |= longVersion
+		o.long = unique.Make(version)
+	default:
+		o.version = mix(0, version)
+		o.uid |= otherVersion
 	}
-	return Origin{mix(0, version), o.uid | otherVersion}
+	return o
+}
+
+func isDecimal(version string) bool {
+	if version[0] == '0' {
+		return false
+	}
+	for i := range len(version) {
+		if version[i] < '0' || version[i] > '9' {
+			return false
+		}
+	}
+	return true
 }
 
 // maxDigits is the number of digits that always fit into 64 bits.
 const maxDigits = 19
 
-// parseVersion returns a decimal version. It handles the usual length itself: versions of every
+// parseVersion returns a decimal version that fits into 64 bits. It handles the usual length itself: versions of every
 // change are parsed.
-func parseVersion(version string) (number uint64, isDecimal bool) {
+func parseVersion(version string) (number uint64, fits bool) {
 	if version[0] < '1' || version[0] > '9' {
 		return 0, false
 	}
@@ -147,12 +181,31 @@ func parseVersion(version string) (number uint64, isDecimal bool) {
 
 // Same reports whether both are of one state of one object: UID and version are equal, and neither is empty.
 func (o Origin) Same(as Origin) bool {
-	return o.uid&hasUID != 0 && o.uid&(decimalVersion|otherVersion) != 0 && o == as
+	return o.uid&hasUID != 0 && o.uid&anyVersion != 0 && o == as
 }
 
 // OlderThan reports whether both versions are decimal and o's is lower.
 func (o Origin) OlderThan(other Origin) bool {
-	return o.uid&other.uid&decimalVersion != 0 && o.version < other.version
+	if o.uid&other.uid&decimalVersion != 0 {
+		return o.version < other.version
+	}
+	return o.isOlderThanLong(other)
+}
+
+// isOlderThanLong is OlderThan if a version may be long. A long one is higher than one of 64 bits.
+func (o Origin) isOlderThanLong(other Origin) bool {
+	if other.uid&longVersion == 0 || o.uid&(decimalVersion|longVersion) == 0 {
+		return false
+	}
+	if o.uid&decimalVersion != 0 {
+		return true
+	}
+	version := o.long.Value()
+	than := other.long.Value()
+	if len(version) != len(than) {
+		return len(version) < len(than)
+	}
+	return version < than
 }
 
 // Recreates reports whether both have a UID and these differ: the object was deleted and created again in between.
@@ -165,12 +218,15 @@ func (k Key) checksum() uint64 { return mix(mix(0, k.namespace), k.name) }
 
 // checksum returns the checksum of an entry, the same in every process. It mixes the key's checksum
 // twice, so that the checksums of several entries do not cancel out.
-func (o Origin) checksum(key uint64) uint64 { return mixWord(mixWord(key, o.version), key) }
+func (o packedOrigin) checksum(key uint64) uint64 { return mixWord(mixWord(key, o.version), key) }
 
 // Version returns the version if it is decimal, else "".
 func (o Origin) Version() string {
-	if o.uid&decimalVersion == 0 {
-		return ""
+	switch {
+	case o.uid&decimalVersion != 0:
+		return strconv.FormatUint(o.version, 10)
+	case o.uid&longVersion != 0:
+		return o.long.Value()
 	}
-	return strconv.FormatUint(o.version, 10)
+	return ""
 }

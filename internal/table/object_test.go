@@ -97,7 +97,7 @@ func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
 func TestATypeTooManyAndATooLongNameAreKeptInABox(t *testing.T) {
 	kept, long := &newTable(0).types, strings.Repeat("n", maxName)
 	store := func(obj any, name string) (id uint32) {
-		c := kept.content(obj, name, 0)
+		c := kept.content(obj, name, 0, longText{})
 		require.Equal(t, obj, c.object(*kept.all.Load()))
 		require.True(t, name == c.text())
 		return c.kind & boxed
@@ -137,7 +137,7 @@ func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 func TestSameIsTrueForTheObjectThatWasKeptAndNoOther(t *testing.T) {
 	for _, obj := range kinds() {
 		types := &newTable(0).types
-		c := types.content(obj, "", 0)
+		c := types.content(obj, "", 0, longText{})
 		require.True(t, Same(obj, c.object(*types.all.Load())), "%T", obj)
 	}
 	type words struct{ all []string }

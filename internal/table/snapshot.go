@@ -29,7 +29,7 @@ func (e Entry) Object() any { return e.cell.content.object(e.snapshot.types) }
 func (e Entry) Key() Key { return e.snapshot.state.key(e.cell.content) }
 
 // Origin returns the object's origin.
-func (e Entry) Origin() Origin { return e.cell.origin }
+func (e Entry) Origin() Origin { return e.cell.origin() }
 
 // Len returns the number of objects.
 func (s *Snapshot) Len() int { return s.state.len }

@@ -118,7 +118,7 @@ func (t *Table) pack() {
 			}
 		}
 		key := old.key(c.content)
-		to := t.Put(key, Slot{hash: key.hash(t.seed)}, t.object(c.content), c.origin, values)
+		to := t.Put(key, Slot{hash: key.hash(t.seed)}, t.object(c.content), c.origin(), values)
 		for i, l := range t.listings {
 			marks[i].set(to, l.marks.get(from))
 		}
@@ -160,7 +160,7 @@ func (t *Table) Find(key Key, p Place) Slot {
 		}
 		c = t.state.cell(number)
 	}
-	return Slot{t.object(c.content), c.origin, true, number, p.hash}
+	return Slot{t.object(c.content), c.origin(), true, number, p.hash}
 }
 
 // Put stores an object, which must not be nil, under a key whose slot was just found, with its origin and its values in
@@ -182,7 +182,7 @@ func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string)
 		namespace = t.namespaceNumber(key.namespace)
 	}
 	// Always store the new name: the old one may be part of the old object and would keep it alive.
-	c.store(t.types.content(obj, key.name, namespace), origin)
+	c.store(t.types.content(obj, key.name, namespace, origin.long), origin)
 	for at := range t.state.indexes {
 		t.Index(at, number, values[at])
 	}
