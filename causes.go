@@ -37,7 +37,8 @@ func CauseOf(err error) Cause {
 	switch {
 	case errors.As(err, &named):
 		return Cause(named.FailureCause())
-	case apierrors.HasStatusCause(err, causeBadFrame), errors.Is(err, http.ErrSchemeMismatch):
+	case apierrors.HasStatusCause(err, causeBadFrame), apierrors.HasStatusCause(err, causeUnknownError),
+		errors.Is(err, http.ErrSchemeMismatch):
 		return CauseInvalidResponse
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return CauseTLS
@@ -111,6 +112,8 @@ const (
 	// Package kubeapi puts these into the error event of a stream that broke. The two packages do not import each other.
 	causeStreamCut metav1.CauseType = "WatchStreamCut"
 	causeBadFrame  metav1.CauseType = "WatchBadFrame"
+	// The server has ended the watch, and its ERROR frame, which is intact, does not tell why.
+	causeUnknownError metav1.CauseType = "WatchUnknownError"
 	// client-go's clients put this into the error event of a stream that they could not read. The event's code is 500
 	// although no server sent it.
 	causeClientDecoding metav1.CauseType = "ClientWatchDecoding"

@@ -79,8 +79,9 @@
 //	     point in time and never changes.
 //	G11  The applied version is never ahead of the store's content, and never regresses without a report.
 //	G12  Every failure is reported once, with a typed cause, to the error handler and the status.
-//	G13  With default options a source whose requests fail, or whose watches end within 10 s, receives at most 20 requests in the first
-//	     minute and 3 per minute afterwards; 20 and then 11 where each watch advanced the version and closed without error.
+//	G13  With default options a failing source receives at most 20 requests in the first minute of failures and 3 per minute afterwards;
+//	     where each watch brought events or closed without error, at most 20 and 11. A request is one List or Watch call; answered
+//	     pages of one list count once.
 //	G14  A transform runs at most once per object received, and exactly once per object applied.
 //
 // G3 and G8 are about handlers, Config.Handler included; changes for a Config.Process wait in its queue. Not promised: every intermediate state;

@@ -48,6 +48,12 @@ var (
 	errNilWatch    = errors.New("source returned no watch and no error")
 	// errTable: decoded as an unstructured list, a Table would be an empty list. The Accept header has its media type.
 	errTable = caused{errors.New("source returned a Table instead of objects"), CauseInvalidResponse}
+	// errNotList: decoded as a list, a discovery document or a Status would be an empty one.
+	errNotList = caused{errors.New("source returned a document that is not a list"), CauseInvalidResponse}
+	// errNoListVersion: earlier lists of the source had a version. A proxy or a damaged response may lack it.
+	errNoListVersion = caused{errors.New("list has no resource version, although earlier lists had one"), CauseInvalidResponse}
+	// errNotStatus: the watch has ended, and its events do not tell why.
+	errNotStatus = errors.New("the source sent an error event that cannot be understood")
 	// errWatchOverdue: the watch was still open 30 s after its timeout.
 	errWatchOverdue = caused{errors.New("watch outlived its timeout: the connection seems half open"), CauseOverdueWatch}
 	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or closed, before its last bookmark.

@@ -56,6 +56,7 @@ func newSharedIndexInformer(source Source, example any, options SharedIndexInfor
 	mustHave(options.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers.ResyncPeriod: set ResyncPeriod")
 	mustHave(options.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
 	mustHave(options.VerifyInterval >= 0, "SharedIndexInformerOptions.VerifyInterval is negative")
+	options.VerifyInterval = min(options.VerifyInterval, longestWatchTimeout) // its jitter must not overflow
 	mustHave(options.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod: set that of the informer")
 	mustHave(options.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is only for a reflector")
 	keyFunc := options.KeyFunction

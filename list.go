@@ -14,8 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/trace"
 
+	"github.com/watchmirror/cache/internal/backoff"
 	"github.com/watchmirror/cache/internal/table"
 	"github.com/watchmirror/cache/sharding"
 )
@@ -50,6 +52,8 @@ type listing struct {
 	tokens pageTokens
 	// paused is true once a page was requested again after a pause. The list may then be too old for a watch.
 	paused bool
+	// hasNewer is true once an item was newer than the version of the last watch.
+	hasNewer bool
 	// strategy is ListUnpaged until the second page. reason explains it in the status.
 	strategy ListStrategy
 	reason   string
@@ -90,12 +94,15 @@ func (m *run) listState() state {
 		l.abort()
 		if m.progress.unpaged && m.ctx.Err() == nil { // the token of a page has expired
 			m.reportFailure(m.ctx, l.wrap(err))
-			return m.pause(stateList, failure{began: l.began, atOnce: true})
+			return m.pauseAfterFailure(stateList, backoff.Failure{Began: l.began, AtOnce: true})
 		}
-		return m.fail(PhaseListing, l.wrap(err), l.began, true)
+		return m.fail(failedAttempt{activity: PhaseListing, err: l.wrap(err), began: l.began, request: true})
 	}
 	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
-	return m.pause(stateWatch, failure{atOnce: true})
+	if m.isPolled() {
+		return m.pauseFor(stateList, m.progress.backoff.PollPause(m.clock.Now()))
+	}
+	return m.pauseAfterFailure(stateWatch, backoff.Failure{AtOnce: true})
 }
 
 // listOptions requests any state ("0") first. Later it requests one that is not older than the store, or the newest ("") if
@@ -154,7 +161,7 @@ func (l *listing) recordSize() {
 func (l *listing) listPages() error {
 	options := l.listOptions()
 	l.requestedVersion, l.progress.unpaged = options.ResourceVersion, false
-	l.progress.backoff.recordRequest(l.began, true)
+	l.progress.backoff.RecordRequest(l.began, true)
 	inc(l.metrics.lists)
 	for failures := 0; l.ctx.Err() == nil; { // consecutive ones of a page
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
@@ -181,7 +188,7 @@ func (l *listing) listPages() error {
 			return err
 		}
 		// All answered pages of a list count as one request.
-		l.progress.backoff.recordRequest(asked, true)
+		l.progress.backoff.RecordRequest(asked, true)
 		cause := CauseOf(err)
 		if cause == CauseExpired {
 			// The source may have been restored during a pause. It would refuse the version as too large.
@@ -192,7 +199,7 @@ func (l *listing) listPages() error {
 		}
 		l.reportFailure(l.ctx, l.wrap(err))
 		l.paused = true
-		l.pause(stateList, failure{began: asked, retryAfter: retryAfter(err)})
+		l.pauseAfterFailure(stateList, backoff.Failure{Began: asked, RetryAfter: retryAfter(err)})
 		l.setPhase(PhaseListing, 0)
 	}
 	return l.ctx.Err()
@@ -259,17 +266,37 @@ func listObject(
 		return listMeta, nil, err
 	}
 	defer recoverPanic("reading the list's metadata", &err)
-	switch l, _ := list.(*unstructured.UnstructuredList); {
-	case isNilPointer(list):
+	if isNilPointer(list) {
 		return listMeta, nil, errNilList
-	case l != nil && l.GroupVersionKind().GroupKind() == metav1.Kind("Table"):
-		return listMeta, nil, errTable
+	}
+	if err := checkListKind(list); err != nil {
+		return listMeta, nil, err
 	}
 	accessor, err := meta.ListAccessor(list)
 	if err != nil || !meta.IsListType(list) {
 		return listMeta, nil, fmt.Errorf("response %T is not a list", list)
 	}
 	return metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion(), Continue: accessor.GetContinue()}, list, nil
+}
+
+// checkListKind fails for documents that are no lists, although a decoder may make an empty one of them.
+func checkListKind(list runtime.Object) error {
+	kind := list.GetObjectKind().GroupVersionKind()
+	switch {
+	case kind.GroupKind() == metav1.Kind("Table") && isUnstructuredList(list):
+		return errTable
+	case kind.Group == "apidiscovery.k8s.io", kind.Group == "" && notLists.Has(kind.Kind):
+		return fmt.Errorf("%w: %s", errNotList, kind.Kind)
+	}
+	return nil
+}
+
+// notLists are kinds of the group "" that API servers and proxies send in place of a list.
+var notLists = sets.New("Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList")
+
+func isUnstructuredList(list runtime.Object) bool {
+	_, ok := list.(*unstructured.UnstructuredList)
+	return ok
 }
 
 // eachItem calls add with a shallow copy of each item of a list, so that a stored item does not keep the list in memory.
@@ -327,6 +354,7 @@ func readItems(
 func (l *listing) addItem(item listedItem) error {
 	var md metadata
 	bad := l.examine(item.object, &md, true)
+	l.compareWithWatch(md.received.ResourceVersion)
 	switch {
 	case l.version != "":
 	case item.listMeta.ResourceVersion != "":
@@ -348,9 +376,21 @@ func (l *listing) mayBeTooOld() bool {
 	return l.version == "" && l.progress.version != ""
 }
 
-// setVersion records the list's version. It fails if that is older than the store, unless the source is known to have
-// regressed. A list without a version gets the store's: a list that is not older was requested.
+// compareWithWatch compares the version of an item with that of empty watches that have caused the list.
+func (l *listing) compareWithWatch(version string) {
+	if l.progress.emptyWatches.listWanted {
+		l.hasNewer = l.hasNewer || versionBefore(l.progress.version, version)
+	}
+}
+
+// setVersion records the list's version. It fails if that is older than the store, unless the source
+// is known to have regressed, or if there is none although the source has sent lists with one. A source
+// whose lists never have a version keeps that of its events.
 func (l *listing) setVersion(version string) error {
+	if version == "" && l.version == "" && l.progress.versioned {
+		return errNoListVersion
+	}
+	l.progress.versioned = l.progress.versioned || version != ""
 	have := cmp.Or(l.version, l.progress.version)
 	if versionBefore(version, have) {
 		regression := &VersionRegressionError{Kind: "list", Current: have, Received: version}
@@ -508,8 +548,12 @@ func (l *listing) recordCommit() {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	p := &l.progress
 	p.versionInvalid = false
-	p.checks.wanted, p.checks.failures, p.lastReceived = false, 0, l.clock.Now()
-	l.listed, l.afterPause = true, l.paused
+	p.lastReceived = l.clock.Now()
+	p.checks.succeed(p.lastReceived)
+	p.emptyWatches.recordList(p.lastReceived, l.items, l.hasNewer)
+	l.listed = true
+	l.listIsNew = true
+	l.afterPause = l.paused
 	if l.shard != nil {
 		l.shard.Applied()
 	}
@@ -560,15 +604,18 @@ func (r *Reflector) listItems(
 	return listMeta, err
 }
 
-// mayStream reports whether the next list is a streaming list: after failures only if the limits of G13 leave room for the
-// list and watch that follow another failure.
+// mayStream reports whether the next list is a streaming list: after failures only if the limits of G13
+// leave room for the list and watch that follow another failure.
 func (m *run) mayStream() bool {
-	return m.streams && (m.progress.streamAfter.IsZero() ||
-		m.streamIsDue() && m.progress.backoff.delay(m.clock.Now(), streamListWatch) == 0)
+	if !m.streams || m.isPolled() {
+		return false
+	}
+	return m.progress.streaming.after.IsZero() ||
+		m.streamIsDue() && m.progress.backoff.Delay(m.clock.Now(), streamListWatch) == 0
 }
 
 // streamIsDue reports whether streaming, which has failed, may be tried again.
 func (m *run) streamIsDue() bool {
-	after := m.progress.streamAfter
+	after := m.progress.streaming.after
 	return !after.IsZero() && !m.clock.Now().Before(after)
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/watchmirror/cache/internal/backoff"
 	"github.com/watchmirror/cache/sharding"
 )
 
@@ -29,7 +30,11 @@ type WatchErrorHandler func(r *Reflector, err error)
 // returns the failure's kind.
 type WatchErrorHandlerWithContext func(ctx context.Context, r *Reflector, err error)
 
-const defaultMinWatchTimeout = 5 * time.Minute
+const (
+	defaultMinWatchTimeout = 5 * time.Minute
+	// longestWatchTimeout is used for longer ones, such as "for ever": sums with it must not overflow.
+	longestWatchTimeout = 365 * 24 * time.Hour
+)
 
 // Reflector keeps a store equal to a source while it runs. Its fields are those of ReflectorOptions. All methods may be
 // called concurrently.
@@ -84,33 +89,6 @@ type proof struct {
 	accepted    bool
 }
 
-// progress is the state that survives a run.
-type progress struct {
-	backoff *backoff
-	// version is the last version that the store accepted, or that of an aborted first list, whose parts are visible. An older
-	// state is a regression. It is empty after one.
-	version string
-	// versionInvalid means that the version has expired, is too large for the source, or has regressed. The next list is at
-	// "" and may be older.
-	versionInvalid bool
-	// undecoded are the versions of the last list's undecoded items. refetched is when a list was last made because of them.
-	undecoded map[string]string
-	refetched time.Time
-	// unpaged means that the next list is not paged.
-	unpaged bool
-	// paged is true once a list at "0" came in pages. Such a server does not answer from a cache, so pages cost it nothing.
-	paged bool
-	// watchFailures counts failed watches in a row that did not advance the version.
-	watchFailures int
-	// streamAfter is when streaming may be tried again.
-	streamAfter    time.Time
-	streamFailures int
-	// lastReceived is when the source last sent an event or a list, or when its silence was last noticed. It outlasts a
-	// watch, since a restored source may be silent through several.
-	lastReceived time.Time
-	checks       checks
-}
-
 // NewNamespaceKeyedIndexerAndReflector is for code written for client-go; new code uses NewReflectorWithOptions. The
 // indexer has NamespaceIndex.
 func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any, resyncPeriod time.Duration) (indexer Indexer, reflector *Reflector) {
@@ -146,11 +124,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		options.ErrorHandler = DefaultWatchErrorHandler
 	}
 	options.MetricsProvider = defaultReflectorMetrics.or(options.MetricsProvider)
-	if options.MaxWatchTimeout == 0 { // as in client-go
-		options.MinWatchTimeout = max(options.MinWatchTimeout, defaultMinWatchTimeout)
-		options.MaxWatchTimeout = 2 * options.MinWatchTimeout
-	}
-	options.MinWatchTimeout = cmp.Or(options.MinWatchTimeout, min(defaultMinWatchTimeout, options.MaxWatchTimeout))
+	options.setWatchTimeouts()
 	r := &Reflector{
 		relistRequests:                make(chan chan struct{}),
 		WatchListPageSize:             options.PageSize,
@@ -189,7 +163,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		expected = described.TypeDescription()
 	}
 	r.typeDescription = cmp.Or(options.TypeDescription, expected, "<unspecified>")
-	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, options.Random)
+	r.progress.backoff = backoff.New(options.Backoff, options.BackoffReset, options.Random)
 	r.proof.Store(new(proof))
 	r.status = Status{
 		Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now(), Failures: map[Cause]int64{},
@@ -286,6 +260,19 @@ func (o ReflectorOptions) validate() {
 		fmt.Sprintf("ReflectorOptions.Strategy is unknown: %d", o.Strategy))
 }
 
+// setWatchTimeouts sets the defaults and bounds of the range of timeouts.
+func (o *ReflectorOptions) setWatchTimeouts() {
+	o.MinWatchTimeout = min(o.MinWatchTimeout, longestWatchTimeout)
+	if o.MaxWatchTimeout == 0 { // as in client-go
+		o.MinWatchTimeout = max(o.MinWatchTimeout, defaultMinWatchTimeout)
+		o.MaxWatchTimeout = 2 * o.MinWatchTimeout
+	}
+	o.MaxWatchTimeout = min(o.MaxWatchTimeout, longestWatchTimeout)
+	if o.MinWatchTimeout == 0 {
+		o.MinWatchTimeout = min(defaultMinWatchTimeout, o.MaxWatchTimeout)
+	}
+}
+
 // withLogger adds a logger to ctx, unless it is nil.
 func withLogger(ctx context.Context, logger *klog.Logger) context.Context {
 	if logger != nil {
@@ -330,14 +317,4 @@ func storeQuarantines(store any, object *ObjectError) bool {
 	}
 	_, own := store.(eventChecker)
 	return own
-}
-
-// checks is the state of the checks of a source's version.
-type checks struct {
-	// wanted is true after a watch was refused or cut, or a silence, until a check or a list succeeds.
-	wanted bool
-	// failures counts failed checks in a row.
-	failures int
-	// next is the earliest time of the next check.
-	next time.Time
 }

@@ -79,6 +79,13 @@ func (r *Reflector) recordSuccess() {
 	r.setPhase(PhaseWatching, 0)
 }
 
+// hasFailed reports whether the last attempts have failed.
+func (r *Reflector) hasFailed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status.ConsecutiveFailures > 0
+}
+
 // setCurrent records a proof that the store is current: see Status.CurrentBy.
 func (r *Reflector) setCurrent(by string) {
 	before := r.proof.Load()

@@ -10,16 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache/internal/backoff"
 )
 
 // run is one run of a reflector: a loop over its states. Each state returns the next one, after the pause before it.
 type run struct {
 	*Reflector
 	ctx context.Context
+	// applying is the context in which events are applied.
+	applying applyContext
 	// singleCycle is true for ListAndWatch: the run ends when its watch fails, or before another list.
 	singleCycle bool
 	// listed is true once this run has applied a list: resyncs begin then.
 	listed bool
+	// listIsNew is true from the end of a list to the request of a watch.
+	listIsNew bool
 	// resync fires, through resyncDue, when a resync is due. Both are nil without a period.
 	resync    clock.Timer
 	resyncDue <-chan time.Time
@@ -42,6 +48,43 @@ type run struct {
 	result error
 	// panicking is true while the run panics.
 	panicking bool
+}
+
+// applyGrace is how long after the end of its context a run applies events that it received before. Slow
+// functions of the user must not delay its end.
+const applyGrace = 10 * time.Millisecond
+
+// applyContext is a context that ends applyGrace after its parent. Its goroutine runs only meanwhile.
+type applyContext struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	// stop reports whether the goroutine was not started. Otherwise, ended is closed at its end.
+	stop  func() bool
+	ended chan struct{}
+}
+
+func newApplyContext(parent context.Context, c clock.Clock) applyContext {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	ended := make(chan struct{})
+	stop := context.AfterFunc(parent, func() {
+		defer close(ended)
+		defer cancel()
+		timer := c.NewTimer(applyGrace)
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+		}
+	})
+	return applyContext{ctx: ctx, cancel: cancel, stop: stop, ended: ended}
+}
+
+// end ends the context and waits for its goroutine. It must be called once.
+func (a applyContext) end() {
+	a.cancel()
+	if !a.stop() {
+		<-a.ended
+	}
 }
 
 // state is one of the states of a run.
@@ -91,6 +134,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	stopShard := r.shard.Run(ctx, r.relist)
 	defer stopShard()
 	defer m.stopResync()
+	defer m.applying.end()
 	defer m.endCheck()
 	returned := false
 	defer func() { m.endWatch(returned) }()
@@ -147,6 +191,7 @@ func (m *run) begin(ctx context.Context) {
 		}
 	}
 	m.ctx = withLogger(ctx, m.options.Logger)
+	m.applying = newApplyContext(m.ctx, m.clock)
 	if m.WatchListPageSize < 0 {
 		m.report(m.ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", m.WatchListPageSize))
 	}
@@ -170,7 +215,7 @@ func (m *run) loop(context.Context) {
 				m.regression = m.evaluateCheck()
 			}
 		case m.regression != nil:
-			next = m.fail(PhaseWatching, m.regression, m.clock.Now(), false)
+			next = m.fail(failedAttempt{activity: PhaseWatching, err: m.regression, began: m.clock.Now()})
 		case next == stateWatch:
 			next = m.watchState(nil)
 		case m.mayStream():
@@ -181,27 +226,64 @@ func (m *run) loop(context.Context) {
 	}
 }
 
-// pause waits before the state to, as the backoff and the limits of G13 require, and returns it.
-func (m *run) pause(to state, f failure) state {
-	switch f.requests = 2; { // a list and its watch
-	case to == stateWatch:
-		f.requests = 1
-	case m.streams && m.streamIsDue() && !f.atOnce:
-		f.requests = streamListWatch // room for a list if the stream fails again
+// pauseAfterFailure waits before the state next, as the backoff and the limits of G13 require, and
+// returns it, or the list that must precede it.
+func (m *run) pauseAfterFailure(next state, f backoff.Failure) state {
+	next = m.listBefore(next)
+	f.List = next == stateList
+	f.Requests = m.requestsOf(next, f.AtOnce)
+	pause := m.progress.backoff.AfterFailure(m.clock.Now(), f)
+	m.afterPause = pause > 0 || m.afterPause && f.Began.IsZero()
+	return m.pauseFor(next, pause)
+}
+
+// pauseAfterWatch is pauseAfterFailure for a watch that worked or closed cleanly.
+func (m *run) pauseAfterWatch(next state, ended backoff.Watch) state {
+	next = m.listBefore(next)
+	if next == stateEnd {
+		return stateEnd
+	}
+	ended.List = next == stateList
+	ended.Requests = m.requestsOf(next, false)
+	pause := m.progress.backoff.AfterWatch(m.clock.Now(), ended)
+	m.afterPause = pause > 0
+	return m.pauseFor(next, pause)
+}
+
+// listBefore returns the list that must precede a watch, or next.
+func (m *run) listBefore(next state) state {
+	if next == stateWatch && startsWithState(m.progress.version) && !m.listIsNew {
+		return m.listNext()
+	}
+	return next
+}
+
+// requestsOf returns how many requests belong to a state.
+func (m *run) requestsOf(next state, atOnce bool) int {
+	const watch, listAndWatch = 1, 2
+	switch {
+	case next == stateWatch:
+		return watch
+	case m.streams && m.streamIsDue() && !atOnce:
+		return streamListWatch // room for a list if the stream fails again
 	case m.mayStream():
-		f.requests = 1
+		return watch
 	}
-	pause := m.progress.backoff.pause(m.clock.Now(), f)
-	m.afterPause = pause > 0 || m.afterPause && f.began.IsZero()
-	if pause > 0 {
-		m.setPhase(PhasePaused, pause)
-		timer := m.clock.NewTimer(pause)
-		defer timer.Stop()
-		for m.wait(waitChannels{timer: timer.C()}).reason == wakeDone { // a check that outlived its watch is reported at once
-			m.regression = m.evaluateCheck()
-		}
+	return listAndWatch
+}
+
+// pauseFor waits before the state next, and returns it.
+func (m *run) pauseFor(next state, pause time.Duration) state {
+	if pause <= 0 {
+		return next
 	}
-	return to
+	m.setPhase(PhasePaused, pause)
+	timer := m.clock.NewTimer(pause)
+	defer timer.Stop()
+	for m.wait(waitChannels{timer: timer.C()}).reason == wakeDone { // a check that outlived its watch is reported at once
+		m.regression = m.evaluateCheck()
+	}
+	return next
 }
 
 // waitChannels are the channels that a state waits for. A nil channel is ignored.
@@ -304,15 +386,17 @@ var errListRequested = fmt.Errorf("the newest state was requested: %w", errRefet
 // refetchLater schedules another list if the committed one has undecoded items that the list before it did not have at the
 // same version. Items without metadata cannot be distinguished and count as one.
 func (m *run) refetchLater() {
-	before := m.progress.undecoded
-	m.progress.undecoded, m.refetchAt = map[string]string{}, time.Time{}
+	refetch := &m.progress.refetch
+	before := refetch.undecoded
+	refetch.undecoded = map[string]string{}
+	m.refetchAt = time.Time{}
 	for _, q := range m.quarantine.list(m.undecodedLocked) {
 		if q.ResourceVersion == "" {
 			q.Key = ""
 		}
-		m.progress.undecoded[q.Key] = q.ResourceVersion
+		refetch.undecoded[q.Key] = q.ResourceVersion
 		if known, again := before[q.Key]; !again || known != q.ResourceVersion {
-			m.refetchAt = latest(m.clock.Now().Add(refetchAfter), m.progress.refetched.Add(refetchInterval))
+			m.refetchAt = latest(m.clock.Now().Add(refetchAfter), refetch.last.Add(refetchInterval))
 		}
 	}
 }

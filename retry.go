@@ -1,10 +1,14 @@
 package cache
 
 import (
+	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache/internal/backoff"
 )
 
 // RetryWithDeadline decides whether to retry errors of one kind, until a deadline after the first of a series.
@@ -64,6 +68,14 @@ const (
 	listAgain
 )
 
+const (
+	// watchesBeforeList is the number of consecutive watches that fail at one version before the
+	// reflector lists: about half a minute of backoff, so that a restarting server need not list.
+	watchesBeforeList = 10
+	// watchProbe is how long a source that has refused to be watched at all is only listed.
+	watchProbe = time.Hour
+)
+
 // watchActions are the reactions by cause. Other causes have watchThenList, including a cut stream: it may be cut each time at
 // an event that cannot be delivered. The causes with watchAgain do not question the version, however often they occur.
 var watchActions = map[Cause]action{
@@ -83,70 +95,88 @@ var watchActions = map[Cause]action{
 var permanentCauses = sets.New(CauseExpired, CauseVersionTooLarge, CauseNotFound, CauseForbidden, CauseUnauthorized,
 	CauseBadRequest, CauseResponseTooLarge, CauseTLS, CauseCredentials)
 
-// fail reports a failure and returns the next state. activity is PhaseListing, PhaseStreaming or PhaseWatching; request
-// says whether the request itself failed, and not its stream.
-func (m *run) fail(activity Phase, err error, began time.Time, request bool) state {
+// failedAttempt is a list, a streaming list or a watch that failed.
+type failedAttempt struct {
+	// activity is PhaseListing, PhaseStreaming or PhaseWatching.
+	activity Phase
+	err      error
+	// began is when it was requested, or now if it worked.
+	began time.Time
+	// request is true if the request itself failed, and not its stream.
+	request bool
+	// worked is the watch if that ends a series of failures, or nil.
+	worked *backoff.Watch
+}
+
+// fail reports a failure and returns the next state.
+func (m *run) fail(failed failedAttempt) state {
 	if m.ctx.Err() != nil {
 		return stateEnd
 	}
-	cause := CauseOf(err)
-	f := m.recordVersionFailure(activity, cause)
-	if cause != CauseOverdueWatch {
-		f.began, f.retryAfter = began, max(f.retryAfter, retryAfter(err))
+	cause := CauseOf(failed.err)
+	f := m.recordVersionFailure(failed.activity, cause)
+	if asked := retryAfter(failed.err); asked > f.AtLeast {
+		f.RetryAfter = asked
 	}
-	next, endsCycle := stateList, activity == PhaseListing && !f.atOnce
-	if activity == PhaseWatching {
-		next, endsCycle = m.afterFailedWatch(cause, err, request)
+	if cause != CauseOverdueWatch {
+		f.Began = failed.began
+	}
+	next, endsCycle := stateList, failed.activity == PhaseListing && !f.AtOnce
+	if failed.activity == PhaseWatching {
+		next, endsCycle = m.afterFailedWatch(failed, cause)
 	}
 	if endsCycle && m.singleCycle {
-		return m.endCycle(err, request)
+		return m.endCycle(failed)
 	}
-	m.reportFailure(m.ctx, err)
-	return m.pause(next, f)
+	m.reportFailure(m.ctx, failed.err)
+	if failed.worked != nil {
+		ended := *failed.worked
+		ended.AtOnce = f.AtOnce
+		ended.RetryAfter = f.RetryAfter
+		ended.AtLeast = f.AtLeast
+		return m.pauseAfterWatch(next, ended)
+	}
+	return m.pauseAfterFailure(next, f)
 }
 
 // recordVersionFailure records what a failure says about the store's version, and how soon the next request may follow.
-func (m *run) recordVersionFailure(activity Phase, cause Cause) (f failure) {
+func (m *run) recordVersionFailure(activity Phase, cause Cause) (f backoff.Failure) {
 	p := &m.progress
 	// After a pause for an outage, another pause would only prolong the time for which the cache is stale.
 	mayListAtOnce := !p.versionInvalid && len(m.relistWaiters) == 0 && (m.afterPause || activity != PhaseWatching)
 	switch cause {
 	case causeRegression: // the next list is accepted whatever its version
-		p.version, p.versionInvalid = "", true
+		p.version = ""
+		p.versionInvalid = true
 		m.regression = nil
 	case CauseVersionTooLarge:
 		// A restored source may never reach the version: a list at that version or newer would fail as well.
 		p.versionInvalid = true
 		// As API servers ask: a lagging replica may have caught up by then.
-		f.atOnce, f.retryAfter = mayListAtOnce, time.Second
+		f.AtOnce = mayListAtOnce
+		f.AtLeast = time.Second
 	case CauseExpired:
 		p.versionInvalid = activity != PhaseWatching
-		f.atOnce = mayListAtOnce
+		f.AtOnce = mayListAtOnce
 	case CauseOverdueWatch:
-		f.atOnce = true
+		f.AtOnce = true
 	}
 	return f
 }
 
 // afterFailedWatch returns the state after a failed watch, and whether it ends a single cycle.
-func (m *run) afterFailedWatch(cause Cause, err error, request bool) (next state, endsCycle bool) {
-	p := &m.progress
-	if cause != causeShortWatch {
-		p.checks.wanted = true
-	}
-	action := watchActions[cause]
-	if request && cause == CauseConnectionLost { // no stream was cut
-		action = watchAgain
-	}
+func (m *run) afterFailedWatch(failed failedAttempt, cause Cause) (next state, endsCycle bool) {
+	m.wantCheck(failed, cause)
+	action := m.watchAction(failed, cause)
 	next = stateList
 	switch action {
 	case watchThenList:
-		p.watchFailures++
-		if p.watchFailures < watchesBeforeList {
+		m.progress.watchFailures++
+		if m.progress.watchFailures < watchesBeforeList {
 			next = stateWatch
 		}
 	case watchWithDeadline:
-		m.retry.After(err)
+		m.retry.After(failed.err)
 		if m.retry.ShouldRetry() {
 			next = stateWatch
 		}
@@ -157,13 +187,47 @@ func (m *run) afterFailedWatch(cause Cause, err error, request bool) (next state
 	return next, next == stateList || action == watchThenList || cause == causeShortWatch
 }
 
+// watchAction returns the reaction to a failed watch.
+func (m *run) watchAction(failed failedAttempt, cause Cause) action {
+	switch {
+	case failed.request && apierrors.IsMethodNotSupported(failed.err):
+		m.progress.polledUntil = m.clock.Now().Add(watchProbe)
+		return listAgain
+	case cause == causeShortWatch && m.progress.emptyWatches.listWanted:
+		return listAgain
+	case errors.Is(failed.err, errNotStatus), apierrors.HasStatusCause(failed.err, causeUnknownError):
+		return listAgain
+	case failed.request && cause == CauseConnectionLost: // no stream was cut
+		return watchAgain
+	}
+	return watchActions[cause]
+}
+
+// wantCheck requests a check of the source's version after a watch that was refused or cut: meanwhile
+// the source may have been restored from an older copy. A watch that advanced the version has just
+// shown newer ones.
+func (m *run) wantCheck(failed failedAttempt, cause Cause) {
+	switch {
+	case cause == causeShortWatch:
+	case failed.worked == nil:
+		m.progress.checks.want()
+	case !failed.worked.Advanced:
+		m.progress.checks.wantAfterIdleWatch()
+	}
+}
+
+// isPolled reports whether the source cannot be watched: its lists are repeated instead.
+func (m *run) isPolled() bool {
+	return !m.singleCycle && m.clock.Now().Before(m.progress.polledUntil)
+}
+
 // endCycle ends a run of ListAndWatch, which returns the error of a request, and reports any other.
-func (m *run) endCycle(err error, request bool) state {
-	if request {
-		m.setLastFailure(err, true)
-		m.result = err
+func (m *run) endCycle(failed failedAttempt) state {
+	if failed.request {
+		m.setLastFailure(failed.err, true)
+		m.result = failed.err
 	} else {
-		m.reportFailure(m.ctx, err)
+		m.reportFailure(m.ctx, failed.err)
 	}
 	return stateEnd
 }

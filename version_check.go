@@ -27,6 +27,46 @@ const (
 	maxSilence = 3 * time.Minute
 )
 
+// checks is the state of the checks of a source's version.
+type checks struct {
+	// wanted is true after a watch was refused or cut, or a silence, until a check or a list succeeds.
+	wanted bool
+	// failures counts failed checks in a row.
+	failures int
+	// next is the earliest time of the next check.
+	next time.Time
+	// notBefore is a later one, if the check is wanted only because idle watches that worked were cut.
+	notBefore time.Time
+	// succeeded is when a check or a list last succeeded.
+	succeeded time.Time
+}
+
+// want requests a check.
+func (c *checks) want() {
+	c.wanted = true
+	c.notBefore = time.Time{}
+}
+
+// wantAfterIdleWatch requests a check after a watch that worked, was idle, and was cut. Some proxies
+// cut each idle watch after seconds: such checks are as far apart as those of a silent watch.
+func (c *checks) wantAfterIdleWatch() {
+	if c.wanted {
+		return
+	}
+	c.wanted = true
+	c.notBefore = c.succeeded.Add(maxSilence)
+}
+
+// succeed records a check or a list that succeeded.
+func (c *checks) succeed(now time.Time) {
+	c.wanted = false
+	c.failures = 0
+	c.succeeded = now
+}
+
+// earliest returns the earliest time of a check.
+func (c *checks) earliest() time.Time { return latest(c.next, c.notBefore) }
+
 // versionCheck is a running check.
 type versionCheck struct {
 	*asyncCall
@@ -52,7 +92,7 @@ func (m *run) beginCheck(w *openWatch, now time.Time) {
 		return
 	}
 	m.progress.checks.next = now.Add(checkInterval)
-	m.progress.backoff.recordRequest(now, false)
+	m.progress.backoff.RecordRequest(now, false)
 	c.ctx, c.cancel = context.WithTimeout(w.ctx, checkTimeout)
 	c.asyncCall = callAsync(func() { c.version, c.limitIgnored, c.err = m.sourceVersion(c.ctx) })
 	m.check = c
@@ -69,7 +109,7 @@ func (m *run) evaluateCheck() error {
 	case c.ctx.Err() == context.Canceled && errors.Is(c.err, context.Canceled): // repeat it beside the next watch
 		checks.next = time.Time{}
 	case c.err == nil:
-		checks.wanted, checks.failures = false, 0
+		checks.succeed(m.clock.Now())
 		if c.limitIgnored || c.version == "" {
 			checks.next = m.clock.Now().Add(costlyCheckInterval)
 		}
@@ -77,7 +117,7 @@ func (m *run) evaluateCheck() error {
 			return &VersionRegressionError{Kind: "list", Current: c.have, Received: c.version}
 		}
 	default:
-		m.progress.backoff.recordFailure(m.clock.Now(), failure{began: c.began})
+		m.progress.backoff.RecordFailure(m.clock.Now(), c.began)
 		if checks.failures++; checks.failures >= checkAttempts {
 			checks.wanted, checks.failures = false, 0
 		}

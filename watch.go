@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/watchmirror/cache/internal/backoff"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -42,7 +43,38 @@ type openWatch struct {
 	// It is false from the first event that is not Added.
 	synthetic bool
 	events    int
+	// successful is true once the watch has ended a series of reported failures, or if there was none.
+	successful bool
 }
+
+const (
+	// A watch that ends before veryShortWatch and without an event has failed, as in client-go.
+	veryShortWatch = time.Second
+	// successfulAfter is how long a watch must be open to end a series of reported failures.
+	successfulAfter = 10 * time.Second
+	// lateAnswer is the delay of a watch's response after which the server may have restarted.
+	lateAnswer = time.Second
+	// burst is the longest time between a batch and the next event in a burst.
+	burst = time.Millisecond
+	// watchGrace is the time that a server has to end a watch after its timeout. Then the watch counts
+	// as half open.
+	watchGrace = 30 * time.Second
+)
+
+// lived returns how long the watch has been open. Its time counts from the response or, if it had
+// events, from the request: some proxies delay the response until the first event.
+func (w *openWatch) lived(now time.Time) time.Duration {
+	if w.events > 0 {
+		return now.Sub(w.requestedAt)
+	}
+	return now.Sub(w.answeredAt)
+}
+
+// advanced reports whether the watch has advanced the version.
+func (w *openWatch) advanced() bool { return w.version != w.from }
+
+// isEmpty reports whether the watch was idle and short: see emptyWatches.
+func (w *openWatch) isEmpty(lived time.Duration) bool { return w.events == 0 && lived < w.timeout/2 }
 
 // open requests a watch from the store's version, or the streaming list l, and waits for the response. The deadline begins
 // before the request, because a connection can be half open before the first byte.
@@ -70,7 +102,8 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	}
 	w.waits.timer = w.timer.C()
 	m.watch = w
-	m.progress.backoff.recordRequest(now, false)
+	m.listIsNew = false
+	m.progress.backoff.RecordRequest(now, false)
 	inc(m.metrics.watches)
 	if l != nil {
 		inc(m.metrics.lists)
@@ -88,7 +121,10 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	}
 	w.answeredAt = m.clock.Now()
 	// Some clients repeat the request themselves while the server is unavailable.
-	m.progress.checks.wanted = m.progress.checks.wanted || w.answeredAt.Sub(now) >= lateAnswer
+	if w.answeredAt.Sub(now) >= lateAnswer {
+		m.progress.checks.want()
+	}
+	w.successful = !m.hasFailed()
 	if l == nil { // a streaming list is a list already, and proves nothing before its end
 		w.from, w.version = m.progress.version, m.progress.version
 		w.waits.relistRequests = m.relistRequests
@@ -112,48 +148,79 @@ func (m *run) stopWatch(w *openWatch) {
 	}
 }
 
-// watchState opens a watch from the store's version, or the streaming list l, and applies its events until it ends. The
-// watch's duration counts from the response or, if it had events, from the request: some proxies delay the response until
-// the first event.
+// watchState opens a watch from the store's version, or the streaming list l, and applies its events
+// until it ends.
 func (m *run) watchState(l *listing) state {
 	w, err := m.open(l)
 	if err == nil {
 		err = m.applyEvents(w)
 	}
-	since := w.answeredAt
-	if w.events > 0 {
-		since = w.requestedAt
-	}
-	began, lived := w.requestedAt, m.clock.Since(since)
+	lived := w.lived(m.clock.Now())
 	m.stopWatch(w)
-	switch {
-	case w.listing != nil:
+	if w.listing != nil {
 		return m.streamFailed(w, err)
-	case err != nil && w.answeredAt.IsZero():
-		return m.fail(PhaseWatching, err, began, true)
-	case err == nil:
-		m.logger(m.ctx).V(4).Info("Watch closed", "events", w.events, "lived", lived)
 	}
-	if lived >= shortWatch {
-		began = m.clock.Now()
+	if m.ctx.Err() != nil {
+		return stateEnd
+	}
+	if w.answeredAt.IsZero() {
+		return m.fail(failedAttempt{activity: PhaseWatching, err: err, began: w.requestedAt, request: true})
+	}
+	return m.watchEnded(w, err, lived)
+}
+
+// watchEnded returns the state after a watch that was open. err is nil if the source closed it.
+func (m *run) watchEnded(w *openWatch, err error, lived time.Duration) state {
+	ended := backoff.Watch{Requested: w.requestedAt, Lived: lived, Advanced: w.advanced(), Failed: err != nil}
+	if ended.Worked() {
+		m.progress.watchFailures = 0
 		m.afterPause = false
 	}
 	switch {
-	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.singleCycle:
-		return stateEnd
 	case errors.Is(err, errRefetch):
 		m.logger(m.ctx).V(2).Info("Relisting", "reason", err)
-		return stateList
+		return m.listNext()
+	case err != nil && ended.Worked():
+		return m.fail(failedAttempt{activity: PhaseWatching, err: err, began: m.clock.Now(), worked: &ended})
 	case err != nil:
-		return m.fail(PhaseWatching, err, began, false)
-	case lived < veryShortWatch && w.events == 0:
-		return m.fail(PhaseWatching, &VeryShortWatchError{Name: m.name}, began, false)
-	case lived < shortWatch:
-		return m.pause(stateWatch, failure{began: began, progress: w.version != w.from})
+		return m.fail(failedAttempt{activity: PhaseWatching, err: err, began: w.requestedAt})
 	}
+	return m.watchClosed(w, ended)
+}
+
+// watchClosed returns the state after a watch that the source has closed. That is no failure, unless
+// the watch was very short.
+func (m *run) watchClosed(w *openWatch, ended backoff.Watch) state {
+	m.logger(m.ctx).V(4).Info("Watch closed", "events", w.events, "lived", ended.Lived)
+	if w.isEmpty(ended.Lived) {
+		m.progress.emptyWatches.record(w.version, m.clock.Now())
+	} else {
+		m.progress.emptyWatches.reset()
+	}
+	if ended.Lived < veryShortWatch && w.events == 0 {
+		return m.fail(failedAttempt{activity: PhaseWatching, err: &VeryShortWatchError{Name: m.name}, began: w.requestedAt})
+	}
+	if ended.Worked() {
+		m.recordSuccess()
+	}
+	if m.progress.emptyWatches.listWanted {
+		return m.pauseAfterWatch(m.listNext(), ended)
+	}
+	return m.pauseAfterWatch(stateWatch, ended)
+}
+
+// listNext returns the state for a list that no failure has caused. A single cycle ends before it.
+func (m *run) listNext() state {
+	if m.singleCycle {
+		return stateEnd
+	}
+	return stateList
+}
+
+// watchSucceeded ends a series of reported failures: the watch has had an event, or is open for long.
+func (m *run) watchSucceeded(w *openWatch) {
+	w.successful = true
 	m.recordSuccess()
-	m.progress.watchFailures = 0
-	return stateWatch
 }
 
 // applyEvents applies the events of a watch until it ends. It returns nil if the source closed it.
@@ -202,8 +269,9 @@ func (m *run) receive(w *openWatch, e watch.Event) error {
 	if e.Type == watch.Error {
 		return eventError(e.Object)
 	}
-	if w.events++; w.events == 1 && w.listing == nil {
-		m.recordSuccess()
+	w.events++
+	if w.events == 1 && w.listing == nil {
+		m.watchSucceeded(w)
 	}
 	m.changes = append(m.changes, change{event: e, kind: changeKinds[e.Type], object: e.Object})
 	return nil
@@ -242,6 +310,7 @@ func (m *run) applyReceived(w *openWatch) error {
 		bad := m.examine(c.event.Object, &c.meta, c.event.Type != watch.Bookmark)
 		if w.listing != nil {
 			w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)
+			w.listing.compareWithWatch(c.meta.received.ResourceVersion)
 		}
 		if m.shard != nil && c.kind != "" && m.excludes(&c.meta, bad) {
 			c.kind, c.excluded, bad = Deleted, true, nil
@@ -281,24 +350,40 @@ func (w *openWatch) advance(c *change) string {
 	return version
 }
 
-// applyChanges passes changes to the store or the streaming list, reports those that were refused, and sets the version. It
-// fails if the context has ended.
+// applyChanges passes changes to the store or the streaming list, reports those that were refused, and
+// sets the version. They are applied although the context may have ended since they were received: see
+// applyGrace. Then it returns the context's error.
 func (m *run) applyChanges(w *openWatch, changes []change) error {
 	if w.listing != nil {
 		return w.listing.addChanges(w, changes)
 	}
-	for len(changes) > 0 && m.ctx.Err() == nil {
-		accepted, err := m.accepter.acceptChanges(m.ctx, changes)
+	for len(changes) > 0 && m.applying.ctx.Err() == nil {
+		accepted, err := m.accepter.acceptChanges(m.applying.ctx, changes)
 		m.recordAccepted(changes[:accepted])
 		changes = changes[accepted:]
-		if err != nil && m.ctx.Err() == nil {
-			if undecoded := changes[0].finalErr; undecoded != nil {
-				m.report(m.ctx, undecoded)
-			}
+		if err == nil {
+			continue
+		}
+		if undecoded := changes[0].finalErr; undecoded != nil {
+			m.report(m.ctx, undecoded)
+		}
+		if !m.isReplay(&changes[0], err) {
 			return err
 		}
+		if err := m.moveVersion(changes[0].version, "event"); err != nil {
+			return err
+		}
+		changes = changes[1:]
 	}
 	return m.ctx.Err()
+}
+
+// isReplay reports whether a store refused an event that only repeats what a list had: the event is
+// older than the entry of its key, but not below the version that the watch has reached. The lists of
+// some servers have a version behind their items.
+func (m *run) isReplay(c *change, err error) bool {
+	return errors.As(err, new(*VersionRegressionError)) &&
+		!versionBefore(c.meta.received.ResourceVersion, m.progress.version)
 }
 
 // recordAccepted reports the accepted changes that were refused, releases the objects of the others, and sets the version.
@@ -319,6 +404,9 @@ func (m *run) recordAccepted(changes []change) {
 		if c.version != "" {
 			version = c.version
 		}
+	}
+	if len(changes) > 0 {
+		m.progress.emptyWatches.items = -1
 	}
 	if version != "" {
 		m.setAccepted(version, "event")
@@ -453,24 +541,49 @@ func (r *Reflector) checkType(obj runtime.Object) (err error) {
 	return nil
 }
 
-// eventError returns the error in an event of type Error. An object that is not a Status is described and not kept: it may
-// be large.
+// eventError returns the error in an event of type Error. An object that is not a Status is described
+// and not kept: it may be large.
 func eventError(obj runtime.Object) error {
-	cause := decodeError(obj)
-	if cause == nil && !isNilPointer(obj) {
-		err := apierrors.FromObject(obj)
-		switch {
-		case CauseOf(err) == CauseInternal:
-			return caused{err, causeStream}
-		case !errors.As(err, new(*apierrors.UnexpectedObjectError)):
-			return err
-		}
-	}
-	noStatus := fmt.Errorf("the source sent an error event with %s in place of a Status", describe(obj))
-	if cause != nil {
+	if cause := decodeError(obj); cause != nil {
+		noStatus := fmt.Errorf("the source sent an error event with %s in place of a Status", describe(obj))
 		return withKey(&ObjectError{Stage: stageDecode, Err: fmt.Errorf("%w: %w", noStatus, cause)})
 	}
-	return noStatus
+	err, isStatus := statusError(obj)
+	if !isStatus {
+		return fmt.Errorf("%w: it has %s in place of a Status", errNotStatus, describe(obj))
+	}
+	if CauseOf(err) == CauseInternal {
+		return caused{err, causeStream}
+	}
+	return err
+}
+
+// statusError returns a Status as an error. Servers that are no API server may omit its kind and
+// apiVersion. Then the code or the reason of a failure is enough.
+func statusError(obj runtime.Object) (err error, isStatus bool) {
+	if isNilPointer(obj) {
+		return nil, false
+	}
+	err = apierrors.FromObject(obj)
+	if !errors.As(err, new(*apierrors.UnexpectedObjectError)) {
+		return err, true
+	}
+	content, ok := obj.(runtime.Unstructured)
+	if !ok {
+		return nil, false
+	}
+	var status metav1.Status
+	fields := content.UnstructuredContent()
+	if kind, has := fields["kind"]; has && kind != "" && kind != "Status" {
+		return nil, false
+	}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &status) != nil {
+		return nil, false
+	}
+	if status.Code == 0 && status.Reason == "" {
+		return nil, false
+	}
+	return &apierrors.StatusError{ErrStatus: status}, true
 }
 
 // handleTimer does what is due, and sets the watch's timer to the time at which something is due next. An error ends the watch.
@@ -479,23 +592,26 @@ func (m *run) handleTimer(w *openWatch) error {
 	if isDue(m.overdueTime(w), now) {
 		return errWatchOverdue
 	}
+	if isDue(w.successTime(), now) {
+		m.watchSucceeded(w)
+	}
 	if isDue(m.refetchTime(w, now), now) {
 		m.refetchAt = time.Time{}
 		if len(m.quarantine.list(m.undecodedLocked)) > 0 { // otherwise later states have arrived
-			m.progress.refetched = now
+			m.progress.refetch.last = now
 			return errRefetch
 		}
 	}
 	if isDue(m.silenceTime(w), now) {
 		m.progress.lastReceived = now // the next silence begins
 		if m.bookmarks.Load() {
-			m.progress.checks.wanted = true
+			m.progress.checks.want()
 		}
 	}
 	if isDue(m.checkTime(w, now), now) {
 		m.beginCheck(w, now)
 	}
-	next := earliest(m.overdueTime(w), m.refetchTime(w, now), m.silenceTime(w), m.checkTime(w, now))
+	next := earliest(m.overdueTime(w), w.successTime(), m.refetchTime(w, now), m.silenceTime(w), m.checkTime(w, now))
 	w.timer.Reset(next.Sub(now))
 	return nil
 }
@@ -510,13 +626,21 @@ func (m *run) overdueTime(w *openWatch) time.Time {
 	return w.expires
 }
 
+// successTime is when the watch has been open for so long that it ends a series of reported failures.
+func (w *openWatch) successTime() time.Time {
+	if w.successful || w.listing != nil {
+		return time.Time{}
+	}
+	return w.answeredAt.Add(successfulAfter)
+}
+
 // refetchTime is when undecoded items are listed again.
 func (m *run) refetchTime(w *openWatch, now time.Time) time.Time {
 	if m.refetchAt.IsZero() || w.listing != nil {
 		return time.Time{}
 	}
 	const listAndWatch = 2
-	return latest(m.refetchAt, now.Add(m.progress.backoff.delay(now, listAndWatch)))
+	return latest(m.refetchAt, now.Add(m.progress.backoff.Delay(now, listAndWatch)))
 }
 
 // silenceTime is when the source has been silent for so long that its version is checked, if it sends bookmarks.
@@ -534,7 +658,7 @@ func (m *run) checkTime(w *openWatch, now time.Time) time.Time {
 		return time.Time{}
 	}
 	open := w.answeredAt.Add(min(checkDelay, w.timeout/2))
-	return latest(checks.next, open, now.Add(m.progress.backoff.delay(now, 1)))
+	return latest(checks.earliest(), open, now.Add(m.progress.backoff.Delay(now, 1)))
 }
 
 // mayCheck reports whether a check may begin beside the watch.

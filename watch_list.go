@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/trace"
 
+	"github.com/watchmirror/cache/internal/backoff"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -44,16 +45,16 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 	}
 	err = l.wrap(err)
 	rejected := CauseOf(err) == CauseBadRequest
-	m.progress.streamFailures++
-	if m.progress.streamFailures >= streamAttempts || silent || rejected {
-		m.progress.streamFailures = 0
-		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
+	m.progress.streaming.failures++
+	if m.progress.streaming.failures >= streamAttempts || silent || rejected {
+		m.progress.streaming.failures = 0
+		m.progress.streaming.after = m.clock.Now().Add(streamProbe)
 	}
 	if rejected { // a list may succeed
 		m.reportFailure(m.ctx, fmt.Errorf("%w: %w", errNotStreamed, err))
-		return m.pause(stateList, failure{atOnce: true})
+		return m.pauseAfterFailure(stateList, backoff.Failure{AtOnce: true})
 	}
-	return m.fail(PhaseStreaming, err, l.began, false)
+	return m.fail(failedAttempt{activity: PhaseStreaming, err: err, began: l.began})
 }
 
 // addChanges adds the events of a streaming list by the rules for events of a watch.
@@ -151,7 +152,8 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	if err := l.commit(); err != nil {
 		return err
 	}
-	l.progress.streamFailures = 0
+	l.progress.streaming.failures = 0
+	l.listIsNew = false // the watch has begun
 	l.setPhase(PhaseWatching, 0)
 	w.listing, w.from, w.version = nil, l.version, l.version
 	w.waits.relistRequests = l.relistRequests

@@ -110,7 +110,7 @@ func newEventsModel(t *testing.T) *eventsModel {
 	r := NewReflectorWithOptions(&scripted{}, &object{}, m.store, ReflectorOptions{
 		ErrorHandler: func(_ context.Context, _ *Reflector, err error) { m.reports = append(m.reports, err) },
 	})
-	m.run = &run{Reflector: r, ctx: bg}
+	m.run = &run{Reflector: r, ctx: bg, applying: applyContext{ctx: bg}}
 	require.NoError(t, m.store.Replace([]any{podAt("a", "0", "3"), podAt("a", "1", "")}, "10"))
 	r.setAccepted("10", "list")
 	return m

@@ -312,7 +312,10 @@ func TestB23ASilenceThatLastsIsCheckedEachThreeMinutes(t *testing.T) {
 		m := mirrorUnderTest{run: r.RunWithContext}
 		end := m.begin(t)
 		sleep(10 * time.Minute)
-		assert.Equal(t, []time.Duration{3 * time.Minute, 6 * time.Minute, 9 * time.Minute}, checked)
+		// Three empty watches after the one with the bookmark are followed by a list, from which the
+		// silence counts.
+		list := 160 * time.Second
+		assert.Equal(t, []time.Duration{list + 3*time.Minute, list + 6*time.Minute}, checked)
 		end()
 	})
 }
@@ -574,9 +577,13 @@ func TestB23ChecksAreWithinTheLimitOfRequests(t *testing.T) {
 						source.BreakWatches(cachetest.ErrTooManyRequests(0))
 					}
 					first, later := requestsPerMinute(source, failed)
+					most, leastChecks := 3, 20
+					if lives > 10*time.Second { // they work: followed at once, with a check in three minutes
+						most, leastChecks = 5, 9
+					}
 					assert.LessOrEqual(t, first, 20)
-					assert.LessOrEqual(t, later, 3)
-					assert.GreaterOrEqual(t, checksOf(source), 20)
+					assert.LessOrEqual(t, later, most)
+					assert.GreaterOrEqual(t, checksOf(source), leastChecks)
 					restore(t, source, 5)
 					time.Sleep(3 * time.Minute)
 					m.assertEqualsSource(t, source)
@@ -651,7 +658,7 @@ func TestB23ACheckThatItsWatchCutsOffIsMadeAgain(t *testing.T) {
 			fixedJitter(0)(o)
 			o.MinWatchTimeout, o.MaxWatchTimeout = 20*time.Second, 20*time.Second
 		})
-		time.Sleep(4*time.Minute + 5*time.Second)
+		time.Sleep(4*time.Minute + 6*time.Second) // a watch that lived 6 s is followed at once
 		source.DelayLists(2 * time.Second)
 		restore(t, source, 3)
 		time.Sleep(1700 * time.Millisecond) // the check is under way

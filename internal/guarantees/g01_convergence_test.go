@@ -63,7 +63,7 @@ func TestG1RetryAfterIsHonoured(t *testing.T) {
 		r.run()
 		sleep(89 * time.Second)
 		assert.Equal(t, 1, source.ListCalls())
-		sleep(2 * time.Second)
+		sleep(11 * time.Second) // with up to 10 % added
 		assert.Equal(t, 2, source.ListCalls())
 		r.assertEqualsSource()
 		r.stop()

@@ -195,7 +195,7 @@ func TestG11TooLargeAllowsOneOlderStateOnly(t *testing.T) {
 		require.NoError(t, r.source.ServeOldLists(1, 3))
 		r.source.ResetRequests()
 		r.source.BreakWatches(cachetest.ErrExpired())
-		sleep(500 * time.Millisecond)
+		sleep(499 * time.Millisecond) // the pauses start over after a watch that lived
 		assert.Equal(t, []string{`list "6"`}, requestTexts(r.source))
 		assert.Equal(t, []cache.Cause{cache.CauseVersionTooLarge, causeRegression, cache.CauseExpired, causeRegression}, r.errors.causes())
 		assert.Equal(t, before, r.versions())

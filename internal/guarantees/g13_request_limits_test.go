@@ -403,7 +403,7 @@ func TestG13TheNumberOfRequestsIsExact(t *testing.T) {
 		},
 		"each watch moves the version and closes": {
 			func(s *cachetest.Source) { s.CloseNextWatches(cachetest.Forever, 1) },
-			[3]int{20, 20, 20}, [3]int{10, 10, 10},
+			[3]int{13, 13, 13}, [3]int{11, 11, 11},
 		},
 	} {
 		for i, jitter := range []float64{0, 0.5, 0.999} {

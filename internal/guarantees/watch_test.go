@@ -196,36 +196,6 @@ func TestAForeignStoreGetsEveryListedObject(t *testing.T) {
 	}
 }
 
-// A list that names no version was asked for a state at least as new as the last:
-// the version stays, so that the next list cannot be older.
-func TestAListWithoutAVersionKeepsTheLastOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		answers := []string{"100", "", "50", "120"}
-		var asked []string
-		source := &funcSource{
-			list: func(o metav1.ListOptions) (apiruntime.Object, error) {
-				asked = append(asked, o.ResourceVersion)
-				version := answers[min(len(asked), len(answers))-1]
-				return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil
-			},
-			watch: func(_ context.Context, n int) (watch.Interface, error) {
-				if n > 2 {
-					return newRecordedWatch(), nil
-				}
-				return newRecordedWatch(errorEvent(cachetest.ErrExpired())), nil
-			},
-		}
-		h := &errorRecorder{}
-		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
-		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{ErrorHandler: h.handle}))
-		sleep(2 * time.Minute)
-		assert.Equal(t, []string{"0", "100", "100", ""}, asked)
-		assert.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseExpired, causeRegression}, h.causes())
-		assert.Equal(t, "120", indexer.LastStoreSyncResourceVersion())
-		stop()
-	})
-}
-
 // sharedChannel is a watch that continues where the previous one ended.
 type sharedChannel chan watch.Event
 

@@ -74,8 +74,8 @@ var objectFaults = []Mutant{
 		Guards: []string{"B8"},
 		Dir:    "internal/table",
 		In:     "Origin.Same",
-		From:   "o.uid&hasUID != 0 && o.uid&(decimalVersion|otherVersion) != 0",
-		To:     "o.uid&(decimalVersion|otherVersion) != 0",
+		From:   "o.uid&hasUID != 0 && o.uid&anyVersion != 0",
+		To:     "o.uid&anyVersion != 0",
 		Test:   "TestAnUnchangedObjectStaysThroughARelist",
 		Fault: "A list does not deliver changed objects of a source that has no UIDs and " +
 			"reuses versions.",

@@ -1,13 +1,13 @@
 package mutants
 
-// pausingFaults: streaming lists and watches that fail, and pauses (B1-B4, B26).
+// pausingFaults: streaming lists and watches that fail, and pauses (B1-B4, B26-B28, B31, B32).
 var pausingFaults = []Mutant{
 	{
 		Name:    "forgets-how-many-streams-have-failed",
 		Guards:  []string{"B1"},
 		In:      "run.streamFailed",
-		From:    "m.progress.streamFailures++",
-		To:      "m.progress.streamFailures = 1",
+		From:    "m.progress.streaming.failures++",
+		To:      "m.progress.streaming.failures = 1",
 		Package: guarantees,
 		Test:    "TestB1ASilentStreamIsFollowedByOnePauseAndOneList",
 		Fault: "If a server cuts each streaming list, no list is ever requested and the " +
@@ -17,8 +17,8 @@ var pausingFaults = []Mutant{
 		Name:    "streams-again-after-a-silent-stream",
 		Guards:  []string{"B1"},
 		In:      "run.streamFailed",
-		From:    "m.progress.streamFailures >= streamAttempts || silent",
-		To:      "m.progress.streamFailures >= streamAttempts",
+		From:    "m.progress.streaming.failures >= streamAttempts || silent",
+		To:      "m.progress.streaming.failures >= streamAttempts",
 		Package: guarantees,
 		Test:    "TestB1ASilentStreamIsFollowedByOnePauseAndOneList",
 		Fault: "If the final bookmark of a streaming list is lost, the cache is empty for " +
@@ -39,7 +39,7 @@ var pausingFaults = []Mutant{
 		Name:   "streams-again-every-second-after-expired",
 		Guards: []string{"B2", "G13"},
 		In:     "run.streamFailed",
-		From:   "m.progress.streamFailures++",
+		From:   "m.progress.streaming.failures++",
 		To: `
 			if CauseOf(err) == CauseExpired {
 				m.progress.versionInvalid = true
@@ -47,7 +47,7 @@ var pausingFaults = []Mutant{
 				<-m.clock.After(time.Second)
 				return stateList
 			}
-			m.progress.streamFailures++`,
+			m.progress.streaming.failures++`,
 		Package: guarantees,
 		Test:    "TestB2AStreamingListThatIsExpiredIsNotHammered",
 		Fault:   "A streaming list that is answered with expired is requested sixty times a minute.",
@@ -56,10 +56,10 @@ var pausingFaults = []Mutant{
 		Name:   "does-not-count-an-expired-stream-as-an-attempt",
 		Guards: []string{"B2"},
 		In:     "run.streamFailed",
-		From:   "m.progress.streamFailures++",
+		From:   "m.progress.streaming.failures++",
 		To: `
 			if CauseOf(err) != CauseExpired {
-				m.progress.streamFailures++
+				m.progress.streaming.failures++
 			}`,
 		Package: guarantees,
 		Test:    "TestB2AStreamingListThatIsAlwaysRefusedFallsBackToAList",
@@ -69,9 +69,10 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "treats-a-watch-with-an-event-as-healthy",
 		Guards:  []string{"B3", "G13"},
-		In:      "run.watchState",
-		From:    "lived < shortWatch",
-		To:      "lived < shortWatch && w.version == w.from",
+		Dir:     "internal/backoff",
+		In:      "Backoff.AfterWatch",
+		From:    "w.Lived < LongWatch",
+		To:      "w.Lived < LongWatch && !w.Advanced",
 		Package: guarantees,
 		Test:    "TestG13AWatchThatClosesAfterProgressIsFollowedSooner",
 		Fault: "A proxy that closes each watch after its first event receives one request " +
@@ -80,9 +81,9 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "counts-request-time-as-watch-lifetime",
 		Guards:  []string{"B3"},
-		In:      "run.watchState",
-		From:    "since := w.answeredAt",
-		To:      "since := w.requestedAt",
+		In:      "openWatch.lived",
+		From:    "now.Sub(w.answeredAt)",
+		To:      "now.Sub(w.requestedAt)",
 		Package: guarantees,
 		Test:    "TestB3RequestTimeIsNotWatchLifetime",
 		Fault: "An overloaded server that answers late and closes at once receives the " +
@@ -102,7 +103,7 @@ var pausingFaults = []Mutant{
 		Name:    "counts-old-stream-failures",
 		Guards:  []string{"B1"},
 		In:      "listing.endStream",
-		From:    "l.progress.streamFailures = 0",
+		From:    "l.progress.streaming.failures = 0",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB1OnlyConsecutiveStreamFailuresCount",
@@ -121,9 +122,10 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "doubles-pauses-in-the-first-minute",
 		Guards:  []string{"B26"},
-		In:      "backoff.nextPause",
+		Dir:     "internal/backoff",
+		In:      "Backoff.nextPause",
 		From:    "min(b.current.Duration, time.Duration(mostSeconds)*time.Second, steadyPause)",
-		To:      "min(b.current.Duration, time.Duration(mostSeconds)*time.Hour, longestPause)",
+		To:      "min(b.current.Duration, time.Duration(mostSeconds)*time.Hour, LongestPause)",
 		Package: guarantees,
 		Test:    "TestB26ARecoveredServerIsFollowedWithinSeconds",
 		Fault:   "After an outage of 50 s the cache is stale for another 50 s.",
@@ -131,7 +133,8 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "has-no-quick-retries",
 		Guards:  []string{"B26"},
-		In:      "backoff.nextPause",
+		Dir:     "internal/backoff",
+		In:      "Backoff.nextPause",
 		From:    "time.Duration(mostSeconds) * time.Second",
 		To:      "time.Duration(mostSeconds) * time.Hour",
 		Package: guarantees,
@@ -151,9 +154,9 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "relists-after-a-reset-connection",
 		Guards:  []string{"B26"},
-		In:      "run.afterFailedWatch",
-		From:    "action = watchAgain",
-		To:      "action = watchThenList",
+		In:      "run.watchAction",
+		From:    "return watchAgain",
+		To:      "return watchThenList",
 		Package: guarantees,
 		Test:    "TestB26ResetConnectionsNeverCauseAList",
 		Fault:   "A network that drops connections makes each mirror relist.",
@@ -161,12 +164,54 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "always-resumes-a-cut-stream",
 		Guards:  []string{"B26"},
-		In:      "run.afterFailedWatch",
-		From:    "request && cause == CauseConnectionLost",
+		In:      "run.watchAction",
+		From:    "failed.request && cause == CauseConnectionLost",
 		To:      "cause == CauseConnectionLost",
 		Package: guarantees,
 		Test:    "TestB26AStreamThatIsAlwaysCutIsAnsweredByAList",
 		Fault: "If a proxy cuts each stream at a certain event, the cache stays at the " +
 			"state before it.",
+	},
+	{
+		Name:    "counts-watches-that-worked-as-failures",
+		Guards:  []string{"B27"},
+		Dir:     "internal/backoff",
+		In:      "Watch.Worked",
+		From:    "w.Lived >= workingWatch || w.Advanced",
+		To:      "w.Lived >= 2*time.Minute",
+		Package: guarantees,
+		Test:    "TestB27IdleWatchesThatAreCutAreResumedAtOnce",
+		Fault: "Behind a load balancer that cuts idle watches the cache is without a watch " +
+			"for most of an hour.",
+	},
+	{
+		Name:    "never-lists-after-empty-watches",
+		Guards:  []string{"B28"},
+		In:      "emptyWatches.record",
+		From:    "e.count >= emptyWatchesBeforeList && !now.Before(e.nextList())",
+		To:      "false",
+		Package: guarantees,
+		Test:    "TestB28AForgottenVersionIsAnsweredByAList",
+		Fault:   "If a server answers a forgotten version with nothing, the cache is stale for good.",
+	},
+	{
+		Name:    "treats-a-replay-as-a-regression",
+		Guards:  []string{"B31"},
+		In:      "run.applyChanges",
+		From:    "!m.isReplay(&changes[0], err)",
+		To:      "true",
+		Package: guarantees,
+		Test:    "TestB31AReplayOfAListedStateIsSkipped",
+		Fault:   "A server whose lists are behind their items receives a full list every minute.",
+	},
+	{
+		Name:    "accepts-a-list-without-a-version",
+		Guards:  []string{"B32"},
+		In:      "listing.setVersion",
+		From:    `version == "" && l.version == "" && l.progress.versioned`,
+		To:      "false",
+		Package: guarantees,
+		Test:    "TestB32AListWithoutAVersionFails",
+		Fault:   "A proxy's odd response empties the cache for good, without a failure.",
 	},
 }

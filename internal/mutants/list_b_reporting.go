@@ -6,11 +6,11 @@ var reportingFaults = []Mutant{
 		Name:   "does-not-report-stream-errors",
 		Guards: []string{"B5", "G12"},
 		In:     "run.fail",
-		From:   "m.reportFailure(m.ctx, err)",
+		From:   "m.reportFailure(m.ctx, failed.err)",
 		To: `
-			m.setLastFailure(err, true)
-			if request || activity != PhaseWatching {
-				m.options.ErrorHandler(m.ctx, m.Reflector, err)
+			m.setLastFailure(failed.err, true)
+			if failed.request || failed.activity != PhaseWatching {
+				m.options.ErrorHandler(m.ctx, m.Reflector, failed.err)
 			}`,
 		Package: guarantees,
 		Test:    "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",

@@ -3,20 +3,23 @@ package mutants
 // Requests to the source, and reports of its failures: G1, G12, G13.
 var requestMutants = []Mutant{
 	{
-		Name:   "allows-pauses-of-five-minutes",
-		Guards: []string{"G1"},
-		In:     "longestPause",
-		From:   "30 * time.Second",
-		To:     "5 * time.Minute",
-		Test:   "TestNoPauseIsLongerThanAMinute",
-		Fault:  "A server has recovered, and the cache stays stale for minutes.",
+		Name:    "allows-pauses-of-five-minutes",
+		Guards:  []string{"G1"},
+		Dir:     "internal/backoff",
+		In:      "LongestPause",
+		From:    "30 * time.Second",
+		To:      "5 * time.Minute",
+		Package: backoffTests,
+		Test:    "TestNoPauseIsLongerThanAMinute",
+		Fault:   "A server has recovered, and the cache stays stale for minutes.",
 	},
 	{
 		Name:    "ignores-retry-after",
 		Guards:  []string{"G1"},
-		In:      "backoff.pause",
-		From:    "max(pause, min(f.retryAfter, maxRetryAfter), b.delay(now, f.requests))",
-		To:      "max(pause, b.delay(now, f.requests))",
+		Dir:     "internal/backoff",
+		In:      "Backoff.AfterFailure",
+		From:    "b.jitteredRetryAfter(f.RetryAfter)",
+		To:      "0",
 		Package: guarantees,
 		Test:    "TestG1RetryAfterIsHonoured",
 		Fault:   "An overloaded server receives a request before its Retry-After has passed.",
@@ -35,10 +38,10 @@ var requestMutants = []Mutant{
 		Name:   "does-not-report-a-refused-watch",
 		Guards: []string{"G12"},
 		In:     "run.fail",
-		From:   "m.reportFailure(m.ctx, err)",
+		From:   "m.reportFailure(m.ctx, failed.err)",
 		To: `
-			if next != stateWatch {
-				m.reportFailure(m.ctx, err)
+			if failed.activity != PhaseWatching || !failed.request {
+				m.reportFailure(m.ctx, failed.err)
 			}`,
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
@@ -48,12 +51,12 @@ var requestMutants = []Mutant{
 		Name:   "reports-a-failed-list-twice",
 		Guards: []string{"G12"},
 		In:     "run.fail",
-		From:   "m.reportFailure(m.ctx, err)",
+		From:   "m.reportFailure(m.ctx, failed.err)",
 		To: `
-			if activity == PhaseListing {
-				m.reportFailure(m.ctx, err)
+			if failed.activity == PhaseListing {
+				m.reportFailure(m.ctx, failed.err)
 			}
-			m.reportFailure(m.ctx, err)`,
+			m.reportFailure(m.ctx, failed.err)`,
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
 		Fault:   "Each failure of a list is counted and alerted twice.",
@@ -72,12 +75,12 @@ var requestMutants = []Mutant{
 		Name:   "resumes-a-broken-watch-without-a-pause",
 		Guards: []string{"G13"},
 		In:     "run.fail",
-		From:   "return m.pause(next, f)",
+		From:   "return m.pauseAfterFailure(next, f)",
 		To: `
 			if next == stateWatch && m.progress.watchFailures > 0 {
-				f = failure{atOnce: true}
+				f = backoff.Failure{AtOnce: true}
 			}
-			return m.pause(next, f)`,
+			return m.pauseAfterFailure(next, f)`,
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
 		Fault:   "A server that is recovering receives requests of a thousand clients at once.",
@@ -89,27 +92,30 @@ var requestMutants = []Mutant{
 		From:   "l.relistWaiters = nil",
 		To: `
 			l.relistWaiters = nil
-			p.backoff.seriesStart = time.Time{}`,
+			p.backoff = backoff.New(nil, 0, l.options.Random)`,
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
 		Fault: "A server whose watches fail receives a list every second, its most " +
 			"expensive request.",
 	},
 	{
-		Name:   "ignores-upcoming-requests-in-the-limit",
-		Guards: []string{"G13"},
-		In:     "backoff.delay",
-		From:   "len(b.since(b.seriesStart))+n",
-		To:     "len(b.since(b.seriesStart))",
-		Test:   "TestBackoffKeepsTheLimitsWhateverFails",
-		Fault:  "A failing source receives more requests in the first minute than promised.",
+		Name:    "ignores-upcoming-requests-in-the-limit",
+		Guards:  []string{"G13"},
+		Dir:     "internal/backoff",
+		In:      "Backoff.firstMinuteDelay",
+		From:    "len(b.requests.since(b.stretch.start))+n",
+		To:      "len(b.requests.since(b.stretch.start))",
+		Package: backoffTests,
+		Test:    "TestTheLimitsHoldWhateverFails",
+		Fault:   "A failing source receives more requests in the first minute than promised.",
 	},
 	{
 		Name:    "pauses-after-progress-as-after-a-failure",
 		Guards:  []string{"G13"},
-		In:      "backoff.pause",
-		From:    "min(pause, maxProgressPause)",
-		To:      "min(pause, limitMinute)",
+		Dir:     "internal/backoff",
+		In:      "watchSpacing",
+		From:    "5500 * time.Millisecond",
+		To:      "30 * time.Second",
 		Package: guarantees,
 		Test:    "TestG13AWatchThatClosesAfterProgressIsFollowedSooner",
 		Fault:   "Behind a proxy that cuts watches the cache is half a minute stale.",

@@ -39,6 +39,9 @@ type Mutant struct {
 // guarantees is the package of the numbered tests.
 const guarantees = "./internal/guarantees"
 
+// backoffTests is the package of the tests of the backoff.
+const backoffTests = "./internal/backoff"
+
 // All returns all mutants in the order in which they run: those of the guarantees, then those
 // of the faults. The caller owns the slice.
 func All() []Mutant {

@@ -22,6 +22,10 @@ type calls struct {
 	cancelled, returned time.Time
 }
 
+// receivedGrace is the time for which events that were received before the end of the context are
+// applied (G9).
+const receivedGrace = 10 * time.Millisecond
+
 // patience is the time after which a call of the source that outlives its context is reported (G9).
 const patience = 30 * time.Second
 
@@ -39,7 +43,7 @@ func (c *calls) enter(what string, source bool) (end func()) {
 	switch {
 	case !c.returned.IsZero():
 		c.mirror.world.fail("G9: %s: %s was called after Run had returned", c.mirror.name, what)
-	case !c.cancelled.IsZero() && now.After(c.cancelled) && !(c.nests && c.running > 1):
+	case !c.cancelled.IsZero() && now.Sub(c.cancelled) > receivedGrace && !(c.nests && c.running > 1):
 		c.mirror.world.fail("G9: %s: %s was called %v after the context had ended", c.mirror.name, what, now.Sub(c.cancelled))
 	}
 	return func() {

@@ -8,7 +8,8 @@ import (
 
 // The limits of G13: requests in the first minute of a series of failures, and in any later minute.
 const (
-	shortWatch = 10 * time.Second
+	shortWatch   = 10 * time.Second
+	workingWatch = 6 * time.Second
 
 	firstMinute, laterMinute             = 20, 3
 	firstMinuteMoving, laterMinuteMoving = 20, 11
@@ -94,6 +95,16 @@ func (r *request) wasLongLived() bool {
 	return useful >= shortWatch
 }
 
+// workedForShort says whether it was a short watch of some use: it advanced the version, lived for some
+// seconds, or was closed without an error.
+func (r *request) workedForShort() bool {
+	if r.list || r.answered.IsZero() || r.duration() >= shortWatch {
+		return false
+	}
+	closed := !r.failed && !r.ended.IsZero() && (r.events > 0 || r.ended.Sub(r.answered) >= time.Second)
+	return r.moved || closed || r.duration() >= workingWatch
+}
+
 // checkStretch checks the requests from one up to another as a stretch of failures that
 // began at start. Its first minute may have begun before: what took 10 s may have failed,
 // and a watch that lived for so long ends no run of failures, which takes two minutes.
@@ -146,7 +157,7 @@ func (t *tap) runFrom(i int) (began time.Time, first int, ok bool) {
 func (t *tap) exceeds(start time.Time, requests []*request) string {
 	first, later := firstMinute, laterMinute
 	for _, r := range requests {
-		if r.moved && !r.failed && r.duration() < shortWatch {
+		if r.workedForShort() {
 			first, later = firstMinuteMoving, laterMinuteMoving
 		}
 	}

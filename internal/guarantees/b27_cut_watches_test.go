@@ -1,0 +1,211 @@
+package guarantees
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+const firstPause = 200 * time.Millisecond
+
+// B27: a load balancer cuts each idle watch. Each is followed within 0.2 s, for three hours, without a
+// list, and with a check of the version in three minutes. Fails if a watch that lived counts as a
+// failure.
+func TestB27IdleWatchesThatAreCutAreResumedAtOnce(t *testing.T) {
+	const hours = 3*time.Hour - time.Second
+	for _, every := range []time.Duration{6 * time.Second, 8 * time.Second, 50 * time.Second, 90 * time.Second} {
+		t.Run(every.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &networkSource{watch: func(_ int, w *networkWatch) error {
+					w.cutAfter(every)
+					return nil
+				}}
+				m := source.runFor(t, hours, nil)
+				assert.Len(t, source.lists, 1)
+				assert.Len(t, source.watches, int(hours/(every+firstPause))+1)
+				assert.Equal(t, firstPause, source.longest)
+				assert.InDelta(t, hours/(3*time.Minute), len(source.checks), 8)
+				assertEach(t, cache.CauseConnectionLost, m.causes())
+			})
+		})
+	}
+}
+
+// B27: the same with the bookmarks of an API server. They show newer versions, so no check is made.
+func TestB27WatchesWithBookmarksThatAreCutAreNotChecked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		version := 5
+		source := &networkSource{watch: func(_ int, w *networkWatch) error {
+			w.sendEach(time.Minute, func() watch.Event {
+				version++
+				return bookmark(itoa(version))
+			})
+			w.cutAfter(90 * time.Second)
+			return nil
+		}}
+		source.runFor(t, 3*time.Hour, nil)
+		assert.Len(t, source.lists, 1)
+		assert.Empty(t, source.checks)
+		assert.Equal(t, firstPause, source.longest)
+	})
+}
+
+// B27: busy watches that are cut after some seconds are resumed from their last version, without a list
+// or a check, at most 11 times a minute. The first two are resumed within 0.2 s, later ones evenly
+// spaced. Fails if pauses grow although each watch advanced the version.
+func TestB27BusyWatchesThatAreCutStayCurrent(t *testing.T) {
+	for every, longest := range map[time.Duration]time.Duration{
+		2 * time.Second:  3500 * time.Millisecond,
+		4 * time.Second:  1500 * time.Millisecond,
+		8 * time.Second:  firstPause,
+		22 * time.Second: firstPause,
+		60 * time.Second: firstPause,
+	} {
+		t.Run(every.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				now := func() int { return 5 + int(time.Since(begin)/firstPause) }
+				source := &networkSource{
+					list: func(int, metav1.ListOptions) (apiruntime.Object, error) {
+						version := itoa(now())
+						return listAt(version, validPod("x", version)), nil
+					},
+					watch: func(_ int, w *networkWatch) error {
+						w.sendEach(firstPause, func() watch.Event { return modified(validPod("x", itoa(now()))) })
+						w.cutAfter(every)
+						return nil
+					},
+				}
+				m := source.runFor(t, time.Hour, nil)
+				assert.Len(t, source.lists, 1)
+				assert.Empty(t, source.checks)
+				assert.Equal(t, longest, source.longest)
+				assert.LessOrEqual(t, inAnyMinute(source.watches[12:]), 11)
+				have, err := strconv.Atoi(m.LastSyncResourceVersion())
+				require.NoError(t, err)
+				assert.LessOrEqual(t, now()-have, int(longest/firstPause)+2)
+			})
+		})
+	}
+}
+
+// B27: a clean end is no failure: at most 11 watches a minute, none of which waits after one that lived 6 s.
+func TestB27CleanEndsAreNoFailures(t *testing.T) {
+	const hours = 3*time.Hour - time.Second
+	for every, row := range map[time.Duration]struct {
+		pause time.Duration
+		// longest is the pause after a list for empty watches (B28), which counts as a request.
+		longest time.Duration
+	}{
+		2 * time.Second: {3500 * time.Millisecond, 8500 * time.Millisecond},
+		6 * time.Second: {0, 0},
+		8 * time.Second: {0, 0},
+	} {
+		t.Run(every.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &networkSource{watch: func(_ int, w *networkWatch) error {
+					w.closeAfter(every)
+					return nil
+				}}
+				m := source.runFor(t, hours, nil)
+				assert.Equal(t, row.longest, source.longest)
+				assert.LessOrEqual(t, inAnyMinute(source.watches), 11)
+				assert.InDelta(t, int(hours/(every+row.pause))+1, len(source.watches), 4)
+				assert.Len(t, source.lists, 5)
+				assert.Empty(t, source.checks)
+				assert.Empty(t, m.causes())
+			})
+		})
+	}
+}
+
+// B27: clean ends after an outage are no failures either. Fails if they keep the limit of failures.
+func TestB27CleanEndsAfterAnOutageAreFollowedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		source := &networkSource{watch: func(_ int, w *networkWatch) error {
+			if time.Since(began) < 5*time.Minute {
+				return cachetest.ErrConnectionRefused()
+			}
+			w.closeAfter(8 * time.Second)
+			return nil
+		}}
+		m := source.runFor(t, 10*time.Minute, nil)
+		assert.Zero(t, source.longest)
+		assertEach(t, cache.CauseConnectionRefused, m.causes())
+	})
+}
+
+// Failures in a row are zero once a watch has been open for 10 s, although nothing was sent. Fails if only
+// an event or the end of the watch ends them.
+func TestB27FailuresInARowEndTenSecondsAfterAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &networkSource{watch: func(n int, w *networkWatch) error {
+			if n <= 5 {
+				return cachetest.ErrConnectionRefused()
+			}
+			return nil
+		}}
+		m := runRecoveryMirror(t, source.asListerWatcher(), fixedJitter(0))
+		time.Sleep(3 * time.Second)
+		require.Len(t, source.watches, 6)
+		opened := source.watches[5]
+		time.Sleep(time.Until(opened.Add(10*time.Second - 1)))
+		assert.Equal(t, 5, m.Status().ConsecutiveFailures)
+		time.Sleep(1)
+		synctest.Wait()
+		assert.Zero(t, m.Status().ConsecutiveFailures)
+		m.stop()
+	})
+}
+
+// The wait for which a busy server asks is the same for all its clients. They do not return in one instant.
+func TestB27RetryAfterIsSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for jitter, want := range map[float64]time.Duration{0: 30 * time.Second, 0.5: 31500 * time.Millisecond} {
+			source := &networkSource{list: func(n int, _ metav1.ListOptions) (apiruntime.Object, error) {
+				if n == 1 {
+					return nil, cachetest.ErrTooManyRequests(30)
+				}
+				return listAt("5"), nil
+			}}
+			source.runFor(t, time.Minute, fixedJitter(jitter))
+			require.Len(t, source.lists, 2)
+			assert.Equal(t, want, source.lists[1].Sub(source.lists[0]))
+		}
+	})
+}
+
+// An ordinary 410 after each 90 healthy seconds is answered by a list within 0.2 s, each time.
+func TestB27AnExpiredVersionAfterAHealthyWatchIsListedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		version := 5
+		source := &networkSource{
+			list: func(int, metav1.ListOptions) (apiruntime.Object, error) { return listAt(itoa(version)), nil },
+			watch: func(_ int, w *networkWatch) error {
+				if w.options.ResourceVersion != itoa(version) {
+					return cachetest.ErrExpired()
+				}
+				time.AfterFunc(90*time.Second, func() {
+					version++
+					w.end()
+				})
+				return nil
+			},
+		}
+		m := source.runFor(t, time.Hour, nil)
+		assert.Equal(t, firstPause, source.longest)
+		assert.Len(t, source.lists, int(time.Hour/(90*time.Second+firstPause))+1)
+		assertEach(t, cache.CauseExpired, m.causes())
+	})
+}
