@@ -280,7 +280,11 @@ func (m *run) pauseFor(next state, pause time.Duration) state {
 	m.setPhase(PhasePaused, pause)
 	timer := m.clock.NewTimer(pause)
 	defer timer.Stop()
-	for m.wait(waitChannels{timer: timer.C()}).reason == wakeDone { // a check that outlived its watch is reported at once
+	waits := waitChannels{timer: timer.C()}
+	if m.isPolled() { // no watch follows that would receive them
+		waits.relistRequests = m.relistRequests
+	}
+	for m.wait(waits).reason == wakeDone { // a check that outlived its watch is reported at once
 		m.regression = m.evaluateCheck()
 	}
 	return next
