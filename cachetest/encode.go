@@ -30,7 +30,8 @@ func encodeObject(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, err
 
 // encodeList encodes a list and each item with its kind. Anything else, such as a scripted answer, is encoded
 // unchanged.
-func encodeList(list runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
+func encodeList(list runtime.Object, as representation) ([]byte, error) {
+	kind := as.kind
 	if list == nil {
 		return encodeObject(nil, kind)
 	}
@@ -71,7 +72,7 @@ func encodeList(list runtime.Object, kind schema.GroupVersionKind) ([]byte, erro
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		body, err := encodeObject(item, kind)
+		body, err := encodeObject(as.of(item), kind)
 		if err != nil {
 			return nil, fmt.Errorf("item %d: %w", i, err)
 		}
@@ -82,8 +83,8 @@ func encodeList(list runtime.Object, kind schema.GroupVersionKind) ([]byte, erro
 }
 
 // encodeFrame encodes one event of a watch as a line.
-func encodeFrame(event watch.Event, kind schema.GroupVersionKind) ([]byte, error) {
-	body, err := encodeObject(event.Object, kind)
+func encodeFrame(event watch.Event, as representation) ([]byte, error) {
+	body, err := encodeObject(as.of(event.Object), as.kind)
 	if err != nil {
 		return nil, fmt.Errorf("event %s: %w", event.Type, err)
 	}

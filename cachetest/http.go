@@ -41,6 +41,9 @@ type HandlerOptions struct {
 
 // Handler serves sources over HTTP in JSON, like a Kubernetes API server: list and watch a resource, in one namespace
 // or all, and get one object. Other requests fail with a Status. It may be used concurrently.
+//
+// A request whose Accept header prefers PartialObjectMetadata, as those of client-go's metadata client, gets only the
+// metadata. One that accepts neither that nor JSON, but Table, YAML or protobuf, fails with 406 NotAcceptable.
 type Handler struct {
 	resources map[schema.GroupVersionResource]served
 	token     string
@@ -96,18 +99,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, apierrors.NewMethodNotSupported(asked.resource.GroupResource(), strings.ToLower(r.Method)))
 		return
 	}
-	if asked.name != "" {
-		resource.get(w, asked)
+	opts, err := parseOptions(r.URL.Query())
+	if err != nil && asked.name == "" {
+		writeError(w, err)
 		return
 	}
-	opts, err := parseOptions(r.URL.Query())
+	as, err := negotiate(r, resource.kind, asked.name == "" && !opts.Watch)
 	switch {
 	case err != nil:
 		writeError(w, err)
+	case asked.name != "":
+		resource.get(w, asked, as)
 	case opts.Watch:
-		resource.watch(w, r, asked, opts)
+		resource.watch(w, r, asked, opts, as)
 	default:
-		resource.list(w, r, asked, opts)
+		resource.list(w, r, asked, opts, as)
 	}
 }
 
@@ -171,28 +177,32 @@ func parseOptions(query url.Values) (metav1.ListOptions, error) {
 	return opts, nil
 }
 
-func (r served) get(w http.ResponseWriter, asked target) {
+func (r served) get(w http.ResponseWriter, asked target, as representation) {
 	obj, err := r.Source.Get(asked.namespace, asked.name)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
-	body, err := encodeObject(obj, r.kind)
+	body, err := encodeObject(as.of(obj), as.kind)
 	writeBody(w, http.StatusOK, body, err)
 }
 
-func (r served) list(w http.ResponseWriter, req *http.Request, asked target, opts metav1.ListOptions) {
+func (r served) list(
+	w http.ResponseWriter, req *http.Request, asked target, opts metav1.ListOptions, as representation,
+) {
 	list, err := r.Source.list(req.Context(), asked.namespace, opts)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
-	body, err := encodeList(list, r.kind)
+	body, err := encodeList(list, as)
 	writeBody(w, http.StatusOK, body, err)
 }
 
 // watch sends frames, each flushed, until the watch ends. The source ends the watch when the request's context ends.
-func (r served) watch(w http.ResponseWriter, req *http.Request, asked target, opts metav1.ListOptions) {
+func (r served) watch(
+	w http.ResponseWriter, req *http.Request, asked target, opts metav1.ListOptions, as representation,
+) {
 	events, err := r.Source.watch(req.Context(), asked.namespace, opts)
 	if err != nil {
 		writeError(w, err)
@@ -210,9 +220,9 @@ func (r served) watch(w http.ResponseWriter, req *http.Request, asked target, op
 		if !open {
 			return
 		}
-		frame, err := encodeFrame(event, r.kind)
+		frame, err := encodeFrame(event, as)
 		if err != nil {
-			frame, _ = encodeFrame(errorEvent(err), r.kind)
+			frame, _ = encodeFrame(errorEvent(err), as)
 		}
 		if _, writeErr := w.Write(frame); writeErr != nil || err != nil {
 			return
@@ -251,6 +261,17 @@ func writeBody(w http.ResponseWriter, code int, body []byte, err error) {
 	w.WriteHeader(code)
 	// Ignore the error of a client that has disconnected.
 	_, _ = w.Write(body)
+}
+
+func errNotAcceptable(metadata string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure,
+		Code:   http.StatusNotAcceptable,
+		Reason: metav1.StatusReasonNotAcceptable,
+		Message: "only the following media types are accepted: application/json, application/json;as=" + metadata +
+			";v=v1;g=" + metav1.GroupName,
+		Details: &metav1.StatusDetails{},
+	}}
 }
 
 func errNoSuchPath() error {

@@ -81,7 +81,8 @@ func (s *Source) MustApply(t testing.TB, objs ...runtime.Object) {
 }
 
 // Delete removes an object and returns its last state with the version of the deletion, as watches deliver it. It fails
-// with NotFound.
+// with NotFound. Unlike an API server, a Source has no finalizers: Delete removes the object at once and sets no deletion
+// timestamp, whatever metadata.finalizers says, and an Update that empties it removes nothing.
 func (s *Source) Delete(namespace, name string) (runtime.Object, error) {
 	return s.remove(namespace, name, false)
 }
