@@ -32,6 +32,8 @@ type storage struct {
 	whole           scope
 	// views has a store for each namespace. They are never removed. All scopes change under the table's lock.
 	views map[string]*keyedStore
+	// versions are those of whole and views, except empty ones, if there are views.
+	versions versionSet
 
 	// versionMoved wakes calls that wait for a version.
 	versionMoved broadcast
@@ -196,12 +198,7 @@ func (m *storage) end(w *storeWrite, changes []change) {
 			m.quarantine.releaseSuperseded() // readers see it with the write and its version
 		}
 		if w.version != "" || w.setsVersion {
-			version := new(w.version)
-			w.scope.version.Store(version)
-			if len(m.views) > 0 {
-				version = m.lowest()
-			}
-			m.applied.Store(version)
+			m.setVersion(w.scope, w.version)
 		}
 	})
 	if w.feed != nil {
@@ -376,18 +373,41 @@ func (s *scope) has(key string) bool {
 // hasKey is has for a Key, without building its text.
 func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }
 
-// lowest returns the lowest version of a store with views and of these, empty if they cannot be compared. A view without a
-// version counts as having the store's. The caller holds the table's lock.
-func (m *storage) lowest() *string {
-	whole := m.whole.version.Load()
-	var versions []string
-	for _, view := range m.views {
-		versions = append(versions, cmp.Or(*view.version.Load(), *whole))
+// setVersion sets the version of a scope, and that of the store. The caller holds the table's lock.
+func (m *storage) setVersion(of *scope, version string) {
+	before := *of.version.Load()
+	own := new(version)
+	of.version.Store(own)
+	if len(m.views) == 0 {
+		m.applied.Store(own)
+		return
 	}
-	if *whole != "" {
-		versions = append(versions, *whole)
+	m.replaceVersion(before, version)
+	m.applied.Store(new(m.lowest()))
+}
+
+// replaceVersion records that a view, or the whole store, has another version.
+func (m *storage) replaceVersion(before, after string) {
+	if before != "" {
+		m.versions.remove(before)
 	}
-	return new(lowestVersion(versions...))
+	if after != "" {
+		m.versions.add(after)
+	}
+}
+
+// lowest returns the lowest version of a store with views and of these, empty if they cannot be
+// compared. A view without a version counts as having the store's.
+func (m *storage) lowest() string {
+	hasWhole := *m.whole.version.Load() != ""
+	views := m.versions.total
+	if hasWhole {
+		views--
+	}
+	if !hasWhole && views < len(m.views) {
+		return ""
+	}
+	return m.versions.lowest()
 }
 
 // setAdditions changes the additions for which later writes compute values. It returns the objects of earlier writes.

@@ -271,6 +271,9 @@ func InNamespace(store Store, namespace string) Store {
 		s := &scope{storage: m, prefix: namespace + "/"}
 		s.version.Store(new(string))
 		view = &keyedStore{s, keyer{keyFunc: s.limitKeys(whole.keyFunc)}, whole.transformer}
+		if len(m.views) == 0 {
+			m.replaceVersion("", *m.whole.version.Load())
+		}
 		m.views[namespace] = view
 	}
 	w.scope, w.version, w.setsVersion = view.scope, *view.version.Load(), true // a new view changes the store's
