@@ -219,7 +219,6 @@ func (o informerBase) Status() Status {
 		status = combine(all)
 		status.Name = inf.name
 	}
-	status.Objects, status.Checksum = inf.store.storage.table.Len(), inf.store.storage.table.Checksum()
 	now := inf.clock.Now()
 	inf.mu.Lock()
 	status.Handlers = slices.Grow(status.Handlers, len(inf.listeners))
@@ -227,7 +226,13 @@ func (o informerBase) Status() Status {
 		status.Handlers = append(status.Handlers, l.status(now))
 	}
 	inf.mu.Unlock()
-	status.AppliedVersion = inf.LastSyncResourceVersion() // load it last: no NotifiedVersion is newer
+	// Last: no NotifiedVersion is newer. Together: the checksum is that of the version.
+	inf.store.storage.table.Read(func(objects int, checksum uint64) {
+		status.Objects = objects
+		status.Checksum = checksum
+		status.AppliedVersion = inf.LastSyncResourceVersion()
+	})
+	status.ReceivedVersion = newerOf(status.ReceivedVersion, status.AppliedVersion)
 	return status
 }
 

@@ -34,7 +34,9 @@ func (r *Reflector) Status() Status {
 		status.AppliedVersion = r.LastSyncResourceVersion()
 	}
 	p := r.proof.Load()
-	status.ReceivedVersion, status.LastCurrent, status.CurrentBy, status.Synced = p.version, p.at, p.by, p.accepted
+	// The store may have applied a version that is not recorded yet.
+	status.ReceivedVersion = newerOf(p.version, status.AppliedVersion)
+	status.LastCurrent, status.CurrentBy, status.Synced = p.at, p.by, p.accepted
 	if queue, ok := r.store.(interface{ HasSynced() bool }); ok {
 		status.Synced = queue.HasSynced()
 	}

@@ -91,6 +91,15 @@ func (t *Table) Checksum() uint64 {
 	return t.visible.Load().sum
 }
 
+// Read calls read with the number of objects and the checksum of the visible state, which does not
+// change meanwhile, nor does the version. It waits for a write in place.
+func (t *Table) Read(read func(objects int, checksum uint64)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.visible.Load()
+	read(s.len, s.sum)
+}
+
 // Get returns the object of the key with a text. It takes no lock unless it meets a write in place,
 // for which it then waits, or another key with the same hash.
 func (t *Table) Get(text string) (obj any, exists bool) {
