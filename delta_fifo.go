@@ -62,9 +62,10 @@ type DeltaFIFO struct {
 	mu  sync.Mutex
 	log deltalog.Log
 
-	// populated is true once a change outside a first list has come, or a first list has ended. listing is true while a
-	// list is open.
-	populated, listing, closed bool
+	// populated is true once a change outside a first list has come, or a first list has ended.
+	populated, closed bool
+	// listings is the number of open lists.
+	listings int
 	// isSynced is true once synced is closed. Each call asks for it.
 	isSynced bool
 	// consuming is true while a call of Pop or PopBatch processes changes. That call owns reported.
@@ -163,7 +164,7 @@ func (f *DeltaFIFO) putChange(c *change) {
 	f.mu.Lock()
 	defer f.unlock()
 	// While a first list is open, events do not make the queue populated: the commit does.
-	f.populated = f.populated || !f.listing
+	f.populated = f.populated || f.listings == 0
 	if c.err != nil {
 		f.quarantine.addChange(c)
 	} else {
@@ -334,8 +335,15 @@ func (f *DeltaFIFO) eachKnownLocked(visit func(table.Key)) {
 func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.listing = true
+	f.listings++
 	return foreignStore{f}.BeginReplace(options)
+}
+
+// endListing ends a list that BeginReplace has begun.
+func (f *DeltaFIFO) endListing() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listings--
 }
 
 // Replace makes list the whole content: its objects come out as Replaced (Sync without EmitDeltaTypeReplaced) unless
@@ -406,7 +414,6 @@ func (f *DeltaFIFO) replace(ctx context.Context, w *wholeReplacement, version st
 		f.populated = true
 		f.log.EndInitial()
 	}
-	f.listing = false
 	return errors.Join(failures...)
 }
 

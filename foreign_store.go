@@ -138,7 +138,16 @@ func (w *wholeReplacement) Commit(ctx context.Context, version string) error {
 }
 
 // Abort implements Replacement.
-func (w *wholeReplacement) Abort() { *w = wholeReplacement{over: true} }
+func (w *wholeReplacement) Abort() {
+	if w.over {
+		return
+	}
+	queue, isQueue := w.store.(*DeltaFIFO)
+	*w = wholeReplacement{over: true}
+	if isQueue {
+		queue.endListing()
+	}
+}
 
 // deleteFrom deletes an object from a store of another package. If the object could not be decoded, or belongs to another
 // replica, it deletes the last known state. A panic is caught then: the store may not expect an UndecodableObject.

@@ -401,6 +401,7 @@ func (m *queueModel) replaceInParts() {
 func (m *queueModel) abort() {
 	m.replacement.Abort()
 	m.replacement, m.listed = nil, nil
+	m.open = false
 }
 
 func (m *queueModel) part(b byte) {

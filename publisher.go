@@ -18,6 +18,8 @@ type publisher struct {
 	// live returns the number of stored objects. listed is called after a whole list.
 	live   func() int
 	listed func()
+	// hasListed is true once a list was committed. Only the reflector's goroutine uses it.
+	hasListed bool
 	// began is when the current write began. Only the reflector's goroutine uses it.
 	began time.Time
 }

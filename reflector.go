@@ -315,6 +315,10 @@ func storeQuarantines(store any, object *ObjectError) bool {
 	if slices.Contains([]string{stageDecode, stageType, stageMetadata, stageKey}, object.Stage) {
 		return false
 	}
+	// A type that embeds a queue has its methods, but may have refused the object itself.
+	if queue, promoted := store.(interface{ itself() *DeltaFIFO }); promoted {
+		return store == any(queue.itself())
+	}
 	_, own := store.(eventChecker)
 	return own
 }

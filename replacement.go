@@ -15,7 +15,7 @@ import (
 // storeReplacement is the Replacement of a store of this package.
 type storeReplacement struct {
 	in intake
-	// initial is true for a first list. visible is true if its parts are published as they arrive. Other lists are staged until
+	// initial is true for the first list of an informer. visible is true if its parts are published as they arrive. Other lists are staged until
 	// Commit. reset is ReplaceOptions.VersionsReset. over is true after Commit and Abort.
 	initial, visible, reset, over bool
 	// marks has the stored entries that the list contains. Commit deletes the others.
@@ -44,7 +44,7 @@ func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 		// With a buffer of its own.
 		in:          intake{keyedStore: in.keyedStore, transform: in.transform, feed: in.feed, detector: in.detector},
 		mayBeTooOld: options.Staged, reset: options.VersionsReset,
-		initial: !in.scope.committed, visible: !in.scope.committed && !options.Staged,
+		initial: in.feed != nil && !in.feed.hasListed, visible: !in.scope.committed && !options.Staged,
 		marks: m.table.BeginListing(), retained: sets.Set[table.Key]{},
 	}
 }
@@ -215,6 +215,9 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	}
 	r.marks.End()
 	scope.committed = true
+	if w.feed != nil {
+		w.feed.hasListed = true
+	}
 	m.end(&w, r.staged)
 	refused = r.refused
 	*r = storeReplacement{over: true}
