@@ -98,6 +98,15 @@ type valueBuffer struct {
 	texts  []string
 }
 
+// valueBuffers has empty buffers for single changes.
+var valueBuffers = sync.Pool{New: func() any { return &valueBuffer{} }}
+
+// emptied returns the buffer without its values, which it does not retain.
+func (b valueBuffer) emptied() valueBuffer {
+	clear(b.texts)
+	return valueBuffer{values: b.values[:0], texts: b.texts[:0]}
+}
+
 // appendValues appends the object's values for an index, sorted and without duplicates. It copies them: the function may
 // reuse its slice.
 func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, error) {

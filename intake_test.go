@@ -30,7 +30,8 @@ func TestAnUnwantedObjectIsADeletionIfItWasPresent(t *testing.T) {
 		assert.Equal(t, Deleted, changes[0].kind)
 	}
 	assert.True(t, present[0].applied)
-	assert.Equal(t, DeletedFinalStateUnknown{Key: "a/1", Obj: held}, present[0].object)
+	assert.Same(t, held, present[0].old)
+	assert.Nil(t, present[0].object, "without handlers, no tombstone is made")
 	assert.False(t, absent[0].applied)
 	assert.Empty(t, s.List())
 }

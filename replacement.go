@@ -150,8 +150,9 @@ func (r *storeReplacement) compareWithStore() {
 		if c.err != nil || !found.Exists && r.visible {
 			continue
 		}
-		// The list may contain the object twice.
-		again := r.marks.Confirm(c.key, found)
+		// If the list contains the object twice, the second state counts.
+		again := r.marks.MayBeConfirmed(found)
+		r.marks.Confirm(found)
 		_, refused := m.quarantine.entry(c.key)
 		c.unchanged = c.kind != Deleted && !again && !refused && c.origin.Same(found.Origin) &&
 			// After a reset the version may belong to another state.
@@ -166,7 +167,7 @@ func (r *storeReplacement) alreadyListed(c *change, at table.Slot) bool {
 	if c.kind == Deleted || r.reset || refused {
 		return false
 	}
-	r.marks.Confirm(c.key, at)
+	r.marks.Confirm(at)
 	return true
 }
 

@@ -160,7 +160,7 @@ func (m *storage) apply(w *storeWrite, c *change) error {
 			m.quarantine.supersede(c.key)
 		}
 		if c.kind == Deleted {
-			m.remove(c, at)
+			m.remove(w, c, at)
 		} else {
 			m.put(w, c, at)
 		}
@@ -175,18 +175,19 @@ func (m *storage) put(w *storeWrite, c *change, at table.Slot) {
 	at.Number = m.table.Put(c.key, at, c.object, c.origin, c.values)
 	at.Exists = true
 	if w.list != nil { // its Commit deletes unconfirmed entries
-		w.list.marks.Confirm(c.key, at)
+		w.list.marks.Confirm(at)
 	}
 }
 
-// remove removes the entry of a deletion, if there is one. The last state becomes the object of a deletion that has none.
-func (m *storage) remove(c *change, at table.Slot) {
+// remove removes the entry of a deletion, if there is one. Handlers receive the last state as the object of a deletion
+// that has none.
+func (m *storage) remove(w *storeWrite, c *change, at table.Slot) {
 	if !at.Exists {
 		return
 	}
 	c.applied = true
 	m.table.Remove(at)
-	if c.object == nil {
+	if c.object == nil && w.feed != nil {
 		c.object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
 	}
 }

@@ -102,10 +102,17 @@ func (k *keyedStore) Update(obj any) error {
 	one := [1]change{{kind: Updated, object: obj}}
 	c := &one[0]
 	in := k.intake()
-	if in.identify(one[:]); c.err == nil {
-		_ = in.prepare(context.Background(), c)
-		_, _ = k.storage.write(one[:], storeWrite{scope: k.scope})
+	in.identify(one[:])
+	if c.err != nil {
+		return c.failure()
 	}
+
+	buffer := valueBuffers.Get().(*valueBuffer)
+	in.buffer = *buffer
+	_ = in.prepare(context.Background(), c)
+	_, _ = k.storage.write(one[:], storeWrite{scope: k.scope})
+	*buffer = in.buffer.emptied() // the table has copies
+	valueBuffers.Put(buffer)
 	return c.failure()
 }
 

@@ -14,43 +14,87 @@ import "slices"
 // During a write they see its changes.
 type Listing struct {
 	table *Table
-	marks perCell[bool]
-	// confirmed is the number of marked entries.
+	marks perCell[mark]
+	// confirmed is the number of confirmed entries.
 	confirmed int
-	// absent has the keys that were confirmed while they had no entry, and those whose marked entry was removed.
-	absent map[Key]bool
+	// absent has the hashes of the keys that were confirmed while they had no entry, and of those
+	// whose confirmed entry was removed. They matter only for entries that are added later.
+	absent map[uint32]struct{}
 }
+
+// mark is the state of an entry in a listing.
+type mark uint8
+
+const (
+	// The entry was there before the listing, and is not confirmed.
+	unconfirmed mark = iota
+	// The entry was added since, and is not confirmed.
+	added
+	confirmed
+)
 
 // BeginListing opens a listing that has confirmed nothing. Call End afterwards.
 func (t *Table) BeginListing() *Listing {
-	l := &Listing{table: t, absent: map[Key]bool{}}
+	l := &Listing{table: t, absent: map[uint32]struct{}{}}
 	t.listings = append(t.listings, l)
 	return l
 }
 
-// Confirm records that the list has a key, whose slot is at, and reports whether it was recorded before.
-func (l *Listing) Confirm(key Key, at Slot) (again bool) {
-	marked := at.Exists && l.marks.get(at.Number)
-	again = marked || l.absent[key]
-	switch {
-	case !at.Exists:
-		l.absent[key] = true
-	case !marked:
-		l.marks.set(at.Number, true)
+// Confirm records that the list has the key of a slot.
+func (l *Listing) Confirm(at Slot) {
+	if !at.Exists {
+		l.absent[at.hash] = struct{}{}
+		return
+	}
+	if l.marks.get(at.Number) != confirmed {
+		l.marks.set(at.Number, confirmed)
 		l.confirmed++
 	}
-	return again
 }
 
-// Missing returns the number of entries that are not marked.
+// MayBeConfirmed reports whether Confirm may have been called for the key of a slot. False is certain,
+// and so is true, except for an entry that was added while the listing was open: another key may have
+// its hash.
+func (l *Listing) MayBeConfirmed(at Slot) bool {
+	if !at.Exists {
+		return false
+	}
+	switch l.marks.get(at.Number) {
+	case confirmed:
+		return true
+	case added:
+		_, hashConfirmed := l.absent[at.hash]
+		return hashConfirmed
+	default:
+		return false
+	}
+}
+
+// entryAdded marks a new entry.
+func (l *Listing) entryAdded(number uint32) { l.marks.set(number, added) }
+
+// entryRemoved ends the mark of the entry of a slot.
+func (l *Listing) entryRemoved(at Slot) {
+	before := l.marks.get(at.Number)
+	if before == unconfirmed {
+		return
+	}
+	l.marks.set(at.Number, unconfirmed)
+	if before == confirmed {
+		l.confirmed--
+		l.absent[at.hash] = struct{}{}
+	}
+}
+
+// Missing returns the number of entries that are not confirmed.
 func (l *Listing) Missing() int { return l.table.state.len - l.confirmed }
 
-// Unconfirmed calls yield with the key of each unmarked entry, until it returns false. yield may remove the entry.
+// Unconfirmed calls yield with the key of each entry that is not confirmed, until it returns false. yield may remove the entry.
 func (l *Listing) Unconfirmed(yield func(Key) bool) {
 	for number := uint32(0); l.Missing() > 0 && number < l.table.state.cells; number++ {
 		s := l.table.state // a change in yield may have replaced it
 		c := s.cell(number).content
-		if !c.isFree() && !l.marks.get(number) && !yield(s.key(c)) {
+		if !c.isFree() && l.marks.get(number) != confirmed && !yield(s.key(c)) {
 			return
 		}
 	}

@@ -104,7 +104,9 @@ func (t *Table) pack() {
 	t.BeginStaged()
 	old, references := t.state, t.references
 	t.reset(references.indexes)
-	marks := make([]perCell[bool], len(t.listings))
+	listings := t.listings
+	t.listings = nil // the entries are not new to them
+	marks := make([]perCell[mark], len(listings))
 	values := make([][]string, references.indexes)
 	for from := range old.cells {
 		c := old.cell(from)
@@ -119,13 +121,14 @@ func (t *Table) pack() {
 		}
 		key := old.key(c.content)
 		to := t.Put(key, Slot{hash: key.hash(t.seed)}, t.object(c.content), c.origin(), values)
-		for i, l := range t.listings {
+		for i, l := range listings {
 			marks[i].set(to, l.marks.get(from))
 		}
 	}
-	for i, l := range t.listings {
+	for i, l := range listings {
 		l.marks = marks[i]
 	}
+	t.listings = listings
 	t.Commit(nil)
 }
 
@@ -173,6 +176,9 @@ func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string)
 		t.state.sum ^= at.Origin.checksum(keySum)
 	} else {
 		number = t.add(at.hash)
+		for _, l := range t.listings {
+			l.entryAdded(number)
+		}
 	}
 	t.state.sum ^= origin.checksum(keySum)
 
@@ -208,11 +214,7 @@ func (t *Table) Remove(at Slot) {
 	t.state.len--
 	t.removed = true
 	for _, l := range t.listings {
-		if l.marks.get(at.Number) {
-			l.marks.set(at.Number, false)
-			l.confirmed--
-			l.absent[key] = true
-		}
+		l.entryRemoved(at)
 	}
 }
 
