@@ -148,9 +148,9 @@ var syncMutants = []Mutant{
 		Name:    "treats-a-new-object-in-a-listed-entry-as-listed",
 		Guards:  []string{"G7"},
 		Dir:     "internal/table",
-		In:      "Table.Remove",
-		From:    "l.marks.set(at.Number, false)",
-		To:      "_ = l",
+		In:      "Listing.entryAdded",
+		From:    "l.marks.set(number, added)",
+		To:      "l.marks.set(number, confirmed)",
 		Package: guarantees,
 		Test:    "TestG7WritesOfOthersDuringAListDoNotCountAsListed",
 		Fault: "If the program removes an object from the store and adds one during a " +

@@ -6,13 +6,13 @@ import (
 	"unsafe"
 )
 
-// This is the only file of the module that uses unsafe. Cells are read while they are written, so they consist of words
-// that are loaded and stored atomically. An interface value and a string are two words each. A cell has a pointer and a
-// small number for each of them.
+// This is the only file of the module that uses unsafe. Cells are read while they are written, so
+// they consist of words that are loaded and stored atomically. An interface value and a string are
+// two words each. A cell has a pointer and a small number for each of them.
 //
-// This is sound for three reasons. A pointer is combined only with the number that was stored with it: readers check
-// that (see Table.Get). The number of a type never changes its meaning. Each pointer is stored as a pointer, so the
-// garbage collector sees it.
+// This is sound for three reasons. A pointer is combined only with the number that was stored with
+// it: readers check that (see Table.Get). The number of a type never changes its meaning. Each
+// pointer is stored as a pointer, so the garbage collector sees it.
 
 // word is a pointer: the type or the data of an interface value, or the first byte of a string.
 type word = unsafe.Pointer
@@ -20,20 +20,32 @@ type word = unsafe.Pointer
 // iface is Go's representation of an any. sync/atomic.Value relies on it too.
 type iface struct{ typ, data word }
 
-func split(obj any) iface { return *(*iface)(unsafe.Pointer(&obj)) }
+func split(obj any) iface {
+	return *(*iface)(unsafe.Pointer(&obj))
+}
 
 // viewText returns bytes as a string that is valid until they change.
-func viewText(bytes []byte) string { return unsafe.String(unsafe.SliceData(bytes), len(bytes)) }
+func viewText(bytes []byte) string {
+	return unsafe.String(unsafe.SliceData(bytes), len(bytes))
+}
 
-// IsNil returns true for nil and for values whose data word is nil: nil pointers, maps, functions and channels.
-func IsNil(obj any) bool { return split(obj).data == nil }
+// IsNil returns true for nil and for values whose data word is nil: nil pointers, maps, functions
+// and channels.
+func IsNil(obj any) bool {
+	return split(obj).data == nil
+}
 
-// Same reports whether two values are the same object, without calling its methods: the same pointer or map, or the
-// same copy of a value. It is false for nil.
-func Same(a, b any) bool { return a != nil && split(a) == split(b) }
+// Same reports whether two values are the same object, without calling its methods: the same
+// pointer or map, or the same copy of a value. It is false for nil.
+func Same(a, b any) bool {
+	return a != nil && split(a) == split(b)
+}
 
-// Identity returns a comparable value that is equal for two values that are the Same, and retains them.
-func Identity(obj any) any { return split(obj) }
+// Identity returns a comparable value that is equal for two values that are the Same, and retains
+// them.
+func Identity(obj any) any {
+	return split(obj)
+}
 
 // cell has an object, its key and its origin, in 40 bytes.
 type cell struct {
@@ -42,15 +54,17 @@ type cell struct {
 	packed packedOrigin
 }
 
-// content is an object and its key. In a cell that a reader and the writer may use concurrently, its
-// words are accessed atomically. They are not of atomic types, so that a chunk can be copied.
+// content is an object and its key. In a cell that a reader and the writer may use concurrently,
+// its words are accessed atomically. They are not of atomic types, so that a chunk can be copied.
 type content struct {
 	value word
 	name  word // the name of the key
-	// kind is the number of the object's type and, from bit 8 on, the length of the name. It is 0 if the cell is free, and
-	// boxed if either is too large, or if the origin has a long version: then value is a *box.
+	// kind is the number of the object's type and, from bit 8 on, the length of the name. It is 0
+	// if the cell is free, and boxed if either is too large, or if the origin has a long version:
+	// then value is a *box.
 	kind uint32
-	// namespace is the number of the key's namespace. In a free cell it is the number of the next free cell, plus 1.
+	// namespace is the number of the key's namespace. In a free cell it is the number of the next
+	// free cell, plus 1.
 	namespace uint32
 }
 
@@ -65,8 +79,8 @@ type box struct {
 	long   longText
 }
 
-// types has the types of a table's objects by number, from 1 on. It only grows. Readers may have an older list, which has
-// the types of all their cells.
+// types has the types of a table's objects by number, from 1 on. It only grows. Readers may have an
+// older list, which has the types of all their cells.
 type types struct{ all atomic.Pointer[[]word] }
 
 // number returns the number of a type, or boxed if there are too many. Only the writer calls it.
@@ -109,7 +123,9 @@ func (c *cell) origin() Origin {
 	return Origin{packedOrigin: c.packed, long: (*box)(c.content.value).long}
 }
 
-func (c content) isFree() bool { return c.kind == 0 }
+func (c content) isFree() bool {
+	return c.kind == 0
+}
 
 // object returns the object, unless the cell is free.
 func (c content) object(all []word) (obj any) {

@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// cowList is a list of pieces in pages. Snapshots share both. Pieces and pages have the epoch in which they were made;
-// the writer copies those of older epochs before it changes them. Readers may load pieces concurrently.
+// cowList is a list of pieces in pages. Snapshots share both. Pieces and pages have the epoch in
+// which they were made; the writer copies those of older epochs before it changes them. Readers may
+// load pieces concurrently.
 type cowList[T any] struct{ pages []atomic.Pointer[cowPage[T]] }
 
 type cowPage[T any] struct {
@@ -40,8 +41,8 @@ func (l *cowList[T]) grow(i uint32, epoch uint64) {
 	}
 }
 
-// writable returns the value of a piece that may be changed: a copy if it is of an older epoch, or a new one if there
-// is none.
+// writable returns the value of a piece that may be changed: a copy if it is of an older epoch, or
+// a new one if there is none.
 func (l *cowList[T]) writable(i uint32, epoch uint64) *T {
 	p := l.get(i)
 	if p == nil || p.epoch != epoch {

@@ -5,17 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// directory finds numbers by hash: those of cells by the hash of their key, those of index records by the hash of their
-// text. Callers compare the keys themselves.
+// directory finds numbers by hash: those of cells by the hash of their key, those of index records
+// by the hash of their text. Callers compare the keys themselves.
 //
 //	low bits of the hash ──▶ segment: │ group │ group │ ... │
 //	                                     ▲      7 tags, 7 hashes, 7 numbers
 //	            top bits of the hash
 //
-// A search begins at the group that the top bits select, and ends at the first group with a free place. Tags are 7 bits of
-// the hashes; a search compares those of a group at once. It is extendible
-// hashing: a full segment is split by one more bit of the hash, and all others stay unchanged. A segment that uses fewer
-// bits than the directory has several positions. Doubling copies only pointers to pages, so no step takes long.
+// A search begins at the group that the top bits select, and ends at the first group with a free
+// place. Tags are 7 bits of the hashes; a search compares those of a group at once. It is
+// extendible hashing: a full segment is split by one more bit of the hash, and all others stay
+// unchanged. A segment that uses fewer bits than the directory has several positions. Doubling
+// copies only pointers to pages, so no step takes long.
 type directory struct {
 	// mask has the low bits of a hash that select a segment.
 	mask     uint32
@@ -32,7 +33,8 @@ const (
 
 // segment has a part of the numbers.
 type segment struct {
-	// bits is the number of low bits that all hashes have in common; used is the number of used places.
+	// bits is the number of low bits that all hashes have in common; used is the number of used
+	// places.
 	bits, used uint8
 	_          [54]byte // with the piece's epoch, one cache line
 	groups     [groups]group
@@ -41,8 +43,8 @@ type segment struct {
 // group has places for hashes and their numbers, in one cache line. All words are accessed
 // atomically, but are not of atomic types, so that a segment can be copied.
 type group struct {
-	// tags has a byte for each place, from the lowest one on: the tag of its hash, or 0 if the place
-	// is free. The highest byte is 0.
+	// tags has a byte for each place, from the lowest one on: the tag of its hash, or 0 if the
+	// place is free. The highest byte is 0.
 	tags            uint64
 	hashes, numbers [groupLen]uint32
 }
@@ -56,13 +58,19 @@ const (
 )
 
 // hashOf reduces a 64-bit hash to one for a directory.
-func hashOf(hash uint64) uint32 { return uint32(hash >> 32) }
+func hashOf(hash uint64) uint32 {
+	return uint32(hash >> 32)
+}
 
 // firstGroup returns the group in which a search begins.
-func firstGroup(hash uint32) int { return int(hash / (1 << 32 / groups)) }
+func firstGroup(hash uint32) int {
+	return int(hash / (1 << 32 / groups))
+}
 
 // tagOf returns seven bits of a hash, which select neither its segment nor its group, after a 1.
-func tagOf(hash uint32) uint64 { return uint64(hash>>21&0x7f | 0x80) }
+func tagOf(hash uint32) uint64 {
+	return uint64(hash>>21&0x7f | 0x80)
+}
 
 // newDirectory returns a directory whose positions fill a page, so that it can be doubled.
 func newDirectory(epoch uint64) directory {
@@ -89,8 +97,8 @@ func (d *directory) replace(hash uint32, p *piece[segment]) {
 	}
 }
 
-// put adds a number that is not in the directory. If the directory must double first, it returns false and changes
-// nothing.
+// put adds a number that is not in the directory. If the directory must double first, it returns
+// false and changes nothing.
 func (d *directory) put(hash, number uint32, epoch uint64) bool {
 	s := d.writable(hash, epoch)
 	for s.used == maxUsed {
@@ -166,8 +174,8 @@ func (d *directory) remove(hash, number uint32, epoch uint64) {
 	}
 }
 
-// candidates returns a bit for each place with the tag of a hash: see place. It has no branches, since
-// mispredicted ones would wait for memory.
+// candidates returns a bit for each place with the tag of a hash: see place. It has no branches,
+// since mispredicted ones would wait for memory.
 func (g *group) candidates(hash uint32) uint64 {
 	different := atomic.LoadUint64(&g.tags) ^ tagOf(hash)*eachByte
 	const low = 0x7f * eachByte
@@ -176,11 +184,17 @@ func (g *group) candidates(hash uint32) uint64 {
 }
 
 // used returns a bit for each place that is used, free one for each that is not.
-func (g *group) used() uint64 { return atomic.LoadUint64(&g.tags) & allPlaces }
-func (g *group) free() uint64 { return ^atomic.LoadUint64(&g.tags) & allPlaces }
+func (g *group) used() uint64 {
+	return atomic.LoadUint64(&g.tags) & allPlaces
+}
+func (g *group) free() uint64 {
+	return ^atomic.LoadUint64(&g.tags) & allPlaces
+}
 
 // place returns the place of the lowest bit.
-func place(of uint64) int { return bits.TrailingZeros64(of) / 8 }
+func place(of uint64) int {
+	return bits.TrailingZeros64(of) / 8
+}
 
 // set uses a place. Numbers and hashes of free places have no meaning.
 func (g *group) set(place int, hash, number uint32) {
@@ -207,8 +221,8 @@ func (s *segment) put(hash, number uint32) {
 	}
 }
 
-// removeAt frees a place. A search ends at the first group with a free place. If a number of a later group would no longer
-// be found, it moves to the place, and its own place is freed instead.
+// removeAt frees a place. A search ends at the first group with a free place. If a number of a
+// later group would no longer be found, it moves to the place, and its own place is freed instead.
 func (s *segment) removeAt(group, place int) {
 	s.used--
 	for {
@@ -219,12 +233,13 @@ func (s *segment) removeAt(group, place int) {
 		}
 		from := &s.groups[fromGroup]
 		s.groups[group].set(place, from.hashes[fromPlace], from.numbers[fromPlace])
-		group, place = fromGroup, fromPlace
+		group = fromGroup
+		place = fromPlace
 	}
 }
 
-// overflow returns the place of a number that is in a later group because group was full, if there is one. Only groups up to
-// the first one with a free place can have such a number.
+// overflow returns the place of a number that is in a later group because group was full, if there
+// is one. Only groups up to the first one with a free place can have such a number.
 func (s *segment) overflow(group int) (from, at int, found bool) {
 	if s.groups[group].hasFree() {
 		return 0, 0, false // no search that begins here continues in the next group
@@ -246,6 +261,10 @@ func (s *segment) overflow(group int) (from, at int, found bool) {
 }
 
 // probes returns how many groups a search for a hash passes before it reaches a group.
-func probes(hash uint32, group int) int { return (group - firstGroup(hash) + groups) % groups }
+func probes(hash uint32, group int) int {
+	return (group - firstGroup(hash) + groups) % groups
+}
 
-func (g *group) hasFree() bool { return g.free() != 0 }
+func (g *group) hasFree() bool {
+	return g.free() != 0
+}

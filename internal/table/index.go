@@ -7,7 +7,7 @@ import (
 
 // index finds the cells that have a value.
 //
-//	text of a value ──directory──▶ record: its text and its postings, the numbers of the cells
+//	text of a value ──directory──▶ record: its text and its postings (numbers of cells)
 //	cell ──references──▶ the records of its values (only the writer uses them)
 //
 // Get reads no index, so an index is changed without regard for concurrent readers.
@@ -17,8 +17,8 @@ type index struct {
 	// values finds records, whose numbers begin with 1.
 	values  directory
 	records cowList[record]
-	// len is the number of values that at least one object has. allocated is the number of records, including record 0
-	// and free ones.
+	// len is the number of values that at least one object has. allocated is the number of records,
+	// including record 0 and free ones.
 	len       int
 	allocated uint32
 	// free is the first free record, or 0.
@@ -36,12 +36,18 @@ func newIndex(epoch uint64, seed maphash.Seed) *index {
 	return &index{epoch: epoch, seed: seed, values: newDirectory(epoch), allocated: 1}
 }
 
-func (i *index) hash(text string) uint32 { return hashOf(maphash.String(i.seed, text)) }
+func (i *index) hash(text string) uint32 {
+	return hashOf(maphash.String(i.seed, text))
+}
 
-func (i *index) record(number uint32) *record { return &i.records.get(number).value }
+func (i *index) record(number uint32) *record {
+	return &i.records.get(number).value
+}
 
 func (i *index) find(text string, hash uint32) (number uint32, found bool) {
-	return i.values.find(hash, func(candidate uint32) bool { return i.record(candidate).text == text })
+	return i.values.find(hash, func(candidate uint32) bool {
+		return i.record(candidate).text == text
+	})
 }
 
 // each calls yield with each value that an object has.

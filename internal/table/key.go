@@ -8,8 +8,9 @@ import (
 	"unique"
 )
 
-// Key is the key of an object: a text split at its first slash into a namespace and a name. A namespace is stored once
-// for all keys that have it. Keys are comparable. A text without a slash, or that begins with one, is all name.
+// Key is the key of an object: a text split at its first slash into a namespace and a name. A
+// namespace is stored once for all keys that have it. Keys are comparable. A text without a slash,
+// or that begins with one, is all name.
 type Key struct{ namespace, name string }
 
 // KeyOf returns the key for a text.
@@ -32,7 +33,9 @@ func NewKey(namespace, name string) Key {
 }
 
 // Parts returns the text before the first slash and the text after it, or "" and the whole text.
-func (k Key) Parts() (namespace, name string) { return k.namespace, k.name }
+func (k Key) Parts() (namespace, name string) {
+	return k.namespace, k.name
+}
 
 // String returns the text.
 func (k Key) String() string {
@@ -43,15 +46,18 @@ func (k Key) String() string {
 }
 
 // Is reports whether the key has this text.
-func (k Key) Is(text string) bool { return k == KeyOf(text) }
+func (k Key) Is(text string) bool {
+	return k == KeyOf(text)
+}
 
 // IsIn reports whether the text begins with prefix, whose only slash is its last character.
 func (k Key) IsIn(prefix string) bool {
 	return k.namespace != "" && k.namespace == prefix[:len(prefix)-1]
 }
 
-// mix mixes a text into a checksum, in words of 8 bytes, since single bytes would take several percent of an update's
-// time. The last word has the remaining bytes after a 1, so that the length counts.
+// mix mixes a text into a checksum, in words of 8 bytes, since single bytes would take several
+// percent of an update's time. The last word has the remaining bytes after a 1, so that the length
+// counts.
 func mix(sum uint64, text string) uint64 {
 	for ; len(text) >= 8; text = text[8:] {
 		sum = mixWord(sum, binary.LittleEndian.Uint64([]byte(text[:8])))
@@ -89,10 +95,12 @@ func (k Key) hash(seed maphash.Seed) uint32 {
 }
 
 // hashText returns the hash of the key with a text.
-func hashText(seed maphash.Seed, text string) uint32 { return hashOf(maphash.String(seed, text)) }
+func hashText(seed maphash.Seed, text string) uint32 {
+	return hashOf(maphash.String(seed, text))
+}
 
-// Origin is the resource version and UID with which an object was received, before any transform. The zero value has
-// neither.
+// Origin is the resource version and UID with which an object was received, before any transform.
+// The zero value has neither.
 type Origin struct {
 	packedOrigin
 	// long is the text of a decimal version that does not fit into 64 bits.
@@ -119,8 +127,9 @@ const (
 	anyVersion = decimalVersion | longVersion | otherVersion
 )
 
-// OriginOf returns the origin of an object with a version and a UID, either of which may be empty. A version is decimal
-// if it has only digits and does not begin with 0, as in apimachinery's resourceversion package.
+// OriginOf returns the origin of an object with a version and a UID, either of which may be empty.
+// A version is decimal if it has only digits and does not begin with 0, as in apimachinery's
+// resourceversion package.
 func OriginOf(version, uid string) (o Origin) {
 	if uid != "" {
 		o.uid = mix(0, uid)&^originBits | hasUID
@@ -159,8 +168,8 @@ func isDecimal(version string) bool {
 // maxDigits is the number of digits that always fit into 64 bits.
 const maxDigits = 19
 
-// parseVersion returns a decimal version that fits into 64 bits. It handles the usual length itself: versions of every
-// change are parsed.
+// parseVersion returns a decimal version that fits into 64 bits. It handles the usual length
+// itself: versions of every change are parsed.
 func parseVersion(version string) (number uint64, fits bool) {
 	if version[0] < '1' || version[0] > '9' {
 		return 0, false
@@ -179,7 +188,8 @@ func parseVersion(version string) (number uint64, fits bool) {
 	return number, true
 }
 
-// Same reports whether both are of one state of one object: UID and version are equal, and neither is empty.
+// Same reports whether both are of one state of one object: UID and version are equal, and neither
+// is empty.
 func (o Origin) Same(as Origin) bool {
 	return o.uid&hasUID != 0 && o.uid&anyVersion != 0 && o == as
 }
@@ -208,17 +218,22 @@ func (o Origin) isOlderThanLong(other Origin) bool {
 	return version < than
 }
 
-// Recreates reports whether both have a UID and these differ: the object was deleted and created again in between.
+// Recreates reports whether both have a UID and these differ: the object was deleted and created
+// again in between.
 func (o Origin) Recreates(other Origin) bool {
 	return o.uid&other.uid&hasUID != 0 && (o.uid^other.uid)&^originBits != 0
 }
 
 // checksum returns a checksum of the key, the same in every process.
-func (k Key) checksum() uint64 { return mix(mix(0, k.namespace), k.name) }
+func (k Key) checksum() uint64 {
+	return mix(mix(0, k.namespace), k.name)
+}
 
 // checksum returns the checksum of an entry, the same in every process. It mixes the key's checksum
 // twice, so that the checksums of several entries do not cancel out.
-func (o packedOrigin) checksum(key uint64) uint64 { return mixWord(mixWord(key, o.version), key) }
+func (o packedOrigin) checksum(key uint64) uint64 {
+	return mixWord(mixWord(key, o.version), key)
+}
 
 // Version returns the version if it is decimal, else "".
 func (o Origin) Version() string {

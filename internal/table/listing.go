@@ -2,16 +2,17 @@ package table
 
 import "slices"
 
-// Listing marks the entries that a list of the source has confirmed, so that the remaining ones can be removed at its
-// end. The marks are a byte per cell. They stay correct while cells are freed, reused, and moved when the table is
-// packed.
+// Listing marks the entries that a list of the source has confirmed, so that the remaining ones can
+// be removed at its end. The marks are a byte per cell. They stay correct while cells are freed,
+// reused, and moved when the table is packed.
 //
-// An entry is confirmed only if Confirm was called since it was added. Changing an entry does not change its mark. An
-// entry that is added, or removed and added again, while the listing is open is unconfirmed. To let a direct write or a
-// watch event outlive the list, call Confirm after writing it.
+// An entry is confirmed only if Confirm was called since it was added. Changing an entry does not
+// change its mark. An entry that is added, or removed and added again, while the listing is open is
+// unconfirmed. To let a direct write or a watch event outlive the list, call Confirm after writing
+// it.
 //
-// Several listings may be open. Only the goroutine that may write may call the methods, during a write or between two.
-// During a write they see its changes.
+// Several listings may be open. Only the goroutine that may write may call the methods, during a
+// write or between two. During a write they see its changes.
 type Listing struct {
 	table *Table
 	marks perCell[mark]
@@ -52,9 +53,9 @@ func (l *Listing) Confirm(at Slot) {
 	}
 }
 
-// MayBeConfirmed reports whether Confirm may have been called for the key of a slot. False is certain,
-// and so is true, except for an entry that was added while the listing was open: another key may have
-// its hash.
+// MayBeConfirmed reports whether Confirm may have been called for the key of a slot. False is
+// certain, and so is true, except for an entry that was added while the listing was open: another
+// key may have its hash.
 func (l *Listing) MayBeConfirmed(at Slot) bool {
 	if !at.Exists {
 		return false
@@ -71,7 +72,9 @@ func (l *Listing) MayBeConfirmed(at Slot) bool {
 }
 
 // entryAdded marks a new entry.
-func (l *Listing) entryAdded(number uint32) { l.marks.set(number, added) }
+func (l *Listing) entryAdded(number uint32) {
+	l.marks.set(number, added)
+}
 
 // entryRemoved ends the mark of the entry of a slot.
 func (l *Listing) entryRemoved(at Slot) {
@@ -87,9 +90,12 @@ func (l *Listing) entryRemoved(at Slot) {
 }
 
 // Missing returns the number of entries that are not confirmed.
-func (l *Listing) Missing() int { return l.table.state.len - l.confirmed }
+func (l *Listing) Missing() int {
+	return l.table.state.len - l.confirmed
+}
 
-// Unconfirmed calls yield with the key of each entry that is not confirmed, until it returns false. yield may remove the entry.
+// Unconfirmed calls yield with the key of each entry that is not confirmed, until it returns false.
+// yield may remove the entry.
 func (l *Listing) Unconfirmed(yield func(Key) bool) {
 	for number := uint32(0); l.Missing() > 0 && number < l.table.state.cells; number++ {
 		s := l.table.state // a change in yield may have replaced it
@@ -102,5 +108,7 @@ func (l *Listing) Unconfirmed(yield func(Key) bool) {
 
 // End closes the listing. Calling it twice is allowed.
 func (l *Listing) End() {
-	l.table.listings = slices.DeleteFunc(l.table.listings, func(open *Listing) bool { return open == l })
+	l.table.listings = slices.DeleteFunc(l.table.listings, func(open *Listing) bool {
+		return open == l
+	})
 }

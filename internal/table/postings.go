@@ -3,8 +3,8 @@ package table
 import "slices"
 
 // postings are the numbers of the cells that have a value, in blocks, so that a change copies at
-// most two blocks and the list of blocks. All blocks but the last one are full. A number is found by
-// its place: see reference.
+// most two blocks and the list of blocks. All blocks but the last one are full. A number is found
+// by its place: see reference.
 type postings struct {
 	// epoch is the one in which the list of blocks was made.
 	epoch  uint64

@@ -12,8 +12,8 @@ type reference struct{ record, place uint32 }
 // several is the record in the reference of a cell that has several values in an index.
 const several = 1<<32 - 1
 
-// references have the values of each cell in all indexes. Only the writer uses them, so they are not
-// versioned.
+// references have the values of each cell in all indexes. Only the writer uses them, so they are
+// not versioned.
 type references struct {
 	// indexes is the number of indexes.
 	indexes int

@@ -1,12 +1,10 @@
 package table
 
-import (
-	"hash/maphash"
-	"slices"
-)
+import "hash/maphash"
 
-// Snapshot is the state of a table at one point in time. It never changes, and may be used concurrently. A retained
-// snapshot makes later changes copy pieces, and keeps its objects alive. All methods return entries unordered.
+// Snapshot is the state of a table at one point in time. It never changes, and may be used
+// concurrently. A retained snapshot makes later changes copy pieces, and keeps its objects alive.
+// All methods return entries unordered.
 type Snapshot struct {
 	// Version is the resource version up to which the snapshot has the source's changes.
 	Version string
@@ -23,16 +21,24 @@ type Entry struct {
 }
 
 // Object returns the object.
-func (e Entry) Object() any { return e.cell.content.object(e.snapshot.types) }
+func (e Entry) Object() any {
+	return e.cell.content.object(e.snapshot.types)
+}
 
 // Key returns the key.
-func (e Entry) Key() Key { return e.snapshot.state.key(e.cell.content) }
+func (e Entry) Key() Key {
+	return e.snapshot.state.key(e.cell.content)
+}
 
 // Origin returns the object's origin.
-func (e Entry) Origin() Origin { return e.cell.origin() }
+func (e Entry) Origin() Origin {
+	return e.cell.origin()
+}
 
 // Len returns the number of objects.
-func (s *Snapshot) Len() int { return s.state.len }
+func (s *Snapshot) Len() int {
+	return s.state.len
+}
 
 // Get returns the entry of a key.
 func (s *Snapshot) Get(key Key) (Entry, bool) {
@@ -64,8 +70,8 @@ func (s *Snapshot) Each(f func(Entry) bool) {
 	}
 }
 
-// From returns the first entry at or after the place next, and the place after it. ok is false if there is none. Places
-// begin at 0.
+// From returns the first entry at or after the place next, and the place after it. ok is false if
+// there is none. Places begin at 0.
 func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 	for ; next < s.state.cells; next++ {
 		if c := s.state.cell(next); !c.content.isFree() {
@@ -75,18 +81,13 @@ func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 	return Entry{}, next, false
 }
 
-// EachWithKey is Each with the texts of the keys. The texts of a chunk share one allocation of about 2 kB, which each
-// of them keeps alive.
+// EachWithKey is Each with the texts of the keys. The texts of a chunk share one allocation of
+// about 4 kB, which each of them keeps alive.
 func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
-	var buf [32 * chunkLen]byte
+	var buffer [32 * chunkLen]byte
 	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
-		cells, made := &s.state.chunks.get(at).value, buf[:0]
-		for i := range cells {
-			if c := cells[i].content; !c.isFree() && c.namespace != 0 {
-				made = append(append(append(made, s.state.namespaces[c.namespace]...), '/'), c.text()...)
-			}
-		}
-		texts := string(made)
+		cells := &s.state.chunks.get(at).value
+		texts := string(s.state.appendTexts(buffer[:0], cells))
 		for i := range cells {
 			c := cells[i].content
 			if c.isFree() {
@@ -95,7 +96,8 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 			text := c.text()
 			if c.namespace != 0 {
 				length := len(s.state.namespaces[c.namespace]) + 1 + len(text)
-				text, texts = texts[:length], texts[length:]
+				text = texts[:length]
+				texts = texts[length:]
 			}
 			if !f(text, Entry{s, &cells[i]}) {
 				return
@@ -104,21 +106,36 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 	}
 }
 
-// Values returns an iterator over the values that at least one object has in an index, and their number.
+// appendTexts appends the texts of the keys of a chunk, except those that are only a name.
+func (s *state) appendTexts(texts []byte, cells *chunk) []byte {
+	for i := range cells {
+		c := cells[i].content
+		if !c.isFree() && c.namespace != 0 {
+			texts = s.key(c).appendTo(texts)
+		}
+	}
+	return texts
+}
+
+// Values returns an iterator over the values that at least one object has in an index, and their
+// number.
 func (s *Snapshot) Values(index int) (all func(func(string) bool), count int) {
 	return s.state.indexes[index].each, s.state.indexes[index].len
 }
 
 func (s *Snapshot) postings(index int, value string) *postings {
 	i := s.state.indexes[index]
-	if number, found := i.find(value, i.hash(value)); found {
-		return &i.record(number).postings
+	number, found := i.find(value, i.hash(value))
+	if !found {
+		return &postings{}
 	}
-	return &postings{}
+	return &i.record(number).postings
 }
 
 // HavingLen returns the number of objects with a value in an index.
-func (s *Snapshot) HavingLen(index int, value string) int { return int(s.postings(index, value).len) }
+func (s *Snapshot) HavingLen(index int, value string) int {
+	return int(s.postings(index, value).len)
+}
 
 // Having calls f with each entry that has a value in an index until it returns false.
 func (s *Snapshot) Having(index int, value string, f func(Entry) bool) {
@@ -164,13 +181,21 @@ func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
 	return list
 }
 
-// HasOnly reports whether all objects of a snapshot are Ts for certain: its table has never had others. It is false for
-// an interface type other than any.
+// HasOnly reports whether all objects of a snapshot are Ts for certain: its table has never had
+// others. It is false for an interface type other than any.
 func HasOnly[T any](s *Snapshot) bool {
 	var none T
 	if _, every := any(&none).(*any); every {
 		return true
 	}
 	its := split(none).typ
-	return its != nil && !slices.ContainsFunc(s.types[1:], func(typ word) bool { return typ != its })
+	if its == nil {
+		return false
+	}
+	for _, typ := range s.types[1:] {
+		if typ != its {
+			return false
+		}
+	}
+	return true
 }

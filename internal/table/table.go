@@ -6,28 +6,30 @@ import (
 	"sync/atomic"
 )
 
-// Table has objects by key, and by their values in indexes. One goroutine at a time may write (see Begin); any number
-// may read concurrently. New returns one.
+// Table has objects by key, and by their values in indexes. One goroutine at a time may write (see
+// Begin); any number may read concurrently. New returns one.
 type Table struct {
 	seed  maphash.Seed
 	types types
 	// version returns the version of the visible state.
 	version func() string
 
-	// changes is odd while the visible state is changed in place. Everything read between two loads of the same even
-	// number is consistent.
+	// changes is odd while the visible state is changed in place. Everything read between two loads
+	// of the same even number is consistent.
 	changes atomic.Uint64
 	// visible is the state that readers see.
 	visible atomic.Pointer[state]
 	// snapshot is the snapshot of the visible state, nil if there is none.
 	snapshot atomic.Pointer[Snapshot]
-	// mu is held while the visible state is changed: during a write in place, or while a pointer is stored.
+	// mu is held while the visible state is changed: during a write in place, or while a pointer is
+	// stored.
 	mu sync.Mutex
-	// epoch is that of the pieces that may be changed in place. Older pieces may be part of a snapshot. It is never 0.
+	// epoch is that of the pieces that may be changed in place. Older pieces may be part of a
+	// snapshot. It is never 0.
 	epoch uint64
 
-	// Only the goroutine that may write uses the fields below. state is the one that it sees: the visible one, unless a
-	// write is staged. Between two writes, staged has no meaning.
+	// Only the goroutine that may write uses the fields below. state is the one that it sees: the
+	// visible one, unless a write is staged. Between two writes, staged has no meaning.
 	state  *state
 	staged bool
 	// removed is true from a removal to the next Commit.
@@ -41,17 +43,18 @@ type Table struct {
 	objects atomic.Int64
 }
 
-// state is one state of a table. Get reads keys, chunks and namespaces without a lock: they are changed only element by
-// element, or in a copy of the state (see Table.changeState).
+// state is one state of a table. Get reads keys, chunks and namespaces without a lock: they are
+// changed only element by element, or in a copy of the state (see Table.changeState).
 type state struct {
-	// epoch is the table's while the writer may change the state in place. Older states never change.
+	// epoch is the table's while the writer may change the state in place. Older states never
+	// change.
 	epoch  uint64
 	keys   directory
 	chunks cowList[chunk]
 	// namespaces has the namespaces of keys by number. Number 0 is for keys without one.
 	namespaces []string
-	// cells counts all cells, including free ones; len counts those that are not free. free is the first free cell,
-	// counted from 1.
+	// cells counts all cells, including free ones; len counts those that are not free. free is the
+	// first free cell, counted from 1.
 	cells, free uint32
 	len         int
 	indexes     []*index
@@ -65,8 +68,8 @@ const chunkLen = 128
 
 type chunk [chunkLen]cell
 
-// New returns an empty table. version returns the version set in the last Commit. It is called under a lock for each
-// snapshot.
+// New returns an empty table. version returns the version set in the last Commit. It is called
+// under a lock for each snapshot.
 func New(indexes int, version func() string) *Table {
 	t := &Table{seed: maphash.MakeSeed(), version: version, epoch: 1}
 	t.types.all.Store(&[]word{nil})
@@ -83,8 +86,8 @@ func (t *Table) reset(indexes int) {
 	t.AddIndexes(indexes, nil)
 }
 
-// Checksum returns a checksum of the keys and versions of all entries, independent of their order. It is the same in
-// every process if all versions are decimal. It waits for a write in place.
+// Checksum returns a checksum of the keys and versions of all entries, independent of their order.
+// It is the same in every process if all versions are decimal. It waits for a write in place.
 func (t *Table) Checksum() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,11 +154,15 @@ func (t *Table) getLocked(text string, hash uint32) (obj any, exists bool) {
 	return obj, exists
 }
 
-func (t *Table) object(c content) any { return c.object(*t.types.all.Load()) }
+func (t *Table) object(c content) any {
+	return c.object(*t.types.all.Load())
+}
 
 // find looks up the cell of a key in a state that is not written concurrently.
 func (s *state) find(key Key, hash uint32) (number uint32, exists bool) {
-	return s.keys.find(hash, func(candidate uint32) bool { return s.isKey(s.cell(candidate).content, key) })
+	return s.keys.find(hash, func(candidate uint32) bool {
+		return s.isKey(s.cell(candidate).content, key)
+	})
 }
 
 // cell returns the cell with a number, nil if there is none.
@@ -186,10 +193,12 @@ func (s *state) isText(c content, text string) bool {
 func (s *state) key(c content) Key { return Key{s.namespaces[c.namespace], c.text()} }
 
 // Len returns the number of objects.
-func (t *Table) Len() int { return int(t.objects.Load()) }
+func (t *Table) Len() int {
+	return int(t.objects.Load())
+}
 
-// Snapshot returns the current state, which never changes. It is O(1). Afterwards the writer copies each piece of about
-// 4 kB before it changes it.
+// Snapshot returns the current state, which never changes. It is O(1). Afterwards the writer copies
+// each piece of about 4 kB before it changes it.
 func (t *Table) Snapshot() *Snapshot {
 	if s := t.snapshot.Load(); s != nil {
 		return s
@@ -200,7 +209,12 @@ func (t *Table) Snapshot() *Snapshot {
 		return s
 	}
 	t.freeze()
-	s := &Snapshot{state: t.visible.Load(), types: *t.types.all.Load(), seed: t.seed, Version: t.version()}
+	s := &Snapshot{
+		Version: t.version(),
+		state:   t.visible.Load(),
+		types:   *t.types.all.Load(),
+		seed:    t.seed,
+	}
 	t.snapshot.Store(s)
 	return s
 }

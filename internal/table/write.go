@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// InPlace is the maximum number of changes that a write makes in the visible state. Readers wait for it, some 50 us.
-// Larger writes are staged, and published by storing one pointer.
+// InPlace is the maximum number of changes that a write makes in the visible state. Readers wait
+// for it, some 50 us. Larger writes are staged, and published by storing one pointer.
 const InPlace = 32
 
-// Weight returns the number of changes to pass to Begin for one that sets an entry's values: to add or remove several
-// values takes as long as several changes.
+// Weight returns the number of changes to pass to Begin for one that sets an entry's values: to add
+// or remove several values takes as long as several changes.
 func (t *Table) Weight(p Place, values [][]string) int {
 	n := 1
 	for i := range values {
@@ -19,8 +19,9 @@ func (t *Table) Weight(p Place, values [][]string) int {
 	return n + t.references.countMultiple(p.number)
 }
 
-// Begin opens a write of about that many changes, which readers see together at Commit. The caller ensures that only
-// one is open. Readers may wait for a write of few changes, so nothing slow and no user code may run before Commit.
+// Begin opens a write of about that many changes, which readers see together at Commit. The caller
+// ensures that only one is open. Readers may wait for a write of few changes, so nothing slow and
+// no user code may run before Commit.
 func (t *Table) Begin(changes int) {
 	// Slices that a write in place appends to must not be reallocated while readers wait.
 	t.staged = changes > InPlace || cap(t.state.namespaces)-len(t.state.namespaces) < InPlace
@@ -42,12 +43,16 @@ func (t *Table) Begin(changes int) {
 }
 
 // BeginStaged is Begin for a write that is staged, however few changes it has.
-func (t *Table) BeginStaged() { t.Begin(InPlace + 1) }
+func (t *Table) BeginStaged() {
+	t.Begin(InPlace + 1)
+}
 
 // clone copies a state for changes. Its pieces are copied when they are changed.
 func (s *state) clone(epoch uint64) *state {
 	c := *s
-	c.epoch, c.keys.segments, c.chunks = epoch, s.keys.segments.clone(), s.chunks.clone()
+	c.epoch = epoch
+	c.keys.segments = s.keys.segments.clone()
+	c.chunks = s.chunks.clone()
 	c.indexes = slices.Clone(s.indexes)
 	return &c
 }
@@ -64,8 +69,9 @@ func (t *Table) changeState(change func(*state)) {
 // minFree is the number of free entries from which releasing their memory is worth the work.
 const minFree = 1024
 
-// Commit publishes the write. While readers are locked out it calls setVersion, if not nil, which may change the version.
-// Then, if more of the table is free than in use, it rebuilds the table. The cost per removal is constant.
+// Commit publishes the write. While readers are locked out it calls setVersion, if not nil, which
+// may change the version. Then, if more of the table is free than in use, it rebuilds the table.
+// The cost per removal is constant.
 func (t *Table) Commit(setVersion func()) {
 	if t.staged {
 		t.mu.Lock()
@@ -102,7 +108,8 @@ func (t *Table) free() int {
 // pack moves everything into a new state. Readers are not blocked. No write may be open.
 func (t *Table) pack() {
 	t.BeginStaged()
-	old, references := t.state, t.references
+	old := t.state
+	references := t.references
 	t.reset(references.indexes)
 	listings := t.listings
 	t.listings = nil // the entries are not new to them
@@ -145,30 +152,34 @@ type Slot struct {
 	hash   uint32
 }
 
-// Seek begins a look-up that Find completes. For several keys, call Seek for all before the first Find: then the
-// processor waits for their memory together. Only the goroutine that may write may call either.
+// Seek begins a look-up that Find completes. For several keys, call Seek for all before the first
+// Find: then the processor waits for their memory together. Only the goroutine that may write may
+// call either.
 func (t *Table) Seek(key Key) Place {
-	p := Place{hash: key.hash(t.seed)}
-	p.number, _ = t.state.keys.first(p.hash)
-	return p
+	hash := key.hash(t.seed)
+	number, _ := t.state.keys.first(hash)
+	return Place{hash: hash, number: number}
 }
 
-// Find returns the slot of a key, even if the table has changed since Seek. It is valid until the next change.
+// Find returns the slot of a key, even if the table has changed since Seek. It is valid until the
+// next change.
 func (t *Table) Find(key Key, p Place) Slot {
-	number, c := p.number, t.state.cell(p.number)
+	number := p.number
+	c := t.state.cell(number)
 	if c == nil || !t.state.isKey(c.content, key) {
-		var exists bool
-		if number, exists = t.state.find(key, p.hash); !exists {
+		found, exists := t.state.find(key, p.hash)
+		if !exists {
 			return Slot{hash: p.hash}
 		}
+		number = found
 		c = t.state.cell(number)
 	}
 	return Slot{t.object(c.content), c.origin(), true, number, p.hash}
 }
 
-// Put stores an object, which must not be nil, under a key whose slot was just found, with its origin and its values in
-// each index, which are sorted and do not repeat. It retains neither the values nor their texts. It returns the entry's
-// number.
+// Put stores an object, which must not be nil, under a key whose slot was just found, with its
+// origin and its values in each index, which are sorted and do not repeat. It retains neither the
+// values nor their texts. It returns the entry's number.
 func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
 	keySum := key.checksum()
 	if at.Exists {
