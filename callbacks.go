@@ -27,8 +27,9 @@ func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
 	return key, err
 }
 
-// callTransform transforms the object under key. keep is false if the transform drops it. The result must have the same
-// key: otherwise its deletion would not find it. A tombstone's object has been transformed before.
+// callTransform transforms the object under key. keep is false if the transform drops it. The
+// result must have the same key: otherwise its deletion would not find it. A tombstone's object has
+// been transformed before.
 func callTransform(
 	key table.Key, keyFunc KeyFunc, transform TransformFunc, obj any,
 ) (out any, keep bool, err error) {

@@ -18,10 +18,10 @@ import (
 
 func (*DivergenceError) cause() Cause { return causeDivergence }
 
-// CauseOf returns the kind of err: a constant, the source error's FailureCause() string, or "transform-error",
-// "index-error", "invalid-object" (any other stage), "handler-error", "store-error", "wrong-type", "regression",
-// "short-watch", "slow-source", "mutated", "divergence", "no-bookmark", "stream-error" (500 on an open watch), "panic",
-// "misuse".
+// CauseOf returns the kind of err: a constant, the source error's FailureCause() string, or
+// "transform-error", "index-error", "invalid-object" (any other stage), "handler-error",
+// "store-error", "wrong-type", "regression", "short-watch", "slow-source", "mutated", "divergence",
+// "no-bookmark", "stream-error" (500 on an open watch), "panic", "misuse".
 func CauseOf(err error) Cause {
 	// The outermost type counts: a StoreError may wrap an ObjectError.
 	if own := interface{ cause() Cause }(nil); errors.As(err, &own) {
@@ -109,18 +109,19 @@ func hasCause(cause metav1.CauseType) func(error) bool {
 }
 
 const (
-	// Package kubeapi puts these into the error event of a stream that broke. The two packages do not import each other.
+	// Package kubeapi puts these into the error event of a stream that broke. The two packages do
+	// not import each other.
 	causeStreamCut metav1.CauseType = "WatchStreamCut"
 	causeBadFrame  metav1.CauseType = "WatchBadFrame"
 	// The server has ended the watch, and its ERROR frame, which is intact, does not tell why.
 	causeUnknownError metav1.CauseType = "WatchUnknownError"
-	// client-go's clients put this into the error event of a stream that they could not read. The event's code is 500
-	// although no server sent it.
+	// client-go's clients put this into the error event of a stream that they could not read. The
+	// event's code is 500 although no server sent it.
 	causeClientDecoding metav1.CauseType = "ClientWatchDecoding"
 )
 
-// isClientCut reports whether client-go's client could not read a stream because the connection was cut. The client keeps
-// only the text of an HTTP/2 or TLS error.
+// isClientCut reports whether client-go's client could not read a stream because the connection was
+// cut. The client keeps only the text of an HTTP/2 or TLS error.
 func isClientCut(err error) bool {
 	return apierrors.HasStatusCause(err, causeClientDecoding) && slices.ContainsFunc([]string{
 		"stream error", "connection error", "http2: ", "GOAWAY", "unexpected EOF", "tls: ", "read tcp ",

@@ -18,17 +18,19 @@ func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, resy
 	return NewSharedIndexInformerWithOptions(lw, exampleObject, options)
 }
 
-// NewSharedIndexInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. A nil
-// exampleObject accepts all types. It starts nothing, and panics for negative or contradictory options.
+// NewSharedIndexInformerWithOptions is for code written for client-go; new code uses
+// NewTypedInformer. A nil exampleObject accepts all types. It starts nothing, and panics for
+// negative or contradictory options.
 func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {
 	return newSharedIndexInformer(ToListerWatcherWithContext(lw), exampleObject, options)
 }
 
-// NewInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. It makes a store, which is
-// an Indexer, and the controller that mirrors a source into it and notifies one handler. It starts nothing.
+// NewInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. It
+// makes a store, which is an Indexer, and the controller that mirrors a source into it and notifies
+// one handler. It starts nothing.
 //
-// The handler's backlog is bounded, and the store may be ahead of its events. The controller is a *Mirror; its HasSynced is
-// the handler's.
+// The handler's backlog is bounded, and the store may be ahead of its events. The controller is a
+// *Mirror; its HasSynced is the handler's.
 func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 	mustHave(!isNilPointer(options.ListerWatcher), "InformerOptions.ListerWatcher is nil")
 	mustHave(options.Handler == nil || !isNilPointer(options.Handler), "InformerOptions.Handler is a nil pointer")

@@ -54,7 +54,8 @@ func (c *controller) RunWithContext(ctx context.Context) {
 		c.reflector.report(ctx, fmt.Errorf("controller of %s: %w", c.reflector.name, ErrAlreadyRan))
 		return
 	}
-	// The end of either goroutine, also by a panic, ends the other. The queue is closed when nothing is added any more.
+	// The end of either goroutine, also by a panic, ends the other. The queue is closed when
+	// nothing is added any more.
 	ctx, cancel := context.WithCancel(ctx)
 	g := &tasks.Group{Cancel: cancel, Wrap: panicError}
 	g.Go(func() {
@@ -86,7 +87,8 @@ func (c *controller) consume(ctx context.Context) {
 	}
 }
 
-// call processes deltas, unless ctx has ended. It reports an error, since it knows the keys, and updates the quarantine.
+// call processes deltas, unless ctx has ended. It reports an error, since it knows the keys, and
+// updates the quarantine.
 func (c *controller) call(ctx context.Context, deltas []Delta, process func() error) (err error) {
 	if ctx.Err() != nil {
 		return errDropped
@@ -120,15 +122,16 @@ func (c *controller) call(ctx context.Context, deltas []Delta, process func() er
 	return err
 }
 
-// updateQuarantine quarantines the key of a change that Process refused with err. If err is nil, the key is released by a
-// deletion, or by a state that is not older than the quarantined one.
+// updateQuarantine quarantines the key of a change that Process refused with err. If err is nil,
+// the key is released by a deletion, or by a state that is not older than the quarantined one.
 func (c *controller) updateQuarantine(d Delta, text string, err error) {
 	key, version := table.KeyOf(text), receivedOf(d.Object).ResourceVersion
 	before, quarantined := c.refused.entry(key)
 	queue, isQueue := c.queue.(*DeltaFIFO)
 	switch {
 	case quarantined && d.Type == Sync && isQueue && queue.listedType == Replaced && version != before.ResourceVersion:
-		// A resync repeats an older state. Without EmitDeltaTypeReplaced the object may also be listed.
+		// A resync repeats an older state. Without EmitDeltaTypeReplaced the object may also be
+		// listed.
 	case err != nil:
 		refused := &ObjectError{Key: text, ResourceVersion: version, Stage: stageProcess, Err: err}
 		c.refused.add(key, refused, withoutStack(err))
@@ -138,8 +141,8 @@ func (c *controller) updateQuarantine(d Delta, text string, err error) {
 	}
 }
 
-// LastSyncResourceVersion returns the version up to which everything has been processed. If the queue is of another
-// package, everything up to it has been queued.
+// LastSyncResourceVersion returns the version up to which everything has been processed. If the
+// queue is of another package, everything up to it has been queued.
 func (c *controller) LastSyncResourceVersion() string { return c.reflector.Status().AppliedVersion }
 
 // Status returns the reflector's, whose quarantine includes that of the controller.

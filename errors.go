@@ -17,18 +17,24 @@ var (
 	ErrFIFOClosed = errors.New("queue is closed")
 	// ErrZeroLengthDeltasObject is the cause in the KeyError for an empty Deltas.
 	ErrZeroLengthDeltasObject = errors.New("an empty Deltas has no key")
-	// ErrAlreadyRan is reported by a second run of a controller, informer or set, or a concurrent one of a reflector.
+	// ErrAlreadyRan is reported by a second run of a controller, informer or set, or a concurrent
+	// one of a reflector.
 	ErrAlreadyRan = errors.New("already running or already run")
-	// ErrInformerStopped is the cause when an informer is used, or waited for, after its run. An informer runs once.
+	// ErrInformerStopped is the cause when an informer is used, or waited for, after its run. An
+	// informer runs once.
 	ErrInformerStopped = errors.New("informer has stopped")
-	// ErrForeignRegistration is the cause when an informer is passed the handle of another informer.
+	// ErrForeignRegistration is the cause when an informer is passed the handle of another
+	// informer.
 	ErrForeignRegistration = errors.New("registration belongs to another informer")
-	// ErrHandlerRunning is returned by ShutDownEventHandler when a call of the handler has not returned after 30 s.
+	// ErrHandlerRunning is returned by ShutDownEventHandler when a call of the handler has not
+	// returned after 30 s.
 	ErrHandlerRunning = errors.New(
 		"handler was removed, but a call of it is still running: it hangs, or waits for its own removal")
-	// ErrHandlerRemoved is the Err of a handler's checker when it was removed before it had handled the first list.
+	// ErrHandlerRemoved is the Err of a handler's checker when it was removed before it had handled
+	// the first list.
 	ErrHandlerRemoved = errors.New("handler was removed before it had handled the first list")
-	// ErrQuarantined is wrapped by every *ObjectError: the source has the object, but no state could be applied.
+	// ErrQuarantined is wrapped by every *ObjectError: the source has the object, but no state
+	// could be applied.
 	ErrQuarantined = errors.New("object is quarantined")
 )
 
@@ -36,8 +42,8 @@ var (
 var (
 	errNilObject = errors.New("object is nil")
 	errEmptyKey  = errors.New("key is empty")
-	// errOtherNamespace: a view of a namespace received an object of another. The source ignores the requested namespace, or
-	// the key function does not put the namespace first.
+	// errOtherNamespace: a view of a namespace received an object of another. The source ignores
+	// the requested namespace, or the key function does not put the namespace first.
 	errOtherNamespace = errors.New("object of another namespace")
 	// errUndecoded replaces a DecodeError that is nil.
 	errUndecoded = errors.New("the source could not decode it, and does not say why")
@@ -46,7 +52,8 @@ var (
 	errNoWatchFunc = errors.New("ListWatch has neither WatchFunc nor WatchFuncWithContext")
 	errNilList     = errors.New("source returned no list and no error")
 	errNilWatch    = errors.New("source returned no watch and no error")
-	// errTable: decoded as an unstructured list, a Table would be an empty list. The Accept header has its media type.
+	// errTable: decoded as an unstructured list, a Table would be an empty list. The Accept header
+	// has its media type.
 	errTable = caused{errors.New("source returned a Table instead of objects"), CauseInvalidResponse}
 	// errNotList: decoded as a list, a discovery document or a Status would be an empty one.
 	errNotList = caused{errors.New("source returned a document that is not a list"), CauseInvalidResponse}
@@ -56,18 +63,22 @@ var (
 	errNotStatus = errors.New("the source sent an error event that cannot be understood")
 	// errWatchOverdue: the watch was still open 30 s after its timeout.
 	errWatchOverdue = caused{errors.New("watch outlived its timeout: the connection seems half open"), CauseOverdueWatch}
-	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or closed, before its last bookmark.
+	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or closed, before its last
+	// bookmark.
 	errNoInitialEventsEnd = caused{errors.New("stream ended without the initial-events-end bookmark"), causeNoBookmark}
-	// errCalledLate ends the list of a source that breaks the contract of ItemLister. Items would be lost otherwise.
+	// errCalledLate ends the list of a source that breaks the contract of ItemLister. Items would
+	// be lost otherwise.
 	errCalledLate = errors.New("source passed an item after ListItems had returned")
-	// errSourceExited: a call of the source ended its goroutine by runtime.Goexit, as a failing assertion does.
+	// errSourceExited: a call of the source ended its goroutine by runtime.Goexit, as a failing
+	// assertion does.
 	errSourceExited = errors.New("source ended its goroutine and returned nothing")
 
 	// errDropped is a consumer's result once its context has ended: the changes were not processed.
 	errDropped = errors.New("dropped: the context has ended")
 	// errHandlerPanicked: a handler or Process panicked, and the process survived.
 	errHandlerPanicked = errors.New("panicked")
-	// errHandlerExited: a handler ended its goroutine by runtime.Goexit, as a failing assertion of a test does.
+	// errHandlerExited: a handler ended its goroutine by runtime.Goexit, as a failing assertion of
+	// a test does.
 	errHandlerExited    = caused{errors.New("handler ended its goroutine and is not called any more"), causePanic}
 	errNothingToWaitFor = errors.New("nothing to wait for")
 	// errHandlerRemoved is ErrHandlerRemoved for a handler that may have handled the first list.
@@ -76,8 +87,8 @@ var (
 	errInformerStarted = errors.New("informer has started: it is too late to set it")
 )
 
-// KeyError is returned for an object whose key function failed. The message does not print the object. In a status, Obj
-// is the object's ObjectName.
+// KeyError is returned for an object whose key function failed. The message does not print the
+// object. In a status, Obj is the object's ObjectName.
 type KeyError struct {
 	Obj any
 	Err error
@@ -99,9 +110,9 @@ func withoutObject(err error) error {
 	return KeyError{Err: key.Err}
 }
 
-// ObjectError reports one object that could not be applied. It is quarantined: its previous state stays, and it is
-// tried again when it next arrives. If a store of your own returns one (wrapped or not), the reflector quarantines the
-// object; any other error makes it list again.
+// ObjectError reports one object that could not be applied. It is quarantined: its previous state
+// stays, and it is tried again when it next arrives. If a store of your own returns one (wrapped or
+// not), the reflector quarantines the object; any other error makes it list again.
 type ObjectError struct {
 	// Key is the object's key, or else its namespace and name, or its place ("item 3 of the list").
 	Key string
@@ -111,7 +122,8 @@ type ObjectError struct {
 	Stage string
 	// Err is the cause. It does not hold the object.
 	Err error
-	// repeated means that this version's failure has been reported, wrongType that the type is not the list's.
+	// repeated means that this version's failure has been reported, wrongType that the type is not
+	// the list's.
 	repeated, wrongType bool
 	// object is the object's name and kind, if known. Key may come from a store's key function.
 	object identity
@@ -139,8 +151,8 @@ func (e *ObjectError) Unwrap() error { return e.Err }
 // Is is true for ErrQuarantined.
 func (e *ObjectError) Is(target error) bool { return target == ErrQuarantined }
 
-// UnexpectedTypeError is the cause of an ObjectError of the stage type, and the error of typed functions for an object
-// of another type.
+// UnexpectedTypeError is the cause of an ObjectError of the stage type, and the error of typed
+// functions for an object of another type.
 type UnexpectedTypeError struct {
 	// Expected and Actual are Go types, or group/version/kind for unstructured.
 	Expected, Actual string
@@ -150,8 +162,8 @@ func (e *UnexpectedTypeError) Error() string {
 	return fmt.Sprintf("expected %s, got %s", e.Expected, strings.Trim(strconv.Quote(e.Actual), `"`)) // source text
 }
 
-// ListTypeError is reported when no object of a list was of the expected type. Nothing is applied, and the reflector
-// lists again after a pause.
+// ListTypeError is reported when no object of a list was of the expected type. Nothing is applied,
+// and the reflector lists again after a pause.
 type ListTypeError struct {
 	Objects int
 	// Key is the key of the first object, or its place ("item 1 of the list"); Err is its error.
@@ -165,8 +177,9 @@ func (e *ListTypeError) Error() string {
 
 func (e *ListTypeError) Unwrap() error { return e.Err }
 
-// VersionRegressionError is reported when a source went back in time: a server was restored, or a stale replica
-// answered. It was not applied: the reflector lists again at "" and accepts that list whatever its version.
+// VersionRegressionError is reported when a source went back in time: a server was restored, or a
+// stale replica answered. It was not applied: the reflector lists again at "" and accepts that list
+// whatever its version.
 type VersionRegressionError struct {
 	// Kind is what regressed: "list", "bookmark" or "event".
 	Kind string
@@ -242,8 +255,8 @@ func (e *SlowSourceError) Error() string {
 	return fmt.Sprintf("source's %s still runs %s after its context ended", e.Op, e.Waited)
 }
 
-// PanicError carries a panic of a source or handler, with its stack, to the caller of Run. In an ObjectError, it is a
-// panic of a user function.
+// PanicError carries a panic of a source or handler, with its stack, to the caller of Run. In an
+// ObjectError, it is a panic of a user function.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -252,7 +265,8 @@ type PanicError struct {
 	text string
 }
 
-// panicError returns a recovered value as a *PanicError. Call it in the deferred function that recovers.
+// panicError returns a recovered value as a *PanicError. Call it in the deferred function that
+// recovers.
 func panicError(value any) any {
 	if _, ok := value.(*PanicError); ok {
 		return value
@@ -273,13 +287,14 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// MutatedObjectError is reported when a reader or handler changed an object in the store. The store keeps it until the
-// source sends its next state.
+// MutatedObjectError is reported when a reader or handler changed an object in the store. The store
+// keeps it until the source sends its next state.
 type MutatedObjectError struct {
 	Key             string
 	ResourceVersion string
-	// Changes are the first five of Total, sorted: a path as in JSON (metadata.labels.app) and "changed", "added" or
-	// "removed", without values. There are none if the object changed during the comparison.
+	// Changes are the first five of Total, sorted: a path as in JSON (metadata.labels.app) and
+	// "changed", "added" or "removed", without values. There are none if the object changed during
+	// the comparison.
 	Changes []string
 	Total   int
 	// Err, if set, is why this type is not watched: nothing was changed.
@@ -337,7 +352,8 @@ func (l listedErrors) Error() string {
 
 func (l listedErrors) Unwrap() []error { return l }
 
-// splitObjectErrors splits an error into those of single objects and the rest, nil if there is none.
+// splitObjectErrors splits an error into those of single objects and the rest, nil if there is
+// none.
 func splitObjectErrors(err error) (objects []*ObjectError, other error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var others []error
@@ -360,7 +376,8 @@ func splitObjectErrors(err error) (objects []*ObjectError, other error) {
 // DivergenceError has the keys of the differences that Verify has found.
 type DivergenceError struct {
 	Name string
-	// Missing are only in the source, Extra only in the store. Outdated have another state in the source.
+	// Missing are only in the source, Extra only in the store. Outdated have another state in the
+	// source.
 	Missing, Extra, Outdated []string
 }
 
@@ -385,8 +402,8 @@ func rejection(obj any, err error) *ObjectError {
 	return bad
 }
 
-// withoutStack returns an error as the quarantine keeps it for each object: without the stack of a panic, which has been
-// reported. It calls the error's methods.
+// withoutStack returns an error as the quarantine keeps it for each object: without the stack of a
+// panic, which has been reported. It calls the error's methods.
 func withoutStack(err error) error {
 	panicked, ok := errors.AsType[*PanicError](err)
 	if !ok || panicked.Stack == nil {
@@ -405,10 +422,11 @@ func mustHave(ok bool, what string) {
 // errReplacementOver is returned after Commit and Abort.
 var errReplacementOver = errors.New("replacement is over: it was committed or aborted")
 
-// Cause is the kind of a failure: CauseExpired, CauseVersionTooLarge, CauseTooManyRequests, CauseInternal, CauseUnavailable,
-// CauseNotFound, CauseForbidden, CauseUnauthorized, CauseBadRequest, CauseConnectionRefused, CauseUnreachable, CauseTLS,
-// CauseCredentials, CauseInvalidResponse, CauseResponseTooLarge, CauseStalled, CauseConnectionLost, CauseOverdueWatch,
-// CauseOther; see CauseOf for more. Kinds may be added.
+// Cause is the kind of a failure: CauseExpired, CauseVersionTooLarge, CauseTooManyRequests,
+// CauseInternal, CauseUnavailable, CauseNotFound, CauseForbidden, CauseUnauthorized,
+// CauseBadRequest, CauseConnectionRefused, CauseUnreachable, CauseTLS, CauseCredentials,
+// CauseInvalidResponse, CauseResponseTooLarge, CauseStalled, CauseConnectionLost,
+// CauseOverdueWatch, CauseOther; see CauseOf for more. Kinds may be added.
 type Cause string
 
 // The kinds of failure that have no error type of this package.
@@ -463,8 +481,8 @@ func withKey(bad *ObjectError) *ObjectError {
 	return &at
 }
 
-// refusedDeletion is the error for a deletion that was neither decoded nor applied, because the object has no key. It is
-// quarantined by name until the next state of that object.
+// refusedDeletion is the error for a deletion that was neither decoded nor applied, because the
+// object has no key. It is quarantined by name until the next state of that object.
 func refusedDeletion(bad, refused *ObjectError) *ObjectError {
 	return &ObjectError{
 		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: stageDecode,

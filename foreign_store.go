@@ -9,11 +9,12 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// foreignStore is a store of another package, or a queue. It receives one call for each change, and one Replace for each
-// list.
+// foreignStore is a store of another package, or a queue. It receives one call for each change, and
+// one Replace for each list.
 type foreignStore struct{ ReflectorStore }
 
-// acceptChanges implements changeAccepter for the first change. An error of the store that is not an ObjectError is returned.
+// acceptChanges implements changeAccepter for the first change. An error of the store that is not
+// an ObjectError is returned.
 func (f foreignStore) acceptChanges(_ context.Context, changes []change) (int, error) {
 	if queue, isQueue := f.ReflectorStore.(*DeltaFIFO); isQueue {
 		return queue.putEvent(changes)
@@ -49,8 +50,8 @@ func (f foreignStore) BeginReplace(options ReplaceOptions) Replacement {
 	return &wholeReplacement{store: f.ReflectorStore, reset: options.VersionsReset, places: places, retained: retained}
 }
 
-// wholeReplacement is the Replacement of a queue, and of a store without BeginReplace. It collects the list for one
-// Replace. A store of another package loses its states of rejected objects.
+// wholeReplacement is the Replacement of a queue, and of a store without BeginReplace. It collects
+// the list for one Replace. A store of another package loses its states of rejected objects.
 type wholeReplacement struct {
 	store ReflectorStore
 	// reset is ReplaceOptions.VersionsReset. over is true after Commit and Abort.
@@ -59,12 +60,13 @@ type wholeReplacement struct {
 	list []any
 	// places are the positions in list of the objects that have a name.
 	places map[identity]int
-	// retained has the keys of the objects whose state in a queue stays, and is true if their newest state was refused.
+	// retained has the keys of the objects whose state in a queue stays, and is true if their
+	// newest state was refused.
 	retained map[table.Key]bool
 }
 
-// Add implements Replacement. A stream, or a repeated page, may have several states of an object: the newest one stays.
-// If their versions cannot be compared, the last one stays.
+// Add implements Replacement. A stream, or a repeated page, may have several states of an object:
+// the newest one stays. If their versions cannot be compared, the last one stays.
 func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
 	if w.over {
 		return nil, errReplacementOver
@@ -149,8 +151,9 @@ func (w *wholeReplacement) Abort() {
 	}
 }
 
-// deleteFrom deletes an object from a store of another package. If the object could not be decoded, or belongs to another
-// replica, it deletes the last known state. A panic is caught then: the store may not expect an UndecodableObject.
+// deleteFrom deletes an object from a store of another package. If the object could not be decoded,
+// or belongs to another replica, it deletes the last known state. A panic is caught then: the store
+// may not expect an UndecodableObject.
 func deleteFrom(store ReflectorStore, c *change) (err error) {
 	obj := c.object
 	if !c.excluded && !isUndecoded(obj) {

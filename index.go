@@ -33,7 +33,8 @@ func MetaNamespaceIndexFunc(obj any) ([]string, error) {
 	return []string{m.namespace}, nil
 }
 
-// IndexFuncToKeyFuncAdapter returns a key function that calls an index function with one value for each object.
+// IndexFuncToKeyFuncAdapter returns a key function that calls an index function with one value for
+// each object.
 func IndexFuncToKeyFuncAdapter(indexFunc IndexFunc) KeyFunc {
 	return func(obj any) (string, error) {
 		values, err := indexFunc(obj)
@@ -49,15 +50,16 @@ func IndexFuncToKeyFuncAdapter(indexFunc IndexFunc) KeyFunc {
 	}
 }
 
-// indexerSet has the index functions of a store by their position in the table. A set never changes, so its address
-// identifies the functions with which values were computed.
+// indexerSet has the index functions of a store by their position in the table. A set never
+// changes, so its address identifies the functions with which values were computed.
 type indexerSet struct {
 	names     []string
 	functions []IndexFunc
-	// additions have the indexes that are being added. Each write computes the values of its objects for them, too.
+	// additions have the indexes that are being added. Each write computes the values of its
+	// objects for them, too.
 	additions []*indexerSet
-	// computed has, in an addition, the computedValues of each object that was stored when the addition began, or has been
-	// written since, by table.Identity.
+	// computed has, in an addition, the computedValues of each object that was stored when the
+	// addition began, or has been written since, by table.Identity.
 	computed sync.Map
 }
 
@@ -67,8 +69,8 @@ type computedValues struct {
 	err    error
 }
 
-// with returns a set with more indexes at the end. It fails if a name is in use, or has no function. The texts here and in
-// position are client-go's: programs compare them.
+// with returns a set with more indexes at the end. It fails if a name is in use, or has no
+// function. The texts here and in position are client-go's: programs compare them.
 func (s *indexerSet) with(indexers Indexers) (*indexerSet, error) {
 	if inUse := sets.New(s.names...).Intersection(sets.KeySet(indexers)); len(inUse) > 0 {
 		return nil, fmt.Errorf("indexer conflict: %v", inUse)
@@ -107,8 +109,8 @@ func (b valueBuffer) emptied() valueBuffer {
 	return valueBuffer{values: b.values[:0], texts: b.texts[:0]}
 }
 
-// appendValues appends the object's values for an index, sorted and without duplicates. It copies them: the function may
-// reuse its slice.
+// appendValues appends the object's values for an index, sorted and without duplicates. It copies
+// them: the function may reuse its slice.
 func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, error) {
 	values, err := indexValues(s.functions[at], obj)
 	if err != nil {
@@ -122,7 +124,8 @@ func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, er
 	return texts, nil
 }
 
-// valuesOf returns an object's values for each index, and computes those for indexes that are being added.
+// valuesOf returns an object's values for each index, and computes those for indexes that are being
+// added.
 func (s *indexerSet) valuesOf(obj any, buffer *valueBuffer) (_ [][]string, err error) {
 	first := len(buffer.values)
 	buffer.values, buffer.texts = slices.Grow(buffer.values, len(s.names)), slices.Grow(buffer.texts, len(s.names))

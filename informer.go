@@ -23,7 +23,8 @@ type informerBase struct{ shared *sharedIndexInformer }
 // sharedIndexInformer implements all informers of this package, and the Mirror of a store.
 type sharedIndexInformer struct {
 	informerBase
-	// name is the reflector's. With namespaces each reflector's name has its namespace appended. title is for errors.
+	// name is the reflector's. With namespaces each reflector's name has its namespace appended.
+	// title is for errors.
 	name, title string
 	store       *cache
 	// feeds has one feed, or one for each namespace in the order of their names.
@@ -109,7 +110,8 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	return inf
 }
 
-// report reports an error about a key through the reflector that fills it, or the first one if there is none.
+// report reports an error about a key through the reflector that fills it, or the first one if
+// there is none.
 func (inf *sharedIndexInformer) report(ctx context.Context, key string, err error) {
 	f := cmp.Or(inf.feedOf(table.KeyOf(key)), inf.feeds[0])
 	f.reflector.report(ctx, err)
@@ -248,7 +250,8 @@ func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
 	}
 }
 
-// run runs the informer. A second run fails. The first reflector runs on the caller's goroutine; handlers do not.
+// run runs the informer. A second run fails. The first reflector runs on the caller's goroutine;
+// handlers do not.
 func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(withLogger(ctx, inf.options.ReflectorOptions.Logger))
 	defer cancel()
@@ -295,7 +298,8 @@ func (inf *sharedIndexInformer) stop() {
 	}
 }
 
-// markStopped ends waits for the informer and its sync. The listeners end with the context of the run.
+// markStopped ends waits for the informer and its sync. The listeners end with the context of the
+// run.
 func (inf *sharedIndexInformer) markStopped() {
 	inf.mu.Lock()
 	close(inf.ended)
@@ -306,11 +310,13 @@ func (inf *sharedIndexInformer) markStopped() {
 	}
 }
 
-// WaitSynced waits until the whole first list is in the store, not for handlers. If ctx or the run ends first, the
-// error wraps ctx's error, ErrInformerStopped or both, and has phase and last failure.
+// WaitSynced waits until the whole first list is in the store, not for handlers. If ctx or the run
+// ends first, the error wraps ctx's error, ErrInformerStopped or both, and has phase and last
+// failure.
 func (o informerBase) WaitSynced(ctx context.Context) error { return waitSynced(ctx, o.shared) }
 
-// waitSynced waits until the first lists are in the stores. The error describes each source whose list is missing.
+// waitSynced waits until the first lists are in the stores. The error describes each source whose
+// list is missing.
 func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 	checkers := make([]DoneChecker, len(informers))
 	for i, inf := range informers {
@@ -329,11 +335,12 @@ func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 	return failures
 }
 
-// feed fills an informer's store from one source and appends the changes to the log. Its reflector uses it as the store:
-// all of the informer's, or the view of one namespace.
+// feed fills an informer's store from one source and appends the changes to the log. Its reflector
+// uses it as the store: all of the informer's, or the view of one namespace.
 //
-// The changes of a write are appended before the next write begins. So the log has the order of the store even if several
-// feeds write, and a handler that joins under the writer's lock misses no change and receives none twice.
+// The changes of a write are appended before the next write begins. So the log has the order of the
+// store even if several feeds write, and a handler that joins under the writer's lock misses no
+// change and receives none twice.
 type feed struct {
 	intake
 	informer *sharedIndexInformer
@@ -370,7 +377,8 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 // HasSynced is true once the whole first list of the source is in the store.
 func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
 
-// markSynced is called when a whole list is in the store. The informer has synced once each feed has its first list.
+// markSynced is called when a whole list is in the store. The informer has synced once each feed
+// has its first list.
 func (f *feed) markSynced() {
 	// A handler syncs at the appended end, so not before the informer.
 	if f.synced.finish(nil) && f.informer.unsynced.Add(-1) == 0 && f.informer.synced.finish(nil) {
@@ -387,7 +395,8 @@ func (informerView) Run(<-chan struct{}) {}
 // RunWithContext does nothing.
 func (informerView) RunWithContext(context.Context) {}
 
-// createMetrics makes the instruments of the run. The caller has deferred releaseMetrics, in case the provider panics.
+// createMetrics makes the instruments of the run. The caller has deferred releaseMetrics, in case
+// the provider panics.
 func (inf *sharedIndexInformer) createMetrics() {
 	provider, id := inf.options.InformerMetricsProvider, inf.options.Identifier
 	if provider == nil || !id.Reserved() {

@@ -10,11 +10,11 @@ import (
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
-// InformerSet runs informers together. Do not call their Run. The zero value is ready to use. Do not
-// copy it. All methods may be called concurrently.
+// InformerSet runs informers together. Do not call their Run. The zero value is ready to use. Do
+// not copy it. All methods may be called concurrently.
 //
-// An informer that stops before the set stays in it, so that Healthy, Fresh and Verify fail, and also
-// WaitSynced if it had not synced. Remove is for informers that are no longer needed.
+// An informer that stops before the set stays in it, so that Healthy, Fresh and Verify fail, and
+// also WaitSynced if it had not synced. Remove is for informers that are no longer needed.
 //
 //	err := set.Add(pods, nodes)
 //	go set.Run(ctx)
@@ -31,8 +31,8 @@ type InformerSet struct {
 // anyInformer is an *Informer of any type.
 type anyInformer interface{ untyped() *sharedIndexInformer }
 
-// Add adds informers, each an *Informer of any type. If the set runs, it runs them. If one of them or
-// the set has stopped, it fails and adds none.
+// Add adds informers, each an *Informer of any type. If the set runs, it runs them. If one of them
+// or the set has stopped, it fails and adds none.
 func (s *InformerSet) Add(informers ...anyInformer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,9 @@ var errSetStopped = fmt.Errorf("informer set: %w", ErrInformerStopped)
 
 func (s *InformerSet) hasStoppedLocked() bool { return s.ctx != nil && s.ctx.Err() != nil }
 
-// Run runs the informers, including those added later, until ctx ends. It waits until all have stopped and returns nil.
-// If a source or handler panics, all stop and Run panics. A second call returns ErrAlreadyRan.
+// Run runs the informers, including those added later, until ctx ends. It waits until all have
+// stopped and returns nil. If a source or handler panics, all stop and Run panics. A second call
+// returns ErrAlreadyRan.
 func (s *InformerSet) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,8 +106,8 @@ func (s *InformerSet) Run(ctx context.Context) error {
 	return nil
 }
 
-// WaitSynced waits until all present informers have synced. If ctx ends or one stops first, the error
-// has phase and last failure of those that have not. After the run of the set it fails.
+// WaitSynced waits until all present informers have synced. If ctx ends or one stops first, the
+// error has phase and last failure of those that have not. After the run of the set it fails.
 func (s *InformerSet) WaitSynced(ctx context.Context) error {
 	return s.call(func(members []*sharedIndexInformer) error { return waitSynced(ctx, members...) })
 }

@@ -87,8 +87,8 @@ func MetaNamespaceKeyFunc(obj any) (string, error) {
 	return name.String(), err
 }
 
-// DeletionHandlingMetaNamespaceKeyFunc is MetaNamespaceKeyFunc that also accepts tombstones, client-go's included. Use
-// it in OnDelete.
+// DeletionHandlingMetaNamespaceKeyFunc is MetaNamespaceKeyFunc that also accepts tombstones,
+// client-go's included. Use it in OnDelete.
 func DeletionHandlingMetaNamespaceKeyFunc(obj any) (string, error) {
 	if tombstone, ok := tombstoneOf(obj); ok {
 		return tombstone.Key, nil
@@ -120,8 +120,8 @@ func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
 
 var tombstoneType = reflect.TypeFor[DeletedFinalStateUnknown]()
 
-// tombstoneOf returns obj as a tombstone. It also converts tombstones of client-go, so that handlers of this package can be
-// used with its informers.
+// tombstoneOf returns obj as a tombstone. It also converts tombstones of client-go, so that
+// handlers of this package can be used with its informers.
 func tombstoneOf(obj any) (DeletedFinalStateUnknown, bool) {
 	is := reflect.TypeOf(obj)
 	if is == nil || is.Kind() != reflect.Struct || is.Name() != tombstoneType.Name() || !is.ConvertibleTo(tombstoneType) {
@@ -138,14 +138,16 @@ func ownTombstone(obj any) any {
 	return obj
 }
 
-// UndecodableObject is an object that a source sends, in a list or an event, instead of one that it could not decode,
-// with the metadata that could be read: namespace, name and resource version. If the namespace could not be read, the
-// name must be empty too. It is keyed, but never stored, transformed or indexed. It quarantines the object of that
-// name; as Deleted, it removes it, with the last known state as a tombstone. Without a name it is only reported, and a
-// deletion stays quarantined until the next list.
+// UndecodableObject is an object that a source sends, in a list or an event, instead of one that it
+// could not decode, with the metadata that could be read: namespace, name and resource version. If
+// the namespace could not be read, the name must be empty too. It is keyed, but never stored,
+// transformed or indexed. It quarantines the object of that name; as Deleted, it removes it, with
+// the last known state as a tombstone. Without a name it is only reported, and a deletion stays
+// quarantined until the next list.
 type UndecodableObject interface {
 	runtime.Object
-	// DecodeError returns why the object could not be decoded. It is kept in the status and must not hold the object.
+	// DecodeError returns why the object could not be decoded. It is kept in the status and must
+	// not hold the object.
 	DecodeError() error
 }
 
@@ -187,7 +189,8 @@ type metadata struct {
 	touched byte
 }
 
-// read fills in empty metadata, in place: a copy would take as long as the reading. The text of the error is client-go's.
+// read fills in empty metadata, in place: a copy would take as long as the reading. The text of the
+// error is client-go's.
 func (m *metadata) read(obj any) (err error) {
 	if obj != nil && isNilPointer(obj) {
 		return errNilObject
@@ -222,8 +225,8 @@ func firstByte[T ~string](text T) byte {
 // nameKey returns the key namespace/name.
 func (m *metadata) nameKey() table.Key { return table.NewKey(m.namespace, m.name) }
 
-// versionBefore reports whether both versions are well-formed and a is lower than b. The lower one is shorter or sorts
-// first: this fast check comes before the parsing.
+// versionBefore reports whether both versions are well-formed and a is lower than b. The lower one
+// is shorter or sorts first: this fast check comes before the parsing.
 func versionBefore(a, b string) bool {
 	if len(a) > len(b) || len(a) == len(b) && a >= b {
 		return false
@@ -232,8 +235,8 @@ func versionBefore(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// DeletedFinalStateUnknown is a tombstone: the deletion of the object under Key was not observed (a relist lacked it). Obj
-// is its last state or nil.
+// DeletedFinalStateUnknown is a tombstone: the deletion of the object under Key was not observed (a
+// relist lacked it). Obj is its last state or nil.
 type DeletedFinalStateUnknown struct {
 	Key string
 	Obj any
@@ -267,15 +270,15 @@ func isNilPointer(obj any) bool {
 	return table.IsNil(obj) && (obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer)
 }
 
-// identity distinguishes objects if the keys of the store are not known. kind is a GroupVersionKind or, if the object has
-// none, a Go type.
+// identity distinguishes objects if the keys of the store are not known. kind is a GroupVersionKind
+// or, if the object has none, a Go type.
 type identity struct {
 	kind any
 	name table.Key
 }
 
-// matches reports whether an object that could not be decoded may have this identity: the names are equal, and so are the
-// kinds if both are known.
+// matches reports whether an object that could not be decoded may have this identity: the names are
+// equal, and so are the kinds if both are known.
 func (id identity) matches(undecoded identity) bool {
 	_, known := id.kind.(schema.GroupVersionKind)
 	_, alsoKnown := undecoded.kind.(schema.GroupVersionKind)
@@ -298,8 +301,8 @@ func identityOf(obj any) (id identity) {
 	return id
 }
 
-// IndexFunc returns an object's values for one index. It must be deterministic, must not change the object, and may be
-// called concurrently.
+// IndexFunc returns an object's values for one index. It must be deterministic, must not change the
+// object, and may be called concurrently.
 type IndexFunc func(obj any) ([]string, error)
 
 func originOf(received ObjectVersion) table.Origin {
@@ -314,16 +317,18 @@ func gvkOf(expectedType any) (kind schema.GroupVersionKind) {
 	return kind
 }
 
-// KeyFunc makes the key of an object, never empty. It must be deterministic, must not change the object, and may be
-// called concurrently.
+// KeyFunc makes the key of an object, never empty. It must be deterministic, must not change the
+// object, and may be called concurrently.
 type KeyFunc func(obj any) (string, error)
 
-// TransformFunc turns a received object into the one to store, for example without unused fields. It may change the
-// object in place, or return another type, if the key stays the same. (nil, nil) drops and deletes the object. An error
-// quarantines it. It runs at most once for each object received, not for unchanged objects of a relist.
+// TransformFunc turns a received object into the one to store, for example without unused fields.
+// It may change the object in place, or return another type, if the key stays the same. (nil, nil)
+// drops and deletes the object. An error quarantines it. It runs at most once for each object
+// received, not for unchanged objects of a relist.
 type TransformFunc func(any) (any, error)
 
-// key returns the Key for text. If text is namespace/name, the Key shares the object's own strings, and text can be freed.
+// key returns the Key for text. If text is namespace/name, the Key shares the object's own strings,
+// and text can be freed.
 func (m *metadata) key(text string) table.Key {
 	if key := m.nameKey(); key.Is(text) {
 		return key

@@ -19,14 +19,14 @@ import (
 // AppendFunc receives an object, which is shared: do not change it.
 type AppendFunc func(any)
 
-// ListAll calls appendFn with the objects that the selector selects; nil selects all. It holds no lock, and fails if
-// labels cannot be read.
+// ListAll calls appendFn with the objects that the selector selects; nil selects all. It holds no
+// lock, and fails if labels cannot be read.
 func ListAll(store Store, selector labels.Selector, appendFn AppendFunc) error {
 	return appendSelected(store, store.List(), metav1.NamespaceAll, selector, appendFn)
 }
 
-// ListAllByNamespace is ListAll for one namespace, or for all if it is empty. With an index called NamespaceIndex it
-// reads only that namespace.
+// ListAllByNamespace is ListAll for one namespace, or for all if it is empty. With an index called
+// NamespaceIndex it reads only that namespace.
 func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selector, appendFn AppendFunc) error {
 	if namespace == metav1.NamespaceAll {
 		return ListAll(indexer, selector, appendFn)
@@ -70,8 +70,8 @@ func matches(obj any, namespace string, selector labels.Selector) (matches bool,
 		(selector == nil || selector.Matches(labels.Set(accessor.GetLabels()))), nil
 }
 
-// quotedKeyOf returns the quoted key of an object of a store, or a description if it has none. It reads the whole store: only
-// the store's key function knows the key, and it may have failed.
+// quotedKeyOf returns the quoted key of an object of a store, or a description if it has none. It
+// reads the whole store: only the store's key function knows the key, and it may have failed.
 func quotedKeyOf(store Store, obj any) string {
 	for _, key := range slices.Sorted(slices.Values(store.ListKeys())) {
 		if found, exists, err := store.GetByKey(key); err == nil && exists && table.Same(found, obj) {
@@ -85,8 +85,9 @@ func quotedKeyOf(store Store, obj any) string {
 type GenericLister interface {
 	// List returns the selected objects of all namespaces, unordered; nil selects all.
 	List(selector labels.Selector) (ret []runtime.Object, err error)
-	// Get returns the object under a key, which is the name of an object without a namespace. The error is apimachinery's
-	// NotFound. It wraps ErrQuarantined for an object whose only state is quarantined.
+	// Get returns the object under a key, which is the name of an object without a namespace. The
+	// error is apimachinery's NotFound. It wraps ErrQuarantined for an object whose only state is
+	// quarantined.
 	Get(name string) (runtime.Object, error)
 	ByNamespace(namespace string) GenericNamespaceLister
 }
@@ -99,8 +100,8 @@ type GenericNamespaceLister interface {
 	Get(name string) (runtime.Object, error)
 }
 
-// NewGenericLister is for code written for client-go; new code uses an Informer. Errors name the resource. It panics if
-// indexer is nil.
+// NewGenericLister is for code written for client-go; new code uses an Informer. Errors name the
+// resource. It panics if indexer is nil.
 func NewGenericLister(indexer Indexer, resource schema.GroupResource) GenericLister {
 	mustHave(indexer != nil, "NewGenericLister: indexer is nil")
 	return genericLister{indexer: indexer, resource: resource}

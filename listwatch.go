@@ -35,7 +35,8 @@ type WatcherWithContext interface {
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListerWatcher is a source for code written for client-go. If it also has the methods of Source, those are called.
+// ListerWatcher is a source for code written for client-go. If it also has the methods of Source,
+// those are called.
 type ListerWatcher interface {
 	Lister
 	Watcher
@@ -44,12 +45,14 @@ type ListerWatcher interface {
 // ListerWatcherWithContext is client-go's name for Source.
 type ListerWatcherWithContext interface{ Source }
 
-// ItemLister is an optional interface of a source: it lists item by item, so that only some hundred decoded items are
-// in memory. A type that embeds such a source and changes ListWithContext must define ListItems too.
+// ItemLister is an optional interface of a source: it lists item by item, so that only some hundred
+// decoded items are in memory. A type that embeds such a source and changes ListWithContext must
+// define ListItems too.
 type ItemLister interface {
-	// ListItems calls take for each item, in order, with the list's metadata as far as known: one call at a time, none
-	// after it has returned. take owns the item and may block until ctx ends. An error of take ends the call and is
-	// returned; after any other error the items before it count. The result is the complete metadata.
+	// ListItems calls take for each item, in order, with the list's metadata as far as known: one
+	// call at a time, none after it has returned. take owns the item and may block until ctx ends.
+	// An error of take ends the call and is returned; after any other error the items before it
+	// count. The result is the complete metadata.
 	ListItems(ctx context.Context, options metav1.ListOptions,
 		take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error)
 }
@@ -97,8 +100,8 @@ type WatchFunc func(options metav1.ListOptions) (watch.Interface, error)
 // WatchFuncWithContext is ListWatch's WatchWithContext.
 type WatchFuncWithContext func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
-// ListWatch is a source made of two functions; those without a context are for code written for client-go. Do not
-// change the fields while a reflector runs.
+// ListWatch is a source made of two functions; those without a context are for code written for
+// client-go. Do not change the fields while a reflector runs.
 type ListWatch struct {
 	ListFunc             ListFunc
 	WatchFunc            WatchFunc
@@ -149,7 +152,8 @@ func (lw *ListWatch) WatchWithContext(ctx context.Context, options metav1.ListOp
 // wholeLists returns DisableChunking, also for types that embed a *ListWatch.
 func (lw *ListWatch) wholeLists() bool { return lw.DisableChunking }
 
-// watchListMarker is client-go's marker of a source. If it returns false, the source can stream its first state.
+// watchListMarker is client-go's marker of a source. If it returns false, the source can stream its
+// first state.
 type watchListMarker interface{ IsWatchListSemanticsUnSupported() bool }
 
 // ToListWatcherWithWatchListSemantics returns lw as a source that can stream, unless client's

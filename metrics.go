@@ -12,30 +12,36 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// MetricsProvider makes a reflector's instruments, or nil ones. They are requested when a run starts and used on its
-// goroutine. An optional method ReleaseReflectorMetrics(name string) is called before each run returns.
+// MetricsProvider makes a reflector's instruments, or nil ones. They are requested when a run
+// starts and used on its goroutine. An optional method ReleaseReflectorMetrics(name string) is
+// called before each run returns.
 type MetricsProvider interface {
 	// NewListsMetric is for lists, successful or not. A streaming list is a list and a watch.
 	NewListsMetric(name string) CounterMetric
-	// NewListDurationMetric is for the seconds that a successful list took, including the time to apply its parts.
+	// NewListDurationMetric is for the seconds that a successful list took, including the time to
+	// apply its parts.
 	NewListDurationMetric(name string) SummaryMetric
 	// NewItemsInListMetric is for the objects of a successful list, including quarantined ones.
 	NewItemsInListMetric(name string) SummaryMetric
 	// NewWatchesMetric is for requests of a watch, accepted or refused.
 	NewWatchesMetric(name string) CounterMetric
-	// NewShortWatchesMetric is for watches that the source closed within a second, without an error or event.
+	// NewShortWatchesMetric is for watches that the source closed within a second, without an error
+	// or event.
 	NewShortWatchesMetric(name string) CounterMetric
 	// NewWatchDurationMetric is for the seconds that a watch was open.
 	NewWatchDurationMetric(name string) SummaryMetric
-	// NewItemsInWatchMetric is for the events of a watch, including bookmarks, without error events.
+	// NewItemsInWatchMetric is for the events of a watch, including bookmarks, without error
+	// events.
 	NewItemsInWatchMetric(name string) SummaryMetric
-	// NewLastResourceVersionMetric is for the received version: its last 15 digits, which a float64 holds exactly.
+	// NewLastResourceVersionMetric is for the received version: its last 15 digits, which a float64
+	// holds exactly.
 	NewLastResourceVersionMetric(name string) GaugeMetric
 }
 
-// InformerMetricsProvider makes the instruments of informers and stores, or nil ones. An informer requests them when
-// its run starts, a store when it is made; one goroutine at a time uses them. They must drop values once id.Reserved is
-// false. An optional method ReleaseInformerMetrics(id InformerNameAndResource) is called before a run returns.
+// InformerMetricsProvider makes the instruments of informers and stores, or nil ones. An informer
+// requests them when its run starts, a store when it is made; one goroutine at a time uses them.
+// They must drop values once id.Reserved is false. An optional method ReleaseInformerMetrics(id
+// InformerNameAndResource) is called before a run returns.
 type InformerMetricsProvider interface {
 	// NewQueuedItemMetric is for received changes that are not applied yet.
 	NewQueuedItemMetric(id InformerNameAndResource) GaugeMetric
@@ -57,14 +63,16 @@ type GaugeMetric interface{ Set(float64) }
 // HistogramMetric is a distribution. It must not block.
 type HistogramMetric interface{ Observe(float64) }
 
-// SetReflectorMetricsProvider is for code written for client-go; new code sets ReflectorOptions.MetricsProvider. It
-// sets the provider of reflectors made afterwards in this process. Only the first call has an effect.
+// SetReflectorMetricsProvider is for code written for client-go; new code sets
+// ReflectorOptions.MetricsProvider. It sets the provider of reflectors made afterwards in this
+// process. Only the first call has an effect.
 func SetReflectorMetricsProvider(metricsProvider MetricsProvider) {
 	defaultReflectorMetrics.set(metricsProvider)
 }
 
-// SetInformerMetricsProvider is for code written for client-go; new code sets it in an informer's options. It sets the
-// provider of informers and stores made afterwards in this process. Only the first call has an effect.
+// SetInformerMetricsProvider is for code written for client-go; new code sets it in an informer's
+// options. It sets the provider of informers and stores made afterwards in this process. Only the
+// first call has an effect.
 func SetInformerMetricsProvider(metricsProvider InformerMetricsProvider) {
 	defaultInformerMetrics.set(metricsProvider)
 }
@@ -109,8 +117,8 @@ func set(gauge GaugeMetric, value float64) {
 	}
 }
 
-// setVersionGauge publishes a version if it is a number; an empty one is 0. Like client-go, it publishes the last 15
-// digits, since a float64 holds no more.
+// setVersionGauge publishes a version if it is a number; an empty one is 0. Like client-go, it
+// publishes the last 15 digits, since a float64 holds no more.
 func setVersionGauge(gauge GaugeMetric, version string) {
 	const digits = 15
 	number, err := strconv.ParseUint("0"+version[max(0, len(version)-digits):], 10, 64)
@@ -119,8 +127,8 @@ func setVersionGauge(gauge GaugeMetric, version string) {
 	}
 }
 
-// InformerName is a unique name for metrics of informers, one of each resource. It may be used concurrently. A nil one
-// publishes nothing.
+// InformerName is a unique name for metrics of informers, one of each resource. It may be used
+// concurrently. A nil one publishes nothing.
 type InformerName struct {
 	name string
 	// inUse is true from NewInformerName until Release.
@@ -152,8 +160,8 @@ func (n *InformerName) Name() string {
 	return n.name
 }
 
-// WithResource returns the identifier for an informer of the resource. A second one for a resource publishes nothing,
-// which is logged as an error.
+// WithResource returns the identifier for an informer of the resource. A second one for a resource
+// publishes nothing, which is logged as an error.
 func (n *InformerName) WithResource(gvr schema.GroupVersionResource) InformerNameAndResource {
 	id := InformerNameAndResource{name: n, gvr: gvr}
 	if n == nil || !n.inUse.Load() {
@@ -175,8 +183,8 @@ func (n *InformerName) Release() {
 	}
 }
 
-// InformerNameAndResource is the name and resource of an informer's metrics, made by InformerName.WithResource. The
-// zero value publishes nothing.
+// InformerNameAndResource is the name and resource of an informer's metrics, made by
+// InformerName.WithResource. The zero value publishes nothing.
 type InformerNameAndResource struct {
 	name *InformerName
 	gvr  schema.GroupVersionResource
@@ -191,8 +199,8 @@ func (n InformerNameAndResource) GroupVersionResource() schema.GroupVersionResou
 // Reserved returns whether the name is in use. It takes no lock.
 func (n InformerNameAndResource) Reserved() bool { return n.first && n.name.inUse.Load() }
 
-// informerMetrics are the instruments of one run of an informer with a reserved name. The zero value measures nothing. The
-// store publishes its version itself.
+// informerMetrics are the instruments of one run of an informer with a reserved name. The zero
+// value measures nothing. The store publishes its version itself.
 type informerMetrics struct {
 	id      InformerNameAndResource
 	queued  GaugeMetric

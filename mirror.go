@@ -9,39 +9,46 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Config configures New. With a Store, that store is kept equal to the source and Handler is notified of its changes,
-// as by an informer. With a Process, the changes that Queue.Pop returns are passed to it, as in client-go.
+// Config configures New. With a Store, that store is kept equal to the source and Handler is
+// notified of its changes, as by an informer. With a Process, the changes that Queue.Pop returns
+// are passed to it, as in client-go.
 type Config struct {
 	// Queue has the changes between reflector and Process. With a Store it must be nil.
 	Queue
 	ListerWatcher
-	// Namespaces replace ListerWatcher; see InformerConfig.Namespaces. The keys of Store begin with "namespace/".
+	// Namespaces replace ListerWatcher; see InformerConfig.Namespaces. The keys of Store begin with
+	// "namespace/".
 	Namespaces map[string]Source
 	// Process handles what Queue.Pop returns (Deltas, of a DeltaFIFO). Its errors are reported.
 	Process ProcessFunc
-	// ProcessBatch is called instead, if the queue has PopBatch. The last delta of a batch may be a Bookmark.
+	// ProcessBatch is called instead, if the queue has PopBatch. The last delta of a batch may be a
+	// Bookmark.
 	ProcessBatch ProcessBatchFunc
 	// ObjectType is an example of the expected objects; nil accepts all.
 	ObjectType runtime.Object
-	// ObjectDescription, FullResyncPeriod, MinWatchTimeout and ShouldResync are TypeDescription, ResyncPeriod,
-	// MinWatchTimeout and ShouldResync of ReflectorOptions.
+	// ObjectDescription, FullResyncPeriod, MinWatchTimeout and ShouldResync are TypeDescription,
+	// ResyncPeriod, MinWatchTimeout and ShouldResync of ReflectorOptions.
 	ObjectDescription string
 	FullResyncPeriod  time.Duration
 	MinWatchTimeout   time.Duration
 	ShouldResync      ShouldResyncFunc
-	// Of these two error handlers and ReflectorOptions.ErrorHandler, only the first that is set is called.
+	// Of these two error handlers and ReflectorOptions.ErrorHandler, only the first that is set is
+	// called.
 	WatchErrorHandler            WatchErrorHandler
 	WatchErrorHandlerWithContext WatchErrorHandlerWithContext
 	WatchListPageSize            int64
-	// Store is kept equal to the source. It is one of NewStore or NewIndexer, or a view of InNamespace.
+	// Store is kept equal to the source. It is one of NewStore or NewIndexer, or a view of
+	// InNamespace.
 	Store Store
-	// Handler is notified as a handler of an informer: of each change of Store, after the change, on its own goroutine,
-	// with a bounded backlog. First it receives an Add of each object that Store has before.
+	// Handler is notified as a handler of an informer: of each change of Store, after the change,
+	// on its own goroutine, with a bounded backlog. First it receives an Add of each object that
+	// Store has before.
 	Handler ResourceEventHandler
-	// RecreateAsUpdate delivers an object that was deleted and re-created (another UID, both events merged) as one
-	// OnUpdate, as client-go does, instead of OnDelete with a tombstone and OnAdd.
+	// RecreateAsUpdate delivers an object that was deleted and re-created (another UID, both events
+	// merged) as one OnUpdate, as client-go does, instead of OnDelete with a tombstone and OnAdd.
 	RecreateAsUpdate bool
-	// Transform runs on each object before it is stored. It needs a Store; a queue has DeltaFIFOOptions.Transformer.
+	// Transform runs on each object before it is stored. It needs a Store; a queue has
+	// DeltaFIFOOptions.Transformer.
 	Transform TransformFunc
 	// ReflectorOptions are for the reflector. The fields above have precedence.
 	ReflectorOptions ReflectorOptions
@@ -122,8 +129,8 @@ func (c *Config) reflectorOptions() ReflectorOptions {
 	return options
 }
 
-// mirror adds the handler, unless it is nil, and returns the informer as a Mirror. Its HasSynced is that of the handler or,
-// without one, of the store.
+// mirror adds the handler, unless it is nil, and returns the informer as a Mirror. Its HasSynced is
+// that of the handler or, without one, of the store.
 func (inf *sharedIndexInformer) mirror(h ResourceEventHandler, resync time.Duration, should ShouldResyncFunc) *Mirror {
 	if h == nil {
 		return &Mirror{inf, inf}

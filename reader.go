@@ -14,11 +14,12 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Reader reads the objects of an informer or a store, or those of one namespace, from memory. It may be used
-// concurrently. The objects are shared: do not change them. The slices are the caller's.
+// Reader reads the objects of an informer or a store, or those of one namespace, from memory. It
+// may be used concurrently. The objects are shared: do not change them. The slices are the
+// caller's.
 //
-// Every read is a consistent point-in-time view, unordered. Two reads may observe different versions; use a Snapshot
-// when they must agree.
+// Every read is a consistent point-in-time view, unordered. Two reads may observe different
+// versions; use a Snapshot when they must agree.
 type Reader[T any] struct {
 	store *storage
 	// snapshot is read instead of the store if its table is not nil, with quarantined, the store's
@@ -28,13 +29,14 @@ type Reader[T any] struct {
 	// resource is for errors.
 	resource  schema.GroupResource
 	namespace string
-	// indexed is true if the index NamespaceIndex has the namespaces of the objects. A user's index of that name may have
-	// other values.
+	// indexed is true if the index NamespaceIndex has the namespaces of the objects. A user's index
+	// of that name may have other values.
 	indexed bool
 }
 
-// Snapshot returns a reader of the current objects, indexes and version, which never change. Taking one is O(1) and
-// iterating it copies nothing. Writes copy what a live snapshot references, so do not retain one.
+// Snapshot returns a reader of the current objects, indexes and version, which never change. Taking
+// one is O(1) and iterating it copies nothing. Writes copy what a live snapshot references, so do
+// not retain one.
 func (r Reader[T]) Snapshot() Reader[T] {
 	if r.snapshot.table != nil {
 		return r
@@ -50,8 +52,8 @@ func (r Reader[T]) Snapshot() Reader[T] {
 // ResourceVersion is the applied version, empty before the first list.
 func (r Reader[T]) ResourceVersion() string { return r.currentView().table.Version }
 
-// ByNamespace returns a reader of one namespace, or of all for "". Call its Lookup and Get with a name, "web-1". All and
-// AllByIndex yield the key, "shop/web-1". Keys must have that form.
+// ByNamespace returns a reader of one namespace, or of all for "". Call its Lookup and Get with a
+// name, "web-1". All and AllByIndex yield the key, "shop/web-1". Keys must have that form.
 func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
 	r.namespace = namespace
 	return r
@@ -72,9 +74,9 @@ func (r Reader[T]) currentView() view {
 }
 
 // Get returns the object under key: "namespace/name", or "name" in a reader of ByNamespace. If the
-// object does not exist, apierrors.IsNotFound is true for the error. If it exists, but its only state
-// is quarantined, the error is an *ObjectError, which wraps ErrQuarantined. Wait for the sync before
-// relying on either.
+// object does not exist, apierrors.IsNotFound is true for the error. If it exists, but its only
+// state is quarantined, the error is an *ObjectError, which wraps ErrQuarantined. Wait for the sync
+// before relying on either.
 func (r Reader[T]) Get(key string) (obj T, err error) {
 	item, exists, err := r.get(table.NewKey(r.namespace, key))
 	if err != nil {
@@ -99,9 +101,9 @@ func (r Reader[T]) get(key table.Key) (item any, exists bool, err error) {
 	return entry.Object(), true, nil
 }
 
-// Lookup returns the object that can be read under key. False does not mean that the source lacks the
-// object: its only state may be quarantined. Code that acts on a missing object, such as by deleting
-// what belongs to it, must call Get, which tells the two apart.
+// Lookup returns the object that can be read under key. False does not mean that the source lacks
+// the object: its only state may be quarantined. Code that acts on a missing object, such as by
+// deleting what belongs to it, must call Get, which tells the two apart.
 func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 	obj, exists = r.lookup(key).(T)
 	return obj, exists
@@ -220,8 +222,8 @@ func (r Reader[T]) IndexValues(index string) ([]string, error) {
 	}), nil
 }
 
-// selection is a part of a view: the Ts with a value in an index, or all of them, and only those of the namespace unless it
-// is empty.
+// selection is a part of a view: the Ts with a value in an index, or all of them, and only those of
+// the namespace unless it is empty.
 type selection[T any] struct {
 	view
 	index            int
@@ -292,7 +294,8 @@ func (s selection[T]) objects() []T {
 	return table.ObjectsOfHaving[T](s.table, s.index, s.value)
 }
 
-// resourceOf guesses the API's name for objects of type T from the kind of the example, or from the Go type.
+// resourceOf guesses the API's name for objects of type T from the kind of the example, or from the
+// Go type.
 func resourceOf[T any](example any) schema.GroupResource {
 	gvk := gvkOf(example)
 	if gvk.Empty() {

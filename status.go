@@ -13,8 +13,8 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// Phase is a reflector's activity: PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching, PhasePaused, PhaseNotFound,
-// PhaseForbidden or PhaseStopped.
+// Phase is a reflector's activity: PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching,
+// PhasePaused, PhaseNotFound, PhaseForbidden or PhaseStopped.
 type Phase string
 
 // The phases of a reflector.
@@ -29,8 +29,9 @@ const (
 	PhaseStopped   Phase = "stopped"   // Run has returned
 )
 
-// Status is the status of a reflector, controller or informer. Fields may be added, none will be renamed. In JSON the fields
-// have the names of their tags: times in RFC 3339, errors as text, durations in seconds ("oldestAgeSeconds"). String makes one line.
+// Status is the status of a reflector, controller or informer. Fields may be added, none will be
+// renamed. In JSON the fields have the names of their tags: times in RFC 3339, errors as text,
+// durations in seconds ("oldestAgeSeconds"). String makes one line.
 type Status struct {
 	// Namespace is set in the elements of Namespaces.
 	Namespace       string    `json:"namespace,omitempty"`
@@ -38,36 +39,43 @@ type Status struct {
 	TypeDescription string    `json:"typeDescription"`
 	Phase           Phase     `json:"phase"`
 	PhaseSince      time.Time `json:"phaseSince"`
-	// AppliedVersion: the store has the source's state up to it. ReceivedVersion: the last that store or queue accepted.
+	// AppliedVersion: the store has the source's state up to it. ReceivedVersion: the last that
+	// store or queue accepted.
 	AppliedVersion  string `json:"appliedVersion"`
 	ReceivedVersion string `json:"receivedVersion"`
 	Synced          bool   `json:"synced"` // the whole first list was applied
-	// LastCurrent is when the source last proved that the store is current, CurrentBy the proof: "list", "watch" (accepted),
-	// "event" or "bookmark". The store is at most that stale. LastRead is when kubeapi last received bytes.
+	// LastCurrent is when the source last proved that the store is current, CurrentBy the proof:
+	// "list", "watch" (accepted), "event" or "bookmark". The store is at most that stale. LastRead
+	// is when kubeapi last received bytes.
 	LastCurrent time.Time  `json:"lastCurrent,omitzero"`
 	CurrentBy   string     `json:"currentBy,omitempty"`
 	LastRead    time.Time  `json:"lastRead,omitzero"`
 	LastList    ListStatus `json:"lastList,omitzero"`
 	// NextAttempt is when a paused reflector makes its next request, else zero.
 	NextAttempt time.Time `json:"nextAttempt,omitzero"`
-	// ConsecutiveFailures counts failures since the last accepted list, or watch that sent an event or lived for 10 s.
+	// ConsecutiveFailures counts failures since the last accepted list, or watch that sent an event
+	// or lived for 10 s.
 	ConsecutiveFailures int `json:"consecutiveFailures"`
-	// LastFailure is nil if nothing has failed yet. Failures counts all by cause. Neither must be changed.
+	// LastFailure is nil if nothing has failed yet. Failures counts all by cause. Neither must be
+	// changed.
 	LastFailure *Failure        `json:"lastFailure,omitempty"`
 	Failures    map[Cause]int64 `json:"failures,omitempty"`
-	// Source is the result of the source's SourceStatus() map[string]string method, if it has one: see kubeapi's.
+	// Source is the result of the source's SourceStatus() map[string]string method, if it has one:
+	// see kubeapi's.
 	Source map[string]string `json:"source,omitempty"`
 	Shard  *sharding.Status  `json:"shard,omitempty"` // nil without a ShardSelector
 	// Quarantined are the objects whose latest state is not shown, by key.
 	Quarantined []Quarantined `json:"quarantined,omitempty"`
-	// Objects and Checksum, of keys and versions, are of an informer's whole store. The order does not matter.
+	// Objects and Checksum, of keys and versions, are of an informer's whole store. The order does
+	// not matter.
 	Objects  int    `json:"objects,omitempty"`
 	Checksum uint64 `json:"checksum,omitempty,string"`
 	// Handlers are an informer's, in the order in which they were added.
 	Handlers []HandlerStatus `json:"handlers,omitempty"`
-	// Namespaces are those of Config.Namespaces, by name. The fields above then are the most urgent Phase (forbidden,
-	// not found, paused, stopped, idle, listing, streaming, watching), the earliest PhaseSince, the lowest versions,
-	// the highest ConsecutiveFailures and the newest LastFailure.
+	// Namespaces are those of Config.Namespaces, by name. The fields above then are the most urgent
+	// Phase (forbidden, not found, paused, stopped, idle, listing, streaming, watching), the
+	// earliest PhaseSince, the lowest versions, the highest ConsecutiveFailures and the newest
+	// LastFailure.
 	Namespaces []Status `json:"namespaces,omitempty"`
 }
 
@@ -93,9 +101,11 @@ func (l ListStatus) MarshalJSON() ([]byte, error) {
 type HandlerStatus struct {
 	Name     string   `json:"name"`
 	Delivery Delivery `json:"delivery"`
-	// Merging is true while changes are merged by key: always for Coalesced; for Ordered until it has caught up.
+	// Merging is true while changes are merged by key: always for Coalesced; for Ordered until it
+	// has caught up.
 	Merging bool `json:"merging"`
-	// Backlog is how many changes wait. OldestAge is the age of the oldest change, including the one being handled.
+	// Backlog is how many changes wait. OldestAge is the age of the oldest change, including the
+	// one being handled.
 	Backlog   int           `json:"backlog"`
 	OldestAge time.Duration `json:"-"`
 	// Delivered counts the calls that have ended, Panics those that panicked.
@@ -221,19 +231,21 @@ func combine(all []Status) Status {
 	return status
 }
 
-// Delivery selects how pending changes are merged: Ordered (the default), Coalesced or OrderedUnbounded. Each key has
-// Add, then Updates, then Delete.
+// Delivery selects how pending changes are merged: Ordered (the default), Coalesced or
+// OrderedUnbounded. Each key has Add, then Updates, then Delete.
 type Delivery int
 
 const (
-	// Ordered delivers every change in the source's order. If more than max(1,024, 2 x live keys) changes are pending,
-	// they are merged by key until none is (HandlerStatus.Merging), so the backlog is bounded. A merged change keeps its
-	// position and the old state that the handler last received: OnUpdate has it, and OnDelete a tombstone of it. A
-	// pending Add and its Delete cancel out.
+	// Ordered delivers every change in the source's order. If more than max(1,024, 2 x live keys)
+	// changes are pending, they are merged by key until none is (HandlerStatus.Merging), so the
+	// backlog is bounded. A merged change keeps its position and the old state that the handler
+	// last received: OnUpdate has it, and OnDelete a tombstone of it. A pending Add and its Delete
+	// cancel out.
 	Ordered Delivery = iota
 	// Coalesced always merges by key, for handlers that only enqueue keys, as in most controllers.
 	Coalesced
-	// OrderedUnbounded never merges. The backlog of a handler that hangs grows without bound, as with client-go.
+	// OrderedUnbounded never merges. The backlog of a handler that hangs grows without bound, as
+	// with client-go.
 	OrderedUnbounded
 )
 
@@ -244,8 +256,8 @@ func (d Delivery) String() string {
 	return [...]string{Ordered: "ordered", Coalesced: "coalesced", OrderedUnbounded: "ordered, unbounded"}[d]
 }
 
-// Quarantined is an object whose latest state could not be applied, with the fields of ObjectError. Readers see an
-// earlier state or none.
+// Quarantined is an object whose latest state could not be applied, with the fields of ObjectError.
+// Readers see an earlier state or none.
 type Quarantined struct {
 	Key             string
 	ResourceVersion string
@@ -257,13 +269,15 @@ type Quarantined struct {
 type ListStrategy int
 
 const (
-	// ListAutomatic streams if the source has a method IsWatchListSemanticsUnSupported that returns false and there is no
-	// ShardSelector. Otherwise it lists in pages, or unpaged where the server answers from its cache.
+	// ListAutomatic streams if the source has a method IsWatchListSemanticsUnSupported that returns
+	// false and there is no ShardSelector. Otherwise it lists in pages, or unpaged where the server
+	// answers from its cache.
 	ListAutomatic ListStrategy = iota
 	// ListUnpaged requests the whole list at once.
 	ListUnpaged
 	ListPaged
-	// ListStreaming streams; it lists after one stream that is rejected or silent for 10 s, or two other failures.
+	// ListStreaming streams; it lists after one stream that is rejected or silent for 10 s, or two
+	// other failures.
 	ListStreaming
 )
 
@@ -272,8 +286,8 @@ func (s ListStrategy) String() string {
 	return cmp.Or(named[s], "automatic")
 }
 
-// lowestVersion returns the lowest of one or more versions, "" if two different ones cannot be compared. An empty version
-// cannot be compared with another.
+// lowestVersion returns the lowest of one or more versions, "" if two different ones cannot be
+// compared. An empty version cannot be compared with another.
 func lowestVersion(versions ...string) string {
 	lowest := versions[0]
 	for _, version := range versions[1:] {

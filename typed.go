@@ -20,9 +20,9 @@ type Object interface {
 	GetNamespace() string
 }
 
-// Informer mirrors a source's objects of one type into an indexed store and notifies handlers of the changes. The methods
-// of Reader read it: Get, List, ByIndex, Snapshot, ... All methods may be called concurrently, also by a handler.
-// Objects are shared: do not change them.
+// Informer mirrors a source's objects of one type into an indexed store and notifies handlers of
+// the changes. The methods of Reader read it: Get, List, ByIndex, Snapshot, ... All methods may be
+// called concurrently, also by a handler. Objects are shared: do not change them.
 type Informer[T Object] struct {
 	Reader[T]
 	informerBase
@@ -32,40 +32,49 @@ type Informer[T Object] struct {
 type InformerConfig[T Object] struct {
 	// Name appears in logs, errors and the status. Default: file:line of the caller.
 	Name string
-	// ObjectType is an example of the source's objects, optional if T is a pointer to an API type. With an unstructured
-	// example that has a group/version/kind, other kinds are quarantined. If T is an interface, nil accepts every T.
+	// ObjectType is an example of the source's objects, optional if T is a pointer to an API type.
+	// With an unstructured example that has a group/version/kind, other kinds are quarantined. If T
+	// is an interface, nil accepts every T.
 	ObjectType runtime.Object
-	// Namespaces are sources of one server by namespace, for programs that may not, or need not, read all namespaces.
-	// NewTypedInformer's source must be nil then. Each has its own reflector, versions, backoff and permissions; one that
-	// is forbidden delays no other. An object of another namespace is quarantined. Handlers receive one initial list per
-	// namespace. HasSynced reports all of them, SyncedIn and Status.Namespaces each. Transform, ReflectorOptions.Random
-	// and the error handler are called concurrently. The reflectors are named ReflectorOptions.Name/namespace.
+	// Namespaces are sources of one server by namespace, for programs that may not, or need not,
+	// read all namespaces. NewTypedInformer's source must be nil then. Each has its own reflector,
+	// versions, backoff and permissions; one that is forbidden delays no other. An object of
+	// another namespace is quarantined. Handlers receive one initial list per namespace. HasSynced
+	// reports all of them, SyncedIn and Status.Namespaces each. Transform, ReflectorOptions.Random
+	// and the error handler are called concurrently. The reflectors are named
+	// ReflectorOptions.Name/namespace.
 	Namespaces map[string]Source
-	// KeyFunction makes the keys, before and after Transform. Default: DeletionHandlingMetaNamespaceKeyFunc.
+	// KeyFunction makes the keys, before and after Transform. Default:
+	// DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
 	// Indexes are index functions by name. NamespaceIndex is added unless it is defined here.
 	Indexes TypedIndexers[T]
-	// Transform turns a received object into the one to store, in place or not. Nil drops it. See TransformFunc.
+	// Transform turns a received object into the one to store, in place or not. Nil drops it. See
+	// TransformFunc.
 	Transform func(obj T) (T, error)
-	// Convert is a Transform for a source whose objects have another type: that of ObjectType. Set only one of the two.
+	// Convert is a Transform for a source whose objects have another type: that of ObjectType. Set
+	// only one of the two.
 	Convert func(obj any) (T, error)
 	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod. 0 is never.
 	ResyncPeriod time.Duration
 	// RecreateAsUpdate is Config.RecreateAsUpdate.
 	RecreateAsUpdate bool
-	// DetectMutations makes a detector of shared objects that are changed, such as mutation.Options{}.New. Default: off.
+	// DetectMutations makes a detector of shared objects that are changed, such as
+	// mutation.Options{}.New. Default: off.
 	DetectMutations func() MutatedObjectDetector
-	// VerifyInterval is the approximate interval at which the informer runs Verify and reports differences. 0 is never.
+	// VerifyInterval is the approximate interval at which the informer runs Verify and reports
+	// differences. 0 is never.
 	VerifyInterval time.Duration
 	// Identifier and InformerMetricsProvider: see SharedIndexInformerOptions.
 	Identifier              InformerNameAndResource
 	InformerMetricsProvider InformerMetricsProvider
-	// ReflectorOptions are options of the reflector. Name has precedence. Do not set their ResyncPeriod and ShouldResync.
+	// ReflectorOptions are options of the reflector. Name has precedence. Do not set their
+	// ResyncPeriod and ShouldResync.
 	ReflectorOptions ReflectorOptions
 }
 
-// NewTypedInformer makes an informer of source, or of the config's Namespaces. It starts nothing. It panics for
-// contradictory arguments.
+// NewTypedInformer makes an informer of source, or of the config's Namespaces. It starts nothing.
+// It panics for contradictory arguments.
 func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Informer[T] {
 	config.validate()
 	indexers := TypedIndexersToIndexers(config.Indexes)
@@ -111,7 +120,8 @@ func (c InformerConfig[T]) example() any {
 	return c.ObjectType
 }
 
-// transform returns the transform of the store: each stored object is a T. With nil the reflector accepts only Ts.
+// transform returns the transform of the store: each stored object is a T. With nil the reflector
+// accepts only Ts.
 func (c InformerConfig[T]) transform() TransformFunc {
 	switch {
 	case c.Convert != nil:
@@ -130,8 +140,8 @@ func (c InformerConfig[T]) transform() TransformFunc {
 	return nil
 }
 
-// guarded wraps a transform, which may be nil, so that a result of another type than T becomes an error. A nil T drops the
-// object.
+// guarded wraps a transform, which may be nil, so that a result of another type than T becomes an
+// error. A nil T drops the object.
 func guarded[T Object](transform TransformFunc) TransformFunc {
 	return func(obj any) (any, error) {
 		if transform != nil {
@@ -144,22 +154,25 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 	}
 }
 
-// Run mirrors the source until ctx ends, waits for running calls, drops the handlers' backlogs, and returns nil. It
-// reports and retries failures. A second Run fails. It panics with a *PanicError if a handler or source does.
+// Run mirrors the source until ctx ends, waits for running calls, drops the handlers' backlogs, and
+// returns nil. It reports and retries failures. A second Run fails. It panics with a *PanicError if
+// a handler or source does.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
 
-// Stop ends the run like the end of its context, and does not wait. If no run has begun, none can begin any more. A
-// handler may call it.
+// Stop ends the run like the end of its context, and does not wait. If no run has begun, none can
+// begin any more. A handler may call it.
 func (i *Informer[T]) Stop() { i.shared.stop() }
 
-// AddHandler adds a handler, before or during the run. The handler receives each stored object as an Add of the initial
-// list, then each later change. It fails for a nil handler, for invalid options, and after the run.
+// AddHandler adds a handler, before or during the run. The handler receives each stored object as
+// an Add of the initial list, then each later change. It fails for a nil handler, for invalid
+// options, and after the run.
 func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(i.shared, handler, options)
 }
 
-// RemoveHandler removes a handler and drops its backlog. It does not wait for a running call: ShutDownHandler does.
-// Removing a handler twice is not an error. For a handle of another informer it returns ErrForeignRegistration.
+// RemoveHandler removes a handler and drops its backlog. It does not wait for a running call:
+// ShutDownHandler does. Removing a handler twice is not an error. For a handle of another informer
+// it returns ErrForeignRegistration.
 func (i *Informer[T]) RemoveHandler(handle ResourceEventHandlerRegistration) error {
 	return i.shared.RemoveEventHandler(handle)
 }
@@ -169,16 +182,16 @@ func (i *Informer[T]) ShutDownHandler(handle ResourceEventHandlerRegistration) e
 	return ShutDownEventHandler(i.shared, handle)
 }
 
-// AddIndexes adds indexes, before or during the run. It adds none if a name is in use, a function fails for a stored
-// object, or the run has ended.
+// AddIndexes adds indexes, before or during the run. It adds none if a name is in use, a function
+// fails for a stored object, or the run has ended.
 func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 	return i.shared.AddIndexers(TypedIndexersToIndexers(indexes))
 }
 
 func (i *Informer[T]) untyped() *sharedIndexInformer { return i.shared }
 
-// Shared returns the informer with client-go's interface. An object that its SetTransform turns into another type is
-// quarantined.
+// Shared returns the informer with client-go's interface. An object that its SetTransform turns
+// into another type is quarantined.
 func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }
 
 // TypedResourceEventHandler is a ResourceEventHandler for a type of objects.
@@ -257,8 +270,9 @@ func (h TypedFilteringResourceEventHandler[T]) passes(obj T) bool {
 	return h.Handler != nil && (h.FilterFunc == nil || h.FilterFunc(obj))
 }
 
-// notifyUpdate notifies the next handler of an update. passed and passes are whether the old and the new object exist for it. A
-// filter receives the key, for a deletion. A handler that embeds a filter does not: it may have its own OnUpdate.
+// notifyUpdate notifies the next handler of an update. passed and passes are whether the old and
+// the new object exist for it. A filter receives the key, for a deletion. A handler that embeds a
+// filter does not: it may have its own OnUpdate.
 func notifyUpdate[T Object](next TypedResourceEventHandler[T], key table.Key, oldObj, newObj T, passed, passes bool) {
 	switch {
 	case passed && passes:
@@ -277,8 +291,8 @@ func notifyUpdate[T Object](next TypedResourceEventHandler[T], key table.Key, ol
 	}
 }
 
-// notifyTypedDelete notifies a handler of a deletion as notifyDelete does. last is the state that it
-// received last.
+// notifyTypedDelete notifies a handler of a deletion as notifyDelete does. last is the state that
+// it received last.
 func notifyTypedDelete[T Object](next TypedResourceEventHandler[T], last T, d DeletedObject[T]) {
 	switch filter := next.(type) {
 	case TypedFilteringResourceEventHandler[T]:
@@ -290,7 +304,8 @@ func notifyTypedDelete[T Object](next TypedResourceEventHandler[T], last T, d De
 	}
 }
 
-// typedHandler adapts a typed handler to keyedHandler. An object of another type is logged and treated as absent.
+// typedHandler adapts a typed handler to keyedHandler. An object of another type is logged and
+// treated as absent.
 type typedHandler[T Object] struct{ handler TypedResourceEventHandler[T] }
 
 // OnAdd implements ResourceEventHandler.
@@ -332,7 +347,8 @@ func (h typedHandler[T]) onDelete(d deletion) {
 	}
 }
 
-// deletedObject returns the argument of OnDelete. A final state of another type is replaced by last.
+// deletedObject returns the argument of OnDelete. A final state of another type is replaced by
+// last.
 func deletedObject[T Object](d deletion, last T) DeletedObject[T] {
 	if tombstone, ok := tombstoneOf(d.final); ok {
 		return DeletedObject[T]{OptionalObj: last, FinalStateUnknown: &tombstone}
@@ -344,7 +360,8 @@ func deletedObject[T Object](d deletion, last T) DeletedObject[T] {
 	return deleted
 }
 
-// typed returns obj as a T, or logs that it has another type. apimachinery's error handlers would sleep.
+// typed returns obj as a T, or logs that it has another type. apimachinery's error handlers would
+// sleep.
 func (h typedHandler[T]) typed(event string, key table.Key, obj any) (T, bool) {
 	typed, err := as[T](obj)
 	if err != nil {
@@ -354,8 +371,8 @@ func (h typedHandler[T]) typed(event string, key table.Key, obj any) (T, bool) {
 	return typed, err == nil
 }
 
-// DeletedObject is the argument of a typed handler's OnDelete. For a test set OptionalObj or, for an
-// unobserved deletion, FinalStateUnknown too.
+// DeletedObject is the argument of a typed handler's OnDelete. For a test set OptionalObj or, for
+// an unobserved deletion, FinalStateUnknown too.
 type DeletedObject[T Object] struct {
 	// OptionalObj is the last known state, or T's zero value. Use Object.
 	OptionalObj T
@@ -410,8 +427,8 @@ type TypedIndexFunc[T any] func(obj T) ([]string, error)
 // TypedIndexers are typed index functions by name.
 type TypedIndexers[T any] map[string]TypedIndexFunc[T]
 
-// TypedIndexer is an Indexer with typed results, for code written for client-go; new code uses an Informer. It fails
-// for objects of another type.
+// TypedIndexer is an Indexer with typed results, for code written for client-go; new code uses an
+// Informer. It fails for objects of another type.
 type TypedIndexer[T any] interface {
 	Indexer
 	// TypedIndex is Index, ByTypedIndex is ByIndex, AddTypedIndexers is AddIndexers.
@@ -473,8 +490,8 @@ func typedObjects[T any](objects []any, err error) ([]T, error) {
 	return typed, nil
 }
 
-// TypedSharedIndexInformer is a SharedIndexInformer with typed handlers and indexes. It is for code written for
-// client-go; new code uses Informer.
+// TypedSharedIndexInformer is a SharedIndexInformer with typed handlers and indexes. It is for code
+// written for client-go; new code uses Informer.
 type TypedSharedIndexInformer[T Object] interface {
 	SharedIndexInformer
 	// AddTypedEventHandler is AddEventHandlerWithOptions. More than one HandlerOptions is an error.
@@ -484,8 +501,8 @@ type TypedSharedIndexInformer[T Object] interface {
 	GetTypedIndexer() TypedIndexer[T]
 }
 
-// NewTypedSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer. Objects of another type
-// are logged, not delivered.
+// NewTypedSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer.
+// Objects of another type are logged, not delivered.
 func NewTypedSharedIndexInformer[T Object](informer SharedIndexInformer) TypedSharedIndexInformer[T] {
 	mustHave(!isNilPointer(informer), "NewTypedSharedIndexInformer: the informer is nil")
 	typed := typedSharedIndexInformer[T]{informer}

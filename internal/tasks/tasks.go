@@ -1,4 +1,5 @@
-// Package tasks runs goroutines that have an owner. The owner waits for them, and panics if one of them has.
+// Package tasks runs goroutines that have an owner. The owner waits for them, and panics if one of
+// them has.
 package tasks
 
 import (
@@ -6,7 +7,8 @@ import (
 	"time"
 )
 
-// crashAfter is how long a panic waits for functions that hang: a handler, or a source that ignores its context.
+// crashAfter is how long a panic waits for functions that hang: a handler, or a source that ignores
+// its context.
 const crashAfter = 30 * time.Second
 
 // Group is a group of goroutines. Go and Lead may be called concurrently, Wait once.
@@ -37,8 +39,8 @@ func (g *Group) Lead(f func()) {
 	f()
 }
 
-// recover keeps a panic for Wait and ends the other functions. If one of them hangs, so that Wait does not return, the
-// process ends.
+// recover keeps a panic for Wait and ends the other functions. If one of them hangs, so that Wait
+// does not return, the process ends.
 func (g *Group) recover() {
 	if value := recover(); value != nil {
 		g.failed.Do(func() {
