@@ -1,3 +1,6 @@
+// Calls of the user's functions: key, transform and index functions. What happens if one panics or
+// returns something unusable? Its panic becomes an error, and its result is checked.
+
 package cache
 
 import (
@@ -9,8 +12,14 @@ import (
 
 // recoverPanic turns a panic of a user's function into an error. It must be deferred.
 func recoverPanic(what string, err *error) {
-	if value := recover(); value != nil {
-		*err = &PanicError{Value: value, Stack: debug.Stack(), text: fmt.Sprintf("%s panicked: %v", what, value)}
+	value := recover()
+	if value == nil {
+		return
+	}
+	*err = &PanicError{
+		Value: value,
+		Stack: debug.Stack(),
+		text:  fmt.Sprintf("%s panicked: %v", what, value),
 	}
 }
 
@@ -33,20 +42,29 @@ func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
 func callTransform(
 	key table.Key, keyFunc KeyFunc, transform TransformFunc, obj any,
 ) (out any, keep bool, err error) {
-	if _, tombstone := obj.(DeletedFinalStateUnknown); tombstone || transform == nil {
+	if transform == nil {
 		return obj, true, nil
 	}
-	defer recoverPanic("transform", &err)
-	if out, err = transform(obj); err != nil || isNilPointer(out) {
+	if _, isTombstone := obj.(DeletedFinalStateUnknown); isTombstone {
+		return obj, true, nil
+	}
+	out, err = tryTransform(transform, obj)
+	if err != nil || isNilPointer(out) {
 		return nil, false, err
 	}
-	switch is, err := keyOf(keyFunc, out); {
-	case err != nil:
+	newKey, err := keyOf(keyFunc, out)
+	if err != nil {
 		return nil, false, fmt.Errorf("the result has no key: %w", err)
-	case !key.Is(is):
-		return nil, false, fmt.Errorf("changed the key from %q to %q", key.String(), is)
+	}
+	if !key.Is(newKey) {
+		return nil, false, fmt.Errorf("changed the key from %q to %q", key.String(), newKey)
 	}
 	return out, true, nil
+}
+
+func tryTransform(transform TransformFunc, obj any) (out any, err error) {
+	defer recoverPanic("transform", &err)
+	return transform(obj)
 }
 
 // indexValues calls an index function.

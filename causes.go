@@ -1,7 +1,9 @@
+// The kinds of failure. Which Cause has this error? CauseOf asks the error itself, then looks it up
+// among the known errors of API servers, clients and the network.
+
 package cache
 
 import (
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -16,7 +18,54 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-func (*DivergenceError) cause() Cause { return causeDivergence }
+// Cause is the kind of a failure: CauseExpired, CauseVersionTooLarge, CauseTooManyRequests,
+// CauseInternal, CauseUnavailable, CauseNotFound, CauseForbidden, CauseUnauthorized,
+// CauseBadRequest, CauseConnectionRefused, CauseUnreachable, CauseTLS, CauseCredentials,
+// CauseInvalidResponse, CauseResponseTooLarge, CauseStalled, CauseConnectionLost,
+// CauseOverdueWatch, CauseOther; see CauseOf for more. Kinds may be added.
+type Cause string
+
+// The kinds of failure that have no error type of this package.
+const (
+	CauseExpired           Cause = "expired"            // the version is no longer known (410)
+	CauseVersionTooLarge   Cause = "version-too-large"  // the version is not known yet
+	CauseTooManyRequests   Cause = "too-many-requests"  // 429
+	CauseInternal          Cause = "internal-error"     // 500
+	CauseUnavailable       Cause = "unavailable"        // 503, server timeouts
+	CauseNotFound          Cause = "not-found"          // 404
+	CauseForbidden         Cause = "forbidden"          // 403
+	CauseUnauthorized      Cause = "unauthorized"       // 401
+	CauseBadRequest        Cause = "bad-request"        // 400, 405, 422
+	CauseConnectionRefused Cause = "connection-refused" // connection refused
+	CauseUnreachable       Cause = "unreachable"        // no such host, no route, no answer to a dial
+	CauseTLS               Cause = "tls"                // the server's certificate is not trusted
+	CauseCredentials       Cause = "credentials"        // they could not be read, or added to the request
+	CauseInvalidResponse   Cause = "invalid-response"   // the response is not a list or watch
+	CauseResponseTooLarge  Cause = "response-too-large" // the response exceeds a limit
+	CauseStalled           Cause = "stalled"            // nothing was received for too long
+	CauseConnectionLost    Cause = "connection-lost"    // EOF in the middle
+	CauseOverdueWatch      Cause = "overdue-watch"      // half open
+	CauseOther             Cause = "other"
+)
+
+// The causes without an exported constant. CauseOf documents their texts.
+const (
+	causeWrongType     Cause = "wrong-type"
+	causeShortWatch    Cause = "short-watch"
+	causeRegression    Cause = "regression"
+	causeInvalidObject Cause = "invalid-object"
+	causeTransform     Cause = "transform-error"
+	causeIndex         Cause = "index-error"
+	causeHandlerError  Cause = "handler-error"
+	causeStoreError    Cause = "store-error"
+	causeSlowSource    Cause = "slow-source"
+	causeMisuse        Cause = "misuse"
+	causePanic         Cause = "panic"
+	causeMutated       Cause = "mutated"
+	causeDivergence    Cause = "divergence"
+	causeNoBookmark    Cause = "no-bookmark"  // a streaming list without its end
+	causeStream        Cause = "stream-error" // 500 on an open watch
+)
 
 // CauseOf returns the kind of err: a constant, the source error's FailureCause() string, or
 // "transform-error", "index-error", "invalid-object" (any other stage), "handler-error",
@@ -24,7 +73,8 @@ func (*DivergenceError) cause() Cause { return causeDivergence }
 // "no-bookmark", "stream-error" (500 on an open watch), "panic", "misuse".
 func CauseOf(err error) Cause {
 	// The outermost type counts: a StoreError may wrap an ObjectError.
-	if own := interface{ cause() Cause }(nil); errors.As(err, &own) {
+	var own interface{ cause() Cause }
+	if errors.As(err, &own) {
 		return own.cause()
 	}
 	for _, known := range causes {
@@ -33,20 +83,25 @@ func CauseOf(err error) Cause {
 		}
 	}
 	var named interface{ FailureCause() string }
-	var dial *net.OpError
-	switch {
-	case errors.As(err, &named):
+	if errors.As(err, &named) {
 		return Cause(named.FailureCause())
-	case apierrors.HasStatusCause(err, causeBadFrame), apierrors.HasStatusCause(err, causeUnknownError),
-		errors.Is(err, http.ErrSchemeMismatch):
-		return CauseInvalidResponse
-	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return CauseTLS
-	case errors.As(err, new(*net.DNSError)), errors.As(err, &dial) && dial.Op == "dial":
-		return CauseUnreachable
+	}
+	for _, known := range transportCauses {
+		if known.matches(err) {
+			return known.cause
+		}
 	}
 	return CauseOther
 }
+
+// caused is an error with a cause that depends on where it occurred.
+type caused struct {
+	error
+	kind Cause
+}
+
+func (e caused) Unwrap() error { return e.error }
+func (e caused) cause() Cause  { return e.kind }
 
 func (*ProcessError) cause() Cause { return causeHandlerError }
 
@@ -64,6 +119,8 @@ func (*SlowSourceError) cause() Cause { return causeSlowSource }
 
 func (*PanicError) cause() Cause { return causePanic }
 
+func (*DivergenceError) cause() Cause { return causeDivergence }
+
 func (e *MutatedObjectError) cause() Cause {
 	if e.Err != nil {
 		return causeMisuse
@@ -72,15 +129,25 @@ func (e *MutatedObjectError) cause() Cause {
 }
 
 func (e *ObjectError) cause() Cause {
-	return cmp.Or(map[string]Cause{stageTransform: causeTransform, stageIndex: causeIndex}[e.Stage], causeInvalidObject)
+	switch e.Stage {
+	case stageTransform:
+		return causeTransform
+	case stageIndex:
+		return causeIndex
+	}
+	return causeInvalidObject
+}
+
+// knownCause is the cause of the errors that match.
+type knownCause struct {
+	cause   Cause
+	matches func(error) bool
 }
 
 // causes classifies errors that do not have a type of this package. The first match counts.
-var causes = []struct {
-	cause   Cause
-	matches func(error) bool
-}{
-	{CauseExpired, apierrors.IsResourceExpired}, {CauseExpired, apierrors.IsGone}, // IsGone: before Kubernetes 1.18
+var causes = []knownCause{
+	{CauseExpired, apierrors.IsResourceExpired},
+	{CauseExpired, apierrors.IsGone}, // before Kubernetes 1.18
 	{causeMisuse, isError(ErrAlreadyRan)},
 	{CauseVersionTooLarge, isTooLargeVersionError},
 	{CauseConnectionLost, isClientCut},
@@ -90,14 +157,38 @@ var causes = []struct {
 	{CauseNotFound, apierrors.IsNotFound},
 	{CauseForbidden, apierrors.IsForbidden},
 	{CauseUnauthorized, apierrors.IsUnauthorized},
-	{CauseBadRequest, apierrors.IsInvalid}, {CauseBadRequest, apierrors.IsBadRequest},
+	{CauseBadRequest, apierrors.IsInvalid},
+	{CauseBadRequest, apierrors.IsBadRequest},
 	{CauseBadRequest, apierrors.IsMethodNotSupported},
-	{CauseUnavailable, apierrors.IsServiceUnavailable}, {CauseUnavailable, apierrors.IsServerTimeout},
+	{CauseUnavailable, apierrors.IsServiceUnavailable},
+	{CauseUnavailable, apierrors.IsServerTimeout},
 	{CauseUnavailable, apierrors.IsTimeout},
 	{CauseConnectionRefused, utilnet.IsConnectionRefused},
 	{CauseConnectionLost, hasCause(causeStreamCut)},
-	{CauseConnectionLost, isError(io.EOF)}, {CauseConnectionLost, isError(io.ErrUnexpectedEOF)},
-	{CauseConnectionLost, utilnet.IsProbableEOF}, {CauseConnectionLost, utilnet.IsHTTP2ConnectionLost},
+	{CauseConnectionLost, isError(io.EOF)},
+	{CauseConnectionLost, isError(io.ErrUnexpectedEOF)},
+	{CauseConnectionLost, utilnet.IsProbableEOF},
+	{CauseConnectionLost, utilnet.IsHTTP2ConnectionLost},
+}
+
+// transportCauses are for errors that the source does not classify by FailureCause.
+var transportCauses = []knownCause{
+	{CauseInvalidResponse, hasCause(causeBadFrame)},
+	{CauseInvalidResponse, hasCause(causeUnknownError)},
+	{CauseInvalidResponse, isError(http.ErrSchemeMismatch)},
+	{CauseTLS, hasType[*tls.CertificateVerificationError]},
+	{CauseUnreachable, hasType[*net.DNSError]},
+	{CauseUnreachable, isDialError},
+}
+
+func hasType[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func isDialError(err error) bool {
+	operation, ok := errors.AsType[*net.OpError](err)
+	return ok && operation.Op == "dial"
 }
 
 func isError(target error) func(error) bool {
@@ -123,10 +214,26 @@ const (
 // isClientCut reports whether client-go's client could not read a stream because the connection was
 // cut. The client keeps only the text of an HTTP/2 or TLS error.
 func isClientCut(err error) bool {
-	return apierrors.HasStatusCause(err, causeClientDecoding) && slices.ContainsFunc([]string{
-		"stream error", "connection error", "http2: ", "GOAWAY", "unexpected EOF", "tls: ", "read tcp ",
-		"connection reset", "i/o timeout",
-	}, func(text string) bool { return strings.Contains(err.Error(), text) })
+	if !apierrors.HasStatusCause(err, causeClientDecoding) {
+		return false
+	}
+	text := err.Error()
+	return slices.ContainsFunc(cutTexts, func(part string) bool {
+		return strings.Contains(text, part)
+	})
+}
+
+// cutTexts are parts of the errors of HTTP/2, TLS and TCP about a connection that was cut.
+var cutTexts = []string{
+	"stream error",
+	"connection error",
+	"http2: ",
+	"GOAWAY",
+	"unexpected EOF",
+	"tls: ",
+	"read tcp ",
+	"connection reset",
+	"i/o timeout",
 }
 
 // isTooLargeVersionError recognizes the three forms of API servers: a typed cause since 1.18.6, the cause's message since

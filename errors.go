@@ -1,3 +1,7 @@
+// The errors of this package: sentinels that callers compare, error types that carry a key, and the
+// causes inside them. What failed, on which object, and what happens next? The kind of a failure is
+// in causes.go.
+
 package cache
 
 import (
@@ -48,24 +52,45 @@ var (
 	// errUndecoded replaces a DecodeError that is nil.
 	errUndecoded = errors.New("the source could not decode it, and does not say why")
 
+	// errReplacementOver is returned after Commit and Abort.
+	errReplacementOver = errors.New("replacement is over: it was committed or aborted")
+
 	errNoListFunc  = errors.New("ListWatch has neither ListFunc nor ListWithContextFunc")
 	errNoWatchFunc = errors.New("ListWatch has neither WatchFunc nor WatchFuncWithContext")
 	errNilList     = errors.New("source returned no list and no error")
 	errNilWatch    = errors.New("source returned no watch and no error")
 	// errTable: decoded as an unstructured list, a Table would be an empty list. The Accept header
 	// has its media type.
-	errTable = caused{errors.New("source returned a Table instead of objects"), CauseInvalidResponse}
+	errTable = caused{
+		error: errors.New("source returned a Table instead of objects"),
+		kind:  CauseInvalidResponse,
+	}
 	// errNotList: decoded as a list, a discovery document or a Status would be an empty one.
-	errNotList = caused{errors.New("source returned a document that is not a list"), CauseInvalidResponse}
-	// errNoListVersion: earlier lists of the source had a version. A proxy or a damaged response may lack it.
-	errNoListVersion = caused{errors.New("list has no resource version, although earlier lists had one"), CauseInvalidResponse}
+	errNotList = caused{
+		error: errors.New("source returned a document that is not a list"),
+		kind:  CauseInvalidResponse,
+	}
+	// errNoListVersion: earlier lists of the source had a version. A proxy or a damaged response
+	// may lack it.
+	errNoListVersion = caused{
+		error: errors.New("list has no resource version, although earlier lists had one"),
+		kind:  CauseInvalidResponse,
+	}
 	// errNotStatus: the watch has ended, and its events do not tell why.
 	errNotStatus = errors.New("the source sent an error event that cannot be understood")
 	// errWatchOverdue: the watch was still open 30 s after its timeout.
-	errWatchOverdue = caused{errors.New("watch outlived its timeout: the connection seems half open"), CauseOverdueWatch}
+	errWatchOverdue = caused{
+		error: errors.New("watch outlived its timeout: the connection seems half open"),
+		kind:  CauseOverdueWatch,
+	}
 	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or closed, before its last
 	// bookmark.
-	errNoInitialEventsEnd = caused{errors.New("stream ended without the initial-events-end bookmark"), causeNoBookmark}
+	errNoInitialEventsEnd = caused{
+		error: errors.New("stream ended without the initial-events-end bookmark"),
+		kind:  causeNoBookmark,
+	}
+	// errNotStreamed marks a rejection by a source without streaming lists, such as an older server.
+	errNotStreamed = errors.New("the source does not stream its first state")
 	// errCalledLate ends the list of a source that breaks the contract of ItemLister. Items would
 	// be lost otherwise.
 	errCalledLate = errors.New("source passed an item after ListItems had returned")
@@ -79,12 +104,15 @@ var (
 	errHandlerPanicked = errors.New("panicked")
 	// errHandlerExited: a handler ended its goroutine by runtime.Goexit, as a failing assertion of
 	// a test does.
-	errHandlerExited    = caused{errors.New("handler ended its goroutine and is not called any more"), causePanic}
-	errNothingToWaitFor = errors.New("nothing to wait for")
+	errHandlerExited = caused{
+		error: errors.New("handler ended its goroutine and is not called any more"),
+		kind:  causePanic,
+	}
 	// errHandlerRemoved is ErrHandlerRemoved for a handler that may have handled the first list.
-	errHandlerRemoved  = retitled{ErrHandlerRemoved, "handler was removed"}
-	errNilHandler      = errors.New("handler is nil: pass one, or leave the call out")
-	errInformerStarted = errors.New("informer has started: it is too late to set it")
+	errHandlerRemoved   = retitled{err: ErrHandlerRemoved, text: "handler was removed"}
+	errNilHandler       = errors.New("handler is nil: pass one, or leave the call out")
+	errInformerStarted  = errors.New("informer has started: it is too late to set it")
+	errNothingToWaitFor = errors.New("nothing to wait for")
 )
 
 // KeyError is returned for an object whose key function failed. The message does not print the
@@ -94,20 +122,26 @@ type KeyError struct {
 	Err error
 }
 
-func (k KeyError) Error() string { return fmt.Sprintf("no key for %s: %v", describe(k.Obj), k.Err) }
+func (k KeyError) Error() string {
+	return fmt.Sprintf("no key for %s: %v", describe(k.Obj), k.Err)
+}
 
 func (k KeyError) Unwrap() error { return k.Err }
 
 // withoutObject replaces the object of a KeyError by its name, so that a status can keep the error.
 func withoutObject(err error) error {
-	key, ok := errors.AsType[KeyError](err)
-	if _, named := key.Obj.(ObjectName); !ok || named {
+	keyError, ok := errors.AsType[KeyError](err)
+	if !ok {
 		return err
 	}
-	if name, err := ObjectToName(key.Obj); err == nil {
-		return KeyError{Obj: name, Err: key.Err}
+	if _, isName := keyError.Obj.(ObjectName); isName {
+		return err
 	}
-	return KeyError{Err: key.Err}
+	name, noName := ObjectToName(keyError.Obj)
+	if noName != nil {
+		return KeyError{Err: keyError.Err}
+	}
+	return KeyError{Obj: name, Err: keyError.Err}
 }
 
 // ObjectError reports one object that could not be applied. It is quarantined: its previous state
@@ -122,9 +156,10 @@ type ObjectError struct {
 	Stage string
 	// Err is the cause. It does not hold the object.
 	Err error
-	// repeated means that this version's failure has been reported, wrongType that the type is not
-	// the list's.
-	repeated, wrongType bool
+	// repeated means that this version's failure has been reported.
+	repeated bool
+	// wrongType means that the type is not the list's.
+	wrongType bool
 	// object is the object's name and kind, if known. Key may come from a store's key function.
 	object identity
 	// storeKey is the key that readers of the store use, empty if that is Key.
@@ -143,13 +178,75 @@ const (
 )
 
 func (e *ObjectError) Error() string {
-	return fmt.Sprintf("object %q%s quarantined, %s failed: %v", e.Key, atVersion(e.ResourceVersion), e.Stage, e.Err)
+	return fmt.Sprintf("object %q%s quarantined, %s failed: %v",
+		e.Key, atVersion(e.ResourceVersion), e.Stage, e.Err)
 }
 
 func (e *ObjectError) Unwrap() error { return e.Err }
 
 // Is is true for ErrQuarantined.
 func (e *ObjectError) Is(target error) bool { return target == ErrQuarantined }
+
+// withKey returns an error that describes the event if the object has no key.
+func withKey(bad *ObjectError) *ObjectError {
+	if bad.Key != "" {
+		return bad
+	}
+	at := *bad
+	at.Key = "watch event" + atVersion(bad.ResourceVersion)
+	return &at
+}
+
+// rejection returns the ObjectError of an object without a key.
+func rejection(obj any, err error) *ObjectError {
+	if errors.Is(err, errNilObject) && isNilPointer(obj) {
+		return &ObjectError{Stage: stageMetadata, Err: err}
+	}
+	return &ObjectError{
+		Key:             nameOf(obj),
+		ResourceVersion: receivedOf(obj).ResourceVersion,
+		Stage:           stageKey,
+		Err:             err,
+		object:          identityOf(obj),
+	}
+}
+
+// refusedDeletion is the error for a deletion that was neither decoded nor applied, because the
+// object has no key. It is quarantined by name until the next state of that object.
+func refusedDeletion(bad, refused *ObjectError) *ObjectError {
+	const format = "its deletion could not be decoded (%w), and was not applied: %w"
+	return &ObjectError{
+		Key:             bad.Key,
+		ResourceVersion: bad.ResourceVersion,
+		Stage:           stageDecode,
+		Err:             fmt.Errorf(format, bad.Err, refused.Err),
+	}
+}
+
+// splitObjectErrors splits an error into those of single objects and the rest, nil if there is
+// none.
+func splitObjectErrors(err error) (objects []*ObjectError, other error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return splitJoined(joined.Unwrap())
+	}
+	if object, ok := errors.AsType[*ObjectError](err); ok {
+		return []*ObjectError{object}, nil
+	}
+	if key, ok := errors.AsType[KeyError](err); ok {
+		return []*ObjectError{rejection(key.Obj, key.Err)}, nil
+	}
+	return nil, err
+}
+
+func splitJoined(parts []error) (objects []*ObjectError, other error) {
+	var others []error
+	for _, part := range parts {
+		more, rest := splitObjectErrors(part)
+		objects = append(objects, more...)
+		others = append(others, rest)
+	}
+	return objects, errors.Join(others...)
+}
 
 // UnexpectedTypeError is the cause of an ObjectError of the stage type, and the error of typed
 // functions for an object of another type.
@@ -159,7 +256,8 @@ type UnexpectedTypeError struct {
 }
 
 func (e *UnexpectedTypeError) Error() string {
-	return fmt.Sprintf("expected %s, got %s", e.Expected, strings.Trim(strconv.Quote(e.Actual), `"`)) // source text
+	actual := strings.Trim(strconv.Quote(e.Actual), `"`) // it may be a text of the source
+	return fmt.Sprintf("expected %s, got %s", e.Expected, actual)
 }
 
 // ListTypeError is reported when no object of a list was of the expected type. Nothing is applied,
@@ -172,7 +270,8 @@ type ListTypeError struct {
 }
 
 func (e *ListTypeError) Error() string {
-	return fmt.Sprintf("none of %d listed objects is of the expected type: %q: %v", e.Objects, e.Key, e.Err)
+	return fmt.Sprintf("none of %d listed objects is of the expected type: %q: %v",
+		e.Objects, e.Key, e.Err)
 }
 
 func (e *ListTypeError) Unwrap() error { return e.Err }
@@ -190,7 +289,8 @@ type VersionRegressionError struct {
 }
 
 func (e *VersionRegressionError) Error() string {
-	return fmt.Sprintf("resource version went backwards: %s%s at %s, have %s", e.Kind, ofName(e.Key), e.Received, e.Current)
+	return fmt.Sprintf("resource version went backwards: %s%s at %s, have %s",
+		e.Kind, ofName(e.Key), e.Received, e.Current)
 }
 
 // StoreError is reported when a foreign store refused a call.
@@ -209,7 +309,8 @@ func (e *StoreError) Error() string {
 func (e *StoreError) Unwrap() error { return e.Err }
 
 func atVersion(version string) string { return optional(" at version %s", version) }
-func ofName(name string) string       { return optional(" of %q", name) }
+
+func ofName(name string) string { return optional(" of %q", name) }
 
 // optional formats a part of a message, and omits it if text is empty.
 func optional(format, text string) string {
@@ -255,6 +356,64 @@ func (e *SlowSourceError) Error() string {
 	return fmt.Sprintf("source's %s still runs %s after its context ended", e.Op, e.Waited)
 }
 
+// MutatedObjectError is reported when a reader or handler changed an object in the store. The store
+// keeps it until the source sends its next state.
+type MutatedObjectError struct {
+	Key             string
+	ResourceVersion string
+	// Changes are the first five of Total, sorted: a path as in JSON (metadata.labels.app) and
+	// "changed", "added" or "removed", without values. There are none if the object changed during
+	// the comparison.
+	Changes []string
+	Total   int
+	// Err, if set, is why this type is not watched: nothing was changed.
+	Err error
+}
+
+func (e *MutatedObjectError) Unwrap() error { return e.Err }
+
+func (e *MutatedObjectError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("object %q is not watched for changes: %v", e.Key, e.Err)
+	}
+	return fmt.Sprintf("object %q%s was changed in the store, where it is shared: %s",
+		e.Key, atVersion(e.ResourceVersion), e.changesText())
+}
+
+func (e *MutatedObjectError) changesText() string {
+	text := strings.Join(e.Changes, ", ")
+	if more := e.Total - len(e.Changes); more > 0 {
+		text = fmt.Sprintf("%s, and %d more", text, more)
+	}
+	if text == "" {
+		return "it was being changed while it was compared"
+	}
+	return text
+}
+
+// DivergenceError has the keys of the differences that Verify has found.
+type DivergenceError struct {
+	Name string
+	// Missing are only in the source, Extra only in the store. Outdated have another state in the
+	// source.
+	Missing, Extra, Outdated []string
+}
+
+func (e *DivergenceError) Error() string {
+	return "the store of " + e.Name + " differed from its source" +
+		differences("missing", e.Missing) +
+		differences("extra", e.Extra) +
+		differences("outdated", e.Outdated)
+}
+
+// differences describes the keys of one kind of difference, with the first five of them.
+func differences(kind string, keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d %s: %q", len(keys), kind, keys[:min(5, len(keys))])
+}
+
 // PanicError carries a panic of a source or handler, with its stack, to the caller of Run. In an
 // ObjectError, it is a panic of a user function.
 type PanicError struct {
@@ -287,45 +446,15 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// MutatedObjectError is reported when a reader or handler changed an object in the store. The store
-// keeps it until the source sends its next state.
-type MutatedObjectError struct {
-	Key             string
-	ResourceVersion string
-	// Changes are the first five of Total, sorted: a path as in JSON (metadata.labels.app) and
-	// "changed", "added" or "removed", without values. There are none if the object changed during
-	// the comparison.
-	Changes []string
-	Total   int
-	// Err, if set, is why this type is not watched: nothing was changed.
-	Err error
-}
-
-func (e *MutatedObjectError) Unwrap() error { return e.Err }
-
-func (e *MutatedObjectError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("object %q is not watched for changes: %v", e.Key, e.Err)
+// withoutStack returns an error as the quarantine keeps it for each object: without the stack of a
+// panic, which has been reported. It calls the error's methods.
+func withoutStack(err error) error {
+	panicked, ok := errors.AsType[*PanicError](err)
+	if !ok || panicked.Stack == nil {
+		return err
 	}
-	changes := strings.Join(e.Changes, ", ")
-	if more := e.Total - len(e.Changes); more > 0 {
-		changes = fmt.Sprintf("%s, and %d more", changes, more)
-	}
-	if changes == "" {
-		changes = "it was being changed while it was compared"
-	}
-	return fmt.Sprintf("object %q%s was changed in the store, where it is shared: %s",
-		e.Key, atVersion(e.ResourceVersion), changes)
+	return &PanicError{Value: panicked.Value, text: err.Error()}
 }
-
-// caused is an error with a cause that depends on where it occurred.
-type caused struct {
-	error
-	kind Cause
-}
-
-func (e caused) Unwrap() error { return e.error }
-func (e caused) cause() Cause  { return e.kind }
 
 // retitled is an error with another text.
 type retitled struct {
@@ -340,77 +469,14 @@ func (e retitled) Unwrap() error { return e.err }
 type listedErrors []error
 
 func (l listedErrors) Error() string {
-	var text strings.Builder
+	texts := make([]string, len(l))
 	for i, err := range l {
-		if i > 0 {
-			text.WriteString("; ")
-		}
-		text.WriteString(err.Error())
+		texts[i] = err.Error()
 	}
-	return text.String()
+	return strings.Join(texts, "; ")
 }
 
 func (l listedErrors) Unwrap() []error { return l }
-
-// splitObjectErrors splits an error into those of single objects and the rest, nil if there is
-// none.
-func splitObjectErrors(err error) (objects []*ObjectError, other error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var others []error
-		for _, part := range joined.Unwrap() {
-			more, rest := splitObjectErrors(part)
-			objects = append(objects, more...)
-			others = append(others, rest)
-		}
-		return objects, errors.Join(others...)
-	}
-	if object, ok := errors.AsType[*ObjectError](err); ok {
-		return []*ObjectError{object}, nil
-	}
-	if key, ok := errors.AsType[KeyError](err); ok {
-		return []*ObjectError{rejection(key.Obj, key.Err)}, nil
-	}
-	return nil, err
-}
-
-// DivergenceError has the keys of the differences that Verify has found.
-type DivergenceError struct {
-	Name string
-	// Missing are only in the source, Extra only in the store. Outdated have another state in the
-	// source.
-	Missing, Extra, Outdated []string
-}
-
-func (e *DivergenceError) Error() string {
-	const most = 5
-	text := "the store of " + e.Name + " differed from its source"
-	for i, keys := range [][]string{e.Missing, e.Extra, e.Outdated} {
-		if kind := []string{"missing", "extra", "outdated"}[i]; len(keys) > 0 {
-			text += fmt.Sprintf("; %d %s: %q", len(keys), kind, keys[:min(most, len(keys))])
-		}
-	}
-	return text
-}
-
-// rejection returns the ObjectError of an object without a key.
-func rejection(obj any, err error) *ObjectError {
-	if errors.Is(err, errNilObject) && isNilPointer(obj) {
-		return &ObjectError{Stage: stageMetadata, Err: err}
-	}
-	bad := &ObjectError{Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: stageKey, Err: err}
-	bad.object = identityOf(obj)
-	return bad
-}
-
-// withoutStack returns an error as the quarantine keeps it for each object: without the stack of a
-// panic, which has been reported. It calls the error's methods.
-func withoutStack(err error) error {
-	panicked, ok := errors.AsType[*PanicError](err)
-	if !ok || panicked.Stack == nil {
-		return err
-	}
-	return &PanicError{Value: panicked.Value, text: err.Error()}
-}
 
 // mustHave panics unless ok. Constructors use it for programming errors.
 func mustHave(ok bool, what string) {
@@ -418,77 +484,3 @@ func mustHave(ok bool, what string) {
 		panic("cache: " + what)
 	}
 }
-
-// errReplacementOver is returned after Commit and Abort.
-var errReplacementOver = errors.New("replacement is over: it was committed or aborted")
-
-// Cause is the kind of a failure: CauseExpired, CauseVersionTooLarge, CauseTooManyRequests,
-// CauseInternal, CauseUnavailable, CauseNotFound, CauseForbidden, CauseUnauthorized,
-// CauseBadRequest, CauseConnectionRefused, CauseUnreachable, CauseTLS, CauseCredentials,
-// CauseInvalidResponse, CauseResponseTooLarge, CauseStalled, CauseConnectionLost,
-// CauseOverdueWatch, CauseOther; see CauseOf for more. Kinds may be added.
-type Cause string
-
-// The kinds of failure that have no error type of this package.
-const (
-	CauseExpired           Cause = "expired"            // the version is no longer known (410)
-	CauseVersionTooLarge   Cause = "version-too-large"  // the version is not known yet
-	CauseTooManyRequests   Cause = "too-many-requests"  // 429
-	CauseInternal          Cause = "internal-error"     // 500
-	CauseUnavailable       Cause = "unavailable"        // 503, server timeouts
-	CauseNotFound          Cause = "not-found"          // 404
-	CauseForbidden         Cause = "forbidden"          // 403
-	CauseUnauthorized      Cause = "unauthorized"       // 401
-	CauseBadRequest        Cause = "bad-request"        // 400, 405, 422
-	CauseConnectionRefused Cause = "connection-refused" // connection refused
-	CauseUnreachable       Cause = "unreachable"        // no such host, no route, no answer to a dial
-	CauseTLS               Cause = "tls"                // the server's certificate is not trusted
-	CauseCredentials       Cause = "credentials"        // they could not be read, or added to the request
-	CauseInvalidResponse   Cause = "invalid-response"   // the response is not a list or watch
-	CauseResponseTooLarge  Cause = "response-too-large" // the response exceeds a limit
-	CauseStalled           Cause = "stalled"            // nothing was received for too long
-	CauseConnectionLost    Cause = "connection-lost"    // EOF in the middle
-	CauseOverdueWatch      Cause = "overdue-watch"      // half open
-	CauseOther             Cause = "other"
-)
-
-// The causes without an exported constant. CauseOf documents their texts.
-const (
-	causeWrongType     Cause = "wrong-type"
-	causeShortWatch    Cause = "short-watch"
-	causeRegression    Cause = "regression"
-	causeInvalidObject Cause = "invalid-object"
-	causeTransform     Cause = "transform-error"
-	causeIndex         Cause = "index-error"
-	causeHandlerError  Cause = "handler-error"
-	causeStoreError    Cause = "store-error"
-	causeSlowSource    Cause = "slow-source"
-	causeMisuse        Cause = "misuse"
-	causePanic         Cause = "panic"
-	causeMutated       Cause = "mutated"
-	causeDivergence    Cause = "divergence"
-	causeNoBookmark    Cause = "no-bookmark"  // a streaming list without its end
-	causeStream        Cause = "stream-error" // 500 on an open watch
-)
-
-// withKey returns an error that describes the event if the object has no key.
-func withKey(bad *ObjectError) *ObjectError {
-	if bad.Key != "" {
-		return bad
-	}
-	at := *bad
-	at.Key = "watch event" + atVersion(bad.ResourceVersion)
-	return &at
-}
-
-// refusedDeletion is the error for a deletion that was neither decoded nor applied, because the
-// object has no key. It is quarantined by name until the next state of that object.
-func refusedDeletion(bad, refused *ObjectError) *ObjectError {
-	return &ObjectError{
-		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: stageDecode,
-		Err: fmt.Errorf("its deletion could not be decoded (%w), and was not applied: %w", bad.Err, refused.Err),
-	}
-}
-
-// errNotStreamed marks a rejection by a source without streaming lists, such as an older server.
-var errNotStreamed = errors.New("the source does not stream its first state")

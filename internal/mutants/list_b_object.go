@@ -45,7 +45,7 @@ var objectFaults = []Mutant{
 	{
 		Name:   "treats-nil-from-a-transform-as-an-error",
 		Guards: []string{"B7", "G14"},
-		In:     "callTransform",
+		In:     "tryTransform",
 		From:   "transform(obj)",
 		To: `
 			func() (any, error) {
@@ -106,8 +106,8 @@ var objectFaults = []Mutant{
 		Name:    "lets-a-transform-change-the-key",
 		Guards:  []string{"B7"},
 		In:      "callTransform",
-		From:    "!key.Is(is)",
-		To:      `is == ""`,
+		From:    "!key.Is(newKey)",
+		To:      `newKey == ""`,
 		Package: guarantees,
 		Test:    "TestB7ATransformHasOneOutcomeOnEveryPath",
 		Fault:   "An object that a transform renamed is not found when it is deleted.",
