@@ -68,6 +68,9 @@ func callAsync(f func()) *asyncCall {
 
 // reportSlow waits for a call whose context has ended, for at most 30 s, and reports it if it continues.
 func (r *Reflector) reportSlow(ctx context.Context, op string, c *asyncCall) (slow bool) {
+	if isClosed(c.done) { // as nearly always: it needs no timer
+		return false
+	}
 	timer := r.clock.NewTimer(slowSource)
 	defer timer.Stop()
 	select {

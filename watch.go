@@ -431,11 +431,23 @@ func (m *run) applyRejected(w *openWatch, c *change, bad *ObjectError) error {
 	return m.moveVersion(version, "event")
 }
 
+// noteBookmark notes that the source sends bookmarks. From the first one on, a silence is noticed: see
+// silenceTime.
+func (m *run) noteBookmark(w *openWatch) error {
+	if m.bookmarks.Swap(true) {
+		return nil
+	}
+	m.progress.lastReceived = m.clock.Now()
+	return m.handleTimer(w)
+}
+
 func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 	if bad != nil {
 		m.report(m.ctx, withKey(bad))
 	}
-	m.bookmarks.Store(true)
+	if err := m.noteBookmark(w); err != nil {
+		return err
+	}
 	version := c.meta.received.ResourceVersion
 	if versionBefore(version, w.version) {
 		return &VersionRegressionError{Kind: "bookmark", Current: w.version, Received: version}
@@ -604,9 +616,7 @@ func (m *run) handleTimer(w *openWatch) error {
 	}
 	if isDue(m.silenceTime(w), now) {
 		m.progress.lastReceived = now // the next silence begins
-		if m.bookmarks.Load() {
-			m.progress.checks.want()
-		}
+		m.progress.checks.want()
 	}
 	if isDue(m.checkTime(w, now), now) {
 		m.beginCheck(w, now)
@@ -643,9 +653,10 @@ func (m *run) refetchTime(w *openWatch, now time.Time) time.Time {
 	return latest(m.refetchAt, now.Add(m.progress.backoff.Delay(now, listAndWatch)))
 }
 
-// silenceTime is when the source has been silent for so long that its version is checked, if it sends bookmarks.
+// silenceTime is when a source that sends bookmarks has been silent for so long that its version is
+// checked. An idle informer of another source need not wake up for it.
 func (m *run) silenceTime(w *openWatch) time.Time {
-	if !m.mayCheck(w) {
+	if !m.bookmarks.Load() || !m.mayCheck(w) {
 		return time.Time{}
 	}
 	return m.progress.lastReceived.Add(maxSilence)

@@ -6,11 +6,13 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
 )
 
 // Sources that do what no source should: they panic, answer with hollow objects,
@@ -106,7 +108,16 @@ type eventsModel struct {
 }
 
 func newEventsModel(t *testing.T) *eventsModel {
-	m := &eventsModel{T: t, store: newTagStore(), watch: &openWatch{version: "10"}, version: 10, content: map[string]string{"a/0": "3", "a/1": ""}, held: map[string]bool{}, refusedAt: map[string]int{}}
+	now := time.Now()
+	m := &eventsModel{
+		T:         t,
+		store:     newTagStore(),
+		watch:     &openWatch{version: "10", answeredAt: now, expires: now.Add(time.Hour), timer: clock.RealClock{}.NewTimer(time.Hour)},
+		version:   10,
+		content:   map[string]string{"a/0": "3", "a/1": ""},
+		held:      map[string]bool{},
+		refusedAt: map[string]int{},
+	}
 	r := NewReflectorWithOptions(&scripted{}, &object{}, m.store, ReflectorOptions{
 		ErrorHandler: func(_ context.Context, _ *Reflector, err error) { m.reports = append(m.reports, err) },
 	})
