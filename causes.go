@@ -37,9 +37,9 @@ const (
 	CauseUnauthorized      Cause = "unauthorized"       // 401
 	CauseBadRequest        Cause = "bad-request"        // 400, 405, 422
 	CauseConnectionRefused Cause = "connection-refused" // connection refused
-	CauseUnreachable       Cause = "unreachable"        // no such host, no route, no answer to a dial
+	CauseUnreachable       Cause = "unreachable"        // no host, no route, no answer to a dial
 	CauseTLS               Cause = "tls"                // the server's certificate is not trusted
-	CauseCredentials       Cause = "credentials"        // they could not be read, or added to the request
+	CauseCredentials       Cause = "credentials"        // could not be read or added to the request
 	CauseInvalidResponse   Cause = "invalid-response"   // the response is not a list or watch
 	CauseResponseTooLarge  Cause = "response-too-large" // the response exceeds a limit
 	CauseStalled           Cause = "stalled"            // nothing was received for too long

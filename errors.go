@@ -33,7 +33,8 @@ var (
 	// ErrHandlerRunning is returned by ShutDownEventHandler when a call of the handler has not
 	// returned after 30 s.
 	ErrHandlerRunning = errors.New(
-		"handler was removed, but a call of it is still running: it hangs, or waits for its own removal")
+		"handler was removed, but a call of it is still running: " +
+			"it hangs, or waits for its own removal")
 	// ErrHandlerRemoved is the Err of a handler's checker when it was removed before it had handled
 	// the first list.
 	ErrHandlerRemoved = errors.New("handler was removed before it had handled the first list")
@@ -89,7 +90,8 @@ var (
 		error: errors.New("stream ended without the initial-events-end bookmark"),
 		kind:  causeNoBookmark,
 	}
-	// errNotStreamed marks a rejection by a source without streaming lists, such as an older server.
+	// errNotStreamed marks a rejection by a source without streaming lists, such as an older
+	// server.
 	errNotStreamed = errors.New("the source does not stream its first state")
 	// errCalledLate ends the list of a source that breaks the contract of ItemLister. Items would
 	// be lost otherwise.

@@ -1,3 +1,6 @@
+// Index functions of a store: their set, and the values that they compute for an object. Which
+// values has an object in each index? The index itself is in internal/table.
+
 package cache
 
 import (
@@ -38,12 +41,13 @@ func MetaNamespaceIndexFunc(obj any) ([]string, error) {
 func IndexFuncToKeyFuncAdapter(indexFunc IndexFunc) KeyFunc {
 	return func(obj any) (string, error) {
 		values, err := indexFunc(obj)
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", err
-		case len(values) == 0:
+		}
+		if len(values) == 0 {
 			return "", errors.New("unexpected empty indexKeys")
-		case len(values) > 1:
+		}
+		if len(values) > 1 {
 			return "", fmt.Errorf("too many keys: %v", values)
 		}
 		return values[0], nil
@@ -72,26 +76,33 @@ type computedValues struct {
 // with returns a set with more indexes at the end. It fails if a name is in use, or has no
 // function. The texts here and in position are client-go's: programs compare them.
 func (s *indexerSet) with(indexers Indexers) (*indexerSet, error) {
-	if inUse := sets.New(s.names...).Intersection(sets.KeySet(indexers)); len(inUse) > 0 {
+	inUse := sets.New(s.names...).Intersection(sets.KeySet(indexers))
+	if len(inUse) > 0 {
 		return nil, fmt.Errorf("indexer conflict: %v", inUse)
 	}
-	more := &indexerSet{names: slices.Clone(s.names), functions: slices.Clone(s.functions), additions: s.additions}
+	more := &indexerSet{
+		names:     slices.Clone(s.names),
+		functions: slices.Clone(s.functions),
+		additions: s.additions,
+	}
 	// Sorted, so that the same one of two failing functions is reported each time.
 	for _, name := range slices.Sorted(maps.Keys(indexers)) {
 		if indexers[name] == nil {
 			return nil, fmt.Errorf("index %q has no function", name)
 		}
-		more.names, more.functions = append(more.names, name), append(more.functions, indexers[name])
+		more.names = append(more.names, name)
+		more.functions = append(more.functions, indexers[name])
 	}
 	return more, nil
 }
 
 // position returns the position of the named index.
 func (s *indexerSet) position(name string) (int, error) {
-	if at := slices.Index(s.names, name); at >= 0 {
-		return at, nil
+	at := slices.Index(s.names, name)
+	if at < 0 {
+		return 0, fmt.Errorf("Index with name %s does not exist", name)
 	}
-	return 0, fmt.Errorf("Index with name %s does not exist", name)
+	return at, nil
 }
 
 // valueBuffer is reusable memory for the index values of several changes.
@@ -116,30 +127,35 @@ func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	if texts = append(texts, values...); len(values) > 1 {
-		first := len(texts) - len(values)
+	first := len(texts)
+	texts = append(texts, values...)
+	if len(values) > 1 {
 		slices.Sort(texts[first:])
-		texts = texts[:first+len(slices.Compact(texts[first:]))]
+		distinct := slices.Compact(texts[first:])
+		texts = texts[:first+len(distinct)]
 	}
 	return texts, nil
 }
 
 // valuesOf returns an object's values for each index, and computes those for indexes that are being
 // added.
-func (s *indexerSet) valuesOf(obj any, buffer *valueBuffer) (_ [][]string, err error) {
+func (s *indexerSet) valuesOf(obj any, buffer *valueBuffer) ([][]string, error) {
 	first := len(buffer.values)
-	buffer.values, buffer.texts = slices.Grow(buffer.values, len(s.names)), slices.Grow(buffer.texts, len(s.names))
+	buffer.values = slices.Grow(buffer.values, len(s.names))
+	buffer.texts = slices.Grow(buffer.texts, len(s.names))
 	for at, name := range s.names {
 		from := len(buffer.texts)
-		if buffer.texts, err = s.appendValues(buffer.texts, at, obj); err != nil {
+		texts, err := s.appendValues(buffer.texts, at, obj)
+		buffer.texts = texts
+		if err != nil {
 			return nil, fmt.Errorf("index %q: %w", name, err)
 		}
-		buffer.values = append(buffer.values, buffer.texts[from:len(buffer.texts):len(buffer.texts)])
+		buffer.values = append(buffer.values, slices.Clip(texts[from:]))
 	}
 	for _, addition := range s.additions {
 		addition.compute(obj)
 	}
-	return buffer.values[first:len(buffer.values):len(buffer.values)], nil
+	return slices.Clip(buffer.values[first:]), nil
 }
 
 // compute computes the values of an object for an addition.

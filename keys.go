@@ -1,3 +1,6 @@
+// What an object says about itself: key, name, UID, version and kind, tombstones and undecodable
+// objects included. Under which key is an object stored, and is another object the same one?
+
 package cache
 
 import (
@@ -61,10 +64,11 @@ func ObjectToName(obj any) (ObjectName, error) {
 
 // nameOf returns an object's namespace and name as a key, "" if it has no name.
 func nameOf(obj any) string {
-	if name, _ := ObjectToName(obj); name.Name != "" {
-		return name.String()
+	name, _ := ObjectToName(obj)
+	if name.Name == "" {
+		return ""
 	}
-	return ""
+	return name.String()
 }
 
 // DeletionHandlingObjectToName is ObjectToName that also accepts tombstones.
@@ -108,11 +112,11 @@ func isByName(keyFunc KeyFunc) bool {
 
 // SplitMetaNamespaceKey is the inverse of MetaNamespaceKeyFunc.
 func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
-	namespace, name, slash := strings.Cut(key, "/")
-	switch {
-	case !slash:
+	namespace, name, hasNamespace := strings.Cut(key, "/")
+	if !hasNamespace {
 		return "", key, nil
-	case strings.Contains(name, "/"):
+	}
+	if strings.Contains(name, "/") {
 		return "", "", fmt.Errorf("unexpected key format: %q", key)
 	}
 	return namespace, name, nil
@@ -123,11 +127,18 @@ var tombstoneType = reflect.TypeFor[DeletedFinalStateUnknown]()
 // tombstoneOf returns obj as a tombstone. It also converts tombstones of client-go, so that
 // handlers of this package can be used with its informers.
 func tombstoneOf(obj any) (DeletedFinalStateUnknown, bool) {
-	is := reflect.TypeOf(obj)
-	if is == nil || is.Kind() != reflect.Struct || is.Name() != tombstoneType.Name() || !is.ConvertibleTo(tombstoneType) {
+	if !isTombstoneType(reflect.TypeOf(obj)) {
 		return DeletedFinalStateUnknown{}, false
 	}
-	return reflect.ValueOf(obj).Convert(tombstoneType).Interface().(DeletedFinalStateUnknown), true
+	converted := reflect.ValueOf(obj).Convert(tombstoneType)
+	return converted.Interface().(DeletedFinalStateUnknown), true
+}
+
+func isTombstoneType(t reflect.Type) bool {
+	return t != nil &&
+		t.Kind() == reflect.Struct &&
+		t.Name() == tombstoneType.Name() &&
+		t.ConvertibleTo(tombstoneType)
 }
 
 // ownTombstone returns obj, with a tombstone of another package converted.
@@ -201,8 +212,10 @@ func (m *metadata) read(obj any) (err error) {
 		return fmt.Errorf("object has no meta: %w", err)
 	}
 	*m = metadata{
-		namespace: accessor.GetNamespace(), name: accessor.GetName(), readable: true,
-		received: ObjectVersion{accessor.GetUID(), accessor.GetResourceVersion()},
+		namespace: accessor.GetNamespace(),
+		name:      accessor.GetName(),
+		received:  ObjectVersion{accessor.GetUID(), accessor.GetResourceVersion()},
+		readable:  true,
 	}
 	m.touch()
 	return nil
@@ -280,9 +293,12 @@ type identity struct {
 // matches reports whether an object that could not be decoded may have this identity: the names are
 // equal, and so are the kinds if both are known.
 func (id identity) matches(undecoded identity) bool {
-	_, known := id.kind.(schema.GroupVersionKind)
-	_, alsoKnown := undecoded.kind.(schema.GroupVersionKind)
-	return id.name == undecoded.name && (!known || !alsoKnown || id.kind == undecoded.kind)
+	if id.name != undecoded.name {
+		return false
+	}
+	_, isKnown := id.kind.(schema.GroupVersionKind)
+	_, isAlsoKnown := undecoded.kind.(schema.GroupVersionKind)
+	return !isKnown || !isAlsoKnown || id.kind == undecoded.kind
 }
 
 // identityOf returns the identity of an object, empty if it has no name.
@@ -292,13 +308,24 @@ func identityOf(obj any) (id identity) {
 		return id
 	}
 	id = identity{kind: reflect.TypeOf(obj), name: m.nameKey()}
-	if object, ok := obj.(runtime.Object); ok {
-		defer recoverPanic("reading the kind", new(error))
-		if kind := object.GetObjectKind(); !isNilPointer(kind) && !kind.GroupVersionKind().Empty() {
-			id.kind = kind.GroupVersionKind()
-		}
+	if gvk := declaredKindOf(obj); !gvk.Empty() {
+		id.kind = gvk
 	}
 	return id
+}
+
+// declaredKindOf returns the kind in an object's TypeMeta, empty if it has none.
+func declaredKindOf(obj any) (gvk schema.GroupVersionKind) {
+	object, ok := obj.(runtime.Object)
+	if !ok {
+		return gvk
+	}
+	defer recoverPanic("reading the kind", new(error))
+	kind := object.GetObjectKind()
+	if isNilPointer(kind) {
+		return gvk
+	}
+	return kind.GroupVersionKind()
 }
 
 // IndexFunc returns an object's values for one index. It must be deterministic, must not change the
@@ -342,10 +369,13 @@ func as[T any](obj any) (T, error) {
 	if typed, ok := obj.(T); ok && !isNil {
 		return typed, nil
 	}
-	actual := fmt.Sprintf("%T", obj)
+	mismatch := &UnexpectedTypeError{
+		Expected: reflect.TypeFor[T]().String(),
+		Actual:   fmt.Sprintf("%T", obj),
+	}
 	if isNil {
-		actual = describe(obj)
+		mismatch.Actual = describe(obj)
 	}
 	var none T
-	return none, &UnexpectedTypeError{Expected: reflect.TypeFor[T]().String(), Actual: actual}
+	return none, mismatch
 }

@@ -1,3 +1,6 @@
+// Functions and listers of client-go that read an Indexer by namespace and label selector. Which
+// objects does a selector select? A Reader answers that without them.
+
 package cache
 
 import (
@@ -27,20 +30,25 @@ func ListAll(store Store, selector labels.Selector, appendFn AppendFunc) error {
 
 // ListAllByNamespace is ListAll for one namespace, or for all if it is empty. With an index called
 // NamespaceIndex it reads only that namespace.
-func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selector, appendFn AppendFunc) error {
+func ListAllByNamespace(
+	indexer Indexer, namespace string, selector labels.Selector, appendFn AppendFunc,
+) error {
 	if namespace == metav1.NamespaceAll {
 		return ListAll(indexer, selector, appendFn)
 	}
 	objects, err := indexer.ByIndex(NamespaceIndex, namespace)
 	if err != nil {
-		klog.Background().V(4).Info("Listing reads all objects", "index", NamespaceIndex, "namespace", namespace, "err", err)
+		klog.Background().V(4).Info("Listing reads all objects",
+			"index", NamespaceIndex, "namespace", namespace, "err", err)
 		return appendSelected(indexer, indexer.List(), namespace, selector, appendFn)
 	}
 	return appendSelected(indexer, objects, metav1.NamespaceAll, selector, appendFn)
 }
 
 // appendSelected calls appendFn with the objects of a namespace that the selector selects.
-func appendSelected(store Store, objects []any, namespace string, selector labels.Selector, appendFn AppendFunc) error {
+func appendSelected(
+	store Store, objects []any, namespace string, selector labels.Selector, appendFn AppendFunc,
+) error {
 	for _, obj := range objects {
 		match, err := matches(obj, namespace, selector)
 		if err != nil {
@@ -53,12 +61,17 @@ func appendSelected(store Store, objects []any, namespace string, selector label
 	return nil
 }
 
+// matches reports whether an object is in the namespace and has the labels. It reads no metadata if
+// the answer does not depend on them.
 func matches(obj any, namespace string, selector labels.Selector) (matches bool, err error) {
-	everything := namespace == metav1.NamespaceAll && (selector == nil || selector.Empty())
-	switch {
-	case everything || labels.MatchesNothing(selector):
-		return everything, nil
-	case isNilPointer(obj):
+	allLabels := selector == nil || selector.Empty()
+	if namespace == metav1.NamespaceAll && allLabels {
+		return true, nil
+	}
+	if labels.MatchesNothing(selector) {
+		return false, nil
+	}
+	if isNilPointer(obj) {
 		return false, errNilObject
 	}
 	defer recoverPanic("reading metadata", &err)
@@ -66,15 +79,18 @@ func matches(obj any, namespace string, selector labels.Selector) (matches bool,
 	if err != nil {
 		return false, fmt.Errorf("%T has no metadata: %w", obj, err)
 	}
-	return (namespace == metav1.NamespaceAll || accessor.GetNamespace() == namespace) &&
-		(selector == nil || selector.Matches(labels.Set(accessor.GetLabels()))), nil
+	if namespace != metav1.NamespaceAll && accessor.GetNamespace() != namespace {
+		return false, nil
+	}
+	return allLabels || selector.Matches(labels.Set(accessor.GetLabels())), nil
 }
 
 // quotedKeyOf returns the quoted key of an object of a store, or a description if it has none. It
 // reads the whole store: only the store's key function knows the key, and it may have failed.
 func quotedKeyOf(store Store, obj any) string {
 	for _, key := range slices.Sorted(slices.Values(store.ListKeys())) {
-		if found, exists, err := store.GetByKey(key); err == nil && exists && table.Same(found, obj) {
+		found, exists, err := store.GetByKey(key)
+		if err == nil && exists && table.Same(found, obj) {
 			return fmt.Sprintf("%q", key)
 		}
 	}
@@ -117,35 +133,46 @@ type genericLister struct {
 }
 
 func (l genericLister) ByNamespace(namespace string) GenericNamespaceLister {
-	return genericLister{l.indexer, l.resource, namespace, namespace + "/"}
+	return genericLister{
+		indexer:   l.indexer,
+		resource:  l.resource,
+		namespace: namespace,
+		prefix:    namespace + "/",
+	}
 }
 
 func (l genericLister) List(selector labels.Selector) (found []runtime.Object, err error) {
-	var failure error
+	var wrongType error
 	err = ListAllByNamespace(l.indexer, l.namespace, selector, func(obj any) {
 		typed, err := as[runtime.Object](obj)
-		if err != nil && failure == nil {
-			failure = fmt.Errorf("object %s: %w", quotedKeyOf(l.indexer, obj), err)
+		if err != nil && wrongType == nil {
+			wrongType = fmt.Errorf("object %s: %w", quotedKeyOf(l.indexer, obj), err)
 		}
 		found = append(found, typed)
 	})
-	if err = cmp.Or(err, failure); err != nil {
+	err = cmp.Or(err, wrongType)
+	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", l.resource, err)
 	}
 	return found, nil
 }
 
-func (l genericLister) Get(name string) (typed runtime.Object, err error) {
+func (l genericLister) Get(name string) (runtime.Object, error) {
 	key := l.prefix + name
 	obj, exists, err := l.indexer.GetByKey(key)
-	if err == nil && !exists {
+	if err != nil {
+		return nil, l.getError(key, err)
+	}
+	if !exists {
 		return nil, apierrors.NewNotFound(l.resource, name)
 	}
-	if err == nil {
-		typed, err = as[runtime.Object](obj)
-	}
+	typed, err := as[runtime.Object](obj)
 	if err != nil {
-		err = fmt.Errorf("getting %s %q: %w", l.resource, key, err)
+		return nil, l.getError(key, err)
 	}
-	return typed, err
+	return typed, nil
+}
+
+func (l genericLister) getError(key string, err error) error {
+	return fmt.Errorf("getting %s %q: %w", l.resource, key, err)
 }

@@ -1,3 +1,6 @@
+// Sources: what a reflector lists and watches, and adapters of client-go's kinds of sources. Which
+// methods has a source to have, and which optional ones are used?
+
 package cache
 
 import (
@@ -78,7 +81,11 @@ func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
 	if with, ok := lw.(ListerWatcherWithContext); ok || lw == nil {
 		return with
 	}
-	return plainSource{lw, ToListerWithContext(lw), ToWatcherWithContext(lw)}
+	return plainSource{
+		ListerWatcher:      lw,
+		ListerWithContext:  ToListerWithContext(lw),
+		WatcherWithContext: ToWatcherWithContext(lw),
+	}
 }
 
 // plainSource is a ListerWatcher as a Source.
@@ -92,13 +99,17 @@ type plainSource struct {
 type ListFunc func(options metav1.ListOptions) (runtime.Object, error)
 
 // ListWithContextFunc is ListWatch's ListWithContext.
-type ListWithContextFunc func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
+type ListWithContextFunc func(
+	ctx context.Context, options metav1.ListOptions,
+) (runtime.Object, error)
 
 // WatchFunc is ListWatch's Watch, without a context.
 type WatchFunc func(options metav1.ListOptions) (watch.Interface, error)
 
 // WatchFuncWithContext is ListWatch's WatchWithContext.
-type WatchFuncWithContext func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+type WatchFuncWithContext func(
+	ctx context.Context, options metav1.ListOptions,
+) (watch.Interface, error)
 
 // ListWatch is a source made of two functions; those without a context are for code written for
 // client-go. Do not change the fields while a reflector runs.
@@ -120,11 +131,13 @@ func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
 }
 
 // ListWithContext calls ListWithContextFunc, or ListFunc.
-func (lw *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	switch {
-	case lw.ListWithContextFunc != nil:
+func (lw *ListWatch) ListWithContext(
+	ctx context.Context, options metav1.ListOptions,
+) (runtime.Object, error) {
+	if lw.ListWithContextFunc != nil {
 		return lw.ListWithContextFunc(ctx, options)
-	case lw.ListFunc != nil:
+	}
+	if lw.ListFunc != nil {
 		return lw.ListFunc(options)
 	}
 	return nil, errNoListFunc
@@ -139,11 +152,13 @@ func (lw *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) 
 }
 
 // WatchWithContext calls WatchFuncWithContext, or WatchFunc.
-func (lw *ListWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	switch {
-	case lw.WatchFuncWithContext != nil:
+func (lw *ListWatch) WatchWithContext(
+	ctx context.Context, options metav1.ListOptions,
+) (watch.Interface, error) {
+	if lw.WatchFuncWithContext != nil {
 		return lw.WatchFuncWithContext(ctx, options)
-	case lw.WatchFunc != nil:
+	}
+	if lw.WatchFunc != nil {
 		return lw.WatchFunc(options)
 	}
 	return nil, errNoWatchFunc
@@ -160,7 +175,8 @@ type watchListMarker interface{ IsWatchListSemanticsUnSupported() bool }
 // IsWatchListSemanticsUnSupported returns true.
 func ToListWatcherWithWatchListSemantics(lw *ListWatch, client any) ListerWatcher {
 	marker, ok := client.(watchListMarker)
-	return &markedListWatch{ListWatch: lw, unsupported: ok && marker.IsWatchListSemanticsUnSupported()}
+	unsupported := ok && marker.IsWatchListSemanticsUnSupported()
+	return &markedListWatch{ListWatch: lw, unsupported: unsupported}
 }
 
 type markedListWatch struct {

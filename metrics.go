@@ -1,3 +1,6 @@
+// Metrics of reflectors, informers and stores: the interfaces of client-go that a program
+// implements, and the names under which informers publish. Which instrument measures what?
+
 package cache
 
 import (
@@ -82,20 +85,25 @@ var (
 	defaultInformerMetrics  defaultProvider[InformerMetricsProvider]
 )
 
-type defaultProvider[P any] struct{ atomic.Pointer[P] }
+// defaultProvider is a provider of this process, set at most once.
+type defaultProvider[P any] struct{ provider atomic.Pointer[P] }
 
 func (d *defaultProvider[P]) set(provider P) {
 	if any(provider) != nil {
-		d.CompareAndSwap(nil, &provider)
+		d.provider.CompareAndSwap(nil, &provider)
 	}
 }
 
 // or returns own or, if that is nil, the default.
 func (d *defaultProvider[P]) or(own P) P {
-	if set := d.Load(); any(own) == nil && set != nil {
-		return *set
+	if any(own) != nil {
+		return own
 	}
-	return own
+	provider := d.provider.Load()
+	if provider == nil {
+		return own
+	}
+	return *provider
 }
 
 // inc, observe and set ignore an instrument that the provider did not make.
@@ -120,11 +128,13 @@ func set(gauge GaugeMetric, value float64) {
 // setVersionGauge publishes a version if it is a number; an empty one is 0. Like client-go, it
 // publishes the last 15 digits, since a float64 holds no more.
 func setVersionGauge(gauge GaugeMetric, version string) {
-	const digits = 15
-	number, err := strconv.ParseUint("0"+version[max(0, len(version)-digits):], 10, 64)
-	if err == nil && strings.Trim(version, "0123456789") == "" {
-		set(gauge, float64(number))
+	if strings.Trim(version, "0123456789") != "" {
+		return
 	}
+	const digits = 15
+	last := version[max(0, len(version)-digits):]
+	number, _ := strconv.ParseUint("0"+last, 10, 64)
+	set(gauge, float64(number))
 }
 
 // InformerName is a unique name for metrics of informers, one of each resource. It may be used
@@ -143,12 +153,15 @@ var informerNames sync.Map
 // NewInformerName reserves a name, which must be unique in this process.
 func NewInformerName(name string) (*InformerName, error) {
 	if name == "" {
-		return nil, errors.New("informer name is empty: choose one that distinguishes this program's metrics")
+		return nil, errors.New(
+			"informer name is empty: choose one that distinguishes this program's metrics")
 	}
 	n := &InformerName{name: name}
 	n.inUse.Store(true)
-	if _, known := informerNames.LoadOrStore(name, n); known {
-		return nil, fmt.Errorf("informer name %q is in use in this process: choose another, or Release it first", name)
+	_, isInUse := informerNames.LoadOrStore(name, n)
+	if isInUse {
+		return nil, fmt.Errorf(
+			"informer name %q is in use in this process: choose another, or Release it first", name)
 	}
 	return n, nil
 }
@@ -167,12 +180,13 @@ func (n *InformerName) WithResource(gvr schema.GroupVersionResource) InformerNam
 	if n == nil || !n.inUse.Load() {
 		return id
 	}
-	_, second := n.resources.LoadOrStore(gvr, nil)
-	if second {
-		klog.Background().Error(nil, "Second informer of the same name and resource: only the first publishes metrics",
+	_, hasFirst := n.resources.LoadOrStore(gvr, nil)
+	if hasFirst {
+		klog.Background().Error(nil,
+			"Second informer of the same name and resource: only the first publishes metrics",
 			"informerName", n.name, "resource", gvr.String())
 	}
-	id.first = !second
+	id.first = !hasFirst
 	return id
 }
 

@@ -64,8 +64,8 @@ func TestAnInstrumentMayBeLeftOut(t *testing.T) {
 // The default provider is for reflectors made afterwards without one of their own, and is set once.
 func TestTheDefaultMetricsProviderIsForWhatHasNoneOfItsOwn(t *testing.T) {
 	t.Cleanup(func() { // for the other tests of the process
-		defaultReflectorMetrics.Store(nil)
-		defaultInformerMetrics.Store(nil)
+		defaultReflectorMetrics.provider.Store(nil)
+		defaultInformerMetrics.provider.Store(nil)
 	})
 	name, err := NewInformerName(t.Name())
 	require.NoError(t, err)

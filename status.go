@@ -1,3 +1,6 @@
+// The status of reflectors, informers and handlers: its fields, its JSON and its text. How current
+// is the store, what fails, and who is behind? Strategies and deliveries are named here too.
+
 package cache
 
 import (
@@ -24,8 +27,8 @@ const (
 	PhaseStreaming Phase = "streaming" // a streaming list is under way
 	PhaseWatching  Phase = "watching"  // a watch is open, or being opened
 	PhasePaused    Phase = "paused"    // waiting after a failure
-	PhaseNotFound  Phase = "not-found" // the source has answered "not found" at least 3 times in a row
-	PhaseForbidden Phase = "forbidden" // the source has answered "forbidden" at least 3 times in a row
+	PhaseNotFound  Phase = "not-found" // the source answered "not found" at least 3 times in a row
+	PhaseForbidden Phase = "forbidden" // the source answered "forbidden" at least 3 times in a row
 	PhaseStopped   Phase = "stopped"   // Run has returned
 )
 
@@ -94,7 +97,11 @@ func (l ListStatus) MarshalJSON() ([]byte, error) {
 		fields
 		Duration float64 `json:"durationSeconds"`
 		Strategy string  `json:"strategy"`
-	}{fields(l), l.Duration.Seconds(), l.Strategy.String()})
+	}{
+		fields:   fields(l),
+		Duration: l.Duration.Seconds(),
+		Strategy: l.Strategy.String(),
+	})
 }
 
 // HandlerStatus is the status of one handler.
@@ -124,17 +131,21 @@ type Failure struct {
 }
 
 func (s Status) String() string {
-	text, behind := "", 0
+	behind := 0
 	for _, h := range s.Handlers {
-		behind += min(h.Backlog, 1)
+		if h.Backlog > 0 {
+			behind++
+		}
 	}
+	text := ""
 	add := func(shown bool, format string, args ...any) {
 		if shown {
 			text += fmt.Sprintf(format, args...)
 		}
 	}
 	add(s.Namespace != "", "namespace %q, ", s.Namespace)
-	add(true, "%s of %s: %s since %s", s.Name, s.TypeDescription, s.Phase, s.PhaseSince.Format(time.RFC3339))
+	since := s.PhaseSince.Format(time.RFC3339)
+	add(true, "%s of %s: %s since %s", s.Name, s.TypeDescription, s.Phase, since)
 	add(!s.Synced, ", not synced")
 	add(s.AppliedVersion != "", ", version %q", s.AppliedVersion)
 	add(s.ReceivedVersion != s.AppliedVersion, ", received %q", s.ReceivedVersion)
@@ -156,7 +167,11 @@ func (h HandlerStatus) MarshalJSON() ([]byte, error) {
 		fields
 		Delivery  string  `json:"delivery"`
 		OldestAge float64 `json:"oldestAgeSeconds"`
-	}{fields(h), h.Delivery.String(), h.OldestAge.Seconds()})
+	}{
+		fields:    fields(h),
+		Delivery:  h.Delivery.String(),
+		OldestAge: h.OldestAge.Seconds(),
+	})
 }
 
 func (f Failure) String() string {
@@ -164,16 +179,24 @@ func (f Failure) String() string {
 }
 
 func (f Failure) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]any{"cause": f.Cause, "error": fmt.Sprint(f.Err), "time": f.Time})
+	return json.Marshal(map[string]any{
+		"cause": f.Cause,
+		"error": fmt.Sprint(f.Err),
+		"time":  f.Time,
+	})
 }
 
 func (q Quarantined) String() string {
-	return fmt.Sprintf("object %q%s, %s failed: %v", q.Key, atVersion(q.ResourceVersion), q.Stage, q.Err)
+	return fmt.Sprintf("object %q%s, %s failed: %v",
+		q.Key, atVersion(q.ResourceVersion), q.Stage, q.Err)
 }
 
 func (q Quarantined) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{
-		"key": q.Key, "resourceVersion": q.ResourceVersion, "stage": q.Stage, "error": fmt.Sprint(q.Err),
+		"key":             q.Key,
+		"resourceVersion": q.ResourceVersion,
+		"stage":           q.Stage,
+		"error":           fmt.Sprint(q.Err),
 	})
 }
 
@@ -187,48 +210,82 @@ type StatusReporter interface {
 // mergeQuarantined sorts by key and keeps the newest version of a key that occurs several times.
 func mergeQuarantined(all []Quarantined) []Quarantined {
 	slices.SortStableFunc(all, func(a, b Quarantined) int {
-		newestFirst, _ := resourceversion.CompareResourceVersion(b.ResourceVersion, a.ResourceVersion)
-		return cmp.Or(strings.Compare(a.Key, b.Key), newestFirst, strings.Compare(a.Stage, b.Stage))
+		byKey := strings.Compare(a.Key, b.Key)
+		newestFirst, _ := resourceversion.CompareResourceVersion(
+			b.ResourceVersion, a.ResourceVersion)
+		return cmp.Or(byKey, newestFirst, strings.Compare(a.Stage, b.Stage))
 	})
 	return slices.CompactFunc(all, func(a, b Quarantined) bool { return a.Key == b.Key })
 }
 
 // byUrgency are the phases, most urgent first.
 var byUrgency = []Phase{
-	PhaseForbidden, PhaseNotFound, PhasePaused, PhaseStopped, PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching,
+	PhaseForbidden,
+	PhaseNotFound,
+	PhasePaused,
+	PhaseStopped,
+	PhaseIdle,
+	PhaseListing,
+	PhaseStreaming,
+	PhaseWatching,
 }
 
 // combine returns the status of several namespaces, at least one. See Status.Namespaces.
 func combine(all []Status) Status {
 	status := all[0]
-	status.Namespace, status.Namespaces, status.Quarantined, status.LastRead = "", all, nil, time.Time{}
+	status.Namespace = ""
+	status.Namespaces = all
+	status.LastRead = time.Time{}
 	status.Failures = map[Cause]int64{}
-	for _, one := range all {
-		order := cmp.Compare(slices.Index(byUrgency, one.Phase), slices.Index(byUrgency, status.Phase))
-		if order < 0 || order == 0 && one.PhaseSince.Before(status.PhaseSince) {
-			status.Phase, status.PhaseSince = one.Phase, one.PhaseSince
-		}
-		status.Synced = status.Synced && one.Synced
-		for cause, count := range one.Failures {
-			status.Failures[cause] += count
-		}
-		status.ConsecutiveFailures = max(status.ConsecutiveFailures, one.ConsecutiveFailures)
-		if last := one.LastFailure; last != nil && (status.LastFailure == nil || last.Time.After(status.LastFailure.Time)) {
-			status.LastFailure = last
-		}
-		if one.LastCurrent.Before(status.LastCurrent) {
-			status.LastCurrent, status.CurrentBy = one.LastCurrent, one.CurrentBy
-		}
-		if one.LastList.Time.After(status.LastList.Time) {
-			status.LastList = one.LastList
-		}
-		if next := one.NextAttempt; !next.IsZero() && (status.NextAttempt.IsZero() || next.Before(status.NextAttempt)) {
-			status.NextAttempt = next
-		}
-		status.ReceivedVersion = lowestVersion(status.ReceivedVersion, one.ReceivedVersion)
-		status.Quarantined = mergeQuarantined(slices.Concat(status.Quarantined, one.Quarantined))
+	status.Quarantined = nil
+	for i := range all {
+		status.include(&all[i])
 	}
 	return status
+}
+
+// include adds the status of one namespace to that of all.
+func (s *Status) include(one *Status) {
+	if isMoreUrgent(one, s) {
+		s.Phase = one.Phase
+		s.PhaseSince = one.PhaseSince
+	}
+	s.Synced = s.Synced && one.Synced
+	s.ReceivedVersion = lowestVersion(s.ReceivedVersion, one.ReceivedVersion)
+	if one.LastCurrent.Before(s.LastCurrent) {
+		s.LastCurrent = one.LastCurrent
+		s.CurrentBy = one.CurrentBy
+	}
+	if one.LastList.Time.After(s.LastList.Time) {
+		s.LastList = one.LastList
+	}
+	if isEarlierAttempt(one.NextAttempt, s.NextAttempt) {
+		s.NextAttempt = one.NextAttempt
+	}
+	for cause, count := range one.Failures {
+		s.Failures[cause] += count
+	}
+	s.ConsecutiveFailures = max(s.ConsecutiveFailures, one.ConsecutiveFailures)
+	if isNewerFailure(one.LastFailure, s.LastFailure) {
+		s.LastFailure = one.LastFailure
+	}
+	s.Quarantined = mergeQuarantined(slices.Concat(s.Quarantined, one.Quarantined))
+}
+
+// isMoreUrgent compares the phases or, if they are equal, since when they have been entered.
+func isMoreUrgent(a, b *Status) bool {
+	if a.Phase == b.Phase {
+		return a.PhaseSince.Before(b.PhaseSince)
+	}
+	return slices.Index(byUrgency, a.Phase) < slices.Index(byUrgency, b.Phase)
+}
+
+func isEarlierAttempt(a, b time.Time) bool {
+	return !a.IsZero() && (b.IsZero() || a.Before(b))
+}
+
+func isNewerFailure(a, b *Failure) bool {
+	return a != nil && (b == nil || a.Time.After(b.Time))
 }
 
 // Delivery selects how pending changes are merged: Ordered (the default), Coalesced or
@@ -253,7 +310,12 @@ func (d Delivery) String() string {
 	if d < Ordered || d > OrderedUnbounded {
 		return fmt.Sprintf("Delivery(%d)", int(d))
 	}
-	return [...]string{Ordered: "ordered", Coalesced: "coalesced", OrderedUnbounded: "ordered, unbounded"}[d]
+	names := [...]string{
+		Ordered:          "ordered",
+		Coalesced:        "coalesced",
+		OrderedUnbounded: "ordered, unbounded",
+	}
+	return names[d]
 }
 
 // Quarantined is an object whose latest state could not be applied, with the fields of ObjectError.
@@ -282,8 +344,15 @@ const (
 )
 
 func (s ListStrategy) String() string {
-	named := map[ListStrategy]string{ListUnpaged: "unpaged", ListPaged: "paged", ListStreaming: "streaming"}
-	return cmp.Or(named[s], "automatic")
+	switch s {
+	case ListUnpaged:
+		return "unpaged"
+	case ListPaged:
+		return "paged"
+	case ListStreaming:
+		return "streaming"
+	}
+	return "automatic"
 }
 
 // lowestVersion returns the lowest of one or more versions, "" if two different ones cannot be
