@@ -680,6 +680,8 @@ type storeModel struct {
 	staged      map[string]modelEntry
 	listed      map[string]bool
 	withheld    map[string]bool
+	// states are the listed states that the store had, or has shown: the commit restores them.
+	states map[string]modelEntry
 }
 
 // modelEntry is an object with its values as they were when it was stored.
@@ -770,9 +772,6 @@ func (m *storeModel) put(o *object, err error) {
 }
 
 func (m *storeModel) remove(key string) {
-	if _, staged := m.staged[key]; !staged && !m.withheld[key] {
-		delete(m.listed, key) // a list that is under way has confirmed the object that is removed
-	}
 	delete(m.held, key)
 	delete(m.quarantine, key)
 }
@@ -824,8 +823,8 @@ func (m *storeModel) replace() {
 		list[i] = o
 	}
 	m.version = itoa(m.serial)
-	open := [...]any{m.staged, m.listed, m.withheld, m.accepted}
-	m.accepted = map[string]bool{}
+	open := [...]any{m.staged, m.listed, m.withheld, m.accepted, m.states}
+	m.accepted, m.states = map[string]bool{}, map[string]modelEntry{}
 	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
 	bad := m.list(objects)
 	err := m.store.Replace(list, m.version)
@@ -833,14 +832,8 @@ func (m *storeModel) replace() {
 		m.Fatalf("replace: %v", err)
 	}
 	m.commit()
-	within := m.listed
 	m.staged, m.listed, m.withheld = open[0].(map[string]modelEntry), open[1].(map[string]bool), open[2].(map[string]bool)
-	m.accepted = open[3].(map[string]bool)
-	for key := range m.listed { // a list that is under way had confirmed an object that is removed now
-		if _, staged := m.staged[key]; !within[key] && !staged && !m.withheld[key] {
-			delete(m.listed, key)
-		}
-	}
+	m.accepted, m.states = open[3].(map[string]bool), open[4].(map[string]modelEntry)
 }
 
 // list stages objects in the model and says whether one was bad.
@@ -855,6 +848,7 @@ func (m *storeModel) list(objects []*object) (bad bool) {
 		m.listed[key] = true
 		if known && !again && !m.accepted[key] && receivedOf(o) == newest.received && !m.quarantine[key] { // else it was not received last
 			delete(m.withheld, key)
+			m.states[key] = newest
 			continue
 		}
 		e, ok := m.entry(o)
@@ -865,7 +859,7 @@ func (m *storeModel) list(objects []*object) (bad bool) {
 		}
 		delete(m.withheld, key)
 		delete(m.accepted, key)
-		m.staged[key] = e
+		m.staged[key], m.states[key] = e, e
 	}
 	return bad
 }
@@ -895,6 +889,7 @@ func (m *storeModel) commit() {
 		m.staged[key] = updated
 	}
 	m.show()
+	m.restore()
 	for key := range m.accepted { // also if a state that could not be applied has come since
 		delete(m.held, key)
 		if !m.withheld[key] {
@@ -911,11 +906,28 @@ func (m *storeModel) commit() {
 	m.committed = true
 }
 
+// restore puts back the listed states that others have changed or removed.
+func (m *storeModel) restore() {
+	for key, listed := range m.states {
+		current, stored := m.held[key]
+		if m.withheld[key] || m.accepted[key] || stored && current.received == listed.received {
+			continue
+		}
+		e, ok := m.entry(listed.obj)
+		if !ok {
+			m.withheld[key], m.quarantine[key] = true, true
+			continue
+		}
+		m.held[key] = e
+		delete(m.quarantine, key)
+	}
+}
+
 func (m *storeModel) begin() {
 	m.replacement = m.store.BeginReplace(ReplaceOptions{})
 	m.visible = !m.committed
 	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
-	m.accepted = map[string]bool{}
+	m.accepted, m.states = map[string]bool{}, map[string]modelEntry{}
 }
 
 func (m *storeModel) part() {
@@ -941,6 +953,7 @@ func (m *storeModel) part() {
 		part.Deleted = append(part.Deleted, o)
 		delete(m.staged, nameOf(o))
 		delete(m.listed, nameOf(o))
+		delete(m.states, nameOf(o))
 		delete(m.withheld, nameOf(o))
 		if m.visible {
 			m.remove(nameOf(o))

@@ -15,11 +15,15 @@ import (
 // storeReplacement is the Replacement of a store of this package.
 type storeReplacement struct {
 	in intake
-	// initial is true for the first list of an informer. visible is true if its parts are published as they arrive. Other lists are staged until
-	// Commit. reset is ReplaceOptions.VersionsReset. over is true after Commit and Abort.
+	// initial is true for the first list of an informer. visible is true if its parts are published
+	// as they arrive. Other lists are staged until Commit. reset is ReplaceOptions.VersionsReset. over
+	// is true after Commit and Abort.
 	initial, visible, reset, over bool
 	// marks has the stored entries that the list contains. Commit deletes the others.
 	marks *table.Listing
+	// displaced has the listed states of marked entries that other writes have changed or removed
+	// since. Commit restores them: the last to commit decides. The storage's writing guards it.
+	displaced map[table.Key]table.Slot
 	// staged has the changes of the next write, which is Commit's unless the list is visible.
 	staged []change
 	// mayBeTooOld is true if the list may be refused before Commit, which then quarantines.
@@ -40,13 +44,16 @@ func (in intake) BeginReplace(options ReplaceOptions) Replacement {
 	m := in.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	return &storeReplacement{
+	r := &storeReplacement{
 		// With a buffer of its own.
 		in:          intake{keyedStore: in.keyedStore, transform: in.transform, feed: in.feed, detector: in.detector},
 		mayBeTooOld: options.Staged, reset: options.VersionsReset,
 		initial: in.feed != nil && !in.feed.hasListed, visible: !in.scope.committed && !options.Staged,
 		marks: m.table.BeginListing(), retained: sets.Set[table.Key]{},
+		displaced: map[table.Key]table.Slot{},
 	}
+	m.lists = append(m.lists, r)
+	return r
 }
 
 // Replace makes list the whole content.
@@ -201,7 +208,12 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	m, scope := r.in.storage, r.in.scope
 	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) }
 	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed}
-	m.begin(&w, r.staged)
+	m.lock(r.staged)
+	for r.stageDisplaced() {
+		m.writing.Unlock()
+		m.lock(r.staged)
+	}
+	m.open(&w, r.staged)
 	for i := range r.staged {
 		_ = m.apply(&w, &r.staged[i])
 	}
@@ -214,7 +226,7 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	if m.quarantine.any() {
 		m.quarantine.supersedeIf(replaced)
 	}
-	r.marks.End()
+	r.end()
 	scope.committed = true
 	if w.feed != nil {
 		w.feed.hasListed = true
@@ -232,7 +244,49 @@ func (r *storeReplacement) Abort() {
 	}
 	m := r.in.storage
 	m.writing.Lock()
-	r.marks.End()
+	r.end()
 	m.writing.Unlock()
 	*r = storeReplacement{over: true}
+}
+
+// noteWrite is called before a write changes or removes the entry of a key. The first state that
+// another write displaces is the listed one.
+func (r *storeReplacement) noteWrite(w *storeWrite, key table.Key, at table.Slot) {
+	if w.list == r {
+		delete(r.displaced, key)
+		return
+	}
+	if _, again := r.displaced[key]; !again && r.marks.Has(at) {
+		r.displaced[key] = at
+	}
+}
+
+// stageDisplaced stages the displaced states, unless the list has a later state of their keys. They
+// need index values then, if it returns true.
+func (r *storeReplacement) stageDisplaced() bool {
+	if len(r.displaced) == 0 {
+		return false
+	}
+	for i := range r.staged {
+		delete(r.displaced, r.staged[i].key)
+	}
+	for key := range r.retained {
+		delete(r.displaced, key)
+	}
+	isAny := len(r.displaced) > 0
+	for key, listed := range r.displaced {
+		c := change{kind: Replaced, key: key, object: listed.Object, origin: listed.Origin}
+		c.set = &indexerSet{}                                     // it has the values of no index
+		c.meta.received.ResourceVersion = listed.Origin.Version() // for errors
+		r.staged = append(r.staged, c)
+	}
+	clear(r.displaced)
+	return isAny
+}
+
+// end ends the list in the storage. The caller holds writing.
+func (r *storeReplacement) end() {
+	r.marks.End()
+	m := r.in.storage
+	m.lists = slices.DeleteFunc(m.lists, func(open *storeReplacement) bool { return open == r })
 }

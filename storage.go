@@ -24,8 +24,9 @@ type storage struct {
 	indexers   atomic.Pointer[indexerSet]
 	quarantine quarantinePart
 
-	// writing is held for the duration of a write.
+	// writing is held for the duration of a write. It guards lists, the open ones.
 	writing sync.Mutex
+	lists   []*storeReplacement
 
 	// applied is the version that readers see, logged the version that handlers can read from the log.
 	applied, logged atomic.Pointer[string]
@@ -110,16 +111,26 @@ type storeWrite struct {
 
 // begin locks the store until end.
 func (m *storage) begin(w *storeWrite, changes []change) {
+	m.lock(changes)
+	m.open(w, changes)
+}
+
+// lock begins a write. Then the changes have the values for all indexes.
+func (m *storage) lock(changes []change) {
 	for set := m.indexers.Load(); ; set = m.indexers.Load() {
 		for i := range changes {
 			changes[i].index(set, &valueBuffer{})
 		}
 		m.writing.Lock()
 		if m.indexers.Load() == set {
-			break
+			return
 		}
 		m.writing.Unlock() // an index was announced or added
 	}
+}
+
+// open opens the table for a write.
+func (m *storage) open(w *storeWrite, changes []change) {
 	weight := 0
 	for i := range changes {
 		c := &changes[i]
@@ -158,6 +169,9 @@ func (m *storage) apply(w *storeWrite, c *change) error {
 	default:
 		if m.quarantine.any() && (w.list == nil || !w.list.retained.Has(c.key)) {
 			m.quarantine.supersede(c.key)
+		}
+		for _, list := range m.lists {
+			list.noteWrite(w, c.key, at)
 		}
 		if c.kind == Deleted {
 			m.remove(w, c, at)

@@ -1,6 +1,7 @@
 package guarantees
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,7 +10,8 @@ import (
 )
 
 // G7: whatever a program writes to a store during a list, unlisted objects are removed at its end, and
-// listed ones stay. Fails if an object counts as listed because it reuses a listed object's entry.
+// listed ones are in the store, since the last to commit decides. Fails if an object counts as listed
+// because it reuses a listed object's entry.
 func TestG7WritesOfOthersDuringAListDoNotCountAsListed(t *testing.T) {
 	t.Run("another object takes the place of a listed one", func(t *testing.T) {
 		s := cache.NewStore(cache.MetaNamespaceKeyFunc)
@@ -18,7 +20,7 @@ func TestG7WritesOfOthersDuringAListDoNotCountAsListed(t *testing.T) {
 		list.add(items("1", "1", "2", "1")...)
 		must(t, s.Delete(podAt("a", "1", "1")), s.Add(podAt("a", "3", "2")))
 		list.commit("3")
-		assert.Equal(t, map[string]string{"a/2": "1"}, contents(s))
+		assert.Equal(t, map[string]string{"a/1": "1", "a/2": "1"}, contents(s))
 	})
 	t.Run("most objects go, and the store shrinks", func(t *testing.T) {
 		const all, listed = 4000, 10
@@ -57,4 +59,67 @@ func TestG7WritesOfOthersDuringAListDoNotCountAsListed(t *testing.T) {
 		assert.False(t, committing, "the commit has computed the values for the added index")
 		assert.Equal(t, map[string]string{"a/2": "2"}, contents(s))
 	})
+}
+
+// G7: a listed object is in the store after the commit, whatever others have done to it in between.
+// Fails if a list only remembers which entries it has confirmed.
+func TestG7TheLastToCommitDecides(t *testing.T) {
+	others := map[string]func(t *testing.T, s cache.Store){
+		"deletes": func(t *testing.T, s cache.Store) { must(t, s.Delete(podAt("a", "1", "1"))) },
+		"deletes and adds": func(t *testing.T, s cache.Store) {
+			must(t, s.Delete(podAt("a", "1", "1")), s.Add(podAt("a", "1", "1")))
+		},
+		"updates": func(t *testing.T, s cache.Store) { must(t, s.Update(podAt("a", "1", "2"))) },
+		"updates twice and deletes": func(t *testing.T, s cache.Store) {
+			must(t, s.Update(podAt("a", "1", "2")), s.Update(podAt("a", "1", "3")), s.Delete(podAt("a", "1", "3")))
+		},
+		"replaces":      func(t *testing.T, s cache.Store) { must(t, s.Replace(items("2", "1"), "2")) },
+		"replaces with": func(t *testing.T, s cache.Store) { must(t, s.Replace(items("1", "3", "3", "1"), "2")) },
+		"commits an earlier list": func(t *testing.T, s cache.Store) {
+			earlier := testReplacement{t, s.(cache.Replacer).BeginReplace(cache.ReplaceOptions{})}
+			earlier.add(items("2", "1")...)
+			earlier.commit("2")
+		},
+	}
+	for name, write := range others {
+		for _, isFirst := range []bool{true, false} {
+			t.Run(name+map[bool]string{true: ", first list", false: ", relist"}[isFirst], func(t *testing.T) {
+				s := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+				if !isFirst {
+					must(t, s.Replace(items("1", "1", "2", "1"), "1"))
+				}
+				list := testReplacement{t, s.(cache.Replacer).BeginReplace(cache.ReplaceOptions{})}
+				list.add(items("1", "1", "2", "1")...)
+				write(t, s)
+				list.commit("4")
+				want := map[string]string{"a/1": "1", "a/2": "1"}
+				assert.Equal(t, want, contents(s))
+				keys, err := s.IndexKeys(cache.NamespaceIndex, "a")
+				must(t, err)
+				assert.Equal(t, []string{"a/1", "a/2"}, keys)
+				assert.Equal(t, "4", s.LastStoreSyncResourceVersion())
+			})
+		}
+	}
+}
+
+// G7: a Replace that a key function of another one makes is the first to commit.
+func TestG7AReplaceInsideAReplaceCommitsFirst(t *testing.T) {
+	var s cache.Store
+	isArmed := false
+	s = cache.NewStore(func(obj any) (string, error) {
+		if isArmed && nameOf(obj) == "a/40" {
+			isArmed = false
+			must(t, s.Replace(items("40", "1"), "2"))
+		}
+		return cache.MetaNamespaceKeyFunc(obj)
+	})
+	var list []any
+	for i := range 41 { // more than are prepared at a time
+		list = append(list, podAt("a", itoa(i), "1"))
+	}
+	must(t, s.Replace(slices.Clone(list), "1"))
+	isArmed = true
+	must(t, s.Replace(slices.Clone(list), "3"))
+	assert.Len(t, contents(s), len(list))
 }

@@ -71,6 +71,11 @@ func (l *Listing) MayBeConfirmed(at Slot) bool {
 	}
 }
 
+// Has reports whether the entry in a slot is confirmed.
+func (l *Listing) Has(at Slot) bool {
+	return at.Exists && l.marks.get(at.Number) == confirmed
+}
+
 // entryAdded marks a new entry.
 func (l *Listing) entryAdded(number uint32) {
 	l.marks.set(number, added)
