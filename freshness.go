@@ -100,14 +100,14 @@ func (f *feed) waitForCall(ctx context.Context, running *runningCall) error {
 	case stopped.Err() != nil:
 		err = ErrInformerStopped
 	case ctx.Err() != nil:
-		err = f.explain("%w; it", err)
+		err = f.explain(err)
 	}
 	return fmt.Errorf("%s: %w", f.title(), err)
 }
 
 // title returns the informer's name, with the feed's namespace, for errors.
 func (f *feed) title() string {
-	return fmt.Sprintf("informer %s of %s", f.reflector.name, f.reflector.typeDescription)
+	return informerTitle(f.reflector.name, f.reflector.typeDescription)
 }
 
 // freshRequests are the requests of Fresh for a source's version. Calls during a request share the
@@ -309,7 +309,7 @@ func (f *feed) healthy(limit time.Duration) error {
 	var problem string
 	switch {
 	case status.Phase == PhaseStopped:
-		return f.explain("%s: %w, it", f.title(), ErrInformerStopped)
+		return f.explain(fmt.Errorf("%s: %w", f.title(), ErrInformerStopped))
 	case !status.Synced:
 		problem = "has not synced"
 	case limit < smallest:
@@ -319,17 +319,24 @@ func (f *feed) healthy(limit time.Duration) error {
 	default:
 		return nil
 	}
-	return f.explain("%s %s, it", f.title(), problem)
+	return f.explain(fmt.Errorf("%s %s", f.title(), problem))
 }
 
-// explain is fmt.Errorf that appends the feed's phase and last failure.
-func (f *feed) explain(format string, args ...any) error {
+// explain appends the feed's activity, how long it has lasted, and the last failure.
+func (f *feed) explain(err error) error {
 	status := f.reflector.Status()
-	err := fmt.Errorf(format+" is %s since %s", append(args, status.Phase, status.PhaseSince.Format(time.RFC3339))...)
-	if last := status.LastFailure; last != nil && last.Cause != causeDivergence { // Verify's own
-		err = fmt.Errorf("%w, last failure: %w", err, last.Err)
+	activity := status.Activity()
+	lasted := roundForPeople(status.Time.Sub(status.activeSince()))
+	last := status.LastFailure
+	switch {
+	case status.Phase == PhaseIdle:
+		return fmt.Errorf("%w; Run was not called", err)
+	case last == nil, last.Cause == causeDivergence: // Verify's own
+		return fmt.Errorf("%w; %s for %v", err, activity, lasted)
+	case status.ConsecutiveFailures > 0:
+		return fmt.Errorf("%w; %s for %v: %w", err, activity, lasted, last.Err)
 	}
-	return err
+	return fmt.Errorf("%w; %s for %v, last failure: %w", err, activity, lasted, last.Err)
 }
 
 // WaitForResourceVersion waits until the store has everything up to a version, such as that of a write. With Namespaces

@@ -3,8 +3,10 @@ package cache
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -100,7 +102,7 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	}
 	first := inf.feeds[0].reflector
 	inf.name, inf.clock = cmp.Or(reflector.Name, first.name), first.clock
-	inf.title = fmt.Sprintf("informer %s of %s", inf.name, first.typeDescription)
+	inf.title = informerTitle(inf.name, first.typeDescription)
 	inf.log = eventlog.New[table.Key](inf.clock.Now())
 	for _, f := range inf.feeds {
 		p := f.feed
@@ -232,6 +234,7 @@ func (o informerBase) Status() Status {
 	inf.store.storage.table.Read(func(objects int, checksum uint64) {
 		status.Objects = objects
 		status.Checksum = checksum
+		status.hasStore = true
 		status.AppliedVersion = inf.LastSyncResourceVersion()
 	})
 	status.ReceivedVersion = newerOf(status.ReceivedVersion, status.AppliedVersion)
@@ -311,8 +314,8 @@ func (inf *sharedIndexInformer) markStopped() {
 }
 
 // WaitSynced waits until the whole first list is in the store, not for handlers. If ctx or the run
-// ends first, the error wraps ctx's error, ErrInformerStopped or both, and has phase and last
-// failure.
+// ends first, the error wraps ctx's error or ErrInformerStopped, and the last failure: "informer
+// events (*v1.Event) has not synced: context deadline exceeded; forbidden for 5s: ...".
 func (o informerBase) WaitSynced(ctx context.Context) error { return waitSynced(ctx, o.shared) }
 
 // waitSynced waits until the first lists are in the stores. The error describes each source whose
@@ -326,13 +329,62 @@ func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 	if err == nil {
 		return nil
 	}
-	failures := listedErrors{err}
+	if len(informers) == 0 {
+		return err
+	}
+	var unsynced []*feed
 	for _, f := range feedsOf(informers) {
 		if !f.HasSynced() {
-			failures = append(failures, f.explain("%s", f.title()))
+			unsynced = append(unsynced, f)
 		}
 	}
+	if len(unsynced) == 0 { // the last list was committed after the wait had ended
+		return err
+	}
+	var failures listedErrors
+	for i, title := range titlesOf(unsynced) {
+		failures = append(failures, unsynced[i].notSynced(ctx, title))
+	}
 	return failures
+}
+
+// notSynced returns the error of a wait for the feed's first list.
+func (f *feed) notSynced(ctx context.Context, title string) error {
+	reason := failureOf(f.synced)
+	if reason == errGivenUp && ctx.Err() != nil {
+		reason = ctx.Err()
+		if cause := context.Cause(ctx); cause != reason {
+			reason = retitled{errors.Join(reason, cause), cause.Error()}
+		}
+	}
+	return f.explain(fmt.Errorf("%s has not synced: %w", title, reason))
+}
+
+// titlesOf returns the titles of feeds. Types of the same name are distinguished by their packages.
+func titlesOf(feeds []*feed) []string {
+	types := map[string]reflect.Type{}
+	ambiguous := map[string]bool{}
+	for _, f := range feeds {
+		name := f.reflector.typeDescription
+		known, exists := types[name]
+		if exists && known != f.reflector.expectedType {
+			ambiguous[name] = true
+		}
+		types[name] = f.reflector.expectedType
+	}
+	titles := make([]string, len(feeds))
+	for i, f := range feeds {
+		titles[i] = f.title()
+		if ambiguous[f.reflector.typeDescription] {
+			titles[i] = informerTitle(f.reflector.name, qualifiedType(f.reflector.expectedType))
+		}
+	}
+	return titles
+}
+
+// informerTitle is the name of an informer in errors.
+func informerTitle(name, typeDescription string) string {
+	return fmt.Sprintf("informer %s (%s)", name, typeDescription)
 }
 
 // feed fills an informer's store from one source and appends the changes to the log. Its reflector

@@ -57,6 +57,8 @@ type listing struct {
 	// strategy is ListUnpaged until the second page. reason explains it in the status.
 	strategy ListStrategy
 	reason   string
+	// pageSize is the requested limit of the first page, 0 for none.
+	pageSize int64
 
 	// replacement is nil before the first part.
 	replacement Replacement
@@ -161,6 +163,7 @@ func (l *listing) recordSize() {
 func (l *listing) listPages() error {
 	options := l.listOptions()
 	l.requestedVersion, l.progress.unpaged = options.ResourceVersion, false
+	l.pageSize = options.Limit
 	l.progress.backoff.RecordRequest(l.began, true)
 	inc(l.metrics.lists)
 	for failures := 0; l.ctx.Err() == nil; { // consecutive ones of a page
@@ -559,14 +562,34 @@ func (l *listing) recordCommit() {
 	}
 	l.setAccepted(l.version, "list")
 	l.mu.Lock()
-	l.status.LastList = ListStatus{p.lastReceived, p.lastReceived.Sub(l.began), l.items, l.strategy, l.reason}
-	l.status.ConsecutiveFailures, l.sameCause = 0, 0
+	l.status.LastList = l.summary(p.lastReceived)
 	l.mu.Unlock()
+	l.endFailures()
 	for _, listed := range l.relistWaiters {
 		close(listed)
 	}
 	l.relistWaiters = nil
 	l.refetchLater()
+}
+
+// summary describes the list that was applied at a time. Servers may ignore a page size.
+func (l *listing) summary(applied time.Time) ListStatus {
+	summary := ListStatus{
+		Time:     applied,
+		Duration: applied.Sub(l.began),
+		Objects:  l.items,
+		Strategy: l.strategy,
+		Reason:   l.reason,
+	}
+	if l.pageSize == 0 || l.strategy != ListUnpaged {
+		return summary
+	}
+	if int64(l.items) <= l.pageSize {
+		summary.Strategy = ListPaged
+		return summary
+	}
+	summary.Reason = fmt.Sprintf("the source has ignored the page size %d", l.pageSize)
+	return summary
 }
 
 // abort aborts the replacement. If parts of a first list are visible, it records the list's version, or the newest of

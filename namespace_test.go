@@ -153,8 +153,8 @@ func TestTheOverallStatusJoinsTheNamespaces(t *testing.T) {
 	older := &Failure{Cause: CauseForbidden, Err: errBoom, Time: start}
 	newest := &Failure{Cause: CauseNotFound, Err: errBoom, Time: start.Add(time.Second)}
 	all := []Status{
-		{Namespace: "a", ReceivedVersion: "7", Synced: true, LastFailure: older, ConsecutiveFailures: 2, TypeDescription: "things"},
-		{Namespace: "b", ReceivedVersion: "10", Synced: true, LastFailure: newest, ConsecutiveFailures: 1, Quarantined: []Quarantined{{Key: "b/1"}}},
+		{Namespace: "a", ReceivedVersion: "7", Synced: true, LastFailure: older, ConsecutiveFailures: 2, FailingSince: start.Add(2), TypeDescription: "things"},
+		{Namespace: "b", ReceivedVersion: "10", Synced: true, LastFailure: newest, ConsecutiveFailures: 1, FailingSince: start.Add(1), Quarantined: []Quarantined{{Key: "b/1"}}},
 		{Namespace: "c", ReceivedVersion: "8", Synced: true, Quarantined: []Quarantined{{Key: "a/1"}}},
 	}
 	status := combine(all)
@@ -162,6 +162,7 @@ func TestTheOverallStatusJoinsTheNamespaces(t *testing.T) {
 	assert.True(t, status.Synced)
 	assert.Equal(t, newest, status.LastFailure)
 	assert.Equal(t, 2, status.ConsecutiveFailures)
+	assert.Equal(t, start.Add(1), status.FailingSince)
 	assert.Equal(t, "things", status.TypeDescription)
 	assert.Equal(t, []string{"a/1", "b/1"}, keysHeldIn(status))
 	assert.Equal(t, all, status.Namespaces)

@@ -22,7 +22,8 @@ func (r *Reflector) Status() Status {
 	r.mu.Lock()
 	status := r.status
 	r.mu.Unlock()
-	if !status.NextAttempt.After(r.clock.Now()) { // it is not paused
+	status.Time = r.clock.Now()
+	if !status.NextAttempt.After(status.Time) { // it is not paused
 		status.NextAttempt = time.Time{}
 	}
 	switch store := r.store.(type) { // before ReceivedVersion, which must not be lower
@@ -75,9 +76,7 @@ func (r *Reflector) setPhase(phase Phase, pause time.Duration) {
 
 // recordSuccess ends a series of failures, since a watch works.
 func (r *Reflector) recordSuccess() {
-	r.mu.Lock()
-	r.status.ConsecutiveFailures, r.sameCause = 0, 0
-	r.mu.Unlock()
+	r.endFailures()
 	r.setPhase(PhaseWatching, 0)
 }
 
@@ -86,6 +85,15 @@ func (r *Reflector) hasFailed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status.ConsecutiveFailures > 0
+}
+
+// endFailures ends a series of failures of the source.
+func (r *Reflector) endFailures() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.ConsecutiveFailures = 0
+	r.status.FailingSince = time.Time{}
+	r.sameCause = 0
 }
 
 // setCurrent records a proof that the store is current: see Status.CurrentBy.
@@ -132,8 +140,13 @@ func (r *Reflector) setLastFailure(err error, ofSource bool) {
 	if !ofSource {
 		return
 	}
-	if r.status.ConsecutiveFailures++; r.lastCause != last.Cause {
-		r.lastCause, r.sameCause = last.Cause, 0
+	if r.status.ConsecutiveFailures == 0 {
+		r.status.FailingSince = last.Time
+	}
+	r.status.ConsecutiveFailures++
+	if r.lastCause != last.Cause {
+		r.lastCause = last.Cause
+		r.sameCause = 0
 	}
 	r.sameCause++
 }

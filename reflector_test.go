@@ -54,13 +54,36 @@ func TestAStatusHasAStableJSONFormAndPrintsInOneLine(t *testing.T) {
 	want, err := os.ReadFile("testdata/status.json")
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(got)+"\n")
-	const line = `pods of *v1.Pod: watching since 2026-01-02T03:04:05Z, version "12", received "13", failures in a row: 2, ` +
+	const line = `pods (*v1.Pod): retrying since 2026-01-02T03:04:05Z, version "12", received "13", failures in a row: 2, ` +
 		`quarantined: 1, handlers behind: 1 of 2, last failure: expired at 2026-01-02T03:04:05Z: boom`
 	assert.Equal(t, line, fmt.Sprintf("%v", status))
 	current := Status{Namespace: "a", Name: "pods/a", TypeDescription: "*v1.Pod", Phase: PhaseListing, PhaseSince: at, Handlers: status.Handlers[1:]}
-	assert.Equal(t, `namespace "a", pods/a of *v1.Pod: listing since 2026-01-02T03:04:05Z, not synced`, fmt.Sprint(current))
+	assert.Equal(t, `namespace "a", pods/a (*v1.Pod): listing since 2026-01-02T03:04:05Z, not synced`, fmt.Sprint(current))
+	healthy := Status{
+		Name: "pods", TypeDescription: "*v1.Pod", Phase: PhaseWatching, PhaseSince: at, Synced: true,
+		Time: at.Add(90 * time.Second), LastCurrent: at.Add(88 * time.Second), hasStore: true,
+	}
+	assert.Equal(t, `pods (*v1.Pod): watching since 2026-01-02T03:04:05Z, 0 objects, stale for at most 2s`, fmt.Sprint(healthy))
 	assert.Equal(t, "handler h (ordered): 3 behind, the oldest for 1.5s, 7 delivered, 1 panicked", fmt.Sprint(status.Handlers[0]))
 	assert.Equal(t, `object "a/1" at version 9, key failed: boom`, fmt.Sprint(status.Quarantined[0]))
+}
+
+func TestTheActivityIsThePhaseInWordsForPeople(t *testing.T) {
+	words := map[Phase][2]string{ // without and with failures in a row
+		PhaseIdle:      {"not started", "not started"},
+		PhaseListing:   {"listing", "retrying"},
+		PhaseStreaming: {"streaming", "retrying"},
+		PhaseWatching:  {"watching", "retrying"},
+		PhasePaused:    {"waiting", "retrying"},
+		PhaseNotFound:  {"not found", "not found"},
+		PhaseForbidden: {"forbidden", "forbidden"},
+		PhaseStopped:   {"stopped", "stopped"},
+	}
+	assert.Len(t, words, len(byUrgency))
+	for phase, want := range words {
+		assert.Equal(t, want[0], Status{Phase: phase}.Activity())
+		assert.Equal(t, want[1], Status{Phase: phase, ConsecutiveFailures: 1}.Activity())
+	}
 }
 
 func TestAKeyQuarantinedTwiceIsListedOnceWithItsNewestVersion(t *testing.T) {

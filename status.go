@@ -37,7 +37,9 @@ const (
 // durations in seconds ("oldestAgeSeconds"). String makes one line.
 type Status struct {
 	// Namespace is set in the elements of Namespaces.
-	Namespace       string    `json:"namespace,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// Time is when the status was read, by the clock of the reflector.
+	Time            time.Time `json:"time,omitzero"`
 	Name            string    `json:"name"`
 	TypeDescription string    `json:"typeDescription"`
 	Phase           Phase     `json:"phase"`
@@ -59,6 +61,8 @@ type Status struct {
 	// ConsecutiveFailures counts failures since the last accepted list, or watch that sent an event
 	// or lived for 10 s.
 	ConsecutiveFailures int `json:"consecutiveFailures"`
+	// FailingSince is the time of the first of them, zero if there are none.
+	FailingSince time.Time `json:"failingSince,omitzero"`
 	// LastFailure is nil if nothing has failed yet. Failures counts all by cause. Neither must be
 	// changed.
 	LastFailure *Failure        `json:"lastFailure,omitempty"`
@@ -77,9 +81,12 @@ type Status struct {
 	Handlers []HandlerStatus `json:"handlers,omitempty"`
 	// Namespaces are those of Config.Namespaces, by name. The fields above then are the most urgent
 	// Phase (forbidden, not found, paused, stopped, idle, listing, streaming, watching), the
-	// earliest PhaseSince, the lowest versions, the highest ConsecutiveFailures and the newest
-	// LastFailure.
+	// earliest PhaseSince and FailingSince, the lowest versions, the highest ConsecutiveFailures and
+	// the newest LastFailure.
 	Namespaces []Status `json:"namespaces,omitempty"`
+
+	// hasStore is true if Objects is known.
+	hasStore bool
 }
 
 // ListStatus describes a list: when it was applied, how it was made, and why.
@@ -130,30 +137,110 @@ type Failure struct {
 	Time  time.Time
 }
 
+// Activity is the phase in words for people: "retrying" while the last attempts have failed,
+// "waiting" for a pause without a failure, "not started", "not found", otherwise the phase.
+func (s Status) Activity() string {
+	switch s.Phase {
+	case PhaseIdle:
+		return "not started"
+	case PhaseNotFound:
+		return "not found"
+	case PhaseForbidden, PhaseStopped:
+		return string(s.Phase)
+	}
+	if s.ConsecutiveFailures > 0 {
+		return "retrying"
+	}
+	if s.Phase == PhasePaused {
+		return "waiting"
+	}
+	return string(s.Phase)
+}
+
+// activeSince is when the activity began.
+func (s Status) activeSince() time.Time {
+	if s.FailingSince.IsZero() || s.Phase == PhaseStopped {
+		return s.PhaseSince
+	}
+	return s.FailingSince
+}
+
+// Staleness is how long ago the source last proved that the store is current, at the Time of the
+// status. It is false if there has been no proof yet.
+func (s Status) Staleness() (age time.Duration, known bool) {
+	if s.LastCurrent.IsZero() {
+		return 0, false
+	}
+	return max(s.Time.Sub(s.LastCurrent), 0), true
+}
+
 func (s Status) String() string {
+	var line statusLine
+	if s.Namespace != "" {
+		line.add("namespace %q", s.Namespace)
+	}
+	line.add("%s (%s): %s since %s",
+		s.Name, s.TypeDescription, s.Activity(), s.activeSince().Format(time.RFC3339))
+	if !s.Synced {
+		line.add("not synced")
+	}
+	if s.hasStore {
+		line.add("%d objects", s.Objects)
+	}
+	if staleness, known := s.Staleness(); known && !s.Time.IsZero() {
+		line.add("stale for at most %v", roundForPeople(staleness))
+	}
+	s.addVersions(&line)
+	s.addProblems(&line)
+	return line.text
+}
+
+func (s Status) addVersions(line *statusLine) {
+	if s.AppliedVersion != "" {
+		line.add("version %q", s.AppliedVersion)
+	}
+	if s.ReceivedVersion != s.AppliedVersion {
+		line.add("received %q", s.ReceivedVersion)
+	}
+}
+
+func (s Status) addProblems(line *statusLine) {
+	if s.ConsecutiveFailures > 0 {
+		line.add("failures in a row: %d", s.ConsecutiveFailures)
+	}
+	if len(s.Quarantined) > 0 {
+		line.add("quarantined: %d", len(s.Quarantined))
+	}
 	behind := 0
-	for _, h := range s.Handlers {
-		if h.Backlog > 0 {
+	for _, handler := range s.Handlers {
+		if handler.Backlog > 0 {
 			behind++
 		}
 	}
-	text := ""
-	add := func(shown bool, format string, args ...any) {
-		if shown {
-			text += fmt.Sprintf(format, args...)
-		}
+	if behind > 0 {
+		line.add("handlers behind: %d of %d", behind, len(s.Handlers))
 	}
-	add(s.Namespace != "", "namespace %q, ", s.Namespace)
-	since := s.PhaseSince.Format(time.RFC3339)
-	add(true, "%s of %s: %s since %s", s.Name, s.TypeDescription, s.Phase, since)
-	add(!s.Synced, ", not synced")
-	add(s.AppliedVersion != "", ", version %q", s.AppliedVersion)
-	add(s.ReceivedVersion != s.AppliedVersion, ", received %q", s.ReceivedVersion)
-	add(s.ConsecutiveFailures > 0, ", failures in a row: %d", s.ConsecutiveFailures)
-	add(len(s.Quarantined) > 0, ", quarantined: %d", len(s.Quarantined))
-	add(behind > 0, ", handlers behind: %d of %d", behind, len(s.Handlers))
-	add(s.LastFailure != nil, ", last failure: %v", s.LastFailure)
-	return text
+	if s.LastFailure != nil {
+		line.add("last failure: %v", s.LastFailure)
+	}
+}
+
+// statusLine is a list of facts, separated by commas.
+type statusLine struct{ text string }
+
+func (l *statusLine) add(format string, args ...any) {
+	if l.text != "" {
+		l.text += ", "
+	}
+	l.text += fmt.Sprintf(format, args...)
+}
+
+// roundForPeople rounds a duration to seconds, or to milliseconds below a second.
+func roundForPeople(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
 }
 
 func (h HandlerStatus) String() string {
@@ -259,13 +346,15 @@ func (s *Status) include(one *Status) {
 	if one.LastList.Time.After(s.LastList.Time) {
 		s.LastList = one.LastList
 	}
-	if isEarlierAttempt(one.NextAttempt, s.NextAttempt) {
-		s.NextAttempt = one.NextAttempt
+	if one.Time.After(s.Time) {
+		s.Time = one.Time
 	}
+	s.NextAttempt = earlier(s.NextAttempt, one.NextAttempt)
 	for cause, count := range one.Failures {
 		s.Failures[cause] += count
 	}
 	s.ConsecutiveFailures = max(s.ConsecutiveFailures, one.ConsecutiveFailures)
+	s.FailingSince = earlier(s.FailingSince, one.FailingSince)
 	if isNewerFailure(one.LastFailure, s.LastFailure) {
 		s.LastFailure = one.LastFailure
 	}
@@ -280,8 +369,12 @@ func isMoreUrgent(a, b *Status) bool {
 	return slices.Index(byUrgency, a.Phase) < slices.Index(byUrgency, b.Phase)
 }
 
-func isEarlierAttempt(a, b time.Time) bool {
-	return !a.IsZero() && (b.IsZero() || a.Before(b))
+// earlier returns the earlier of two times. Zero is no time.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func isNewerFailure(a, b *Failure) bool {

@@ -233,17 +233,55 @@ func (c SyncResult) AsError() error {
 	if c.Err == nil {
 		return nil
 	}
-	var types []string
-	for t, synced := range c.Synced {
-		if !synced {
-			types = append(types, fmt.Sprint(t))
-		}
-	}
+	types := typeNames(c.missing())
 	if len(types) == 0 {
 		return fmt.Errorf("wait for caches failed: %w", c.Err)
 	}
 	slices.Sort(types)
 	return fmt.Errorf("caches not synced: %s: %w", strings.Join(types, ", "), c.Err)
+}
+
+// missing returns the types that have not synced.
+func (c SyncResult) missing() []reflect.Type {
+	var types []reflect.Type
+	for t, synced := range c.Synced {
+		if !synced {
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
+// typeNames returns the names of types. Those with the same name have the path of their package, such as
+// *v1.Event of two API groups.
+func typeNames(types []reflect.Type) []string {
+	count := map[string]int{}
+	for _, t := range types {
+		count[fmt.Sprint(t)]++
+	}
+	var names []string
+	for _, t := range types {
+		name := fmt.Sprint(t)
+		if count[name] > 1 {
+			name = qualifiedType(t)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// qualifiedType returns the name of a type with the path of its package.
+func qualifiedType(of reflect.Type) string {
+	if of == nil {
+		return "any type"
+	}
+	if of.Kind() == reflect.Pointer {
+		return "*" + qualifiedType(of.Elem())
+	}
+	if of.PkgPath() == "" {
+		return of.String()
+	}
+	return of.PkgPath() + "." + of.Name()
 }
 
 // InformerSynced is HasSynced as a function. It must not block.

@@ -148,7 +148,7 @@ func TestCheckersAreDoneOnlyIfTheyComeTrue(t *testing.T) {
 		require.NoError(t, informer.RemoveEventHandler(removed))
 
 		checkers := []toolscache.DoneChecker{informer.HasSyncedChecker(), kept.HasSyncedChecker()}
-		require.Equal(t, "informer pods of *v1.Pod", checkers[0].Name())
+		require.Equal(t, "informer pods (*v1.Pod)", checkers[0].Name())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.False(t, toolscache.WaitFor(ctx, "", checkers...))

@@ -735,7 +735,7 @@ func TestHealthyFailsOnceTheSourceHasNotShownForTooLongThatTheStoreIsCurrent(t *
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		idle := cache.NewTypedInformer[*object](source, cache.InformerConfig[*object]{})
-		require.ErrorContains(t, idle.Healthy(time.Hour), "has not synced, it is idle")
+		require.ErrorContains(t, idle.Healthy(time.Hour), "has not synced; Run was not called")
 		informer := runInformer(t, source, cache.InformerConfig[*object]{})
 		require.NoError(t, informer.Healthy(2*time.Minute))
 		require.ErrorContains(t, informer.Healthy(time.Minute), "the least for this source is 1m30s")
@@ -783,8 +783,8 @@ func TestHealthyOfASourceWithoutBookmarksNeedsTheLengthOfAWatch(t *testing.T) {
 		source.CloseWatches()
 		time.Sleep(3 * time.Minute)
 		err := informer.Healthy(2 * time.Minute)
-		require.ErrorContains(t, err, "the least for this source is 10m30s, it is forbidden since 2000-01-01T01:03:")
-		require.ErrorContains(t, err, "last failure: ")
+		require.ErrorContains(t, err, "the least for this source is 10m30s; forbidden for 3m0s: ")
+		require.ErrorContains(t, err, "pods is forbidden")
 		require.Equal(t, cache.CauseForbidden, cache.CauseOf(err))
 	})
 }
@@ -809,8 +809,8 @@ func TestAWaitForAForbiddenSourceNamesTheRefusal(t *testing.T) {
 				defer cancel()
 				err := wait(informer, ctx)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Equal(t, 1, strings.Count(err.Error(), " is forbidden since "), err)
-				require.Contains(t, err.Error(), "pods/b", err)
+				require.Equal(t, 1, strings.Count(err.Error(), "; forbidden for 1m0s: "), err)
+				require.Equal(t, 1, strings.Count(err.Error(), "pods/b"), err)
 				require.Equal(t, cache.CauseForbidden, cache.CauseOf(err))
 				stop()
 				require.NoError(t, <-ended)
@@ -831,22 +831,75 @@ func TestStatusHasTheLastList(t *testing.T) {
 	})
 }
 
-func TestStatusSaysWhyAListWasMadeAsItWas(t *testing.T) {
-	for want, prepare := range map[string]func(source *cachetest.Source, options *cache.ReflectorOptions){
-		"a page size is set":                                   func(_ *cachetest.Source, o *cache.ReflectorOptions) { o.Strategy, o.PageSize = cache.ListPaged, 5 },
-		"lists are to be paged":                                func(_ *cachetest.Source, o *cache.ReflectorOptions) { o.Strategy = cache.ListPaged },
-		"lists are not to be paged":                            func(_ *cachetest.Source, o *cache.ReflectorOptions) { o.Strategy = cache.ListUnpaged },
-		"pages cost a server least here, streaming has failed": func(s *cachetest.Source, _ *cache.ReflectorOptions) { s.FailWatches(2, errBoom) },
+func TestStatusSaysHowAListWasMadeAndWhy(t *testing.T) {
+	type expected struct {
+		strategy cache.ListStrategy
+		reason   string
+	}
+	for want, prepare := range map[expected]func(source *cachetest.Source, options *cache.ReflectorOptions){
+		{cache.ListPaged, "a page size is set"}: func(_ *cachetest.Source, o *cache.ReflectorOptions) {
+			o.Strategy = cache.ListPaged
+			o.PageSize = 5
+		},
+		{cache.ListPaged, "lists are to be paged"}: func(_ *cachetest.Source, o *cache.ReflectorOptions) {
+			o.Strategy = cache.ListPaged
+		},
+		{cache.ListUnpaged, "lists are not to be paged"}: func(_ *cachetest.Source, o *cache.ReflectorOptions) {
+			o.Strategy = cache.ListUnpaged
+		},
+		{cache.ListPaged, "pages cost a server least here, streaming has failed"}: func(s *cachetest.Source, _ *cache.ReflectorOptions) {
+			s.FailWatches(2, errBoom)
+		},
 	} {
-		t.Run(want, func(t *testing.T) {
+		t.Run(want.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source, config := newSource(t, pod("a", "1")), cache.InformerConfig[*object]{}
 				config.ReflectorOptions.ErrorHandler = func(context.Context, *cache.Reflector, error) {}
 				prepare(source, &config.ReflectorOptions)
-				require.Equal(t, want, runInformer(t, source, config).Status().LastList.Reason)
+				list := runInformer(t, source, config).Status().LastList
+				require.Equal(t, want, expected{list.Strategy, list.Reason})
 			})
 		})
 	}
+}
+
+// An API server answers a first list from its cache, and ignores the limit.
+func TestStatusSaysThatASourceHasIgnoredThePageSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSourceWith(t, func(options *cachetest.Options) {
+			options.IgnoreLimitAtZero = true
+		}, pod("a", "1"), pod("a", "2"), pod("a", "3"))
+		config := cache.InformerConfig[*object]{}
+		config.ReflectorOptions.Strategy = cache.ListPaged
+		config.ReflectorOptions.PageSize = 2
+		list := runInformer(t, source, config).Status().LastList
+		require.Equal(t, cache.ListUnpaged, list.Strategy)
+		require.Equal(t, "the source has ignored the page size 2", list.Reason)
+	})
+}
+
+func TestFailingSinceIsTheTimeOfTheFirstOfTheFailuresInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		config := cache.InformerConfig[*object]{}
+		config.ReflectorOptions.ErrorHandler = func(context.Context, *cache.Reflector, error) {}
+		informer := runInformer(t, source, config)
+		require.Zero(t, informer.Status().FailingSince)
+		require.Equal(t, "watching", informer.Status().Activity())
+
+		sleep(time.Hour)
+		failed := time.Now()
+		source.FailRequests(cachetest.Forever, errBoom)
+		source.CloseWatches()
+		sleep(10 * time.Minute)
+		require.Equal(t, failed, informer.Status().FailingSince)
+		require.Equal(t, "retrying", informer.Status().Activity())
+
+		source.Heal()
+		sleep(time.Minute)
+		require.Zero(t, informer.Status().FailingSince)
+		require.Equal(t, "watching", informer.Status().Activity())
+	})
 }
 
 func TestStatusSaysWhatShowedTheStoreToBeCurrent(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -277,8 +278,14 @@ func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *tes
 		assert.Equal(t, 10*time.Second, time.Since(began))
 		assert.ErrorIs(t, err, cache.ErrInformerStopped)
 		assert.ErrorIs(t, err, errBoom, "what had failed last")
-		for name, phase := range map[string]cache.Phase{"broken": cache.PhasePaused, "stopped": cache.PhaseStopped, "slow": cache.PhaseListing} {
-			assert.ErrorContains(t, err, "informer "+name+" of *v1.PartialObjectMetadata is "+string(phase))
+		for name, text := range map[string]string{
+			"broken":  "no longer waited for; retrying for 10s: ",
+			"stopped": cache.ErrInformerStopped.Error() + "; stopped for 0s",
+			"slow":    "no longer waited for; listing for 10s",
+		} {
+			title := "informer " + name + " (*v1.PartialObjectMetadata)"
+			assert.ErrorContains(t, err, title+" has not synced: "+text)
+			assert.Equal(t, 1, strings.Count(err.Error(), title))
 		}
 		assert.NotContains(t, err.Error(), "fine")
 		end()

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	htmltemplate "html/template"
 	"reflect"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"text/template"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -248,6 +250,10 @@ func TestASyncResultNamesWhatHasNotSynced(t *testing.T) {
 	}}.AsError()
 	require.ErrorIs(t, err, errBoom)
 	require.EqualError(t, err, "caches not synced: *v1.PartialObjectMetadata, <nil>, string: boom")
+	err = cache.SyncResult{Err: errBoom, Synced: map[reflect.Type]bool{
+		reflect.TypeFor[*template.Template](): false, reflect.TypeFor[*htmltemplate.Template](): false,
+	}}.AsError()
+	require.EqualError(t, err, "caches not synced: *html/template.Template, *text/template.Template: boom")
 	err = cache.SyncResult{Err: errBoom}.AsError()
 	require.ErrorIs(t, err, errBoom)
 	require.EqualError(t, err, "wait for caches failed: boom")
