@@ -7,8 +7,8 @@
 //
 //	compare    the program: workloads, goals, passes, the table
 //	client     one workload in a process of its own: CPU, allocations, live heap
-//	sides      the two that are compared, and the floor, behind a few interfaces
-//	simple     single calls of a store, both sides in one process, by turns
+//	sides      the two that are compared, behind a few interfaces
+//	calls      single calls of stores and queues, both sides in one process, by turns
 //	local      objects and sources in the client's own process, where no server is needed
 //	apiserver  the server, in a process of its own as well
 //	pods       the objects, and how they get encoded at little cost
@@ -21,5 +21,6 @@
 //	   └────────────────────── result ──────────────────────────┘
 //
 // A workload that needs no server is another Work of a client's task, which withoutServer
-// names, and some more lines, as those of compare/store_lines.go are.
+// names, and some more lines, as those of compare/pipeline_lines.go are. A call of a store or a
+// queue is another line of package calls.
 package benchmarks

@@ -2,9 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +44,39 @@ func (t Task) idle(ctx context.Context) (Result, error) {
 	}
 	cost := footprintNow().minus(before)
 	return Result{Items: t.Items, Goroutines: cost.goroutines, Heap: cost.heap, Stack: cost.stack}, finish()
+}
+
+const (
+	// idleStart is until informers have nothing to do but what they repeat.
+	idleStart = time.Minute
+	idleFor   = 10 * time.Minute
+)
+
+// idleCPU runs as many informers as the task has items in virtual time, in which only their timers
+// cost CPU.
+func (t Task) idleCPU(context.Context) (result Result, err error) {
+	failed := inTest(func(test *testing.T) {
+		synctest.Test(test, func(*testing.T) { result, err = t.idleInBubble() })
+	})
+	return result, errors.Join(err, failed)
+}
+
+func (t Task) idleInBubble() (Result, error) {
+	many := newFleet(context.Background())
+	defer many.stop()
+	if err := t.idleFleet(many, local.NewSource(idleObjects, 0), t.Items); err != nil {
+		return Result{}, err
+	}
+	time.Sleep(idleStart)
+	runtime.GC()
+	before, err := cpuTime()
+	if err != nil {
+		return Result{}, err
+	}
+	time.Sleep(idleFor)
+	after, err := cpuTime()
+	cost := Cost{Seconds: idleFor.Seconds(), CPU: (after - before).Seconds()}
+	return Result{Items: t.Items, Cost: cost}, err
 }
 
 // idleFleet starts informers and waits until each has delivered all objects to its handler.

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -31,18 +30,6 @@ func (f *fleet) add(
 ) (sides.Informer[*corev1.ConfigMap], error) {
 	settings := sides.Settings[*corev1.ConfigMap]{Source: source, Example: &corev1.ConfigMap{}}
 	return started(f, t, settings, handlers...)
-}
-
-// join adds a handler to a running informer. One that has stopped refuses it: if that is because the
-// context has ended, the error is the context's too.
-func (f *fleet) join(
-	t Task, informer sides.Informer[*corev1.ConfigMap], handler sides.Handler[*corev1.ConfigMap],
-) error {
-	err := informer.Handle(handler, t.Delivery)
-	if err == nil {
-		return nil
-	}
-	return errors.Join(err, f.ctx.Err())
 }
 
 // addSmall does the same with small objects and any number of handlers. By namespace they

@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 
-	"github.com/watchmirror/cache/benchmarks/local"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
 
@@ -44,6 +42,14 @@ func TestAnIdleInformerHasGoroutinesAHeapAndStacks(t *testing.T) {
 	})
 }
 
+func TestIdleInformersAreLookedAtInVirtualTime(t *testing.T) {
+	everyKind(t, IdleCPU, 50, func(t *testing.T, _ Task, result Result) {
+		require.InDelta(t, idleFor.Seconds(), result.Seconds, 0)
+		require.Positive(t, result.CPU)
+		require.Less(t, result.CPU, result.Seconds, "informers that have nothing to do")
+	})
+}
+
 func TestAStalledHandlerHoldsOnToWhatItsDeliveryKeeps(t *testing.T) {
 	const updates = 5000
 	everyKind(t, Stalled, updates, func(t *testing.T, task Task, result Result) {
@@ -70,53 +76,17 @@ func TestARelistIsCountedInCallsForWhatHasNotChanged(t *testing.T) {
 	})
 }
 
-func TestALateHandlerIsTimed(t *testing.T) {
-	everyKind(t, Late, 2000, func(t *testing.T, _ Task, result Result) {
-		require.Positive(t, result.StoreDelay)
-		require.GreaterOrEqual(t, result.HandlerDelay, result.StoreDelay, "a handler hears of what is stored")
-		require.Positive(t, result.ReadDelay)
-		require.Positive(t, result.Join)
-	})
-}
-
-func TestALateHandlerIsWatchedForItsWindowHoweverSoonItHasJoined(t *testing.T) {
-	const window = 300 * time.Millisecond
-	for name, task := range kinds {
-		t.Run(name, func(t *testing.T) {
-			task.Work, task.Items, task.Window = Late, 1, window
-			result, err := task.run(t.Context(), "")
-			require.NoError(t, err)
-			require.GreaterOrEqual(t, result.Seconds, window.Seconds())
-			require.LessOrEqual(t, result.Join, result.Seconds)
-		})
-	}
-}
-
-func TestAHandlerThatFallsBehindIsTimedWhereItsBacklogIsMerged(t *testing.T) {
-	const items = 1500
-	everyKind(t, Behind, items, func(t *testing.T, task Task, result Result) {
-		require.Positive(t, result.BeforeDelay)
-		require.Positive(t, result.HandlerDelay)
-		if task.Side == sides.ClientGo {
-			require.EqualValues(t, 1+2*items+behindTimed, result.Calls, "every state")
-			return
-		}
-		// The one that it hung in is not delivered again.
-		require.EqualValues(t, 1+items, result.Calls, "each object's last state")
-	})
-}
-
 func TestAWorkWithoutServerNeedsNone(t *testing.T) {
 	for _, work := range []Work{Sync, List, Events, Stream} {
 		require.True(t, work.NeedsServer(), work)
 	}
-	for _, work := range []Work{Idle, Stalled, Relist, Late, Behind} {
+	for _, work := range []Work{Idle, Stalled, Relist} {
 		require.False(t, work.NeedsServer(), work)
 	}
 }
 
 func TestAnInformerThatCannotBeMadeIsAnError(t *testing.T) {
-	for _, work := range []Work{Idle, Stalled, Relist, Late, Behind} {
+	for _, work := range []Work{Idle, Stalled, Relist} {
 		for _, task := range []Task{
 			{Side: "nobody", Form: sides.SharedInformer},
 			{Side: sides.Ours, Form: "none"},
@@ -130,28 +100,13 @@ func TestAnInformerThatCannotBeMadeIsAnError(t *testing.T) {
 }
 
 func TestAnInformersWorkEndsWithItsContext(t *testing.T) {
-	for _, work := range []Work{Idle, Stalled, Relist, Late, Behind} {
+	for _, work := range []Work{Idle, Stalled, Relist} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		task := kinds["ours, typed"]
 		task.Work, task.Items = work, 10
 		_, err := task.run(ctx, "")
 		require.ErrorIs(t, err, context.Canceled, work)
-	}
-}
-
-// An informer that stops first refuses the handler by an error of its own.
-func TestAHandlerThatJoinsAfterTheEndFailsWithTheContextsError(t *testing.T) {
-	for name, task := range kinds {
-		t.Run(name, func(t *testing.T) {
-			f := newFleet(t.Context())
-			nothing := sides.Handler[*corev1.ConfigMap]{}
-			informer, err := f.add(task, local.NewSource(1, 0), nothing)
-			require.NoError(t, err)
-			require.NoError(t, f.join(task, informer, nothing))
-			f.stop()
-			require.ErrorIs(t, f.join(task, informer, nothing), context.Canceled)
-		})
 	}
 }
 

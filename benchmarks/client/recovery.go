@@ -51,12 +51,9 @@ var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmap
 // recovery takes, Count times, the time from the end of a fault until the informer's content equals the server's, in virtual time and
 // over HTTP: Median and Longest.
 func (t Task) recovery(context.Context) (result Result, err error) {
-	stdout := os.Stdout
-	os.Stdout = os.Stderr // the testing package prints PASS
-	defer func() { os.Stdout = stdout }()
 	// apimachinery's handler sleeps until it is a millisecond after the last error, which in another bubble was years later.
 	utilruntime.ErrorHandlers = nil
-	code := bubble.InTest(func(test *testing.T) {
+	failed := inTest(func(test *testing.T) {
 		var times []float64
 		for n := range t.Count {
 			synctest.Test(test, func(*testing.T) {
@@ -67,10 +64,20 @@ func (t Task) recovery(context.Context) (result Result, err error) {
 		slices.Sort(times)
 		result = Result{Items: t.Count, Median: times[len(times)/2], Longest: times[len(times)-1]}
 	})
-	if code != 0 {
-		err = errors.Join(err, fmt.Errorf("%s: the test failed", t.Fault))
+	return result, errors.Join(err, failed)
+}
+
+var errTestFailed = errors.New("the test failed")
+
+// inTest calls f with what a bubble needs. It may be called once in a process.
+func inTest(f func(test *testing.T)) error {
+	stdout := os.Stdout
+	os.Stdout = os.Stderr // the testing package prints PASS
+	defer func() { os.Stdout = stdout }()
+	if code := bubble.InTest(f); code != 0 {
+		return errTestFailed
 	}
-	return result, err
+	return nil
 }
 
 // faultyServer is a server of config maps.

@@ -19,19 +19,8 @@ type Result struct {
 	// at the start: of all idle informers, or while a handler hangs. Drained is Heap
 	// once that handler has received everything.
 	Goroutines, Heap, Stack, Drained int64
-	// Calls is how often a handler was called for what had not changed, or one that fell
-	// behind for what had.
+	// Calls is how often a handler was called for what had not changed.
 	Calls int64
-	// StoreDelay and HandlerDelay are how long the slowest change took, while another
-	// handler was added or fell behind, to get from the source into the store and to a
-	// handler; ReadDelay is how long the slowest look into the store took. BeforeDelay is
-	// HandlerDelay of as many changes just before. In seconds.
-	StoreDelay, HandlerDelay, ReadDelay, BeforeDelay float64
-	// Join is how many seconds it took until the added handler had received everything.
-	Join float64
-
 	// Median, P99 and Longest are of the single operations' delays, in seconds.
 	Median, P99, Longest float64
-	// Grown is Heap of a store that was filled one object at a time.
-	Grown int64
 }

@@ -20,7 +20,6 @@ var smallKinds = []struct {
 	{"client-go", sides.ClientGo, sides.SharedInformer},
 	{"ours, shared", sides.Ours, sides.SharedInformer},
 	{"ours, typed", sides.Ours, sides.TypedInformer},
-	{"floor", sides.Floor, sides.SharedInformer},
 }
 
 // controllers are both sides' without a queue of the program's.
@@ -65,10 +64,6 @@ func TestUpdatesAreCountedWithoutTheirSource(t *testing.T) {
 		require.Equal(t, 4000, result.Items)
 		require.Positive(t, result.Source.CPU)
 		require.Less(t, result.Source.Mallocs, uint64(400), "what is sent was made before")
-		if task.Side == sides.Floor {
-			require.Equal(t, result.Source, result.Cost)
-			return
-		}
 		require.Positive(t, result.Calls)
 		require.LessOrEqual(t, result.Calls, int64(3*4000))
 	})
@@ -114,27 +109,8 @@ func TestAControllerIsMeasuredLikeAnInformer(t *testing.T) {
 	}
 }
 
-func TestAQueueIsFilledWithKnownObjects(t *testing.T) {
-	for _, work := range []Work{QueueReplace, QueueResync} {
-		for name, side := range controllers {
-			t.Run(fmt.Sprint(work, " ", name), func(t *testing.T) {
-				task := Task{Work: work, Side: side, Items: 5000, Count: 2}
-				result, err := task.run(t.Context(), "")
-				require.NoError(t, err)
-				require.Equal(t, 10_000, result.Items)
-				require.Positive(t, result.Seconds)
-				require.Positive(t, result.Bytes)
-				require.Greater(t, result.Heap, int64(5000*16), "a pointer for each")
-				require.Less(t, result.Heap, int64(5000*800), "but no object")
-			})
-		}
-	}
-	_, err := Task{Work: QueueReplace, Side: sides.Floor, Items: 10, Count: 1}.run(t.Context(), "")
-	require.ErrorContains(t, err, "no queue beside a store")
-}
-
 func TestPendingEventsTakeHeapAndTheirObjectsDoNotCount(t *testing.T) {
-	for _, kind := range smallKinds[:3] { // the floor keeps nothing
+	for _, kind := range smallKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			task := Task{Work: Pending, Side: kind.side, Form: kind.form, Items: 4000, Count: 6000, Handlers: 3}
 			result, err := task.run(t.Context(), "")
@@ -143,66 +119,6 @@ func TestPendingEventsTakeHeapAndTheirObjectsDoNotCount(t *testing.T) {
 			require.Greater(t, result.Heap, int64(6000*8), "a pointer for each")
 			require.Less(t, result.Heap, int64(6000*800), "but no object")
 		})
-	}
-}
-
-func TestAQueueIsFilledAndEmptied(t *testing.T) {
-	for _, out := range []sides.Out{sides.Singly, sides.InBatches} {
-		everySmallKind(t, Task{Work: Queued, Items: 100, Count: 1000, Out: out}, func(t *testing.T, task Task, result Result) {
-			require.Equal(t, 1000, result.Items)
-			require.Positive(t, result.Seconds)
-		})
-	}
-}
-
-func TestReadsOfAStoreAreCounted(t *testing.T) {
-	for _, work := range []Work{StoreGet, StoreByIndex, StoreList, StoreIterate, StoreKeys} {
-		t.Run(string(work), func(t *testing.T) {
-			task := Task{Work: work, Items: 2000, Count: 200, Indexes: 3, Index: 2}
-			everySmallKind(t, task, func(t *testing.T, task Task, result Result) {
-				require.Equal(t, 200, result.Items)
-				require.Positive(t, result.Seconds)
-			})
-		})
-	}
-}
-
-func TestWritesOfAStoreAreCounted(t *testing.T) {
-	for _, work := range []Work{StoreUpdate, StoreReplace, StoreWriter, StoreGet, StoreSize} {
-		for _, keys := range []sides.Keys{sides.DerivedKeys, sides.KeptKeys} {
-			for _, kind := range smallKinds {
-				if kind.form == sides.TypedInformer {
-					continue // it is only read
-				}
-				t.Run(fmt.Sprint(work, " ", keys, " ", kind.name), func(t *testing.T) {
-					task := Task{Work: work, Side: kind.side, Form: kind.form, Items: 2000, Count: 3, Indexes: 3, Keys: keys,
-						Busy: kind.side != sides.Floor} // which is for one goroutine
-					result, err := task.run(t.Context(), "")
-					require.NoError(t, err)
-					switch work {
-					case StoreSize:
-						for _, heap := range []int64{result.Heap, result.Grown} {
-							require.Greater(t, heap, int64(2000*16), "at least a pointer and a key's place")
-							require.Less(t, heap, int64(2000*800))
-						}
-					case StoreWriter:
-						require.Positive(t, result.P99)
-					case StoreReplace:
-						require.Equal(t, task.Busy, result.Longest > 0)
-					default:
-						require.Equal(t, 3, result.Items)
-					}
-				})
-			}
-		}
-	}
-}
-
-func TestATypedStoreCannotBeWritten(t *testing.T) {
-	for _, work := range []Work{StoreUpdate, StoreReplace, StoreWriter, StoreSize} {
-		task := Task{Work: work, Side: sides.Ours, Form: sides.TypedInformer, Items: 10, Count: 3}
-		_, err := task.run(t.Context(), "")
-		require.Error(t, err, work)
 	}
 }
 

@@ -31,15 +31,12 @@ const (
 const (
 	// Idle runs many informers that have nothing to do: Goroutines, Heap and Stack.
 	Idle Work = "idle informers"
+	// IdleCPU runs them in virtual time: Seconds of it and CPU.
+	IdleCPU Work = "idle informers in virtual time"
 	// Stalled has a handler hang while one object changes: Heap and Drained.
 	Stalled Work = "stalled handler"
 	// Relist lists again what has not changed: Calls.
 	Relist Work = "relist"
-	// Late adds a handler to an informer that runs: Join, and the pauses.
-	Late Work = "late handler"
-	// Behind has a handler hang until more waits for it than is kept unmerged, and looks
-	// at what another one waits for meanwhile: HandlerDelay, BeforeDelay and Calls.
-	Behind Work = "handler falls behind"
 )
 
 // The works on small objects. Each is counted in Count operations, on Items objects.
@@ -59,41 +56,13 @@ const (
 	Recovery Work = "recovery"
 	// Pending has handlers hang while changes wait for them: Heap.
 	Pending Work = "pending"
-	// Queued puts objects into a queue, as many as there are, and takes them out.
-	Queued Work = "queue"
-	// QueueReplace and QueueResync fill a queue with everything that is known, Count times:
-	// Heap is what it has once it is filled.
-	QueueReplace Work = "queue: replace"
-	QueueResync  Work = "queue: resync"
-
-	// StoreUpdate stores later states of objects.
-	StoreUpdate Work = "update"
-	// StoreGet looks for keys.
-	StoreGet Work = "get"
-	// StoreByIndex looks for all objects with a value.
-	StoreByIndex Work = "by index"
-	// StoreList, StoreIterate and StoreKeys read everything.
-	StoreList    Work = "list all"
-	StoreIterate Work = "iterate"
-	StoreKeys    Work = "list keys"
-	// StoreReplace replaces everything; a second time, somebody looks for keys meanwhile,
-	// the slowest of which is Longest.
-	StoreReplace Work = "replace"
-	// StoreWriter stores an object at a time beside one that lists: P99.
-	StoreWriter Work = "writer"
-	// StoreSize looks at the heap: Heap and Grown.
-	StoreSize Work = "size"
 )
 
 // withoutServer is what does the works that need no server.
 var withoutServer = map[Work]func(Task, context.Context) (Result, error){
-	Idle: Task.idle, Stalled: Task.stalled, Relist: Task.relist, Late: Task.late, Behind: Task.behind,
+	Idle: Task.idle, IdleCPU: Task.idleCPU, Stalled: Task.stalled, Relist: Task.relist,
 	FirstList: Task.firstList, ChangedList: Task.changedList, Updates: Task.updates, Delays: Task.delays,
 	Paced: Task.paced, Pending: Task.pending, Recovery: Task.recovery,
-	Queued: Task.queued, QueueReplace: Task.known, QueueResync: Task.known,
-	StoreUpdate: Task.storeUpdate, StoreGet: Task.storeGet, StoreByIndex: Task.storeByIndex,
-	StoreList: Task.storeRead, StoreIterate: Task.storeRead, StoreKeys: Task.storeRead,
-	StoreReplace: Task.storeReplace, StoreWriter: Task.storeWriter, StoreSize: Task.storeSize,
 }
 
 // NeedsServer says whether there must be a server.
@@ -119,19 +88,10 @@ type Task struct {
 	// Form and Delivery are for works without a server, and of ours only.
 	Form     sides.Form
 	Delivery sides.Delivery
-	// Window is for Late: for how long changes and looks begin once the handler is added.
-	Window time.Duration
 	// Count is how many operations there are, for works on small objects.
 	Count int
 	// Handlers is how many there are, Burst how many changes come at once.
 	Handlers, Burst int
-	// Indexes is how many indexes a store has, Index which of them is asked, Keys its keys.
-	Indexes, Index int
-	Keys           sides.Keys
-	// Busy has somebody else write meanwhile.
-	Busy bool
-	// Out is how a queue is emptied.
-	Out sides.Out
 	// Fault is for Recovery.
 	Fault Fault
 	// GCPercent is the process's GOGC.

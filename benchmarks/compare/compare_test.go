@@ -67,8 +67,8 @@ func TestAFigureIsJudgedByItsGoal(t *testing.T) {
 		{"not so", bytesPerItem(2), values(40), values(23), "FAIL: short by 13 %", true},
 		{"CPU is judged loosely", cpuPerItem(2), values(40, 50), values(23, 30), "short by 13.0 %", false},
 		{"but it is", cpuPerItem(2), values(40, 50), values(26, 30), "FAIL: short by 23 %", true},
-		{"nothing is nothing", calls(0), called(100), called(0), "PASS", false},
-		{"one is not nothing", calls(0), called(100), called(0, 1), "FAIL", true},
+		{"nothing is nothing", handlerCalls(0), called(100), called(0), "PASS", false},
+		{"one is not nothing", handlerCalls(0), called(100), called(0, 1), "FAIL", true},
 		{"a growth is not more", heapGrowth(4), grown(900), grown(4), "PASS", false},
 		{"a growth is more", heapGrowth(4), grown(900), grown(2, 5), "FAIL: short by 19 %", true},
 		{"heap and stacks count together", heapAndStack(36), grown(62), grown(18.5), "short by 2.8 %", false},
@@ -82,6 +82,35 @@ func TestAFigureIsJudgedByItsGoal(t *testing.T) {
 	}
 }
 
+func TestSidesThatTakeTurnsAreJudgedByTheMedianOfTheirRatios(t *testing.T) {
+	f := figure{name: "ns/call", format: "%.1f", goal: less(0.95), noisy: true}
+	for _, c := range []struct {
+		ratio   float64
+		verdict string
+		failed  bool
+	}{
+		{1, "PASS", false},
+		{0.9, "short by 5.3 %", false},
+		{0.5, "FAIL: short by 47 %", true},
+	} {
+		s := samples{theirs: same(10), ours: same(10), ratios: sample{best: 2, median: c.ratio, worst: 0.4}}
+		verdict, failed := f.verdict(s)
+		require.Equal(t, c.verdict, verdict)
+		require.Equal(t, c.failed, failed)
+		require.Equal(t, "0.40-2.00", s.spread())
+	}
+}
+
+func TestSimpleCallsAreThoseThatProgramsMakeFirst(t *testing.T) {
+	s, err := parseSettings([]string{"-only", "simple"}, io.Discard)
+	require.NoError(t, err)
+	numbers := map[string]bool{}
+	for _, w := range s.chosen() {
+		numbers[order(w)] = true
+	}
+	require.Equal(t, map[string]bool{"C1": true, "C3": true, "D1": true, "D2": true, "D6": true, "F1": true}, numbers)
+}
+
 func TestASampleHasBestMedianAndSpread(t *testing.T) {
 	f := cpuPerItem(2)
 	s := f.sample(values(30, 10, 20, 40))
@@ -91,26 +120,26 @@ func TestASampleHasBestMedianAndSpread(t *testing.T) {
 	require.Equal(t, "300", s.spread())
 	require.Equal(t, "0", sample{}.spread())
 	require.Equal(t, "-", sample{worst: 1}.spread(), "no part of nothing is something")
-	require.Equal(t, "10.0 (25.0)", f.text(s, true))
-	require.Equal(t, "7.0", f.text(f.sample(values(7)), true))
+	require.Equal(t, "10.0 (25.0)", f.text(s))
+	require.Equal(t, "7.0", f.text(f.sample(values(7))))
 }
 
 func TestFiguresOfNothingCanBePrinted(t *testing.T) {
-	m := measured{line: line{name: "B8", figures: []figure{calls(0)}}, theirs: called(100), ours: called(0, 0)}
+	l := line{name: "B8", figures: []figure{handlerCalls(0)}}
 	var r report
-	r.add(m)
+	r.add(l.name, l.measured(results{theirs: called(100), ours: called(0, 0)}))
 	var table bytes.Buffer
 	require.NoError(t, r.print(&table))
-	require.Regexp(t, `B8 +handler calls +<= 0 +100 +- +0 +- +0 / 0 % +PASS`, table.String())
+	require.Regexp(t, `B8 +handler calls +<= 0 +100 +0 +- +0 / 0 % +PASS`, table.String())
 	require.False(t, r.failed)
 }
 
 func TestThereIsNoRatioOfDifferentNumbersOfItems(t *testing.T) {
-	for theirItems, want := range map[int]string{0: `900\.00 +- +2\.00 +450\.00 `, 500: `900\.00 +- +2\.00 +450\.00 `, 50: `900\.00 +- +2\.00 +- `} {
-		m := measured{line: line{name: "B18", figures: []figure{heapGrowth(4)}, theirItems: theirItems}, theirs: grown(900), ours: grown(2)}
-		m.task.Items = 500
+	for theirItems, want := range map[int]string{0: `900\.00 +2\.00 +450\.00 `, 500: `900\.00 +2\.00 +450\.00 `, 50: `900\.00 +2\.00 +- `} {
+		l := line{name: "B18", figures: []figure{heapGrowth(4)}, theirItems: theirItems}
+		l.task.Items = 500
 		var r report
-		r.add(m)
+		r.add(l.name, l.measured(results{theirs: grown(900), ours: grown(2)}))
 		var table bytes.Buffer
 		require.NoError(t, r.print(&table))
 		require.Regexp(t, want, table.String())
@@ -140,7 +169,11 @@ func TestRowsJudgedForInformersAreJudgedInTheShortForm(t *testing.T) {
 	s, err := parseSettings([]string{"-short"}, io.Discard)
 	require.NoError(t, err)
 	judged := map[string]bool{}
-	for _, line := range s.chosen() {
+	for _, w := range s.chosen() {
+		line, ok := w.(line)
+		if !ok {
+			continue
+		}
 		for _, figure := range line.figures {
 			if figure.goal.kind != noGoal {
 				judged[fmt.Sprint(strings.Fields(line.name)[0], " ", line.task.Form, " ", line.task.Delivery)] = true
@@ -165,15 +198,14 @@ func TestTheShortFormIsAPartOfTheFull(t *testing.T) {
 	short, err := parseSettings([]string{"-short", "-passes", "1"}, io.Discard)
 	require.NoError(t, err)
 	names := map[string]bool{}
-	for _, line := range full.chosen() {
-		require.False(t, names[line.name], "%s twice", line.name)
-		names[line.name] = true
-		require.Positive(t, line.passes)
+	for _, w := range full.chosen() {
+		require.False(t, names[w.title()], "%s twice", w.title())
+		names[w.title()] = true
 	}
 	require.Less(t, len(short.chosen()), len(names))
-	for _, line := range short.chosen() {
-		require.True(t, names[line.name], line.name)
-		require.Equal(t, 1, line.passes)
+	for _, w := range short.chosen() {
+		require.True(t, names[w.title()], w.title())
+		require.NotEmpty(t, w.recordedFigures(), w.title())
 	}
 }
 
@@ -190,23 +222,21 @@ func TestWhatCannotBeAskedForIsRefused(t *testing.T) {
 func TestTheTableSaysWhatWasMeasuredAndWhere(t *testing.T) {
 	s, err := parseSettings([]string{"-short", "-only", "^A5 list, ", "-passes", "1"}, io.Discard)
 	require.NoError(t, err)
-	lines := s.chosen()
-	require.Len(t, lines, 1)
-	line := lines[0]
+	chosen := s.chosen()
+	require.Len(t, chosen, 1)
+	line := chosen[0].(line)
 	line.task.Items, line.theirItems = 1000, 500
 	measured, err := line.measure(t.Context(), io.Discard, "")
 	require.NoError(t, err)
-	require.Equal(t, 1000, measured.ours[0].Items)
-	require.Equal(t, 500, measured.theirs[0].Items)
 
 	var r report
-	r.add(measured)
+	r.add(line.name, measured)
 	var table bytes.Buffer
 	require.NoError(t, r.print(&table))
 	rows := strings.Split(strings.TrimSpace(table.String()), "\n")
 	require.Len(t, rows, 4)
-	require.Regexp(t, `^workload +figure +goal +client-go +floor +ours +ratio +spread +verdict$`, rows[0])
-	require.Regexp(t, `^A5 list, pages of 500, protobuf typed \(client-go: 500 of 1000\) +CPU us/pod +1\.5x +[\d.]+ +- +[\d.]+ +- +0 / 0 %`, rows[1])
+	require.Regexp(t, `^workload +figure +goal +client-go +ours +ratio +spread +verdict$`, rows[0])
+	require.Regexp(t, `^A5 list, pages of 500, protobuf typed \(client-go: 500 of 1000\) +CPU us/pod +1\.5x +[\d.]+ +[\d.]+ +- +0 / 0 %`, rows[1])
 	require.Contains(t, rows[2], "kB allocated/pod")
 	require.Contains(t, rows[3], "No ratio where client-go got another number")
 
@@ -219,11 +249,13 @@ func TestWorkloadsWithoutAServerAreMeasuredToo(t *testing.T) {
 	s, err := parseSettings([]string{"-short", "-only", "^(G|B18)", "-passes", "1"}, io.Discard)
 	require.NoError(t, err)
 	require.Len(t, s.chosen(), 6)
-	for _, line := range s.chosen() {
-		line.task.Items, line.theirItems = 100, 0
+	for _, w := range s.chosen() {
+		line := w.(line)
+		line.task.Items = 100
+		line.theirItems = 0
 		measured, err := line.measure(t.Context(), io.Discard, "")
 		require.NoError(t, err)
-		require.Positive(t, measured.ours[0].Heap, line.name)
-		require.Positive(t, measured.theirs[0].Heap, line.name)
+		require.Positive(t, measured.figures[0].samples.ours.best, line.name)
+		require.Positive(t, measured.figures[0].samples.theirs.best, line.name)
 	}
 }

@@ -1,44 +1,52 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
-// The table of a document is between these two lines. The text around it is not touched.
-const (
-	tableBegins = "<!-- table: begin -->"
-	tableEnds   = "<!-- table: end -->"
-)
+// documentBegins is what the document says of itself.
+const documentBegins = `# Results
 
-// emptyDocument is the document to begin with.
-const emptyDocument = "# Results\n\n" + tableBegins + "\n" + tableEnds + "\n"
+` + "`make compare`" + ` writes this page as a whole. [README.md](README.md) says what each line measures and what a figure means.
 
-// errNoMarkers says that a document has no place for a table.
-var errNoMarkers = fmt.Errorf("no %q with %q after it", tableBegins, tableEnds)
+`
 
-// writeTable puts a text between the marks of a document.
-func writeTable(path, text string) error {
-	old, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		old, err = []byte(emptyDocument), os.MkdirAll(filepath.Dir(path), 0o755)
-	}
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(old), tableBegins)
-	_, after, ends := strings.Cut(rest, tableEnds)
-	if !found || !ends {
-		return fmt.Errorf("%s: %w", path, errNoMarkers)
-	}
-	return os.WriteFile(path, []byte(before+tableBegins+"\n"+text+tableEnds+after), 0o644)
+// writeDocument writes the table and what follows from it.
+func (r *report) writeDocument(path string, where []string, command string) error {
+	text := documentBegins + r.conclusion() + "\n" + r.markdown(where, command)
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// markdown is the table as a document has it, with where and how it was measured.
+// conclusion says how many goals are reached and which are not.
+func (r *report) conclusion() string {
+	reached := 0
+	var missed []string
+	for _, row := range r.rows {
+		if row.reached {
+			reached++
+		}
+		if row.missed {
+			missed = append(missed, fmt.Sprintf("%s, %s: %s instead of %s", row.line, row.figure, row.achieved(), row.goal))
+		}
+	}
+	text := fmt.Sprintf("%d of %d goals are reached.", reached, reached+len(missed))
+	if len(missed) == 0 {
+		return text + "\n"
+	}
+	return text + " Missed are:\n\n- " + escaped.Replace(strings.Join(missed, "\n- ")) + "\n"
+}
+
+// achieved is the number that a goal is compared with.
+func (r row) achieved() string {
+	if strings.HasPrefix(r.goal, "<=") || r.ratio == noRatio {
+		return r.ours
+	}
+	return r.ratio + "x"
+}
+
+// markdown is the table, with where and how it was measured.
 func (r *report) markdown(where []string, command string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured with `%s`. %s.\n\n", command, strings.Join(where, "; "))
@@ -51,7 +59,7 @@ func (r *report) markdown(where []string, command string) string {
 	write(columns.cells())
 	write(strings.Split(strings.Repeat("--- ", len(columns.cells())-1)+"---", " "))
 	for _, row := range r.rows {
-		if strings.HasPrefix(row.verdict, "FAIL") || strings.HasPrefix(row.verdict, "short") {
+		if row.missed {
 			row.verdict = "**" + row.verdict + "**"
 		}
 		write(row.cells())

@@ -52,8 +52,26 @@ func bytesPerItem(times float64) figure {
 // sample is a figure of all passes of one side, none if nothing was measured.
 type sample struct{ best, median, worst float64 }
 
-// samples are a figure of all sides.
-type samples struct{ theirs, ours, floor sample }
+// same is the sample of one number.
+func same(number float64) sample { return sample{number, number, number} }
+
+// samples are a figure of both sides.
+type samples struct {
+	theirs, ours sample
+	// ratios are those of sides that took turns: the quartiles and the median. They are 0
+	// where each side had a process of its own.
+	ratios sample
+}
+
+func (s samples) byTurns() bool { return s.ratios != (sample{}) }
+
+// spread is how far ratios or passes lie apart.
+func (s samples) spread() string {
+	if !s.byTurns() {
+		return s.theirs.spread() + " / " + s.ours.spread() + " %"
+	}
+	return fmt.Sprintf("%.2f-%.2f", s.ratios.worst, s.ratios.best)
+}
 
 func (f figure) sample(results []client.Result) sample {
 	var values []float64

@@ -45,9 +45,9 @@ func (g goal) String() string {
 		}
 		return fmt.Sprintf("<= %.2f", g.number)
 	case timesLess:
-		return fmt.Sprintf("%.1fx", g.number)
+		return fmt.Sprintf("%.3gx", g.number)
 	case timesMore:
-		return fmt.Sprintf("%.1fx more", g.number)
+		return fmt.Sprintf("%.3gx more", g.number)
 	case moreThanTheirs:
 		return fmt.Sprintf("client-go + %.0f", g.number)
 	}
@@ -80,6 +80,9 @@ func (f figure) missing(number float64, s samples) float64 {
 	case atMost:
 		return part(number, f.goal.number) - 1
 	case timesLess:
+		if s.byTurns() {
+			return 1 - s.ratios.median/f.goal.number
+		}
 		if number == 0 {
 			return 0 // there is no less, whatever theirs is
 		}

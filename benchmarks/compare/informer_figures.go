@@ -36,34 +36,13 @@ func drainedGrowth(most float64) figure {
 		of: func(r client.Result) float64 { return float64(r.Drained) / mebi }}
 }
 
-func calls(most float64) figure {
-	some := callsCounted()
-	some.goal, some.loose = goal{atMost, most}, false
-	return some
-}
-
-// callsCounted is calls without a goal.
-func callsCounted() figure {
-	return figure{name: "handler calls", format: "%.0f", loose: true,
+func handlerCalls(most float64) figure {
+	return figure{name: "handler calls", format: "%.0f", goal: upTo(most),
 		of: func(r client.Result) float64 { return float64(r.Calls) }}
 }
 
-// joined is how long a handler waited for what there was when it was added.
-func joined() figure {
-	return figure{name: "ms until all is delivered", format: "%.0f", noisy: true,
-		of: func(r client.Result) float64 { return r.Join * 1e3 }}
+// idleCPU is of all informers together.
+func idleCPU(most float64) figure {
+	return figure{name: "CPU us/s", format: "%.0f", noisy: true, goal: upTo(most),
+		of: func(r client.Result) float64 { return r.CPU / r.Seconds * 1e6 }}
 }
-
-// slowest has no goal: on two cores it says as much of the scheduler as of a side.
-func slowest(what string, delay func(client.Result) float64) figure {
-	return figure{name: "us " + what + ", slowest", format: "%.0f", noisy: true,
-		of: func(r client.Result) float64 { return delay(r) * 1e6 }}
-}
-
-func storeDelay(r client.Result) float64 { return r.StoreDelay }
-
-func handlerDelay(r client.Result) float64 { return r.HandlerDelay }
-
-func beforeDelay(r client.Result) float64 { return r.BeforeDelay }
-
-func readDelay(r client.Result) float64 { return r.ReadDelay }

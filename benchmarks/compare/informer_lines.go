@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/watchmirror/cache/benchmarks/client"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
@@ -19,6 +17,7 @@ const (
 const (
 	goalIdleGoroutines = 3  // the caller of Run included
 	goalIdleKiB        = 36 // heap and stacks
+	goalIdleCPU        = 150
 	goalOrderedMiB     = 8
 	goalCoalescedMiB   = 1
 	// goalDrainedMiB is "released": some objects' worth.
@@ -26,16 +25,12 @@ const (
 	goalRelistCalls = 0
 )
 
-// lateWindow is how long is looked on when a handler has been added: several times as long
-// as either side takes to tell it of everything.
-const lateWindow = 2 * time.Second
-
 // informerLines are the workloads that need no server.
 func (s scale) informerLines() []line {
 	forms := []sides.Form{sides.TypedInformer, sides.SharedInformer}
 	var all []line
 	for _, form := range forms {
-		all = append(all, s.idle("G idle informer, ", form))
+		all = append(all, s.idle("G idle informer, ", form), s.idleCPU("G 1,000 idle informers, ", form))
 	}
 	for _, form := range forms {
 		all = append(all,
@@ -45,7 +40,7 @@ func (s scale) informerLines() []line {
 	for _, form := range forms {
 		all = append(all, relist("B8 relist of what has not changed, ", form))
 	}
-	return append(all, s.late("-- late handler"), s.behind("-- handler falls behind"))
+	return all
 }
 
 func (s scale) idle(name string, form sides.Form) line {
@@ -53,6 +48,15 @@ func (s scale) idle(name string, form sides.Form) line {
 		name:    name + string(form),
 		figures: []figure{goroutines(goalIdleGoroutines), heapAndStack(goalIdleKiB), stackAlone()},
 		task:    informerTask(client.Idle, form, idleInformers),
+		passes:  s.idlePasses,
+	}
+}
+
+func (s scale) idleCPU(name string, form sides.Form) line {
+	return line{
+		name:    name + string(form),
+		figures: []figure{idleCPU(goalIdleCPU)},
+		task:    informerTask(client.IdleCPU, form, idleInformers),
 		passes:  s.idlePasses,
 	}
 }
@@ -72,33 +76,9 @@ func (s scale) stalled(name string, form sides.Form, delivery sides.Delivery, mo
 func relist(name string, form sides.Form) line {
 	return line{
 		name:    name + string(form),
-		figures: []figure{calls(goalRelistCalls)},
+		figures: []figure{handlerCalls(goalRelistCalls)},
 		task:    informerTask(client.Relist, form, informerObjects),
 		passes:  1,
-	}
-}
-
-func (s scale) late(name string) line {
-	task := informerTask(client.Late, sides.TypedInformer, informerObjects)
-	task.Window = lateWindow
-	return line{
-		name: name,
-		figures: []figure{slowest("to the store", storeDelay), slowest("to another handler", handlerDelay),
-			slowest("to read", readDelay), joined()},
-		task:   task,
-		passes: s.latePasses,
-		long:   true,
-	}
-}
-
-func (s scale) behind(name string) line {
-	return line{
-		name: name,
-		figures: []figure{slowest("to another handler, before", beforeDelay),
-			slowest("to another handler, merging", handlerDelay), callsCounted()},
-		task:   informerTask(client.Behind, sides.TypedInformer, informerObjects),
-		passes: s.behindPasses,
-		long:   true,
 	}
 }
 

@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/watchmirror/cache/benchmarks/client"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
 
-// line is one workload: done by both sides in turn, and some figures of it.
+// line is a workload that both sides do in processes of their own, in turn.
 type line struct {
-	// name begins with the workload's numbers in README.md, -- if it has no goal.
+	// name begins with the workload's numbers in README.md.
 	name    string
 	figures []figure
 	// task is the workload, without a side.
@@ -23,69 +22,89 @@ type line struct {
 	// minutes or gigabytes. There is no ratio then, and so no goal may be one.
 	theirItems int
 	passes     int
-	// floor says that there is a floor to measure.
-	floor bool
 	// long lines are not part of the short form.
 	long bool
+	// first says that programs do this first.
+	first bool
 }
 
-// unequal says that client-go gets another number of items.
+func (l line) title() string { return l.name }
+
+func (l line) simple() bool { return l.first }
+
+// unequal reports whether client-go gets another number of items.
 func (l line) unequal() bool { return l.theirItems > 0 && l.theirItems != l.task.Items }
 
-// sides are the sides measured.
-func (l line) sides() []sides.Side {
-	all := []sides.Side{sides.ClientGo, sides.Ours}
-	if l.floor {
-		all = append(all, sides.Floor)
+func (l line) recordedFigures() []string {
+	if l.long {
+		return nil
 	}
-	return all
+	var names []string
+	for _, f := range l.figures {
+		if f.recorded() {
+			names = append(names, f.name)
+		}
+	}
+	return names
 }
 
-// stable says whether any figure of the line is compared with the record.
-func (l line) stable() bool { return slices.ContainsFunc(l.figures, figure.recorded) }
-
-// measured are the passes of a line.
-type measured struct {
-	line
-	theirs, ours []client.Result
-	// floors are those of the floor, nil if it was not measured.
-	floors []client.Result
-}
+// results are the passes of a line.
+type results struct{ theirs, ours []client.Result }
 
 // measure does the passes, the sides in turn, so that whatever else the machine does
 // meets both.
 func (l line) measure(ctx context.Context, progress io.Writer, profiles string) (measured, error) {
-	m := measured{line: l}
+	var r results
 	for pass := range l.passes {
-		for _, side := range l.sides() {
-			task := l.task
-			task.Side = side
-			if side == sides.ClientGo && l.theirItems > 0 {
-				task.Items = l.theirItems
-			}
-			if profiles != "" {
-				name := strings.Map(fileRune, fmt.Sprintf("%s %s %d", l.name, side, pass+1))
-				task.Profiles = filepath.Join(profiles, name)
-			}
-			fmt.Fprintf(progress, "%s: %s, pass %d of %d\n", l.name, side, pass+1, l.passes)
-			result, err := client.Run(ctx, task)
-			if err != nil {
-				return m, fmt.Errorf("%s: %w", l.name, err)
-			}
-			if result.Missed > 0 {
-				fmt.Fprintf(progress, "%s: %d collections near the peak were not seen: it may have been higher\n", l.name, result.Missed)
-			}
-			switch side {
-			case sides.Ours:
-				m.ours = append(m.ours, result)
-			case sides.ClientGo:
-				m.theirs = append(m.theirs, result)
-			default:
-				m.floors = append(m.floors, result)
-			}
+		theirs, err := l.pass(ctx, progress, profiles, sides.ClientGo, pass)
+		if err != nil {
+			return measured{}, err
 		}
+		ours, err := l.pass(ctx, progress, profiles, sides.Ours, pass)
+		if err != nil {
+			return measured{}, err
+		}
+		r.theirs = append(r.theirs, theirs)
+		r.ours = append(r.ours, ours)
 	}
-	return m, nil
+	return l.measured(r), nil
+}
+
+// pass does one pass of a side.
+func (l line) pass(
+	ctx context.Context, progress io.Writer, profiles string, side sides.Side, pass int,
+) (client.Result, error) {
+	task := l.task
+	task.Side = side
+	if side == sides.ClientGo && l.theirItems > 0 {
+		task.Items = l.theirItems
+	}
+	if profiles != "" {
+		name := strings.Map(fileRune, fmt.Sprintf("%s %s %d", l.name, side, pass+1))
+		task.Profiles = filepath.Join(profiles, name)
+	}
+	fmt.Fprintf(progress, "%s: %s, pass %d of %d\n", l.name, side, pass+1, l.passes)
+	result, err := client.Run(ctx, task)
+	if err != nil {
+		return result, fmt.Errorf("%s: %w", l.name, err)
+	}
+	if result.Missed > 0 {
+		fmt.Fprintf(progress, "%s: %d collections near the peak were not seen: it may have been higher\n", l.name, result.Missed)
+	}
+	return result, nil
+}
+
+// measured returns the figures of all passes.
+func (l line) measured(r results) measured {
+	m := measured{title: l.name, unequal: l.unequal()}
+	if m.unequal {
+		m.title += fmt.Sprintf(" (client-go: %d of %d)", l.theirItems, l.task.Items)
+	}
+	for _, f := range l.figures {
+		s := samples{theirs: f.sample(r.theirs), ours: f.sample(r.ours)}
+		m.figures = append(m.figures, finding{figure: f, samples: s})
+	}
+	return m
 }
 
 // fileRune makes a file name of a line's.
@@ -93,7 +112,7 @@ func fileRune(r rune) rune {
 	switch r {
 	case ' ':
 		return '-'
-	case ',', ':', '[', ']':
+	case ',', ':', '[', ']', '(', ')', '/':
 		return -1
 	}
 	return r

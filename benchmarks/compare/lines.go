@@ -1,10 +1,9 @@
 package main
 
 import (
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/watchmirror/cache/benchmarks/calls"
 	"github.com/watchmirror/cache/benchmarks/client"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
@@ -21,32 +20,31 @@ type scale struct {
 
 	theirUpdates int // while a handler hangs, 0 for as many
 	idlePasses   int
-	latePasses   int
-	behindPasses int
 	recoveries   int
 
-	objects    int // small ones
-	updates    int
-	operations int // on a store, of those that take less than a microsecond
-	waits      int // single events, bursts and writes that are timed
-	fills      int // of a queue, by everything that is known
-	reads      int // of a whole store
-	replaces   int // of a whole store as well
-	sizes      []int
-	passes     int
+	objects int // small ones
+	updates int
+	waits   int // single events and bursts that are timed
+	passes  int
+
+	calls calls.Scale
 }
 
 var (
 	// fullScale is that of the goals.
 	fullScale = scale{pods: 100_000, changes: 20_000, listed: 40_000, syncPasses: 1, concurrent: true, cpuPasses: 5,
-		idlePasses: 5, latePasses: 9, behindPasses: 5, recoveries: 25,
-		objects: 100_000, updates: 1_000_000, operations: 1_000_000, waits: 2000, fills: 5, reads: 50, replaces: 5, sizes: []int{100_000, 1_000_000}, passes: 5}
+		idlePasses: 5, recoveries: 25,
+		objects: 100_000, updates: 1_000_000, waits: 2000, passes: 5,
+		calls: calls.Full}
+	// simpleScale is that of the calls that programs make first, in five minutes.
+	simpleScale = scale{objects: 100_000, updates: 300_000, waits: 1000, passes: 5, calls: calls.Full}
 	// shortScale takes some minutes on two cores. A sync cannot be made
 	// smaller at will: objects on their way between source and store, some MiB, must
 	// remain small beside what has been stored.
 	shortScale = scale{pods: 20_000, theirPods: 4_000, changes: 4_000, listed: 10_000, syncPasses: 1, cpuPasses: 1,
-		theirUpdates: 50_000, idlePasses: 2, latePasses: 1, behindPasses: 1, recoveries: 9,
-		objects: 40_000, updates: 200_000, operations: 200_000, waits: 200, fills: 2, reads: 200, replaces: 1, sizes: []int{100_000}, passes: 1}
+		theirUpdates: 50_000, idlePasses: 2, recoveries: 9,
+		objects: 40_000, updates: 200_000, waits: 200, passes: 1,
+		calls: calls.Short}
 )
 
 // The goals. Memory: of a first list, at most a tenth more than what it leaves. CPU and
@@ -84,7 +82,7 @@ var (
 	protobufTyped    = form{"protobuf typed", sides.Protobuf, sides.Typed}
 )
 
-// lines are all workloads, in the order of README.md.
+// lines are all workloads that have processes of their own.
 func lines(s scale) []line {
 	var all []line
 	for _, exact := range []bool{true, false} {
@@ -107,35 +105,18 @@ func lines(s scale) []line {
 		all = append(all, s.events("A4 streaming list, "+form.name, client.Stream, form, goalEventCPU, true))
 	}
 	all = append(all,
-		s.events("-- watch, protobuf typed", client.Events, protobufTyped, none, true),
 		s.list("A5 list, pages of 500, ", protobufTyped, goalListCPU, goalListBytes, false),
 		s.projected(protobufTyped, goalProjectedCPU, goalProjectedMallocs),
 		s.projected(jsonTyped, none, none),
-		s.list("-- list, pages of 500, ", jsonTyped, none, none, true),
-		s.list("-- list, pages of 500, ", jsonUnstructured, none, none, true),
 	)
 	all = append(all, s.firstListLines()...)
 	all = append(all, s.updateLines()...)
 	all = append(all, s.pacedLines()...)
-	all = append(all, s.queueLines()...)
-	all = append(all, s.knownQueueLines()...)
 	all = append(all, s.controllerLines()...)
-	all = append(all, s.storeLines()...)
 	all = append(all, s.delayLines()...)
 	all = append(all, s.informerLines()...)
 	all = append(all, s.recoveryLines()...)
-	// As the table has them: those without a number are the last.
-	slices.SortStableFunc(all, func(a, b line) int { return strings.Compare(a.order(), b.order()) })
 	return all
-}
-
-// order is what lines are sorted by.
-func (l line) order() string {
-	number, _, _ := strings.Cut(l.name, " ")
-	if number == "--" {
-		return "~"
-	}
-	return number
 }
 
 func (s scale) sync(name string, strategy sides.Strategy, form form, exact, long bool) line {

@@ -1,12 +1,13 @@
 // Compare measures this library beside client-go and prints a table: for each workload
-// the goal, both figures and the floor, their ratio, and whether the goal is reached.
+// the goal, both figures, their ratio, and whether the goal is reached.
 //
+//	go run ./compare -only simple     # the calls that programs make first, in five minutes
 //	go run ./compare                  # everything, at the scale of the goals: an hour
 //	go run ./compare -short           # the stable figures, in some minutes; CI runs it
 //	go run ./compare -short -record   # writes what it finds into recorded.json
 //
 // Servers and clients are processes of their own: the program starts itself again, with
-// another role. The full form writes the table into RESULTS.md. The program exits
+// another role. The full form writes RESULTS.md. The program exits
 // with 1 if a figure misses its goal by more than is tolerated: 10 % of a stable figure
 // (memory, bytes, goroutines), 20 % of one of time. The short form judges stable figures
 // only, by goal and record, and a line that fails is measured once more before it counts.
@@ -67,6 +68,8 @@ type settings struct {
 	passes   int
 	profiles string
 	gzip     bool
+	// arguments are those of the command.
+	arguments []string
 	// out is the document with the table, "" for none.
 	out string
 	// recorded is the file of the record, which is written if record says so.
@@ -81,7 +84,7 @@ const (
 )
 
 func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
-	s := settings{only: everything}
+	s := settings{only: everything, arguments: arguments}
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&s.short, "short", false, "a part of the workloads, and less of each: for CI")
@@ -92,14 +95,14 @@ func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.passes, "passes", 0, "`number` of passes of each side, if not the default")
 	flags.StringVar(&s.profiles, "profiles", "", "write CPU and allocation profiles into a `directory`; figures get some percents worse")
 	flags.BoolVar(&s.gzip, "gzip", false, "compress lists, as API servers do; both sides ask for it")
-	flags.StringVar(&s.out, "out", documentPath, "write the table of all workloads into the `document`; the short form and a part of it write none")
+	flags.StringVar(&s.out, "out", "", "write the table into a `document`; the default is "+documentPath+" for all workloads and none for a part")
 	flags.StringVar(&s.recorded, "recorded", recordPath, "the `file` with what the short form found before")
 	flags.BoolVar(&s.record, "record", false, "with -short: record what is found, instead of comparing it with the record")
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
 	}
-	if s.short || s.only.text != "" {
-		s.out = ""
+	if s.out == "" && !s.short && s.only.text == "" {
+		s.out = documentPath
 	}
 	if flags.NArg() > 0 || s.passes < 0 || s.record && !s.short {
 		flags.Usage()
@@ -108,26 +111,38 @@ func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
 	return s, nil
 }
 
-// chosen are the lines to measure.
-func (s settings) chosen() []line {
-	scale := fullScale
+// scale is how much is measured.
+func (s settings) scale() scale {
 	if s.short {
-		scale = shortScale
+		return shortScale
 	}
-	var some []line
-	for _, line := range lines(scale) {
-		if s.short && (line.long || !line.stable()) || !s.only.has(line) {
+	if s.only.simple {
+		return simpleScale
+	}
+	return fullScale
+}
+
+// chosen are the workloads to measure.
+func (s settings) chosen() []workload {
+	var some []workload
+	for _, w := range workloads(s.scale()) {
+		if s.short && len(w.recordedFigures()) == 0 || !s.only.has(w) {
 			continue
 		}
-		// The floor is for readers of the times.
-		line.floor = line.floor && !s.short
-		if s.passes > 0 {
-			line.passes = s.passes
+		if l, ok := w.(line); ok {
+			w = s.adjust(l)
 		}
-		line.task.Gzip = s.gzip
-		some = append(some, line)
+		some = append(some, w)
 	}
 	return some
+}
+
+func (s settings) adjust(l line) line {
+	if s.passes > 0 {
+		l.passes = s.passes
+	}
+	l.task.Gzip = s.gzip
+	return l
 }
 
 // run is the program without its process: it returns what to exit with.
@@ -151,8 +166,8 @@ var errMissed = errors.New("a goal is missed by more than is tolerated")
 
 func compare(ctx context.Context, settings settings, stdout, stderr io.Writer) error {
 	began := time.Now()
-	lines := settings.chosen()
-	if len(lines) == 0 {
+	workloads := settings.chosen()
+	if len(workloads) == 0 {
 		return fmt.Errorf("no workload matches %q", settings.only.text)
 	}
 	where := machine()
@@ -164,8 +179,8 @@ func compare(ctx context.Context, settings settings, stdout, stderr io.Writer) e
 			return err
 		}
 	}
-	for _, line := range lines {
-		err := report.take(stderr, func() (measured, error) { return line.measure(ctx, stderr, settings.profiles) })
+	for _, w := range workloads {
+		err := report.take(stderr, w.title(), func() (measured, error) { return w.measure(ctx, stderr, settings.profiles) })
 		if err != nil {
 			return errors.Join(err, report.print(stdout)) // what there is may have cost much time
 		}
@@ -188,7 +203,8 @@ func compare(ctx context.Context, settings settings, stdout, stderr io.Writer) e
 // as they are.
 func (s settings) keep(report *report, where []string) error {
 	if s.out != "" {
-		if err := writeTable(s.out, report.markdown(where, "make compare")); err != nil {
+		command := strings.Join(append([]string{"go run ./compare"}, s.arguments...), " ")
+		if err := report.writeDocument(s.out, where, command); err != nil {
 			return err
 		}
 	}

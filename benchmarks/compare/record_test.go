@@ -33,10 +33,10 @@ func TestTheShortFormIsJudgedByGoalAndRecord(t *testing.T) {
 		{"better, but not good", peakOverSteady(1.10, true), 1.5, 2, "short of its goal; was 2.00, record it", false},
 		{"of what is not recorded only the goal counts", peakOverSteady(1.10, true), 1.5, unknown, "FAIL: short by 36 %", true},
 		{"a tenth of nothing is nothing", netMallocs("B3 ", upTo(0.02)), 0.003, 0.001, "PASS", false},
-		{"one is more than nothing", calls(0), 1, 0, "FAIL: was 0", true},
-		{"none is not", calls(0), 0, 0, "PASS", false},
+		{"one is more than nothing", handlerCalls(0), 1, 0, "FAIL: was 0", true},
+		{"none is not", handlerCalls(0), 0, 0, "PASS", false},
 		{"time fails nothing", nanoseconds("call", upTo(10)), 100, unknown, "short of its goal", false},
-		{"what has no goal is kept as it is", bytesAllocated("object"), 120, 100, "FAIL: was 100", true},
+		{"what has no goal is kept as it is", figure{format: "%.0f"}, 120, 100, "FAIL: was 100", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := samples{ours: sample{c.ours, c.ours, c.ours}}
@@ -63,9 +63,10 @@ func TestTheShortFormFailsWhatFailsTwice(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, passed := report{short: c.short}, 0
-			require.NoError(t, r.take(io.Discard, func() (measured, error) {
+			require.NoError(t, r.take(io.Discard, "B8", func() (measured, error) {
 				passed++
-				return measured{line: line{name: "B8", figures: []figure{calls(0)}}, ours: c.passes[passed-1]}, nil
+				l := line{name: "B8", figures: []figure{handlerCalls(0)}}
+				return l.measured(results{ours: c.passes[passed-1]}), nil
 			}))
 			require.Equal(t, c.passed, passed)
 			require.Equal(t, c.failed, r.failed)
@@ -98,12 +99,12 @@ func TestRecordingAPartLeavesTheRest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recorded.json")
 	old := record{"D7 removed": {"x": 1}}
 	require.NoError(t, old.write(path))
-	arguments := []string{"-short", "-record", "-recorded", path, "-passes", "1", "-only", "^(C1 queue, 1,000 deep, Pop|D1 Update, 0 indexes, Indexer)$"}
+	arguments := []string{"-short", "-record", "-recorded", path, "-passes", "1", "-only", "^(C1 Update and PopBatch, depth 1000|D1 Update, 0 indexes)$"}
 	require.Equal(t, exitReached, run(t.Context(), arguments, io.Discard, io.Discard))
 	now, err := readRecord(path)
 	require.NoError(t, err)
 	require.Len(t, now, 3)
-	require.Positive(t, now["C1 queue, 1,000 deep, Pop"]["allocations/item"])
+	require.Positive(t, now["C1 Update and PopBatch, depth 1000"]["allocations/call"])
 	require.Equal(t, exitUsage, run(t.Context(), []string{"-record"}, io.Discard, io.Discard), "the full form records nothing")
 }
 
@@ -115,11 +116,9 @@ func TestTheRecordIsOfTheShortForm(t *testing.T) {
 	s, err := parseSettings([]string{"-short"}, io.Discard)
 	require.NoError(t, err)
 	var want, have []string
-	for _, line := range s.chosen() {
-		for _, figure := range line.figures {
-			if figure.recorded() {
-				want = append(want, line.name+": "+figure.name)
-			}
+	for _, w := range s.chosen() {
+		for _, figure := range w.recordedFigures() {
+			want = append(want, w.title()+": "+figure)
 		}
 	}
 	for line, figures := range recorded {
@@ -134,13 +133,13 @@ func TestTheRecordIsOfTheShortForm(t *testing.T) {
 
 func TestEveryNumberOfTheTableHasItsLines(t *testing.T) {
 	numbers := map[string]bool{}
-	for _, line := range lines(fullScale) {
-		numbers[line.order()] = true
+	for _, w := range workloads(fullScale) {
+		numbers[order(w)] = true
 	}
-	for _, number := range strings.Fields("A1 A2 A3 A4 A5 A6 B1-B3 B4 B8 B18 C1 C2 C3 D1 D2 D3 D4 D5 D6 D7 E F1 F2 F3 G T ~") {
+	for _, number := range strings.Fields("A1 A2 A3 A4 A5 A6 B1-B3 B4 B8 B18 C1 C2 C3 D1 D2 D3 D4 D5 D6 D7 D8 E F1 F2 F3 G H T W") {
 		require.True(t, numbers[number], number)
 	}
-	require.Len(t, numbers, 27)
+	require.Len(t, numbers, 29)
 }
 
 // Fails if B18 counts as B1, or B2 is not found in B1-B3.
@@ -151,13 +150,13 @@ func TestOnlyMeasuresTheNumbersThatItNames(t *testing.T) {
 		chosen, err := parseSelection(only)
 		require.NoError(t, err)
 		have := map[string]bool{}
-		for _, line := range lines(fullScale) {
-			if chosen.has(line) {
-				have[line.order()] = true
+		for _, w := range workloads(fullScale) {
+			if chosen.has(w) {
+				have[order(w)] = true
 			}
 		}
 		if only == "" {
-			require.Len(t, have, 27)
+			require.Len(t, have, 29)
 			continue
 		}
 		numbers := slices.Sorted(maps.Keys(have))
@@ -165,26 +164,9 @@ func TestOnlyMeasuresTheNumbersThatItNames(t *testing.T) {
 	}
 }
 
-func TestADocumentKeepsWhatIsAroundItsTable(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "docs", "RESULTS.md")
-	require.NoError(t, writeTable(path, "one\n"))
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, "# Results\n\n"+tableBegins+"\none\n"+tableEnds+"\n", string(text))
-	require.NoError(t, os.WriteFile(path, []byte("before\n"+string(text)+"after\n"), 0o600))
-	for range 2 {
-		require.NoError(t, writeTable(path, "two\n"))
-	}
-	text, err = os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, "before\n# Results\n\n"+tableBegins+"\ntwo\n"+tableEnds+"\nafter\n", string(text))
-	require.NoError(t, os.WriteFile(path, []byte(tableEnds+tableBegins), 0o600))
-	require.ErrorIs(t, writeTable(path, ""), errNoMarkers)
-}
-
-func TestOnlyTheWholeFullFormWritesTheDocument(t *testing.T) {
+func TestOnlyTheWholeFullFormWritesTheDocumentUnasked(t *testing.T) {
 	for arguments, want := range map[string]string{
-		"": documentPath, "-out x.md": "x.md", "-short": "", "-only A2": "", "-short -out x.md": "",
+		"": documentPath, "-out x.md": "x.md", "-short": "", "-only A2": "", "-only simple -out x.md": "x.md",
 	} {
 		s, err := parseSettings(strings.Fields(arguments), io.Discard)
 		require.NoError(t, err)
@@ -192,14 +174,25 @@ func TestOnlyTheWholeFullFormWritesTheDocument(t *testing.T) {
 	}
 }
 
-func TestTheDocumentsTableMarksWhatFallsShort(t *testing.T) {
+func TestTheDocumentBeginsWithTheGoalsThatAreMissed(t *testing.T) {
+	l := line{name: "D1 a|b, Informer[T]", figures: []figure{nanoseconds("call", upTo(1)), nanoseconds("item", upTo(9))}}
 	var r report
-	r.add(measured{line: line{name: "D1 a|b, Informer[T]", figures: []figure{nanoseconds("call", upTo(1)), nanoseconds("item", upTo(9))}},
-		theirs: took(4), ours: took(2), floors: took(1)})
-	text := r.markdown([]string{"a machine"}, "make compare")
-	require.Contains(t, text, "Measured with `make compare`. a machine.\n\n| workload | figure | goal | client-go | floor | ours | ratio | spread | verdict |\n| --- |")
-	require.Contains(t, text, `| D1 a\|b, Informer\[T] | ns/call | &lt;= 1 | 4 | 1 | 2 | 2.00 | 0 / 0 % | **FAIL: short by 100 %** |`)
+	r.add(l.name, l.measured(results{theirs: took(4), ours: took(2)}))
+	path := filepath.Join(t.TempDir(), "RESULTS.md")
+	require.NoError(t, r.writeDocument(path, []string{"a machine"}, "make compare"))
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text := string(written)
+	require.Contains(t, text, "1 of 2 goals are reached. Missed are:\n\n- D1 a\\|b, Informer\\[T], ns/call: 2 instead of &lt;= 1\n")
+	require.Contains(t, text, "Measured with `make compare`. a machine.\n\n| workload | figure | goal | client-go | ours | ratio | spread | verdict |\n| --- |")
+	require.Contains(t, text, `| D1 a\|b, Informer\[T] | ns/call | &lt;= 1 | 4 | 2 | 2.00 | 0 / 0 % | **FAIL: short by 100 %** |`)
 	require.Contains(t, text, "| PASS |")
+}
+
+// nanoseconds is a figure of one item.
+func nanoseconds(what string, goal goal) figure {
+	return figure{name: "ns/" + what, format: "%.0f", goal: goal, noisy: true,
+		of: func(r client.Result) float64 { return perItem(r, r.Seconds*1e9) }}
 }
 
 // took are results of one item and so many nanoseconds.
@@ -213,7 +206,7 @@ func took(nanoseconds ...float64) []client.Result {
 
 func TestGoalsOfManyKinds(t *testing.T) {
 	more := throughput(goal{timesMore, 3})
-	require.Equal(t, "3.0x more", more.goal.String())
+	require.Equal(t, "3x more", more.goal.String())
 	for ours, want := range map[float64]string{3: "PASS", 2.9: "short by 3.3 %", 1: "FAIL: short by 67 %"} {
 		s := samples{theirs: more.sample(took(1000)), ours: more.sample(took(1000/ours, 2000))}
 		text, _ := more.verdict(s)

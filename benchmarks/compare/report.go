@@ -22,82 +22,102 @@ type report struct {
 }
 
 // row is a figure of a line as text.
-type row struct{ line, figure, goal, theirs, floor, ours, ratio, spread, verdict string }
-
-// columns are the names of a row's parts.
-var columns = row{"workload", "figure", "goal", "client-go", "floor", "ours", "ratio", "spread", "verdict"}
-
-func (r row) cells() []string {
-	return []string{r.line, r.figure, r.goal, r.theirs, r.floor, r.ours, r.ratio, r.spread, r.verdict}
+type row struct {
+	line, figure, goal, theirs, ours, ratio, spread, verdict string
+	// reached and missed say whether there is a goal, and whether it is missed.
+	reached, missed bool
 }
 
-// judge says of a figure of what was measured whether the run fails by it, and why.
-func (r *report) judge(m measured, f figure) (s samples, verdict string, failed bool) {
-	s = samples{f.sample(m.theirs), f.sample(m.ours), f.sample(m.floors)}
+// columns are the names of a row's parts.
+var columns = row{
+	line: "workload", figure: "figure", goal: "goal", theirs: "client-go", ours: "ours",
+	ratio: "ratio", spread: "spread", verdict: "verdict",
+}
+
+func (r row) cells() []string {
+	return []string{r.line, r.figure, r.goal, r.theirs, r.ours, r.ratio, r.spread, r.verdict}
+}
+
+// judge says of a figure that was measured whether the run fails by it, and why.
+func (r *report) judge(title string, f finding) (verdict string, failed bool) {
 	if !r.short {
-		verdict, failed = f.verdict(s)
-		return s, verdict, failed
+		return f.figure.verdict(f.samples)
 	}
-	recorded, known := r.record[m.name][f.name]
-	verdict, failed = f.gate(s, recorded, known)
-	return s, verdict, failed
+	recorded, known := r.record[title][f.figure.name]
+	return f.figure.gate(f.samples, recorded, known)
 }
 
 // take adds what measure finds. Where the gate fails by that it is measured once more, and
 // only that counts: it has one pass, in which what the runtime does beside can put a figure
 // off, and what is wrong is so again.
-func (r *report) take(progress io.Writer, measure func() (measured, error)) error {
+func (r *report) take(progress io.Writer, title string, measure func() (measured, error)) error {
 	m, err := measure()
-	if err == nil && r.short && r.fails(m) {
-		fmt.Fprintf(progress, "%s: this fails, so it is measured once more\n", m.name)
+	if err != nil {
+		return err
+	}
+	if r.short && r.fails(title, m) {
+		fmt.Fprintf(progress, "%s: this fails, so it is measured once more\n", title)
 		m, err = measure()
+		if err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		r.add(m)
-	}
-	return err
+	r.add(title, m)
+	return nil
 }
 
 // fails says whether the run fails if this is added.
-func (r *report) fails(m measured) bool {
-	return slices.ContainsFunc(m.figures, func(f figure) bool {
-		_, _, failed := r.judge(m, f)
+func (r *report) fails(title string, m measured) bool {
+	return slices.ContainsFunc(m.figures, func(f finding) bool {
+		_, failed := r.judge(title, f)
 		return failed
 	})
 }
 
-func (r *report) add(m measured) {
+func (r *report) add(title string, m measured) {
+	r.unequal = r.unequal || m.unequal
 	for _, f := range m.figures {
-		s, text, failed := r.judge(m, f)
+		verdict, failed := r.judge(title, f)
 		r.failed = r.failed || failed
-		if f.recorded() {
+		if f.figure.recorded() {
 			if r.found == nil {
 				r.found = record{}
 			}
-			r.found.set(m.name, f.name, f.counted(s.ours))
+			r.found.set(title, f.figure.name, f.figure.counted(f.samples.ours))
 		}
-		name, times := m.name, f.ratio(s)
-		if m.unequal() {
-			name += fmt.Sprintf(" (client-go: %d of %d)", m.theirItems, m.task.Items)
-			times, r.unequal = noRatio, true
-		}
-		r.rows = append(r.rows, row{
-			line: name, figure: f.name, goal: f.goal.String(),
-			theirs: f.text(s.theirs, m.theirs != nil), floor: f.text(s.floor, m.floors != nil), ours: f.text(s.ours, true),
-			ratio:  times,
-			spread: s.theirs.spread() + " / " + s.ours.spread() + " %", verdict: text,
-		})
+		r.rows = append(r.rows, newRow(m, f, verdict))
 	}
 }
 
-// noRatio is where there is no saying, and noFigure what was not measured.
-const (
-	noRatio  = "-"
-	noFigure = "-"
-)
+func newRow(m measured, f finding, verdict string) row {
+	ratio := f.figure.ratio(f.samples)
+	if m.unequal {
+		ratio = noRatio
+	}
+	hasGoal := f.figure.goal.kind != noGoal
+	missed := hasGoal && f.figure.missing(f.figure.counted(f.samples.ours), f.samples) > nothing
+	return row{
+		line:    m.title,
+		figure:  f.figure.name,
+		goal:    f.figure.goal.String(),
+		theirs:  f.figure.text(f.samples.theirs),
+		ours:    f.figure.text(f.samples.ours),
+		ratio:   ratio,
+		spread:  f.samples.spread(),
+		verdict: verdict,
+		reached: hasGoal && !missed,
+		missed:  missed,
+	}
+}
+
+// noRatio stands where there is no ratio.
+const noRatio = "-"
 
 // ratio is how many times better ours is; of nothing there is no saying.
 func (f figure) ratio(s samples) string {
+	if s.byTurns() {
+		return fmt.Sprintf("%.2f", s.ratios.median)
+	}
 	theirs, ours := f.counted(s.theirs), f.counted(s.ours)
 	if f.more {
 		theirs, ours = ours, theirs
@@ -109,10 +129,7 @@ func (f figure) ratio(s samples) string {
 }
 
 // text is what counts and, where there were several passes, the median.
-func (f figure) text(s sample, measured bool) string {
-	if !measured {
-		return noFigure
-	}
+func (f figure) text(s sample) string {
 	counted := fmt.Sprintf(f.format, f.counted(s))
 	if s.best == s.worst {
 		return counted

@@ -7,9 +7,11 @@ import (
 	"strings"
 )
 
-// selection says which lines are measured.
+// selection says which workloads are measured.
 type selection struct {
 	text string
+	// simple selects the calls that programs make first.
+	simple bool
 	// numbers are those of the table, nil if the text is a regular expression over names.
 	numbers []string
 	names   *regexp.Regexp
@@ -17,9 +19,15 @@ type selection struct {
 
 var everything = selection{names: regexp.MustCompile("")}
 
+// simpleCalls is the text that selects the calls that programs make first.
+const simpleCalls = "simple"
+
 var listOfNumbers = regexp.MustCompile(`^[A-Z][0-9]*(,[A-Z][0-9]*)*$`)
 
 func parseSelection(text string) (selection, error) {
+	if text == simpleCalls {
+		return selection{text: text, simple: true}, nil
+	}
 	if listOfNumbers.MatchString(text) {
 		return selection{text: text, numbers: strings.Split(text, ",")}, nil
 	}
@@ -28,21 +36,21 @@ func parseSelection(text string) (selection, error) {
 }
 
 // has compares whole numbers: B1 is a line of B1-B3 and not of B18. A letter alone stands for all its numbers.
-func (s selection) has(l line) bool {
-	if s.numbers == nil {
-		return s.names.MatchString(l.name)
+func (s selection) has(w workload) bool {
+	if s.simple {
+		return w.simple()
 	}
-	return slices.ContainsFunc(l.numbers(), func(number string) bool {
+	if s.numbers == nil {
+		return s.names.MatchString(w.title())
+	}
+	return slices.ContainsFunc(numbers(w), func(number string) bool {
 		return slices.Contains(s.numbers, number) || slices.Contains(s.numbers, number[:1])
 	})
 }
 
-// numbers are those that a line's name begins with.
-func (l line) numbers() []string {
-	if l.order() == "~" {
-		return nil
-	}
-	first, last, many := strings.Cut(l.order(), "-")
+// numbers are those that a workload's title begins with.
+func numbers(w workload) []string {
+	first, last, many := strings.Cut(order(w), "-")
 	var letter rune
 	var from, to int
 	if _, err := fmt.Sscanf(first, "%c%d", &letter, &from); err != nil || !many {

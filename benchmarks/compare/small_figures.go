@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/watchmirror/cache/benchmarks/client"
 )
 
@@ -16,61 +14,15 @@ func mallocs(what string, goal goal) figure {
 		of: func(r client.Result) float64 { return perItem(r, float64(r.Mallocs)) }}
 }
 
-// mallocsOfAll is of reading a whole store, for which the runtime's own count too.
-func mallocsOfAll() figure {
-	f := mallocs("call", goal{})
-	f.slack, f.format = 2, "%.1f"
-	return f
-}
-
-func bytesAllocated(what string) figure {
-	return figure{name: "B allocated/" + what, format: "%.0f", slack: 1,
-		of: func(r client.Result) float64 { return perItem(r, float64(r.Bytes)) }}
-}
-
 func cpu(what string, goal goal) figure {
 	return figure{name: "CPU us/" + what, format: "%.2f", goal: goal, noisy: true,
 		of: func(r client.Result) float64 { return perItem(r, r.CPU*1e6) }}
-}
-
-func nanoseconds(what string, goal goal) figure {
-	return figure{name: "ns/" + what, format: "%.0f", goal: goal, noisy: true,
-		of: func(r client.Result) float64 { return perItem(r, r.Seconds*1e9) }}
-}
-
-func microseconds(what string, goal goal) figure {
-	return figure{name: "us/" + what, format: "%.2f", goal: goal, noisy: true,
-		of: func(r client.Result) float64 { return perItem(r, r.Seconds*1e6) }}
-}
-
-// milliseconds are of calls that do many items each.
-func milliseconds(what string, items int, goal goal) figure {
-	return figure{name: "ms/" + what, format: "%.1f", goal: goal, noisy: true,
-		of: func(r client.Result) float64 { return perItem(r, r.Seconds*1e3) * float64(items) }}
-}
-
-// heldBytes is what a queue of so many objects has, without the objects.
-func heldBytes(objects int) figure {
-	return figure{name: "B held/object", format: "%.0f", slack: 1,
-		of: func(r client.Result) float64 { return float64(r.Heap) / float64(objects) }}
-}
-
-// goalOf is the figure with a goal.
-func goalOf(f figure, goal goal) figure {
-	f.goal = goal
-	return f
 }
 
 // delay is one of some single operations'.
 func delay(what string, of func(client.Result) float64, goal goal) figure {
 	return figure{name: "us " + what, format: "%.1f", goal: goal, noisy: true,
 		of: func(r client.Result) float64 { return of(r) * 1e6 }}
-}
-
-// delayOfCall is one of calls that take less than a microsecond.
-func delayOfCall(what string, of func(client.Result) float64, goal goal) figure {
-	return figure{name: "ns/call, " + what, format: "%.0f", goal: goal, noisy: true,
-		of: func(r client.Result) float64 { return of(r) * 1e9 }}
 }
 
 func medianDelay(r client.Result) float64 { return r.Median }
@@ -120,24 +72,6 @@ func callsPerEvent() figure {
 func pendingBytes(most float64) figure {
 	return figure{name: "B/pending event", format: "%.1f", goal: upTo(most), slack: 1,
 		of: func(r client.Result) float64 { return perItem(r, float64(r.Heap)) }}
-}
-
-func storeBytes(goal goal) figure {
-	return figure{name: "B/object, from a list", format: "%.1f", goal: goal, slack: 1,
-		of: func(r client.Result) float64 { return perItem(r, float64(r.Heap)) }}
-}
-
-func grownBytes(goal goal) figure {
-	return figure{name: "B/object, one by one", format: "%.1f", goal: goal, slack: 1,
-		of: func(r client.Result) float64 { return perItem(r, float64(r.Grown)) }}
-}
-
-// indexed names a number of indexes.
-func indexed(n int) string {
-	if n == 1 {
-		return "1 index"
-	}
-	return fmt.Sprintf("%d indexes", n)
 }
 
 // recoveryTime is in virtual seconds, but pauses are jittered, so it is not recorded.

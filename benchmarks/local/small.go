@@ -12,7 +12,7 @@ import (
 // is done with it: a Deployment's metadata, say. About 0.8 KiB live.
 type Small = metav1.PartialObjectMetadata
 
-// tierLabel has the value of the index by tier.
+// tierLabel is the label that objects have.
 const tierLabel = "tier"
 
 // NewSmall makes object i as it is at a version. No string or map is shared with another
@@ -54,6 +54,3 @@ func Smalls(objects int) []*Small {
 	}
 	return all
 }
-
-// SmallKey is where object i is in a store that keys by namespace and name.
-func SmallKey(i int) string { return fmt.Sprintf("%s/small-%06d", namespaceOf(i), i) }

@@ -62,24 +62,8 @@ func TestAChangedListDiffersInEachStepth(t *testing.T) {
 	require.Equal(t, 3, changed)
 }
 
-func TestAnIndexHasAsManyObjectsOfAValueAsItSays(t *testing.T) {
-	for _, index := range Indexes {
-		counts := map[string]int{}
-		for i := range 2 * index.Each {
-			values, err := index.Untyped(NewSmall(i, 1))
-			require.NoError(t, err)
-			require.Equal(t, []string{index.Value(i)}, values)
-			counts[values[0]]++
-		}
-		require.Equal(t, map[string]int{index.Value(0): index.Each, index.Value(index.Each): index.Each}, counts, index.Name)
-		_, err := index.Untyped("not an object")
-		require.Error(t, err)
-	}
-}
-
 func TestALaterStateSharesAllButItsVersion(t *testing.T) {
 	object := NewSmall(1234, 5)
-	require.Equal(t, SmallKey(1234), object.Namespace+"/"+object.Name)
 	next := NextSmall(object, 6, 7)
 	require.Equal(t, "5", object.ResourceVersion)
 	require.Equal(t, "6", next.ResourceVersion)

@@ -14,9 +14,6 @@ func newTheirInformer[T Object](settings Settings[T]) Informer[T] {
 	if settings.ByNamespace != nil {
 		indexers[cache.NamespaceIndex] = untyped(settings.ByNamespace)
 	}
-	for name, of := range settings.Others {
-		indexers[name] = untyped(of)
-	}
 	return theirInformer[T]{cache.NewSharedIndexInformer(settings.Source, settings.Example, 0, indexers)}
 }
 

@@ -10,17 +10,16 @@ import (
 	"github.com/watchmirror/cache/benchmarks/local"
 )
 
-// Form is which informer or store a side uses. client-go has one of each; what there is of
+// Form is which informer a side uses. client-go has one of each; what there is of
 // ours is compared with that.
 type Form string
 
-// The forms of an informer. Of stores, SharedInformer's is the Indexer, and TypedInformer's
-// can only be read.
+// The forms of an informer.
 const (
 	TypedInformer  Form = "Informer[T]"
 	SharedInformer Form = "SharedIndexInformer"
 	// StoreAndHandler is a controller with a store and one handler, and no queue of the
-	// program's: cache.New, and client-go's NewInformerWithOptions. It is no form of a store.
+	// program's: cache.New, and client-go's NewInformerWithOptions.
 	StoreAndHandler Form = "Store and Handler"
 )
 
@@ -68,8 +67,6 @@ type Settings[T Object] struct {
 	// ByNamespace is the program's own function for the index by namespace. Without it
 	// there is that index too, with the library's function.
 	ByNamespace func(T) ([]string, error)
-	// Others are more indexes, by name.
-	Others map[string]func(T) ([]string, error)
 }
 
 // NewInformer makes a side's informer.
@@ -87,10 +84,8 @@ func NewInformer[T Object](side Side, form Form, settings Settings[T]) (Informer
 		return newSharedInformer(settings), nil
 	case side == Ours:
 		return nil, fmt.Errorf("%q is none of %q, %q and %q", form, TypedInformer, SharedInformer, StoreAndHandler)
-	case side == Floor:
-		return newBareInformer(settings), nil
 	}
-	return nil, fmt.Errorf("%q is none of %q, %q and %q", side, ClientGo, Ours, Floor)
+	return nil, fmt.Errorf("%q is neither %q nor %q", side, ClientGo, Ours)
 }
 
 // untyped is an index function as untyped stores have it.

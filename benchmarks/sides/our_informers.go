@@ -28,9 +28,6 @@ func newTypedInformer[T Object](settings Settings[T]) typedInformer[T] {
 	if settings.ByNamespace != nil {
 		indexes[cache.NamespaceIndex] = settings.ByNamespace
 	}
-	for name, of := range settings.Others {
-		indexes[name] = of
-	}
 	return typedInformer[T]{cache.NewTypedInformer(settings.Source, cache.InformerConfig[T]{Indexes: indexes})}
 }
 
@@ -75,9 +72,6 @@ func newSharedInformer[T Object](settings Settings[T]) Informer[T] {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	if settings.ByNamespace != nil {
 		indexers[cache.NamespaceIndex] = untyped(settings.ByNamespace)
-	}
-	for name, of := range settings.Others {
-		indexers[name] = untyped(of)
 	}
 	return sharedInformer[T]{cache.NewSharedIndexInformer(settings.Source, settings.Example, 0, indexers)}
 }

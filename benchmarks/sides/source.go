@@ -10,13 +10,10 @@ import (
 // Side is the library that reads.
 type Side string
 
-// The two sides, and a floor below both: the least work that anyone could do, such as a bare
-// map or a bare channel, used by one goroutine. It promises nothing, and no program could
-// use it; it says how much of a figure is the library's.
+// The two sides.
 const (
 	ClientGo Side = "client-go"
 	Ours     Side = "ours"
-	Floor    Side = "floor"
 )
 
 // Encoding is what pods are sent in.

@@ -1,4 +1,4 @@
-package simple
+package calls
 
 import (
 	"fmt"
@@ -23,14 +23,20 @@ const (
 // string with another object or state, as nothing that a decoder makes does.
 func newObject(i, nameLength, version int) *object {
 	return &object{ObjectMeta: metav1.ObjectMeta{
-		Namespace:       fmt.Sprintf("space-%03d", i/perNamespace),
+		Namespace:       namespaceOf(i),
 		Name:            nameOf(i, nameLength),
 		UID:             types.UID(fmt.Sprintf("0b5c7a52-60a3-4a5e-9d4b-%012d", i)),
 		ResourceVersion: strconv.Itoa(version),
-		Labels:          map[string]string{tierLabel: fmt.Sprintf("tier-%03d", i/perTier)},
-		Annotations:     map[string]string{ownerAnnotation: fmt.Sprintf("owner-%06d", i/perOwner)},
+		Labels:          map[string]string{tierLabel: tierOf(i)},
+		Annotations:     map[string]string{ownerAnnotation: ownerOf(i)},
 	}}
 }
+
+func namespaceOf(i int) string { return fmt.Sprintf("space-%03d", i/perNamespace) }
+
+func tierOf(i int) string { return fmt.Sprintf("tier-%03d", i/perTier) }
+
+func ownerOf(i int) string { return fmt.Sprintf("owner-%06d", i/perOwner) }
 
 // nameOf returns a name like those of pods: most of it is the same for many objects.
 func nameOf(i, length int) string {
@@ -38,6 +44,9 @@ func nameOf(i, length int) string {
 	number := fmt.Sprintf("%06d", i)
 	return prefix[:length-len(number)] + number
 }
+
+// nameLength makes keys of 38 bytes.
+const nameLength = 28
 
 func keyOf(o *object) string { return o.Namespace + "/" + o.Name }
 
@@ -74,7 +83,7 @@ func asList(objects []*object) []any {
 func shuffled(n int) []int { return rand.New(rand.NewPCG(1, 2)).Perm(n) }
 
 // indexFunctions are those of the indexes, in the order in which they are added.
-var indexFunctions = []func(obj any) ([]string, error){
+var indexFunctions = []indexFunction{
 	func(obj any) ([]string, error) { return []string{obj.(*object).Namespace}, nil },
 	func(obj any) ([]string, error) { return []string{obj.(*object).Labels[tierLabel]}, nil },
 	func(obj any) ([]string, error) { return []string{obj.(*object).Annotations[ownerAnnotation]}, nil },

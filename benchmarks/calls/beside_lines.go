@@ -1,0 +1,123 @@
+package calls
+
+import (
+	"fmt"
+	"time"
+)
+
+// besideRounds is the number of rounds of calls beside another goroutine, at most.
+const besideRounds = 9
+
+func besideLines() []Line {
+	readerGoals := map[int]float64{1: 2, 2: 8}
+	var lines []Line
+	for _, procs := range []int{0, manyProcs} {
+		for _, readers := range []int{1, 2, 4, 8} {
+			name := fmt.Sprintf("D2 Get beside a writer, p99, %d readers", readers)
+			goal := readerGoals[readers]
+			if procs > 0 {
+				name += fmt.Sprintf(", GOMAXPROCS %d", procs)
+				goal = 0
+			}
+			lines = append(lines, Line{
+				Name: name, Unit: nanosecondsPerCall, Goal: goal,
+				measure: func(s Scale) (Result, error) { return readersBesideWriter(s, readers, procs) },
+			}.timeOnly())
+		}
+	}
+	return append(lines,
+		Line{
+			Name: "D5 Update beside a goroutine that lists, p99", Unit: microsecondsPerCall, Goal: 100,
+			measure: updatesBesideList,
+		}.timeOnly(),
+		Line{
+			Name: "D6 Get beside Replace, longest", Unit: microsecondsPerCall, AtMost: 1000,
+			measure: getsBesideReplace,
+		}.timeOnly(),
+	)
+}
+
+// manyProcs is more than the cores of the machines on which this runs: the system then
+// interrupts threads while they hold a lock, which shows who waits for whom.
+const manyProcs = 16
+
+// readersBesideWriter looks up keys while a goroutine updates objects.
+func readersBesideWriter(s Scale, readers, procs int) (Result, error) {
+	objects := newObjects(s.Objects, nameLength, 0)
+	states := laterStates(objects, 1)
+	order := shuffled(s.Objects)
+	keys := shuffledKeys(objects, s.Objects)
+	options := storeOptions{indexes: indexFunctions[:1]}
+	side := func(make makeStore) (contenders, error) {
+		in := make(options)
+		get := func(caller, n int) error {
+			at := (caller*len(keys)/readers + n) % len(keys)
+			if _, exists, _ := in.GetByKey(keys[at]); !exists {
+				return errLost
+			}
+			return nil
+		}
+		update := func(n int) error { return in.Update(states[order[n%s.Objects]]) }
+		return contenders{call: get, other: update}, in.Replace(asList(objects), "1")
+	}
+	b := beside{rounds: min(s.Rounds, besideRounds), callers: readers, calls: s.Objects / readers, procs: procs, part: 0.99}
+	return b.both(side)
+}
+
+// updatesBesideList updates objects while a goroutine lists all.
+func updatesBesideList(s Scale) (Result, error) {
+	objects := newObjects(s.Objects, nameLength, 0)
+	states := laterStates(objects, 1)
+	order := shuffled(s.Objects)
+	options := storeOptions{indexes: indexFunctions[:1]}
+	side := func(make makeStore) (contenders, error) {
+		in := make(options)
+		update := func(_, n int) error { return in.Update(states[order[n%s.Objects]]) }
+		list := func(int) error {
+			if found := len(in.List()); found != s.Objects {
+				return fmt.Errorf("%d of %d: %w", found, s.Objects, errCount)
+			}
+			return nil
+		}
+		return contenders{call: update, other: list}, in.Replace(asList(objects), "1")
+	}
+	const updates = 200
+	const pause = 200 * time.Microsecond
+	b := beside{rounds: min(s.Rounds, besideRounds), callers: 1, calls: updates, pause: pause, part: 0.99}
+	return b.both(side)
+}
+
+// getsBesideReplace looks up keys while a goroutine replaces all objects by later states.
+func getsBesideReplace(s Scale) (Result, error) {
+	objects := newObjects(s.Objects, nameLength, 0)
+	states := [2][]*object{laterStates(objects, 1), laterStates(objects, 2)}
+	keys := shuffledKeys(objects, s.Objects)
+	options := storeOptions{indexes: indexFunctions}
+	side := func(make makeStore) (contenders, error) {
+		in := make(options)
+		get := func(_, n int) error {
+			if _, exists, _ := in.GetByKey(keys[n%len(keys)]); !exists {
+				return errLost
+			}
+			return nil
+		}
+		replace := func(n int) error { return in.Replace(asList(states[n%2]), "1") }
+		return contenders{call: get, other: replace}, in.Replace(asList(objects), "1")
+	}
+	const passes = 10 // a Replace begins and ends within them
+	b := beside{rounds: min(s.Rounds, besideRounds), callers: 1, calls: passes * s.Objects, part: 1}
+	return b.both(side)
+}
+
+// both makes the contenders of each side and measures them.
+func (b beside) both(side func(make makeStore) (contenders, error)) (Result, error) {
+	theirs, err := side(makeTheirs)
+	if err != nil {
+		return Result{}, err
+	}
+	ours, err := side(makeOurs)
+	if err != nil {
+		return Result{}, err
+	}
+	return b.measure(theirs, ours)
+}

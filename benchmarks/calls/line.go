@@ -1,0 +1,100 @@
+package calls
+
+import (
+	"slices"
+	"time"
+)
+
+// Line is a line of the table.
+type Line struct {
+	// Name begins with the number of the line.
+	Name string
+	// Unit is that of the figures, such as ns/call.
+	Unit string
+	// Goal is the least ratio of the other side's figure to ours, 0 if there is none.
+	Goal float64
+	// AtMost is the largest figure of ours, 0 if any is good enough.
+	AtMost float64
+	// Simple lines are of the calls that programs make first.
+	Simple bool
+	// TimeOnly lines have no figure that is the same in every run.
+	TimeOnly bool
+
+	measure func(s Scale) (Result, error)
+}
+
+// The units of figures.
+const (
+	nanosecondsPerCall   = "ns/call"
+	nanosecondsPerObject = "ns/object"
+	microsecondsPerCall  = "us/call"
+	microsecondsPerEvent = "us/event"
+	bytesPerObject       = "B/object"
+)
+
+// Scale is how much is measured.
+type Scale struct {
+	// Objects is the number of objects of a store.
+	Objects int
+	// Rounds is the number of rounds of lines of single calls.
+	Rounds int
+}
+
+var (
+	// Full is the scale of the goals.
+	Full = Scale{Objects: 100_000, Rounds: 100}
+	// Short suffices for allocations and bytes.
+	Short = Scale{Objects: 20_000, Rounds: 2}
+)
+
+// Result is a measured line.
+type Result struct {
+	// Theirs and Ours are in the line's unit, medians of all rounds.
+	Theirs, Ours float64
+	// Ratio is the median of the other side's figures divided by ours: above 1 ours is better.
+	// Low and High are its quartiles.
+	Ratio, Low, High float64
+	// Allocations are those of a call, of the other side and ours. They are nil where other
+	// goroutines allocate as well.
+	Allocations *[2]float64
+}
+
+// Stable reports whether the figures are the same in every run: memory, and not time.
+func (l Line) Stable() bool { return l.Unit == bytesPerObject }
+
+// Measure measures a line.
+func (l Line) Measure(s Scale) (Result, error) {
+	result, err := l.measure(s)
+	if l.Unit == microsecondsPerCall || l.Unit == microsecondsPerEvent {
+		result.Theirs /= float64(time.Microsecond)
+		result.Ours /= float64(time.Microsecond)
+	}
+	return result, err
+}
+
+// Lines returns all lines.
+func Lines() []Line {
+	return slices.Concat(
+		queueLines(),
+		knownQueueLines(),
+		updateLines(),
+		getLines(),
+		besideLines(),
+		readLines(),
+		replaceLines(),
+		valueLines(),
+		namespaceLines(),
+		memoryLines(),
+		waitLines(),
+	)
+}
+
+func (l Line) simple() Line {
+	l.Simple = true
+	return l
+}
+
+func (l Line) timeOnly() Line {
+	l.TimeOnly = true
+	return l
+}

@@ -1,0 +1,157 @@
+package calls
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// round is the work of one side in one round.
+type round struct {
+	// prepare is not measured; it may be nil.
+	prepare func() error
+	work    func() error
+}
+
+// turns says how two sides are measured.
+type turns struct {
+	rounds int
+	// calls is the number of calls of a round.
+	calls int
+	// othersWork says that the calls have other goroutines work: the CPU time of the process
+	// counts then, and allocations do not.
+	othersWork bool
+}
+
+// spent is the cost of a round.
+type spent struct {
+	time    time.Duration
+	mallocs uint64
+}
+
+// measure makes both sides take turns, on one locked thread without garbage collections. Its
+// figures are nanoseconds per call.
+func (t turns) measure(theirs, ours round) (Result, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+
+	sides := [2]round{theirs, ours}
+	var times [2][]float64
+	var allocations [2]float64
+	for n := range t.rounds {
+		for turn := range sides {
+			side := (n + turn) % len(sides)
+			spent, err := t.do(sides[side])
+			if err != nil {
+				return Result{}, err
+			}
+			times[side] = append(times[side], float64(spent.time)/float64(t.calls))
+			// The last round counts: by then everything has grown to its size.
+			allocations[side] = float64(spent.mallocs) / float64(t.calls)
+		}
+	}
+	result := compared(times[0], times[1])
+	if !t.othersWork {
+		result.Allocations = &allocations
+	}
+	return result, nil
+}
+
+// compared makes a result of figures of rounds.
+func compared(theirs, ours []float64) Result {
+	var ratios []float64
+	for n := range theirs {
+		ratios = append(ratios, theirs[n]/ours[n])
+	}
+	return Result{
+		Theirs: quantile(theirs, 0.5),
+		Ours:   quantile(ours, 0.5),
+		Ratio:  quantile(ratios, 0.5),
+		Low:    quantile(ratios, 0.25),
+		High:   quantile(ratios, 0.75),
+	}
+}
+
+func (t turns) do(r round) (spent, error) {
+	if r.prepare != nil {
+		if err := r.prepare(); err != nil {
+			return spent{}, err
+		}
+	}
+	collect()
+
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	mallocs := memory.Mallocs
+	before, err := t.now()
+	if err != nil {
+		return spent{}, err
+	}
+	if err := r.work(); err != nil {
+		return spent{}, err
+	}
+	after, err := t.now()
+	if err != nil {
+		return spent{}, err
+	}
+	runtime.ReadMemStats(&memory)
+	return spent{time: after - before, mallocs: memory.Mallocs - mallocs}, nil
+}
+
+// now returns the CPU time so far.
+func (t turns) now() (time.Duration, error) {
+	if t.othersWork {
+		return processTime()
+	}
+	return threadTime()
+}
+
+// collectEach is the heap's growth after which a round begins with a collection.
+const collectEach = 256 << 20
+
+// liveAfter is the heap after the last collection.
+var liveAfter uint64
+
+// collect runs a garbage collection if the heap has grown enough.
+func collect() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.HeapAlloc < liveAfter+collectEach {
+		return
+	}
+	liveAfter = uint64(liveHeap())
+}
+
+// liveHeap returns the live heap.
+func liveHeap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// threadTime returns the CPU time of the thread.
+func threadTime() (time.Duration, error) { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
+
+// processTime returns the CPU time of all threads.
+func processTime() (time.Duration, error) { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
+func clock(id int32) (time.Duration, error) {
+	var spec unix.Timespec
+	if err := unix.ClockGettime(id, &spec); err != nil {
+		return 0, fmt.Errorf("CPU time: %w", err)
+	}
+	return time.Duration(spec.Nano()), nil
+}
+
+// quantile returns the figure that a part of all are below.
+func quantile(of []float64, part float64) float64 {
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[int(part*float64(len(sorted)-1))]
+}
