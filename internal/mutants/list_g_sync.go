@@ -45,7 +45,7 @@ var syncMutants = []Mutant{
 		Name:    "ends-a-first-list-with-any-event",
 		Guards:  []string{"G5"},
 		In:      "DeltaFIFO.putChange",
-		From:    "f.populated || !f.listing",
+		From:    "f.populated || f.listings == 0",
 		To:      "true",
 		Package: guarantees,
 		Test:    "TestG5AnEventDoesNotEndAFirstListThatHasBegun",

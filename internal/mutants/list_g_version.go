@@ -26,14 +26,11 @@ var versionMutants = []Mutant{
 		Fault:  "A controller's applied version is ahead of its content.",
 	},
 	{
-		Name:   "ignores-namespaces-without-a-version",
-		Guards: []string{"G11"},
-		In:     "storage.lowest",
-		From:   "versions = append(versions, cmp.Or(*view.version.Load(), *whole))",
-		To: `
-			if version := cmp.Or(*view.version.Load(), *whole); version != "" {
-				versions = append(versions, version)
-			}`,
+		Name:    "ignores-namespaces-without-a-version",
+		Guards:  []string{"G11"},
+		In:      "storage.lowest",
+		From:    "!hasWhole && views < len(m.views)",
+		To:      "false",
 		Package: guarantees,
 		Test:    "TestG11AStoreWithViewsClaimsTheLowestVersion",
 		Fault: "The store of several namespaces claims a version before one of them has " +
