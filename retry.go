@@ -115,7 +115,7 @@ func (m *run) fail(failed failedAttempt) state {
 	}
 	cause := CauseOf(failed.err)
 	f := m.recordVersionFailure(failed.activity, cause)
-	if asked := retryAfter(failed.err); asked > f.AtLeast {
+	if asked := retryAfter(failed.err); asked >= f.AtLeast { // with its jitter, if they are equal
 		f.RetryAfter = asked
 	}
 	if cause != CauseOverdueWatch {

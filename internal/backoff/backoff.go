@@ -233,12 +233,14 @@ func (b *Backoff) firstPause() time.Duration {
 	return firstPause - b.fraction(firstPause, jitterShorter)
 }
 
-// PollPause returns the pause between lists of a source that cannot be watched.
+// PollPause returns the pause between lists of a source that cannot be watched. Polls that follow a
+// failed one keep the limits.
 func (b *Backoff) PollPause(now time.Time) time.Duration {
 	if b.configured {
 		return b.nextPause(now)
 	}
-	return LongestPause - b.fraction(LongestPause, jitterLonger)
+	pause := LongestPause - b.fraction(LongestPause, jitterLonger)
+	return max(pause, b.delay(now, 1, true))
 }
 
 // nextPause returns the next pause of the series, with its jitter.

@@ -245,6 +245,21 @@ func TestRetryAfterIsHonouredUpToFiveMinutesWithJitter(t *testing.T) {
 	}
 }
 
+// G13: a poll that fails and is repeated at once counts with those that follow. Fails if the pauses
+// between polls are constant: four lists then fall into one minute.
+func TestPollsKeepTheLimitAfterAFailure(t *testing.T) {
+	const mostJitter = 0.999
+	polls := func(b *Backoff, now time.Time, number int) time.Duration {
+		b.RecordRequest(now, true)
+		if number%5 == 0 {
+			return b.AfterFailure(now, Failure{Began: now, Requests: 1, List: true})
+		}
+		return b.PollPause(now)
+	}
+	_, later := rate(mostJitter, 100, polls)
+	assert.LessOrEqual(t, later, FailingLimit)
+}
+
 func TestAConfiguredBackoffIsUsedUnchangedAndNotLimited(t *testing.T) {
 	configured := &wait.Backoff{Duration: time.Millisecond, Factor: 1, Steps: 1}
 	b := New(configured, time.Second, func() float64 { return 0 })

@@ -402,7 +402,7 @@ func TestB15ARestoredSourceIsMirroredAfterOneAnswer(t *testing.T) {
 					// The first pause is shorter than the source's Retry-After of a second.
 					sleep(time.Second - 1)
 					assert.Empty(t, r.regressions(), "it is not asked at once")
-					sleep(1)
+					sleep(1 + time.Second/10)
 					assert.Equal(t, recoveryRequests(strategy), requestTexts(r.source))
 					assert.Equal(t, []cache.Cause{cache.CauseVersionTooLarge, causeRegression}, r.errors.causes())
 					r.assertMirrored()

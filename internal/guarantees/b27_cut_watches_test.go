@@ -186,6 +186,24 @@ func TestB27RetryAfterIsSpread(t *testing.T) {
 	})
 }
 
+// A server that has just started sends all its clients away for the same second. Fails if that second
+// has no jitter, since it is the library's own least pause as well.
+func TestB27TheSecondOfATooLargeVersionIsSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for jitter, want := range map[float64]time.Duration{0: time.Second, 0.5: 1050 * time.Millisecond} {
+			source := &networkSource{list: func(n int, _ metav1.ListOptions) (apiruntime.Object, error) {
+				if n == 1 {
+					return nil, cachetest.ErrTooLargeResourceVersion(9, 1)
+				}
+				return listAt("5"), nil
+			}}
+			source.runFor(t, time.Minute, fixedJitter(jitter))
+			require.Len(t, source.lists, 2)
+			assert.Equal(t, want, source.lists[1].Sub(source.lists[0]))
+		}
+	})
+}
+
 // An ordinary 410 after each 90 healthy seconds is answered by a list within 0.2 s, each time.
 func TestB27AnExpiredVersionAfterAHealthyWatchIsListedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
