@@ -200,12 +200,15 @@ func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined boo
 	return e, quarantined
 }
 
-// supersede marks a key's entry, if there is one, for releaseSuperseded: a write has applied a later
-// state, or has deleted the object.
-func (p quarantinePart) supersede(key table.Key) {
+// supersede marks a key's entry for releaseSuperseded: a write has applied a later state, or has
+// deleted the object. It reports whether there is an entry.
+func (p quarantinePart) supersede(key table.Key) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.supersedeLocked(quarantineKey{p, key})
+	at := quarantineKey{p, key}
+	p.supersedeLocked(at)
+	_, exists := p.entries[at]
+	return exists
 }
 
 // supersedeIf is supersede for the keys for which superseded returns true.

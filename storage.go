@@ -168,7 +168,10 @@ func (m *storage) apply(w *storeWrite, c *change) error {
 		m.quarantine.addChange(c)
 	default:
 		if m.quarantine.any() && (w.list == nil || !w.list.retained.Has(c.key)) {
-			m.quarantine.supersede(c.key)
+			wasQuarantined := m.quarantine.supersede(c.key)
+			if wasQuarantined && c.kind == Deleted {
+				c.object = nil // nobody has received the final state
+			}
 		}
 		for _, list := range m.lists {
 			list.noteWrite(w, c.key, at)

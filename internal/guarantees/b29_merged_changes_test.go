@@ -1,6 +1,7 @@
 package guarantees
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -232,6 +233,32 @@ func TestB29AMergedChangeStartsFromTheStateThatWasDeliveredLast(t *testing.T) {
 			}
 		}
 	}
+}
+
+// B29: an object whose last state was quarantined is deleted as the state that was delivered last.
+// Fails if OnDelete has the final state, which nobody has received.
+func TestB29TheDeletionOfAQuarantinedObjectHasTheDeliveredState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newFieldView(t)
+		close(v.gate)
+		source := newSource(t, labelledUID("x", "in", "1"))
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{
+			Indexes: cache.TypedIndexers[*object]{"v": func(o *object) ([]string, error) {
+				if o.Labels["v"] == "bad" {
+					return nil, errors.New("bad")
+				}
+				return nil, nil
+			}},
+		})
+		must(t, fieldViews["untyped"].add(v, inf, cache.HandlerOptions{}))
+		stop := runTyped(t, source, inf)
+		must(t, source.Apply(labelledUID("x", "bad", "1")))
+		synctest.Wait()
+		remove(t, source)
+		synctest.Wait()
+		assert.Equal(t, []string{"add x=in", "delete x=in"}, v.calls)
+		stop()
+	})
 }
 
 // B29: the event of a deletion may be the first one that shows that an object has left the filter:
