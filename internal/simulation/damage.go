@@ -130,7 +130,7 @@ var serialPattern = regexp.MustCompile(`"` + serialMark + `":"(\d+)"`)
 
 // serialAround returns the serial of the object that contains an offset, 0 if there is none.
 func serialAround(p []byte, at int) int {
-	begin := []byte(`{"kind":"` + objectKind.Kind + `"`)
+	begin := []byte(`{"kind":"`) // in lists of metadata, objects have another kind than in watches
 	from := max(bytes.LastIndex(p[:min(at+len(begin), len(p))], begin), 0)
 	object := p[from:]
 	if next := bytes.Index(object[1:], begin); next >= 0 {

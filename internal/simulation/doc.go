@@ -21,7 +21,7 @@
 //	              cachetest.Source     observer, handler, checks, finale
 //	                    │  directly, or  ▲
 //	                    ▼  over HTTP     │ content, handler calls, reports
-//	                   tap ──────▶ mirror (1 to 3 of 7 kinds, with handlers)
+//	                   tap ──────▶ mirror (1 to 3 of 9 kinds, with handlers)
 //
 // A Script is plain data: a Setup, and Steps with the pauses between them. Each part of a script
 // is a script, so it can be shrunk: a step can run whatever happened before, and at worst has no
@@ -31,9 +31,11 @@
 // source and, unlike versions, never regress. A state is recorded before the source has it, so
 // that no mirror can show an unrecorded one.
 //
-// A tap is between each reflector and its source. It only sets marks: it numbers objects
-// (receipts) and failures. So the order in which objects were sent, the number of transforms of
-// each, and the reports of each failure can be checked afterwards.
+// A tap is between each reflector and its source. It sets marks: it numbers objects (receipts) and
+// failures. So the order in which objects were sent, the number of transforms of each, and the
+// reports of each failure can be checked afterwards. It also does what the world's proxy says: load
+// balancers that end watches (B27), servers that answer a forgotten version with nothing (B28), lists
+// behind their items (B31) or without a version (B32), and forbidden namespaces.
 //
 // # Checks
 //
@@ -49,7 +51,8 @@
 // At the end (finale.go) all faults are ended. After the pause that G1 allows, the store, its
 // index and each handler's replayed view must equal the source, without quarantined objects
 // (compare.go). That must still hold after three minutes, without any handler call. Then requests
-// are counted (rates.go), reports are matched with failures (reports.go), and everything is
+// are counted (rates.go), pauses are compared with client-go's (pauses.go), reports are matched with
+// failures (reports.go), and everything is
 // stopped at the same moment: each Run must return at once and leave no goroutine.
 //
 // Some scripts end with a restore (Setup.RestoreLast): the healthy source regresses to an older
@@ -78,13 +81,18 @@
 //	world.go, object.go      one run: source, truth, mirrors, clock; marks of objects
 //	truth.go                 the model: the states of each key, and moments
 //	tap.go, tap_watch.go     between reflector and source: receipts, failures, requests
-//	damage.go, wrong_type.go damage in the network; lists of only wrong types
+//	network.go               the network, whose connections may die (B30)
+//	proxy.go                 load balancers, and servers with habits of their own
+//	damage.go, wrong_type.go damage in the network; lists that were answered and have failed
 //	mirror.go, mirror_kinds.go, foreign_store.go
 //	                         mirrors of all kinds, and a store of another package
-//	handler.go               a handler that replays its calls and checks each of them
+//	overlap.go               several writers of one store; a set whose members may stop
+//	handler.go, filter.go    a handler that replays its calls and checks each of them, also behind
+//	                         a filter, and files objects by a field
 //	observer.go, checks.go   observed states of a key; checks after each step
 //	snapshots.go             snapshots of a store, compared at once and again at the end
-//	calls.go, rates.go       calls of user code, and the return of Run; requests per minute
+//	calls.go                 calls of user code, and the return of Run
+//	rates.go, pauses.go      requests per minute; pauses, beside client-go's
 //	freshness.go             callers of Fresh and Verify, and watches that lose events
 //	finale.go                ending all faults, three calm minutes, stopping
 //	compare.go, reports.go   the final content and the reports, compared with the truth

@@ -22,6 +22,7 @@ func (w *world) finale() {
 	if w.damage.damagedRecently() || slices.ContainsFunc(w.mirrors, (*mirror).hasUndecoded) {
 		pause += damagedAtMost
 	}
+	pause += w.unnoticedAtMost()
 	time.Sleep(pause)
 	w.settle()
 	if slices.ContainsFunc(w.mirrors, func(m *mirror) bool {
@@ -34,12 +35,16 @@ func (w *world) finale() {
 		w.settle()
 	}
 	w.check()
+	w.allowNamespaces()
 	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(repaired, "store-error") }) {
 		w.compare("after the pause that G1 allows")
 	}
 	w.askFinally()
 	w.damageLast()
 	w.restoreLast()
+	if slices.ContainsFunc(w.script.Steps, func(s Step) bool { return s.What == notAllowed }) {
+		time.Sleep(polling + time.Second) // what a lost event changed is seen by the next list
+	}
 	received, resyncs := w.received(), w.resyncs()
 	time.Sleep(calm)
 	w.settle()
@@ -47,6 +52,7 @@ func (w *world) finale() {
 	w.checkCalm(received, resyncs)
 	w.compareSequences()
 	w.checkRates()
+	w.checkPauses()
 	w.checkReports()
 	w.stopAll()
 }
@@ -100,6 +106,82 @@ const restoreAtMost = 3 * time.Minute
 // frame, and lists for undecoded items are a minute apart, within the limits of G13.
 const damagedAtMost = 2 * time.Minute
 
+// forgottenAtMost is the additional time to converge if versions are forgotten: three empty watches
+// with pauses, and a list (B28).
+const forgottenAtMost = 4 * time.Minute
+
+// fruitlessAtMost is the same if such lists have found nothing before, because watches ended early for
+// another reason: the next one follows after an hour.
+const fruitlessAtMost = time.Hour + forgottenAtMost
+
+// deadAtMost is the time after which the death of a connection is noticed: the longest timeout of a
+// watch, and the grace after it (B30).
+const deadAtMost = 10*time.Minute + 31*time.Second
+
+// unnoticedAtMost is the additional time to converge after faults that do not end, and that the mirrors
+// have to notice.
+func (w *world) unnoticedAtMost() time.Duration {
+	pause := time.Duration(0)
+	if w.server != nil && !w.server.lastDeath().IsZero() {
+		pause += max(0, deadAtMost-time.Since(w.server.lastDeath()))
+	}
+	switch {
+	case !w.proxy.hasForgotten():
+	case w.endsWatchesEarly():
+		pause += fruitlessAtMost
+	default:
+		pause += forgottenAtMost
+	}
+	return pause
+}
+
+// endsWatchesEarly says whether any watch may have ended cleanly before its timeout, other than
+// because the server has forgotten its present version.
+func (w *world) endsWatchesEarly() bool {
+	steps := map[string]int{}
+	for _, s := range w.script.Steps {
+		steps[s.Do]++
+	}
+	isClosed := steps["close-watches"] > 0 || steps["close-next-watches"] > 0
+	// In a namespace without changes, the list after a forgotten version finds nothing.
+	isForgottenTwice := steps["forget"] > 1
+	return isClosed || isForgottenTwice || w.proxy.endsWatches() || w.oldLists.Load()
+}
+
+// allowNamespaces compares the other namespaces if some are forbidden, and then allows them.
+func (w *world) allowNamespaces() {
+	if !w.proxy.forbidsAny() {
+		return
+	}
+	for _, m := range w.mirrors {
+		if m.setup.hasNamespaces() && !m.stopped() {
+			m.compareAllowed()
+		}
+	}
+	w.proxy.forbid("")
+	time.Sleep(pauseAtMost)
+	w.settle()
+	w.check()
+}
+
+// compareAllowed compares the namespaces that are not forbidden.
+func (m *mirror) compareAllowed() {
+	shown := map[string]*Object{}
+	for _, obj := range m.list() {
+		if o := asObject(obj); o != nil && !m.world.proxy.isForbidden(o.Namespace) {
+			shown[keyOf(o)] = o
+		}
+	}
+	now := m.world.truth.now()
+	for key := range now {
+		namespace, _ := splitKey(key)
+		if m.world.proxy.isForbidden(namespace) {
+			delete(now, key)
+		}
+	}
+	m.compareContent("beside forbidden namespaces", now, shown)
+}
+
 // heal ends all faults, and writes objects again that could not be applied because of them.
 func (w *world) heal() {
 	w.repaired.Store(true)
@@ -120,6 +202,7 @@ func (w *world) heal() {
 		}
 	}
 	w.damage.heal()
+	w.proxy.heal()
 	if w.server != nil {
 		w.server.Listener.Heal()
 	}
@@ -183,7 +266,7 @@ func (w *world) checkCalm(received, resyncs map[*handler]int) {
 			w.fail("G1: %s received %d things while the source was calm", h.name, news)
 		}
 		if period := m.setup.Resync; period > 0 {
-			if least := (int(calm/period) - 1) * len(m.list()); again < least {
+			if least := (int(calm/period) - 1) * len(h.shown()); again < least {
 				w.fail("B20: %s was resynced %d times in %v of calm, at least %d were due", h.name, again, calm, least)
 			}
 		}

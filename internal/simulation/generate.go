@@ -37,7 +37,7 @@ func pick[T any](g *generator, from ...T) T { return from[g.random.IntN(len(from
 
 func (g *generator) setup() Setup {
 	s := Setup{
-		HTTP: g.one(3), Objects: pick(g, 0, 1, 5, 12, 30), HistoryLimit: pick(g, 0, 0, 0, 20),
+		HTTP: g.one(3), HTTP2: g.one(2), Objects: pick(g, 0, 1, 5, 12, 30), HistoryLimit: pick(g, 0, 0, 0, 20),
 		BookmarkInterval: pick(g, 0, 0, 5*time.Second, -1),
 		Begin:            pick(g, 0, 0, 1, 2, 4, 8), Abrupt: g.one(4),
 		IgnoreLimitAtZero: g.one(2), ExpiredOnStream: g.one(2), NoWatchList: g.one(4), WatchListUnsupported: g.one(2),
@@ -52,7 +52,7 @@ func (g *generator) setup() Setup {
 func (g *generator) mirror() MirrorSetup {
 	m := MirrorSetup{
 		Kind: pick(g, KindTyped, KindTyped, KindShared, KindScoped, KindController, KindProcess, KindReflector,
-			KindForeign, KindNamespaces),
+			KindForeign, KindNamespaces, KindOverlap),
 		Strategy: pick(g, 0, 0, 1, 2, 3), PageSize: pick[int64](g, 0, 0, 1, 3, 7),
 		Retry500: pick(g, 0, 0, 30*time.Second), MaxWatch: pick(g, 0, 0, 0, 20*time.Second, 60*time.Second),
 		Resync: pick(g, 0, 0, 0, 7*time.Second, time.Minute), Merge: g.one(4),
@@ -64,6 +64,7 @@ func (g *generator) mirror() MirrorSetup {
 		m.Handlers = append(m.Handlers, HandlerSetup{
 			Delivery: g.random.IntN(3), Slow: pick(g, 0, 0, 0, time.Millisecond, 300*time.Millisecond, 2*time.Second),
 			PanicEvery: pick(g, 0, 0, 0, 1, 3),
+			Filter:     pick(g, "", "", "", FilterUntyped, FilterTyped),
 		})
 	}
 	return m
@@ -156,6 +157,17 @@ func lasting(weight int, begin func(*generator) Step, end Step) choice {
 	}}
 }
 
+// enduring is a choice of a step that lasts for up to half an hour: long enough for what happens
+// once a minute to happen often.
+func enduring(weight int, begin func(*generator) Step, end Step) choice {
+	steps := lasting(weight, begin, end)
+	return choice{weight, func(g *generator) []Step {
+		made := steps.make(g)
+		made[len(made)-1].After = time.Duration(g.random.IntN(1800)) * time.Second
+		return made
+	}}
+}
+
 // events draws a number of events or bytes, which is stored in For.
 func (g *generator) events(most int) time.Duration { return time.Duration(g.random.IntN(most)) }
 
@@ -224,4 +236,31 @@ var choices = []choice{
 	once(4, func(g *generator) Step { return Step{Do: "verify", Mirror: g.random.IntN(3)} }),
 	once(2, func(g *generator) Step { return Step{Do: "lose", Mirror: g.random.IntN(3), N: g.smallNumber()} }),
 	once(4, func(g *generator) Step { return Step{Do: "settle"} }),
+
+	// Proxies, and servers with habits of their own.
+	enduring(6, func(g *generator) Step {
+		after := time.Duration(pick(g, 4, 8, 8, 22, 50, 50, 60, 90)) * time.Second
+		what := pick(g, limitIdleCut, limitIdleCut, limitIdleEnd, limitCut, limitEnd)
+		return Step{Do: "limit-watches", What: what, For: after}
+	}, Step{Do: "limit-watches"}),
+	once(3, func(g *generator) Step {
+		after := pick(g, 0, 500*time.Millisecond, 2*time.Second, 20*time.Second)
+		return Step{Do: "forget", Key: g.key(), For: after}
+	}),
+	once(4, func(g *generator) Step {
+		return Step{Do: "lists-behind", N: g.smallNumber(), For: g.events(30)}
+	}),
+	once(4, func(g *generator) Step {
+		return Step{Do: "no-versions", N: g.smallNumber(), What: pick(g, "empty", "")}
+	}),
+	enduring(2, func(g *generator) Step {
+		return Step{Do: "fail-watches", N: 1000, What: notAllowed}
+	}, Step{Do: "fail-watches"}),
+	once(3, func(g *generator) Step { return Step{Do: "die"} }),
+	lasting(3, func(g *generator) Step {
+		return Step{Do: "forbid", Key: pick(g, namespaces...)}
+	}, Step{Do: "forbid"}),
+	once(1, func(g *generator) Step { return Step{Do: "forbid", Key: pick(g, namespaces...)} }),
+	once(3, func(g *generator) Step { return Step{Do: "set"} }),
+	once(4, func(g *generator) Step { return Step{Do: "replace", Mirror: g.random.IntN(3)} }),
 }

@@ -40,15 +40,25 @@ type handler struct {
 	left bool
 	// calling is true while a call is under way.
 	calling bool
+	// filed are its keys by a field of the object.
+	filed filed
 	// joined is the newest receipt when it joined: older ones were in its snapshot, unordered.
 	joined int
 }
 
 func newHandler(m *mirror, setup HandlerSetup, name string) *handler {
-	return &handler{
-		mirror: m, name: name, setup: setup, observer: observer{mirror: m, what: "handler " + name},
-		view: map[string]*Object{}, everReceived: map[string]bool{}, receipts: map[string]int{},
+	h := &handler{
+		mirror:       m,
+		name:         name,
+		setup:        setup,
+		observer:     observer{mirror: m, what: "handler " + name},
+		view:         map[string]*Object{},
+		everReceived: map[string]bool{},
+		receipts:     map[string]int{},
+		filed:        filed{},
 	}
+	h.observer.receives = h.receives
+	return h
 }
 
 // OnAdd implements cache.ResourceEventHandler.
@@ -70,6 +80,7 @@ func (h *handler) OnAdd(obj any, initial bool) {
 		h.fail("G5: OnAdd of %s as of the initial list, which it has had", describe(key, object))
 	}
 	h.view[key] = object
+	h.filed.add(object)
 	h.sequence = append(h.sequence, receiptOf(object))
 	h.mu.Unlock()
 	h.mirror.note("%s OnAdd %s receipt %d initial %v", h.name, describe(key, object), receiptOf(object), initial)
@@ -102,12 +113,15 @@ func (h *handler) OnUpdate(oldObj, newObj any) {
 		h.resyncs++
 	case old.UID == object.UID && old.ResourceVersion == object.ResourceVersion &&
 		h.mirror.setup.Kind != KindProcess && !h.mirror.wasQuarantined(key) && !h.mirror.world.regressed() &&
+		!h.mirror.world.proxy.wasEverBehind() && // a watch sends a listed state again
 		h.mirror.regressions() == 0 && !h.mirror.unknown.Load(): // after one content counts, and each receipt makes it another
 		h.fail("B8: OnUpdate of %s, which has not changed", describe(key, object))
 		fallthrough
 	default:
 		h.sequence = append(h.sequence, receiptOf(object))
 	}
+	h.removeFiled("OnUpdate", h.view[key], old)
+	h.filed.add(object)
 	h.view[key] = object
 	h.mu.Unlock()
 	h.mirror.note("%s OnUpdate %s receipt %d", h.name, describe(key, object), receiptOf(object))
@@ -129,6 +143,7 @@ func (h *handler) OnDelete(obj any) {
 	if h.view[key] == nil {
 		h.fail("G3: OnDelete of %s, of which it knows nothing", describe(key, object))
 	}
+	h.removeFiled("OnDelete", h.view[key], object)
 	delete(h.view, key)
 	h.sequence = append(h.sequence, -receiptOf(object))
 	h.mu.Unlock()
@@ -258,7 +273,7 @@ func (h *handler) checkSync() {
 	now := h.mirror.world.truth.now()
 	for _, key := range h.owed {
 		s := now[key]
-		if s.moment > h.owedAt || !s.shown() || h.mirror.hasRefused(s.serial) || h.mirror.world.damage.wasDamaged(s.serial) {
+		if s.moment > h.owedAt || !s.shown() || !h.receives(s) || h.mirror.hasRefused(s.serial) || h.mirror.world.damage.wasDamaged(s.serial) {
 			continue // a damaged object is delivered later, or never
 		}
 		if initial, received := h.everReceived[key]; !received {

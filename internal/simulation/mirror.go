@@ -41,6 +41,11 @@ type mirror struct {
 	fresh, verify func(context.Context) error
 	asked         atomic.Int64
 
+	// inSet says whether it belongs to the world's set. replace makes another writer replace the
+	// content of its store; nil unless it has several.
+	inSet   bool
+	replace func() error
+
 	handlers []*handler
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -173,6 +178,9 @@ func (m *mirror) report(_ context.Context, _ *cache.Reflector, err error) {
 	switch cause {
 	case "regression":
 		m.regressed.Add(1)
+		if !m.world.regressed() && !m.world.oldBookmarks.Load() && m.setup.Kind != KindOverlap {
+			m.world.fail("B31: %s reports a regression of a source that never went back: %v", m.name, err)
+		}
 	case cache.CauseVersionTooLarge:
 		m.unknown.Store(true)
 	case cache.CauseExpired:

@@ -36,6 +36,8 @@ func (m *mirror) make(random *rand.Rand) {
 		m.makeProcess(options)
 	case KindForeign:
 		m.makeForeign(options)
+	case KindOverlap:
+		m.makeOverlap(options)
 	default:
 		m.makeReflector(options)
 	}
@@ -43,7 +45,7 @@ func (m *mirror) make(random *rand.Rand) {
 
 // source makes a source of all namespaces ("") or one, with a tap before it.
 func (m *mirror) source(namespace string) cache.ListerWatcher {
-	t := &tap{mirror: m}
+	t := &tap{mirror: m, namespace: namespace}
 	m.taps = append(m.taps, t)
 	w := m.world
 	if w.server == nil {
@@ -52,7 +54,7 @@ func (m *mirror) source(namespace string) cache.ListerWatcher {
 	}
 	client, err := kubeapi.New(kubeapi.Options{
 		BaseURL: w.server.URL, Resource: objectKind.GroupVersion().WithResource("things"),
-		Namespace: namespace, ObjectType: &Object{}, HTTPClient: w.server.Client(),
+		Namespace: namespace, ObjectType: &Object{}, HTTPClient: w.server.client(),
 	})
 	if err != nil {
 		panic(fmt.Sprintf("the options of a client are right: %v", err))
@@ -113,6 +115,19 @@ func (m *mirror) makeTyped(options cache.ReflectorOptions) {
 		}
 	}
 	m.informer(informer.Shared())
+	joinUntyped := m.join
+	m.join = func(h *handler) error {
+		if h.setup.Filter != FilterTyped {
+			return joinUntyped(h)
+		}
+		registration, err := informer.AddHandler(h.typed(), h.options())
+		h.register(registration)
+		return err
+	}
+	if err := m.world.set.Add(informer); err != nil {
+		m.world.fail("%s cannot be added to a set: %v", m.name, err)
+	}
+	m.inSet = true
 }
 
 func (m *mirror) makeShared(options cache.ReflectorOptions) {
@@ -136,12 +151,8 @@ func (m *mirror) informer(informer cache.SharedIndexInformer) {
 	})
 	m.fresh, m.verify = current.Fresh, current.Verify
 	m.join = func(h *handler) error {
-		registration, err := informer.AddEventHandlerWithOptions(h, cache.HandlerOptions{
-			Name: h.name, Delivery: cache.Delivery(h.setup.Delivery), RecoverPanics: true, Logger: quiet(),
-		})
-		h.mu.Lock() // calls have already begun
-		defer h.mu.Unlock()
-		h.registration = registration
+		registration, err := informer.AddEventHandlerWithOptions(h.untyped(), h.options())
+		h.register(registration)
 		return err
 	}
 	m.leave = func(h *handler) error { return cache.ShutDownEventHandler(informer, h.registration) }
@@ -167,7 +178,7 @@ func (m *mirror) makeController(options cache.ReflectorOptions) {
 	h := newHandler(m, m.firstHandler(), m.name+"/handler")
 	m.handlers = []*handler{h}
 	config := &cache.Config{
-		ObjectType: &Object{}, Store: indexer, Handler: h, Transform: m.transform, RecreateAsUpdate: m.setup.Merge,
+		ObjectType: &Object{}, Store: indexer, Handler: h.untyped(), Transform: m.transform, RecreateAsUpdate: m.setup.Merge,
 		FullResyncPeriod: m.setup.Resync, ReflectorOptions: options,
 	}
 	config.ListerWatcher, config.Namespaces = m.sources()
@@ -197,7 +208,9 @@ func (m *mirror) makeProcess(options cache.ReflectorOptions) {
 		KeyFunction: keyFunction, KnownObjects: indexer, EmitDeltaTypeReplaced: true,
 		Transformer: m.transform, Logger: quiet(),
 	})
-	h := newHandler(m, m.firstHandler(), m.name+"/process")
+	setup := m.firstHandler()
+	setup.Filter = "" // Process calls it itself
+	h := newHandler(m, setup, m.name+"/process")
 	m.handlers = []*handler{h}
 	m.readFrom(indexer)
 	m.controller(cache.New(&cache.Config{
@@ -271,12 +284,18 @@ func (m *mirror) reflector(store cache.ReflectorStore, options cache.ReflectorOp
 
 // hasTransform says whether its objects are transformed.
 func (m *mirror) hasTransform() bool {
-	return m.setup.Kind != KindReflector && m.setup.Kind != KindForeign
+	switch m.setup.Kind {
+	case KindReflector, KindForeign, KindOverlap:
+		return false
+	}
+	return true
 }
 
 // showsPointInTime says whether its content always equals the source at one moment. A queue that is
-// popped key by key changes the order.
-func (m *mirror) showsPointInTime() bool { return m.setup.Kind != KindProcess }
+// popped key by key changes the order, and so do several writers.
+func (m *mirror) showsPointInTime() bool {
+	return m.setup.Kind != KindProcess && m.setup.Kind != KindOverlap
+}
 
 // pauseAtMost is the longest pause without a Retry-After (G1), plus a second for a restored source.
 const pauseAtMost = 61 * time.Second

@@ -120,11 +120,14 @@ func byGroup(obj any) ([]string, error) {
 	return groupsOf(o), nil
 }
 
-func groupsOf(o *Object) []string {
-	if o.Labels[groupMark] == "" {
+func groupsOf(o *Object) []string { return splitGroups(o.Labels[groupMark]) }
+
+// splitGroups returns the values of a groupMark.
+func splitGroups(label string) []string {
+	if label == "" {
 		return nil
 	}
-	return strings.Split(o.Labels[groupMark], ".")
+	return strings.Split(label, ".")
 }
 
 func objectOf(obj runtime.Object) *Object {

@@ -10,6 +10,8 @@ import (
 type observer struct {
 	mirror *mirror
 	what   string
+	// receives, if not nil, says whether a state passes the observer's filter.
+	receives func(state) bool
 
 	mu sync.Mutex
 	// at is the position in the life of each key.
@@ -36,6 +38,7 @@ func (o *observer) observe(key string, object *Object) {
 	case found < 0:
 		o.mirror.world.fail("G2: %s shows %s, which the source never had", o.what, describe(key, object))
 		return
+	case o.mirror.setup.Kind == KindOverlap: // of several writers the last one decides
 	case o.back[key] >= o.mirror.regressions():
 		o.mirror.world.fail("G2: %s regresses to %s, and %d regressions have been reported", o.what,
 			describe(key, object), o.mirror.regressions())
@@ -47,7 +50,10 @@ func (o *observer) observe(key string, object *Object) {
 // matches returns a function that says whether a state of the source may be shown as object.
 func (o *observer) matches(object *Object) func(state) bool {
 	if object == nil {
-		return o.mirror.maybeAbsent
+		return func(s state) bool {
+			isFiltered := o.receives != nil && s.present() && !o.receives(s)
+			return isFiltered || o.mirror.maybeAbsent(s)
+		}
 	}
 	serial := serialOf(object)
 	return func(s state) bool { return s.serial == serial }
@@ -84,6 +90,9 @@ func (v *versions) check(m *mirror) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	text, synced := m.applied(), m.synced()
+	if m.setup.Kind == KindOverlap {
+		return text // of several writers the last one decides
+	}
 	number, _ := strconv.ParseUint(text, 10, 64)
 	if number < v.last {
 		v.descents++

@@ -11,6 +11,9 @@ const (
 	shortWatch   = 10 * time.Second
 	workingWatch = 6 * time.Second
 
+	// quickWatches is the number of watches of a series that are followed without a pause.
+	quickWatches = 2
+
 	firstMinute, laterMinute             = 20, 3
 	firstMinuteMoving, laterMinuteMoving = 20, 11
 )
@@ -29,9 +32,18 @@ func (t *tap) checkRates() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	from, began := 0, time.Time{}
+	lastFailure := time.Time{}
 	for i, r := range t.requests {
 		if i == 0 {
 			began = r.at
+		}
+		if t.isPollingLocked(i) && r.at.Sub(lastFailure) >= healthyTime && i > from {
+			// Lists that work, in place of watches, end a series as well.
+			t.checkStretch(began, from, i)
+			from, began = i, r.at
+		}
+		if r.failed && !r.isNotAllowed {
+			lastFailure = r.at.Add(r.duration())
 		}
 		// A list is one with the watch after it, however long it takes, unless a page failed.
 		broken := r.failed || i+1 < len(t.requests) && t.requests[i+1].firstPage == r
@@ -43,6 +55,22 @@ func (t *tap) checkRates() {
 	}
 	t.checkStretch(began, from, len(t.requests))
 	t.checkDeadlines()
+}
+
+// healthyTime is the time without a failure that ends a series.
+const healthyTime = 2 * time.Minute
+
+// isPollingLocked says whether the last watch before request i was not allowed, and followed by more
+// than one list.
+func (t *tap) isPollingLocked(i int) bool {
+	lists := 0
+	for _, r := range slices.Backward(t.requests[:i]) {
+		if !r.list {
+			return r.isNotAllowed && lists > 1
+		}
+		lists++
+	}
+	return false
 }
 
 // checkDeadlines checks that no watch stayed open much longer than 30 s past its timeout (B19). Its
@@ -156,10 +184,9 @@ func (t *tap) runFrom(i int) (began time.Time, first int, ok bool) {
 // if they do not.
 func (t *tap) exceeds(start time.Time, requests []*request) string {
 	first, later := firstMinute, laterMinute
-	for _, r := range requests {
-		if r.workedForShort() {
-			first, later = firstMinuteMoving, laterMinuteMoving
-		}
+	if slices.ContainsFunc(requests, (*request).workedForShort) {
+		first = firstMinuteMoving
+		later = laterMinuteMoving
 	}
 	tooMany := func(n int, since time.Time, most int) string {
 		return fmt.Sprintf("%d requests in the minute after %v, at most %d may be", n, since.Sub(t.mirror.world.start), most)
@@ -178,8 +205,17 @@ func (t *tap) exceeds(start time.Time, requests []*request) string {
 			continue
 		}
 		in := 0
+		lists := 0
 		for j := i; j < len(requests) && requests[j].at.Sub(r.at) < time.Minute; j++ {
 			in++
+			if requests[j].list {
+				lists++
+			}
+		}
+		if later == laterMinuteMoving {
+			// Lists between watches that work have a limit of their own, and the first watches that
+			// work after others have failed follow at once.
+			in -= min(lists, laterMinute) + quickWatches
 		}
 		if in > later {
 			return tooMany(in, r.at, later)

@@ -27,7 +27,8 @@ func (w *world) checkReports() {
 			for _, f := range faults {
 				n, abandoned := 0, false
 				for _, r := range reports {
-					if f.wrong && r.at.Equal(f.at) && cache.CauseOf(r.err) == "wrong-type" {
+					isInTime := !r.at.Before(f.at) && !r.at.After(f.at.Add(slack))
+					if f.cause != "" && isInTime && cache.CauseOf(r.err) == f.cause {
 						n = 1 // of another namespace's reflector may be a second one
 					}
 					n += strings.Count(r.text, faultMark(f.number))

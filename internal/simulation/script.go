@@ -21,6 +21,8 @@ type Setup struct {
 	// HTTP makes mirrors read the source through kubeapi and a server on an in-memory network
 	// instead of calling it directly.
 	HTTP bool `json:"http,omitempty"`
+	// HTTP2 uses HTTP/2 instead of HTTP/1.1.
+	HTTP2 bool `json:"http2,omitempty"`
 	// Objects is the initial number of objects.
 	Objects int `json:"objects,omitempty"`
 
@@ -78,6 +80,7 @@ const (
 	KindForeign    Kind = "foreign"    // a reflector into a store of another package
 	KindNamespaces Kind = "namespaces" // New with Namespaces
 	KindScoped     Kind = "scoped"     // NewSharedIndexInformerWithOptions with Namespaces
+	KindOverlap    Kind = "overlap"    // two reflectors into one Indexer
 )
 
 // hasNamespaces says whether each namespace has a source of its own.
@@ -90,7 +93,16 @@ type HandlerSetup struct {
 	Slow time.Duration `json:"slow,omitempty"`
 	// PanicEvery makes every nth call panic.
 	PanicEvery int `json:"panicEvery,omitempty"`
+	// Filter puts a filter before the handler: FilterTyped, FilterUntyped or none. It passes objects
+	// of one group.
+	Filter string `json:"filter,omitempty"`
 }
+
+// Values of HandlerSetup.Filter.
+const (
+	FilterTyped   = "typed"   // TypedFilteringResourceEventHandler; untyped unless it is a KindTyped
+	FilterUntyped = "untyped" // FilteringResourceEventHandler
+)
 
 // Step is one step, After the previous one. The meaning of the other fields depends on Do. A step can
 // always run, whatever its fields and whatever happened before; at worst it has no effect.

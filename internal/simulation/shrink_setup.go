@@ -18,6 +18,7 @@ func (s *shrinker) setup() {
 	}
 	for _, plain := range []func(*Setup){
 		func(o *Setup) { o.HTTP = false },
+		func(o *Setup) { o.HTTP2 = false },
 		func(o *Setup) { o.HistoryLimit = 0 },
 		func(o *Setup) { o.BookmarkInterval = 0 },
 		func(o *Setup) { o.IgnoreLimitAtZero = false },
@@ -55,6 +56,7 @@ func (s *shrinker) mirror(i int) {
 			func(o *HandlerSetup) { o.Delivery = 0 },
 			func(o *HandlerSetup) { o.Slow = 0 },
 			func(o *HandlerSetup) { o.PanicEvery = 0 },
+			func(o *HandlerSetup) { o.Filter = "" },
 		} {
 			s.try(func(script *Script) { plain(&script.Setup.Mirrors[i].Handlers[h]) })
 		}
@@ -90,5 +92,5 @@ func removeMirror(script *Script, removed int) {
 // aboutMirror are the steps that use the field Mirror.
 var aboutMirror = map[string]bool{
 	"join": true, "leave": true, "stall": true, "release": true, "stop": true, "again": true,
-	"fresh": true, "verify": true, "lose": true,
+	"fresh": true, "verify": true, "lose": true, "replace": true,
 }

@@ -188,8 +188,8 @@ func (m *mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 // lookAtCut has checked that it has no less (G10).
 func (m *mirror) checkSnapshotVersion(p snapshotContent) {
 	version, err := strconv.ParseUint(p.version, 10, 64)
-	if err != nil || m.world.regressed() {
-		return
+	if err != nil || m.world.regressed() || m.world.proxy.wasEverBehind() {
+		return // a list may have been newer than its version
 	}
 	until := m.world.truth.latest(version)
 	for key := range m.world.truth.now() {

@@ -63,6 +63,7 @@ var steps = map[string]func(*world, Step){
 		_ = w.source.ServeOldLists(s.N, version-min(uint64(s.For), version-1))
 	},
 	"old-bookmark": func(w *world, s Step) {
+		w.oldBookmarks.Store(true)
 		version := w.source.Version()
 		w.source.SendBookmarksAt(version - min(uint64(s.N), version-1))
 	},
@@ -71,6 +72,13 @@ var steps = map[string]func(*world, Step){
 	"no-initial-end":   func(w *world, s Step) { w.source.WithholdInitialEventsEnd(s.N) },
 	"wrong-types":      func(w *world, s Step) { w.wrongTypes.Store(int64(s.N)) },
 	"restore":          func(w *world, s Step) { w.restore(s.N) },
+
+	// Proxies, and servers with habits of their own.
+	"limit-watches": func(w *world, s Step) { w.proxy.limitWatches(s) },
+	"forget":        (*world).forget,
+	"lists-behind":  func(w *world, s Step) { w.proxy.putBehind(s.N, uint64(s.For)) },
+	"no-versions":   func(w *world, s Step) { w.proxy.dropVersions(s.N, s.What == "empty") },
+	"forbid":        func(w *world, s Step) { w.proxy.forbid(s.Key) },
 
 	// History that was dropped.
 	"compact":         func(w *world, _ Step) { w.source.CompactAll() },
@@ -83,6 +91,7 @@ var steps = map[string]func(*world, Step){
 	"freeze":   overHTTP(func(w *world, _ Step) { w.server.Listener.Freeze() }),
 	"thaw":     overHTTP(func(w *world, _ Step) { w.server.Listener.Thaw() }),
 	"refuse":   overHTTP(func(w *world, s Step) { w.server.Listener.RefuseConnections(s.N > 0) }),
+	"die":      overHTTP(func(w *world, _ Step) { w.server.killConnections() }),
 
 	"damage-lists":   overHTTP(func(w *world, s Step) { w.damage.begin(listAnswer, s) }),
 	"damage-watches": overHTTP(func(w *world, s Step) { w.damage.begin(watchAnswer, s) }),
@@ -110,6 +119,9 @@ var steps = map[string]func(*world, Step){
 	"fresh":  (*world).freshStep,
 	"verify": (*world).verifyStep,
 	"lose":   (*world).lose,
+	"set":    (*world).setStep,
+	// Other writers of a store.
+	"replace": (*world).replaceStep,
 
 	// Reads.
 	"look":   func(w *world, _ Step) { w.check() },
@@ -146,8 +158,11 @@ func (w *world) eachHandler(mirror int, do func(*handler)) {
 
 // failureKinds are the errors of requests and streams.
 var failureKinds = []string{
-	"internal", "expired", "too-many", "too-many-pause", "refused", "unavailable", "not-found", "forbidden", "too-large", "invalid", "eof", "cut", "bad-frame",
+	"internal", "expired", "too-many", "too-many-pause", "refused", "unavailable", "not-found", "forbidden", "too-large", "invalid", "eof", "cut", "bad-frame", notAllowed,
 }
+
+// notAllowed is the failure of a source that can only be listed.
+const notAllowed = "not-allowed"
 
 func (w *world) failure(kind string) error {
 	switch kind {
@@ -171,6 +186,8 @@ func (w *world) failure(kind string) error {
 		return cachetest.ErrTooLargeResourceVersion(w.source.Version()+100, w.source.Version())
 	case "invalid":
 		return apierrors.NewInvalid(objectKind.GroupKind(), "", nil)
+	case notAllowed:
+		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "things"}, "watch")
 	case "cut":
 		return brokenStream(kubeapi.CauseStreamCut)
 	case "bad-frame":
@@ -182,7 +199,7 @@ func (w *world) failure(kind string) error {
 }
 
 // brokenStream is the error with which package kubeapi ends a cut stream, or one with an invalid frame.
-func brokenStream(cause metav1.CauseType) error {
+func brokenStream(cause metav1.CauseType) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Message: "the script says so",
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause}}},

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,6 +24,8 @@ import (
 type tap struct {
 	source cache.ListerWatcherWithContext
 	mirror *mirror
+	// namespace is that of its source; empty is all.
+	namespace string
 
 	mu       sync.Mutex
 	requests []*request
@@ -35,6 +36,13 @@ type tap struct {
 	// listing is the list of which another page may be requested.
 	listing *request
 	faults  []*fault
+	// pages are the further pages of lists.
+	pages []*request
+	// newest is the newest version that it has passed on.
+	newest uint64
+	// waitsSince is when a request failed with a Retry-After, until the next request.
+	waitsSince time.Time
+	waitsFor   time.Duration
 }
 
 // request is one request of a reflector: a call of List, all pages that were answered of
@@ -51,6 +59,8 @@ type request struct {
 	timeout time.Duration
 	// failed: the response was an error, or its stream had one.
 	failed bool
+	// isStream: a streaming list.
+	isStream bool
 	// endless: a streaming list whose final bookmark has not been sent.
 	endless bool
 	// open: a watch that was opened, or a list that has more pages.
@@ -66,6 +76,17 @@ type request struct {
 	relist bool
 	// check: a list beside an open watch that checks the source's version.
 	check bool
+	// behind: a list whose version is behind its items, by at most so many versions (B31).
+	behind uint64
+	// versionless: a list without a version (B32), and without items if isEmptied.
+	versionless bool
+	isEmptied   bool
+	// retryAfter is the Retry-After of its failure.
+	retryAfter time.Duration
+	// isNotAllowed: a watch of a source that can only be listed.
+	isNotAllowed bool
+	// stopped: a watch that the reflector has ended.
+	stopped bool
 }
 
 // fault is a failure that the reflector must report.
@@ -73,8 +94,8 @@ type fault struct {
 	number int
 	at     time.Time
 	err    error
-	// wrong: a list whose objects are all of another type.
-	wrong bool
+	// cause is the cause of a list that was answered and has failed all the same.
+	cause cache.Cause
 	// excused: its context had ended.
 	excused bool
 }
@@ -116,25 +137,39 @@ func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (
 		return list, err
 	}
 	request := t.begin(true, options)
+	if t.isForbidden() {
+		return nil, t.failed(ctx, request, errForbidden())
+	}
 	list, err := t.source.ListWithContext(ctx, options)
 	if err != nil {
 		return nil, t.failed(ctx, request, err)
 	}
-	for _, item := range itemsOf(list) {
+	things, ok := list.(*metav1.PartialObjectMetadataList)
+	if !ok {
+		return list, nil
+	}
+	things.ListMeta = t.listMeta(request, things.ListMeta)
+	if request.wholeList().isEmptied {
+		things.Items = nil
+	}
+	for _, item := range itemsOf(things) {
 		t.stamp(item)
 	}
-	continues := ""
-	if about, err := meta.ListAccessor(list); err == nil {
-		continues = about.GetContinue()
-		t.mirror.note("list of %s answered: version %s continue %v", t.mirror.name, about.GetResourceVersion(), continues != "")
-	}
-	t.mirror.world.recorder.listed(t, list)
-	list = t.listOfWrongType(request, list)
-	t.answered(request, continues != "")
-	if continues == "" {
-		t.endListOfWrongType(ctx, request)
-	}
+	t.mirror.world.recorder.listed(t, things)
+	list = t.listOfWrongType(request, things)
+	t.answeredList(ctx, request, things.ListMeta)
 	return list, nil
+}
+
+// answeredList notes that a page was answered.
+func (t *tap) answeredList(ctx context.Context, request *request, page metav1.ListMeta) {
+	t.mirror.note("list of %s answered: version %s continue %v",
+		t.mirror.name, page.ResourceVersion, page.Continue != "")
+	t.sawVersion(page.ResourceVersion)
+	t.answered(request, page.Continue != "")
+	if page.Continue == "" {
+		t.endBadList(ctx, request)
+	}
 }
 
 func itemsOf(list runtime.Object) []*Object {
@@ -158,6 +193,14 @@ func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) 
 	if t.noticesOutage() {
 		return nil, t.failed(ctx, request, cachetest.ErrConnectionRefused())
 	}
+	if t.isForbidden() {
+		return nil, t.failed(ctx, request, errForbidden())
+	}
+	if empty, limit := t.mirror.world.proxy.emptyWatch(options); empty != nil {
+		t.mirror.note("%s is sent nothing, since its version is forgotten", t.mirror.name)
+		t.answered(request, true)
+		return newTappedWatch(ctx, t, request, empty, limit), nil
+	}
 	source, err := t.source.WatchWithContext(ctx, options)
 	if err != nil {
 		return nil, t.failed(ctx, request, err)
@@ -167,7 +210,7 @@ func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) 
 		return nil, t.failed(ctx, request, cachetest.ErrConnectionRefused())
 	}
 	t.answered(request, true)
-	return newTappedWatch(ctx, t, request, source), nil
+	return newTappedWatch(ctx, t, request, source, watchLimit{}), nil
 }
 
 // tapOfItems is the tap of a source that lists item by item.
@@ -183,9 +226,16 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 		})
 	}
 	request := t.begin(true, options)
+	if t.isForbidden() {
+		return metav1.ListMeta{}, t.failed(ctx, request, errForbidden())
+	}
 	var refused error
 	page := t.mirror.world.recorder.page(t.tap)
 	list, err := t.source.(cache.ItemLister).ListItems(ctx, options, func(list metav1.ListMeta, item runtime.Object) error {
+		if request.wholeList().isEmptied {
+			return nil
+		}
+		list = t.listMeta(request, list)
 		if o := objectOf(item); o != nil {
 			t.stamp(o)
 		}
@@ -199,12 +249,9 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 	case err != nil:
 		err = t.failed(ctx, request, err)
 	default:
-		t.mirror.note("list of %s answered: version %s continue %v", t.mirror.name, list.ResourceVersion, list.Continue != "")
+		list = t.listMeta(request, list)
 		page.end(list)
-		t.answered(request, list.Continue != "")
-		if list.Continue == "" {
-			t.endListOfWrongType(ctx, request)
-		}
+		t.answeredList(ctx, request, list)
 	}
 	return list, err
 }
@@ -224,8 +271,16 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *request {
 	t.mirror.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v", t.mirror.name, list,
 		options.ResourceVersion, options.ResourceVersionMatch, options.Limit, options.Continue != "", options.SendInitialEvents != nil)
 	t.mirror.world.recorder.asked(t, list, options)
+	request := t.record(list, options)
+	t.proxyList(request)
+	return request
+}
+
+// record adds a request to the record.
+func (t *tap) record(list bool, options metav1.ListOptions) *request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.returnLocked()
 	request := &request{at: time.Now(), list: list, version: options.ResourceVersion, endless: options.SendInitialEvents != nil}
 	request.relist = t.mirror.asked.Load() > 0 && options.ResourceVersion == "" && options.Continue == ""
 	if request.check = list && t.watchingLocked(); request.check {
@@ -234,6 +289,7 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *request {
 	}
 	if list && options.Continue != "" && t.listing != nil {
 		request.firstPage = t.listing
+		t.pages = append(t.pages, request)
 		return request
 	}
 	if t.listing = nil; list {
@@ -242,6 +298,7 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *request {
 	if list || options.SendInitialEvents != nil {
 		request.wrong = t.mirror.world.wrongTypes.Add(-1) >= 0
 	}
+	request.isStream = options.SendInitialEvents != nil
 	if options.TimeoutSeconds != nil {
 		request.timeout = time.Duration(*options.TimeoutSeconds) * time.Second
 	}
@@ -258,6 +315,7 @@ func (t *tap) answered(request *request, open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if request.firstPage != nil {
+		request.answered = time.Now()
 		request = request.firstPage
 	}
 	request.answered, request.open = time.Now(), open
@@ -269,6 +327,7 @@ func (t *tap) failed(ctx context.Context, request *request, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	request.answered, request.failed, request.open = time.Now(), true, false
+	t.waitLocked(request, err)
 	if request.firstPage != nil {
 		request.firstPage.open = false
 		t.requests = append(t.requests, request)
@@ -285,9 +344,11 @@ func (t *tap) faultLocked(ctx context.Context, err error) int {
 }
 
 // stampForCaller sets a unique receipt on an object sent to a caller.
-func (t *tap) stampForCaller(o *Object) {
+func (t *tap) stampForCaller(o *Object) { t.mirror.stampForCaller(o) }
+
+func (m *mirror) stampForCaller(o *Object) {
 	if o != nil {
-		setMark(o, receiptMark, strconv.Itoa(t.mirror.nextCallerReceipt()))
+		setMark(o, receiptMark, strconv.Itoa(m.nextCallerReceipt()))
 	}
 }
 

@@ -6,26 +6,32 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/kubeapi"
 )
 
 // tappedWatch marks and forwards the events of a watch. Its goroutine ends with Stop or with the
 // watch; Stop waits for it.
 type tappedWatch struct {
-	tap      *tap
-	ctx      context.Context
-	request  *request
-	source   watch.Interface
+	tap     *tap
+	ctx     context.Context
+	request *request
+	source  watch.Interface
+	// limit ends an empty watch. Other watches have the proxy's current limit.
+	limit    watchLimit
 	result   chan watch.Event
 	stopped  chan struct{}
 	stop     sync.Once
 	finished chan struct{}
 }
 
-func newTappedWatch(ctx context.Context, t *tap, request *request, source watch.Interface) *tappedWatch {
+func newTappedWatch(ctx context.Context, t *tap, request *request, source watch.Interface, limit watchLimit) *tappedWatch {
 	w := &tappedWatch{
-		tap: t, ctx: ctx, request: request, source: source,
+		tap: t, ctx: ctx, request: request, source: source, limit: limit,
 		result: make(chan watch.Event), stopped: make(chan struct{}), finished: make(chan struct{}),
 	}
 	go w.run()
@@ -43,22 +49,47 @@ func (w *tappedWatch) Stop() {
 func (w *tappedWatch) run() {
 	defer close(w.finished)
 	defer close(w.result)
+	defer w.ended()
+	began := time.Now()
 	for {
+		limit, changed := w.currentLimit()
 		select {
 		case event, ok := <-w.source.ResultChan():
-			if !ok {
-				w.ended()
+			if !ok || !w.pass(event) {
 				return
 			}
-			if !w.pass(event) {
-				w.ended()
-				return
+			if limit.isIdle {
+				began = time.Now()
 			}
+		case <-limit.reached(began):
+			w.endByProxy(limit)
+			return
+		case <-changed:
 		case <-w.stopped:
-			w.ended()
+			w.tap.mu.Lock()
+			w.request.stopped = true
+			w.tap.mu.Unlock()
 			return
 		}
 	}
+}
+
+// currentLimit is the limit of the watch, and a channel that is closed once it has changed.
+func (w *tappedWatch) currentLimit() (watchLimit, <-chan struct{}) {
+	if w.limit.after > 0 {
+		return w.limit, nil
+	}
+	return w.tap.mirror.world.proxy.currentLimit()
+}
+
+// endByProxy ends the watch as a proxy does.
+func (w *tappedWatch) endByProxy(limit watchLimit) {
+	w.source.Stop()
+	if !limit.isCut {
+		return
+	}
+	status := brokenStream(kubeapi.CauseStreamCut).ErrStatus
+	w.pass(watch.Event{Type: watch.Error, Object: &status})
 }
 
 func (w *tappedWatch) ended() {
@@ -73,6 +104,9 @@ func (w *tappedWatch) ended() {
 func (w *tappedWatch) pass(event watch.Event) bool {
 	if o := objectOf(event.Object); o != nil && event.Type != watch.Bookmark && !w.initial() && w.tap.losesEvent(keyOf(o)) {
 		return true
+	}
+	if about, err := meta.Accessor(event.Object); err == nil {
+		w.tap.sawVersion(about.GetResourceVersion())
 	}
 	var undelivered func()
 	w.tap.mirror.world.recorder.event(w.tap, event)
@@ -97,7 +131,7 @@ func (w *tappedWatch) pass(event watch.Event) bool {
 	select {
 	case w.result <- event:
 		if w.delivered(event) {
-			w.tap.endListOfWrongType(w.ctx, w.request)
+			w.tap.endBadList(w.ctx, w.request)
 		}
 		return true
 	case <-w.stopped:
@@ -113,6 +147,7 @@ func (w *tappedWatch) numberedEvent(event watch.Event, status *metav1.Status) (w
 	marked := status.DeepCopy()
 	w.tap.mu.Lock()
 	number := w.tap.faultLocked(w.ctx, errors.New(status.Message))
+	w.tap.waitLocked(w.request, &apierrors.StatusError{ErrStatus: *status})
 	last := w.tap.faults[len(w.tap.faults)-1]
 	w.tap.mu.Unlock()
 	marked.Message += " " + faultMark(number)

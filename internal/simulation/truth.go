@@ -12,6 +12,8 @@ type truth struct {
 	mu     sync.Mutex
 	moment int
 	keys   map[string]*life
+	// removal is the version of the last deletion.
+	removal uint64
 	// versions are the moments at which the source reached a version, oldest first.
 	versions []reached
 }
@@ -33,6 +35,8 @@ type state struct {
 	unwanted bool
 	// incarnation numbers the objects of a key over time, which have different UIDs.
 	incarnation int
+	// groups are the values of the index.
+	groups string
 }
 
 type reached struct {
@@ -73,6 +77,16 @@ func (t *truth) add(key string, s state) {
 		t.keys[key] = l
 	}
 	l.states = append(l.states, s)
+	if !s.present() {
+		t.removal = s.version
+	}
+}
+
+// lastRemoval is the version of the last deletion.
+func (t *truth) lastRemoval() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.removal
 }
 
 func (t *truth) hide(key string) {

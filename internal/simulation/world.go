@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
+	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
 )
 
@@ -28,7 +29,7 @@ type world struct {
 	script  Script
 	start   time.Time
 	source  *cachetest.Source
-	server  *cachetest.Server // nil without HTTP
+	server  *network // nil without HTTP
 	truth   *truth
 	mirrors []*mirror
 	random  *rand.Rand
@@ -57,6 +58,13 @@ type world struct {
 	// objects of another type.
 	damage     damage
 	wrongTypes atomic.Int64
+	proxy      proxy
+	// returns are the ends of pauses that a Retry-After began; see noteReturn.
+	returns returns
+	// set has the typed informers.
+	set cache.InformerSet
+	// oldBookmarks is true once bookmarks have had an older version.
+	oldBookmarks atomic.Bool
 	// willRestore is true if the script restores the source.
 	willRestore bool
 
@@ -130,9 +138,11 @@ func newWorld(ctx context.Context, script Script, r *recorder) *world {
 		RefuseFutureWatches: setup.RefuseFutureWatches,
 	})
 	if setup.HTTP {
-		w.server = cachetest.NewServer(r.answers(w.damaging(cachetest.NewHandler(cachetest.HandlerOptions{
-			Resources: []cachetest.Resource{{GroupVersionResource: objectKind.GroupVersion().WithResource("things"), Source: w.source}},
-		}))))
+		handler := cachetest.NewHandler(cachetest.HandlerOptions{Resources: []cachetest.Resource{{
+			GroupVersionResource: objectKind.GroupVersion().WithResource("things"),
+			Source:               w.source,
+		}}})
+		w.server = newNetwork(r.answers(w.damaging(handler)), setup.HTTP2)
 	}
 	for i := range setup.Objects {
 		w.write(keyAt(i), "", false)
@@ -184,8 +194,7 @@ func (w *world) end() {
 	}
 	w.questions.Wait()
 	if w.server != nil {
-		w.server.Client().CloseIdleConnections()
-		w.server.Close()
+		w.server.close()
 	}
 	w.source.Close()
 }

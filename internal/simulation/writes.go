@@ -35,7 +35,13 @@ func (w *world) write(key, bad string, unwanted bool) {
 		incarnation = w.incarnations
 	}
 	w.truth.add(key, state{
-		moment: w.truth.tick(version), serial: w.serial, version: version, bad: bad, unwanted: unwanted, incarnation: incarnation,
+		moment:      w.truth.tick(version),
+		serial:      w.serial,
+		version:     version,
+		bad:         bad,
+		unwanted:    unwanted,
+		incarnation: incarnation,
+		groups:      object.Labels[groupMark],
 	})
 	w.note("write %s@%d serial %d bad %q unwanted %v", key, version, w.serial, bad, unwanted)
 	if err := w.source.Apply(object); err != nil {
@@ -127,6 +133,8 @@ func (w *world) restore(versions int) {
 		return // compacted meanwhile
 	}
 	w.restored = true
+	// A server that was restored has its versions again.
+	w.proxy.forget(0, 0)
 	w.regressions.Add(1)
 	w.everRestored.Store(true)
 	moment := w.truth.tick(to)

@@ -9,12 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
 )
 
 // The tap makes lists of only wrong types (B25), in all pages or in the initial events of a streaming
 // list.
 
-var errWrongTypes = errors.New("a list has nothing but objects of another type")
+var (
+	errWrongTypes = errors.New("a list has nothing but objects of another type")
+	errNoVersion  = errors.New("a list has no version")
+)
 
 // wholeList is the list that a request is a page of, or itself.
 func (r *request) wholeList() *request {
@@ -68,16 +73,23 @@ func (t *tap) listOfWrongType(request *request, list runtime.Object) runtime.Obj
 	return other
 }
 
-// endListOfWrongType is called when a list has been answered to its end. One that had objects, all of
-// another type, has failed, and must be reported.
-func (t *tap) endListOfWrongType(ctx context.Context, request *request) {
+// endBadList is called when a list has been answered to its end. One that had objects, all of
+// another type (B25), or no version (B32), has failed, and must be reported.
+func (t *tap) endBadList(ctx context.Context, request *request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := request.wholeList()
-	if !list.wrong || list.items == 0 {
-		return
+	if list.versionless {
+		t.failListLocked(ctx, list, errNoVersion, cache.CauseInvalidResponse)
 	}
+	if list.wrong && list.items > 0 {
+		t.failListLocked(ctx, list, errWrongTypes, "wrong-type")
+	}
+}
+
+// failListLocked records that a list that was answered has failed, and must be reported with a cause.
+func (t *tap) failListLocked(ctx context.Context, list *request, err error, cause cache.Cause) {
 	list.failed = true
-	t.faultLocked(ctx, errWrongTypes)
-	t.faults[len(t.faults)-1].wrong = true
+	t.faultLocked(ctx, err)
+	t.faults[len(t.faults)-1].cause = cause
 }

@@ -1,0 +1,127 @@
+package simulation
+
+import (
+	"slices"
+
+	"github.com/watchmirror/cache"
+)
+
+// Handlers behind filters, and what a program does that files objects by a field: it finds an object
+// again only if it is given the state that it has filed (B29).
+
+// filteredGroup is the group of the objects that pass a filter.
+const filteredGroup = "x"
+
+// filed are keys by the group label of their objects.
+type filed map[string]map[string]bool
+
+func (f filed) add(o *Object) {
+	group := o.Labels[groupMark]
+	if f[group] == nil {
+		f[group] = map[string]bool{}
+	}
+	f[group][keyOf(o)] = true
+}
+
+// remove removes the key of an object, and reports whether it was filed where the object says.
+func (f filed) remove(o *Object) bool {
+	keys := f[o.Labels[groupMark]]
+	wasFiled := keys[keyOf(o)]
+	delete(keys, keyOf(o))
+	return wasFiled
+}
+
+// removeFiled removes an object that a call says is the last state that the handler has. The caller
+// holds the lock.
+func (h *handler) removeFiled(call string, last, o *Object) {
+	wasFiled := h.filed.remove(o)
+	if wasFiled || last == nil {
+		return
+	}
+	h.filed.remove(last)
+	w := h.mirror.world
+	// A final state may have been received without the update that led to it, and a queue sends final
+	// states, as client-go's does.
+	isUnseen := w.truth.isHidden(keyOf(o)) || w.damage.wasDamaged(serialOf(o))
+	if isUnseen || h.mirror.setup.Kind == KindProcess {
+		return
+	}
+	h.fail("B29: %s of %s says group %q, and the handler has filed it under %q",
+		call, describe(keyOf(o), o), o.Labels[groupMark], last.Labels[groupMark])
+}
+
+// compareFiled compares what it has filed with what it has.
+func (h *handler) compareFiled(when string, view map[string]*Object) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for group, keys := range h.filed {
+		for key := range keys {
+			if o := view[key]; o == nil || o.Labels[groupMark] != group {
+				h.fail("B29: %s is still filed under %q %s, as %s", key, group, when, describe(key, o))
+			}
+		}
+	}
+}
+
+// passes says whether an object passes the handler's filter.
+func (h *handler) passes(o *Object) bool {
+	return h.setup.Filter == "" || slices.Contains(groupsOf(o), filteredGroup)
+}
+
+// receives says whether a state passes the handler's filter.
+func (h *handler) receives(s state) bool {
+	return h.setup.Filter == "" || slices.Contains(splitGroups(s.groups), filteredGroup)
+}
+
+// untyped is the handler behind its filter.
+func (h *handler) untyped() cache.ResourceEventHandler {
+	if h.setup.Filter == "" {
+		return h
+	}
+	return cache.FilteringResourceEventHandler{
+		FilterFunc: func(obj any) bool {
+			o := asObject(obj)
+			return o != nil && h.passes(o)
+		},
+		Handler: h,
+	}
+}
+
+// typed is the handler behind a typed filter.
+func (h *handler) typed() cache.TypedResourceEventHandler[*Object] {
+	return cache.TypedFilteringResourceEventHandler[*Object]{
+		FilterFunc: h.passes,
+		Handler:    typedHandler{h},
+	}
+}
+
+// typedHandler makes a handler a typed one.
+type typedHandler struct{ handler *handler }
+
+func (t typedHandler) OnAdd(o *Object, isInInitialList bool) { t.handler.OnAdd(o, isInInitialList) }
+func (t typedHandler) OnUpdate(old, current *Object)         { t.handler.OnUpdate(old, current) }
+
+func (t typedHandler) OnDelete(deleted cache.DeletedObject[*Object]) {
+	o, known := deleted.Object()
+	if !known {
+		t.handler.fail("B29: OnDelete without a state")
+		return
+	}
+	t.handler.OnDelete(o)
+}
+
+func (h *handler) options() cache.HandlerOptions {
+	return cache.HandlerOptions{
+		Name:          h.name,
+		Delivery:      cache.Delivery(h.setup.Delivery),
+		RecoverPanics: true,
+		Logger:        quiet(),
+	}
+}
+
+// register sets the registration; calls may have begun.
+func (h *handler) register(registration cache.ResourceEventHandlerRegistration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.registration = registration
+}

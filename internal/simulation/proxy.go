@@ -1,0 +1,268 @@
+package simulation
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// proxy is what stands between the mirrors and a server of theirs: a load balancer that ends watches
+// (B27), and habits of servers that are no kube-apiserver: one that answers forgotten versions with
+// nothing (B28), lists behind their items (B31) or without a version (B32), and namespaces that are
+// forbidden. The taps carry it out, so that it is the same with and without HTTP.
+type proxy struct {
+	mu sync.Mutex
+	// limit is that of all watches; zero is none. limitChanged is closed when it changes.
+	limit        watchLimit
+	limitChanged chan struct{}
+	// forgotten is the version below which watches are empty, and end after emptyFor.
+	forgotten uint64
+	emptyFor  time.Duration
+	// behind is the number of next lists that are behind their items, by at most behindBy versions.
+	behind   int
+	behindBy uint64
+	// versionless is the number of next lists without a version, and without items if isEmptied.
+	versionless int
+	isEmptied   bool
+	// forbidden are the namespaces that only mirrors of all namespaces can read.
+	forbidden map[string]bool
+
+	// everBehind is true once a list was behind, everEnded once watches were ended cleanly.
+	everBehind bool
+	everEnded  bool
+}
+
+// watchLimit is when and how a proxy ends a watch.
+type watchLimit struct {
+	// after is the time of a watch or, if isIdle, of its silence; 0 is unlimited.
+	after  time.Duration
+	isIdle bool
+	// isCut says that the connection is cut. Otherwise the response ends as usual.
+	isCut bool
+}
+
+// Values of the step "limit-watches".
+const (
+	limitIdleCut = "idle-cut"
+	limitIdleEnd = "idle-end"
+	limitCut     = "cut"
+	limitEnd     = "end"
+)
+
+// limitWatches sets the limit of all watches that are open or opened later.
+func (p *proxy) limitWatches(s Step) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = watchLimit{
+		after:  s.For,
+		isIdle: s.What == limitIdleCut || s.What == limitIdleEnd,
+		isCut:  s.What == limitIdleCut || s.What == limitCut,
+	}
+	p.everEnded = p.everEnded || !p.limit.isCut && s.For > 0
+	if p.limitChanged != nil {
+		close(p.limitChanged)
+	}
+	p.limitChanged = nil
+}
+
+// currentLimit is the present limit of watches, and a channel that is closed once it has changed.
+func (p *proxy) currentLimit() (watchLimit, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.limitChanged == nil {
+		p.limitChanged = make(chan struct{})
+	}
+	return p.limit, p.limitChanged
+}
+
+// reached returns a channel that receives once a watch, or its silence, has reached the limit.
+func (l watchLimit) reached(began time.Time) <-chan time.Time {
+	if l.after <= 0 {
+		return nil
+	}
+	return time.After(l.after - time.Since(began))
+}
+
+// forget makes watches from versions below one empty.
+func (p *proxy) forget(version uint64, emptyFor time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forgotten = version
+	p.emptyFor = emptyFor
+}
+
+// hasForgotten says whether the server has forgotten any version.
+func (p *proxy) hasForgotten() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forgotten > 0
+}
+
+// emptyWatch returns a watch that is empty because of its version, and its limit. It ends before half
+// of its timeout: one that ends later is an ordinary one.
+func (p *proxy) emptyWatch(options metav1.ListOptions) (empty watch.Interface, limit watchLimit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	version, err := strconv.ParseUint(options.ResourceVersion, 10, 64)
+	isStream := options.SendInitialEvents != nil
+	if err != nil || isStream || version == 0 || version >= p.forgotten {
+		return nil, watchLimit{}
+	}
+	const immediately = time.Nanosecond
+	limit.after = max(p.emptyFor, immediately)
+	if options.TimeoutSeconds != nil {
+		timeout := time.Duration(*options.TimeoutSeconds) * time.Second
+		limit.after = min(limit.after, timeout/3)
+	}
+	return watch.NewFake(), limit
+}
+
+// putBehind makes the next lists have versions behind their items.
+func (p *proxy) putBehind(lists int, by uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.behind = lists
+	p.behindBy = by
+	p.everBehind = p.everBehind || lists > 0
+}
+
+func (p *proxy) wasEverBehind() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.everBehind
+}
+
+// takeBehind returns by how many versions the next list is behind its items.
+func (p *proxy) takeBehind() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.behind <= 0 {
+		return 0
+	}
+	p.behind--
+	return p.behindBy
+}
+
+// dropVersions makes the next lists have no version.
+func (p *proxy) dropVersions(lists int, isEmptied bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.versionless = lists
+	p.isEmptied = isEmptied
+}
+
+// takeVersionless says whether the next list has no version, and no items either.
+func (p *proxy) takeVersionless() (isVersionless, isEmptied bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.versionless <= 0 {
+		return false, false
+	}
+	p.versionless--
+	return true, p.isEmptied
+}
+
+// endsWatches says whether it has ever ended watches cleanly.
+func (p *proxy) endsWatches() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.everEnded
+}
+
+// forbid forbids a namespace, or allows all.
+func (p *proxy) forbid(namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.forbidden == nil {
+		p.forbidden = map[string]bool{}
+	}
+	if namespace == "" {
+		clear(p.forbidden)
+		return
+	}
+	p.forbidden[namespace] = true
+}
+
+func (p *proxy) isForbidden(namespace string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forbidden[namespace]
+}
+
+func (p *proxy) forbidsAny() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.forbidden) > 0
+}
+
+// heal ends what ends. Versions stay forgotten, and forbidden namespaces are allowed later.
+func (p *proxy) heal() {
+	p.limitWatches(Step{})
+	p.putBehind(0, 0)
+	p.dropVersions(0, false)
+}
+
+// forget breaks all watches, writes, and forgets all versions before that.
+func (w *world) forget(s Step) {
+	w.source.BreakWatches(w.failure("unavailable"))
+	w.write(s.Key, "", false)
+	w.proxy.forget(w.source.Version(), s.For)
+}
+
+// errForbidden is the error of a forbidden namespace.
+func errForbidden() error {
+	things := schema.GroupResource{Group: objectKind.Group, Resource: "things"}
+	return apierrors.NewForbidden(things, "", errBad)
+}
+
+// isForbidden says whether this tap's namespace is forbidden.
+func (t *tap) isForbidden() bool {
+	return t.namespace != "" && t.mirror.world.proxy.isForbidden(t.namespace)
+}
+
+// proxyList decides how the proxy changes a new list.
+func (t *tap) proxyList(request *request) {
+	w := t.mirror.world
+	if !request.list || request.check || request.firstPage != nil || request.wrong {
+		return
+	}
+	if t.newest > 0 && t.mirror.synced() {
+		request.versionless, request.isEmptied = w.proxy.takeVersionless()
+	}
+	canReplay := t.mirror.setup.Kind != KindForeign && !w.everRestored.Load() && !w.willRestore
+	if canReplay && !request.versionless {
+		request.behind = w.proxy.takeBehind()
+	}
+}
+
+// listMeta returns the metadata of a page as the proxy passes it on. All pages of a list have the same
+// version. One behind its items is not older than what the reflector has seen, like one that the
+// server read before it read the items; and it does not replay deletions, which no client could
+// tell from creations.
+func (t *tap) listMeta(request *request, page metav1.ListMeta) metav1.ListMeta {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := request.wholeList()
+	if list.versionless {
+		return metav1.ListMeta{}
+	}
+	version := numberOf(page.ResourceVersion)
+	if list.behind > 0 && version > 0 {
+		behind := version - min(list.behind, version-1)
+		version = min(version, max(behind, t.newest, t.mirror.world.truth.lastRemoval()))
+		page.ResourceVersion = strconv.FormatUint(version, 10)
+	}
+	return page
+}
+
+// sawVersion notes a version that the reflector was sent.
+func (t *tap) sawVersion(version string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.newest = max(t.newest, numberOf(version))
+}
