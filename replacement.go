@@ -167,15 +167,14 @@ func (r *storeReplacement) compareWithStore() {
 	}
 }
 
-// alreadyListed reports whether an entry with the origin of a change has its state: the list contains it twice, or another
-// writer has added it.
-func (r *storeReplacement) alreadyListed(c *change, at table.Slot) bool {
-	_, refused := r.in.storage.quarantine.entry(c.key)
-	if c.kind == Deleted || r.reset || refused {
+// hasState reports whether an entry has the state of a listed object: the list contains it twice, or
+// another writer has added it.
+func (r *storeReplacement) hasState(c *change, at table.Slot) bool {
+	if !c.origin.Same(at.Origin) || c.kind == Deleted || r.reset {
 		return false
 	}
-	r.marks.Confirm(at)
-	return true
+	_, isQuarantined := r.in.storage.quarantine.entry(c.key)
+	return !isQuarantined
 }
 
 // refuse keeps the stored state of a change that cannot be applied.

@@ -156,8 +156,9 @@ func (m *storage) apply(w *storeWrite, c *change) error {
 		}
 	}
 	c.existed, c.old = at.Exists, at.Object
-	if !c.unchanged && c.err == nil && w.list != nil && c.origin.Same(at.Origin) {
-		c.unchanged = w.list.alreadyListed(c, at)
+	if !c.unchanged && c.err == nil && w.list != nil && w.list.hasState(c, at) {
+		w.list.marks.Confirm(at)
+		c.unchanged = true
 	}
 	switch {
 	case c.unchanged:
