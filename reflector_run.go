@@ -410,12 +410,6 @@ func (m *run) undecodedLocked(at quarantineKey) bool {
 	return at.part == m.quarantine && m.quarantine.entries[at].Stage == stageDecode
 }
 
-// A server that was restored from an older copy accepts a watch from a version that it has not reached, and sends nothing
-// until it has. So after an outage or a long silence, a list of one object checks the source's version. The check runs beside
-// the open watch: no restore can happen between the two, and no retry waits for it.
-
-// The following methods return when something is due in an open watch, or the zero time if it is not wanted.
-
 // relist makes the run end its watch, once one is open, and list at the newest version. It waits until the list is applied.
 func (r *Reflector) relist(ctx context.Context) error {
 	listed := make(chan struct{})

@@ -67,6 +67,11 @@ func (c *checks) succeed(now time.Time) {
 // earliest returns the earliest time of a check.
 func (c *checks) earliest() time.Time { return latest(c.next, c.notBefore) }
 
+// A server that was restored from an older copy accepts a watch from a version that it has not
+// reached, and sends nothing until it has. So after an outage or a long silence, a list of one object
+// checks the source's version. The check runs beside the open watch: no restore can happen between
+// the two, and no retry waits for it.
+
 // versionCheck is a running check.
 type versionCheck struct {
 	*asyncCall

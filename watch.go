@@ -628,6 +628,9 @@ func (m *run) handleTimer(w *openWatch) error {
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
+// The following methods return when something is due in an open watch, or the zero time if it is not
+// wanted.
+
 // overdueTime is when the watch counts as half open. A stream may last as long as it keeps sending.
 func (m *run) overdueTime(w *openWatch) time.Time {
 	if w.listing != nil {
