@@ -43,8 +43,8 @@ func callFeeds(ctx context.Context, op string, call feedCall, informers ...*shar
 
 // runningCall is a call on a goroutine of an informer.
 type runningCall struct {
-	asyncCall
-	err error // set before done is closed
+	call asyncCall
+	err  error // set before done is closed
 }
 
 // startCall starts a call on a goroutine of the informer. The context of the call ends with ctx and with the run. The
@@ -56,11 +56,11 @@ func (f *feed) startCall(ctx context.Context, op string, call feedCall) (wait fu
 	if inf.ctx == nil {
 		return func() error { return fmt.Errorf("%s: %w", inf.title, errNotStarted) }
 	}
-	running := &runningCall{asyncCall: asyncCall{done: make(chan struct{})}, err: errSourceExited} // until it has returned
+	running := &runningCall{call: asyncCall{done: make(chan struct{})}, err: errSourceExited} // until it has returned
 	if inf.ctx.Err() == nil {
 		callCtx, cancel := context.WithCancel(ctx)
 		inf.goroutines.Go(func() {
-			defer close(running.done)
+			defer close(running.call.done)
 			defer cancel()
 			stop := context.AfterFunc(inf.ctx, cancel)
 			defer stop()
@@ -68,7 +68,7 @@ func (f *feed) startCall(ctx context.Context, op string, call feedCall) (wait fu
 		})
 		inf.goroutines.Go(func() {
 			<-callCtx.Done()
-			f.reflector.reportSlow(inf.ctx, op, &running.asyncCall)
+			f.reflector.reportSlow(inf.ctx, op, &running.call)
 		})
 	}
 	return func() error { return f.waitForCall(ctx, running) }
@@ -87,7 +87,7 @@ func (f *feed) waitForCall(ctx context.Context, running *runningCall) error {
 	var err error
 	stopped := f.informer.ctx
 	select {
-	case <-running.done:
+	case <-running.call.done:
 		err = running.err
 	case <-stopped.Done():
 		err = ErrInformerStopped

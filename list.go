@@ -38,9 +38,11 @@ const (
 // listing is a list on its way into the store, of any strategy. It validates the objects and adds them to a replacement
 // in parts.
 type listing struct {
-	*run
-	steps *trace.Trace
-	began time.Time
+	run *run
+	// reflector is the run's.
+	reflector *Reflector
+	steps     *trace.Trace
+	began     time.Time
 	// requestedVersion is the requested version, version the list's, once it is known.
 	requestedVersion, version string
 	// newest is the newest version of the objects received before the list's version.
@@ -77,32 +79,32 @@ type listing struct {
 }
 
 func (m *run) newListing(strategy ListStrategy) *listing {
-	if m.shard != nil {
-		m.shard.Begin()
+	if m.reflector.shard != nil {
+		m.reflector.shard.Begin()
 	}
 	return &listing{
-		run: m, began: m.clock.Now(), first: 1, strategy: strategy, reason: "the source streams its state",
+		run: m, reflector: m.reflector, began: m.reflector.clock.Now(), first: 1, strategy: strategy, reason: "the source streams its state",
 		quarantining: map[string]bool{}, entries: map[table.Key]table.Origin{}, steps: trace.New("List",
-			trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
+			trace.Field{Key: "reflector", Value: m.reflector.name}, trace.Field{Key: "type", Value: m.reflector.typeDescription}),
 	}
 }
 
 // listState lists, and makes the store equal to the list. After an expired continue token it lists unpaged. The token for
 // an inconsistent rest, which servers send with that error, is not used.
 func (m *run) listState() state {
-	m.setPhase(PhaseListing, 0)
+	m.reflector.setPhase(PhaseListing, 0)
 	l := m.newListing(ListUnpaged)
 	if err := l.listPages(); err != nil {
 		l.abort()
-		if m.progress.unpaged && m.ctx.Err() == nil { // the token of a page has expired
-			m.reportFailure(m.ctx, l.wrap(err))
+		if m.reflector.progress.unpaged && m.ctx.Err() == nil { // the token of a page has expired
+			m.reflector.reportFailure(m.ctx, l.wrap(err))
 			return m.pauseAfterFailure(stateList, backoff.Failure{Began: l.began, AtOnce: true})
 		}
 		return m.fail(failedAttempt{activity: PhaseListing, err: l.wrap(err), began: l.began, request: true})
 	}
-	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
+	m.reflector.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
 	if m.isPolled() {
-		return m.pauseFor(stateList, m.progress.backoff.PollPause(m.clock.Now()))
+		return m.pauseFor(stateList, m.reflector.progress.backoff.PollPause(m.reflector.clock.Now()))
 	}
 	return m.pauseAfterFailure(stateWatch, backoff.Failure{AtOnce: true})
 }
@@ -111,26 +113,26 @@ func (m *run) listState() state {
 // the store's version is invalid. API servers answer from their cache without a limit, and at "0", where they ignore the
 // limit. At "" an unpaged list costs them more than pages.
 func (l *listing) listOptions() metav1.ListOptions {
-	options := metav1.ListOptions{ResourceVersion: cmp.Or(l.progress.version, "0"), ShardSelector: l.shard.Selector()}
-	if l.progress.versionInvalid || len(l.relistWaiters) > 0 {
+	options := metav1.ListOptions{ResourceVersion: cmp.Or(l.reflector.progress.version, "0"), ShardSelector: l.reflector.shard.Selector()}
+	if l.reflector.progress.versionInvalid || len(l.run.relistWaiters) > 0 {
 		options.ResourceVersion = ""
 	}
 	exact := options.ResourceVersion != "" && options.ResourceVersion != "0"
 	switch {
-	case l.wholeLists, l.options.Strategy == ListUnpaged:
+	case l.reflector.wholeLists, l.reflector.options.Strategy == ListUnpaged:
 		l.reason = "lists are not to be paged"
-	case l.progress.unpaged:
+	case l.reflector.progress.unpaged:
 		l.reason = "a continue token has expired"
-	case l.WatchListPageSize > 0:
-		options.Limit, l.reason = l.WatchListPageSize, "a page size is set"
-	case l.options.Strategy == ListPaged:
+	case l.reflector.WatchListPageSize > 0:
+		options.Limit, l.reason = l.reflector.WatchListPageSize, "a page size is set"
+	case l.reflector.options.Strategy == ListPaged:
 		options.Limit, l.reason = defaultPageSize, "lists are to be paged"
-	case l.progress.paged, !exact:
+	case l.reflector.progress.paged, !exact:
 		options.Limit, l.reason = defaultPageSize, "pages cost a server least here"
 	default:
 		l.reason = "the server may answer from its cache"
 	}
-	if l.streams {
+	if l.reflector.streams {
 		l.reason += ", streaming has failed"
 	}
 	if options.Limit > 0 && exact {
@@ -147,27 +149,27 @@ func (l *listing) wrap(err error) error {
 	case cause == causeStoreError, cause == causeRegression:
 		return err
 	case l.strategy == ListStreaming:
-		return fmt.Errorf("streaming %s: %w", l.typeDescription, err)
+		return fmt.Errorf("streaming %s: %w", l.reflector.typeDescription, err)
 	}
-	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.requestedVersion, err)
+	return fmt.Errorf("listing %s at version %q: %w", l.reflector.typeDescription, l.requestedVersion, err)
 }
 
 // recordSize records the duration and the objects of a list that is complete.
 func (l *listing) recordSize() {
-	observe(l.metrics.listDuration, l.clock.Since(l.began).Seconds())
-	observe(l.metrics.itemsInList, float64(l.items))
+	observe(l.reflector.metrics.listDuration, l.reflector.clock.Since(l.began).Seconds())
+	observe(l.reflector.metrics.itemsInList, float64(l.items))
 }
 
 // listPages lists and commits. It requests a failed page again, since the pages before it may have cost the source far
 // more.
 func (l *listing) listPages() error {
 	options := l.listOptions()
-	l.requestedVersion, l.progress.unpaged = options.ResourceVersion, false
+	l.requestedVersion, l.reflector.progress.unpaged = options.ResourceVersion, false
 	l.pageSize = options.Limit
-	l.progress.backoff.RecordRequest(l.began, true)
-	inc(l.metrics.lists)
-	for failures := 0; l.ctx.Err() == nil; { // consecutive ones of a page
-		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
+	l.reflector.progress.backoff.RecordRequest(l.began, true)
+	inc(l.reflector.metrics.lists)
+	for failures := 0; l.run.ctx.Err() == nil; { // consecutive ones of a page
+		asked, items, rejected := l.reflector.clock.Now(), l.items, len(l.rejected)
 		token, answered, err := l.page(options)
 		switch {
 		case err == nil && token == "":
@@ -191,21 +193,21 @@ func (l *listing) listPages() error {
 			return err
 		}
 		// All answered pages of a list count as one request.
-		l.progress.backoff.RecordRequest(asked, true)
+		l.reflector.progress.backoff.RecordRequest(asked, true)
 		cause := CauseOf(err)
 		if cause == CauseExpired {
 			// The source may have been restored during a pause. It would refuse the version as too large.
-			l.began, l.progress.unpaged, l.progress.versionInvalid = asked, true, l.progress.versionInvalid || l.paused
+			l.began, l.reflector.progress.unpaged, l.reflector.progress.versionInvalid = asked, true, l.reflector.progress.versionInvalid || l.paused
 		}
-		if failures++; failures >= pageAttempts || permanentCauses.Has(cause) || l.ctx.Err() != nil {
+		if failures++; failures >= pageAttempts || permanentCauses.Has(cause) || l.run.ctx.Err() != nil {
 			return err
 		}
-		l.reportFailure(l.ctx, l.wrap(err))
+		l.reflector.reportFailure(l.run.ctx, l.wrap(err))
 		l.paused = true
-		l.pauseAfterFailure(stateList, backoff.Failure{Began: asked, RetryAfter: retryAfter(err)})
-		l.setPhase(PhaseListing, 0)
+		l.run.pauseAfterFailure(stateList, backoff.Failure{Began: asked, RetryAfter: retryAfter(err)})
+		l.reflector.setPhase(PhaseListing, 0)
 	}
-	return l.ctx.Err()
+	return l.run.ctx.Err()
 }
 
 // page requests a page or an unpaged list, adds its objects, and returns the token of the next page. answered is false if
@@ -214,13 +216,13 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	var listMeta metav1.ListMeta
 	var list runtime.Object
 	items := make(chan listedItem, partSize)
-	ctx, cancel := context.WithCancel(l.ctx)
+	ctx, cancel := context.WithCancel(l.run.ctx)
 	defer cancel()
-	ended, err := l.callSource("List", cancel, waitChannels{items: items}, l.addItem, func() (err error) {
-		if l.itemLister != nil {
-			listMeta, err = readItems(ctx, l.itemLister, options, items)
+	ended, err := l.run.callSource("List", cancel, waitChannels{items: items}, l.addItem, func() (err error) {
+		if l.reflector.itemLister != nil {
+			listMeta, err = readItems(ctx, l.reflector.itemLister, options, items)
 		} else {
-			listMeta, list, err = listObject(ctx, l.source, options)
+			listMeta, list, err = listObject(ctx, l.reflector.source, options)
 		}
 		return err
 	})
@@ -237,14 +239,14 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 			return "", true, err
 		}
 	} else {
-		l.strategy, l.progress.paged = ListPaged, l.progress.paged || l.requestedVersion == "0"
+		l.strategy, l.reflector.progress.paged = ListPaged, l.reflector.progress.paged || l.requestedVersion == "0"
 	}
 	if list != nil {
 		if err := eachItem(listMeta, list, l.addItem); err != nil {
 			return "", true, err
 		}
 	}
-	if l.shard != nil {
+	if l.reflector.shard != nil {
 		if err := l.recordShard(listMeta.ShardInfo, list); err != nil {
 			return "", true, err
 		}
@@ -257,7 +259,7 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 // recordShard records the shard that the source has sent with a list or page, or in list.
 func (l *listing) recordShard(sent *metav1.ShardInfo, list runtime.Object) (err error) {
 	defer recoverPanic("reading the list's metadata", &err)
-	return l.shard.Listed(cmp.Or(sent, sharding.InfoOf(list)))
+	return l.reflector.shard.Listed(cmp.Or(sent, sharding.InfoOf(list)))
 }
 
 // listObject requests a list or page as one object. listMeta has its version and token.
@@ -356,7 +358,7 @@ func readItems(
 // after the items. Until then the list may be too old, and none of it may be published.
 func (l *listing) addItem(item listedItem) error {
 	var md metadata
-	bad := l.examine(item.object, &md, true)
+	bad := l.reflector.examine(item.object, &md, true)
 	l.compareWithWatch(md.received.ResourceVersion)
 	switch {
 	case l.version != "":
@@ -367,7 +369,7 @@ func (l *listing) addItem(item listedItem) error {
 	case !l.mayBeTooOld():
 		l.newest = newerOf(l.newest, md.received.ResourceVersion)
 	}
-	if l.shard != nil && l.excludes(&md, bad) {
+	if l.reflector.shard != nil && l.reflector.excludes(&md, bad) {
 		l.items++
 		return nil
 	}
@@ -376,13 +378,13 @@ func (l *listing) addItem(item listedItem) error {
 
 // mayBeTooOld reports whether the list's version is still unknown while the store has one.
 func (l *listing) mayBeTooOld() bool {
-	return l.version == "" && l.progress.version != ""
+	return l.version == "" && l.reflector.progress.version != ""
 }
 
 // compareWithWatch compares the version of an item with that of empty watches that have caused the list.
 func (l *listing) compareWithWatch(version string) {
-	if l.progress.emptyWatches.listWanted {
-		l.hasNewer = l.hasNewer || versionBefore(l.progress.version, version)
+	if l.reflector.progress.emptyWatches.listWanted {
+		l.hasNewer = l.hasNewer || versionBefore(l.reflector.progress.version, version)
 	}
 }
 
@@ -390,14 +392,14 @@ func (l *listing) compareWithWatch(version string) {
 // is known to have regressed, or if there is none although the source has sent lists with one. A source
 // whose lists never have a version keeps that of its events.
 func (l *listing) setVersion(version string) error {
-	if version == "" && l.version == "" && l.progress.versioned {
+	if version == "" && l.version == "" && l.reflector.progress.versioned {
 		return errNoListVersion
 	}
-	l.progress.versioned = l.progress.versioned || version != ""
-	have := cmp.Or(l.version, l.progress.version)
+	l.reflector.progress.versioned = l.reflector.progress.versioned || version != ""
+	have := cmp.Or(l.version, l.reflector.progress.version)
 	if versionBefore(version, have) {
 		regression := &VersionRegressionError{Kind: "list", Current: have, Received: version}
-		if !l.progress.versionInvalid {
+		if !l.reflector.progress.versionInvalid {
 			return regression
 		}
 		// The list was requested at "". Another one would have the same state.
@@ -424,7 +426,7 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 		}
 		// If the object's methods panic, its kind is unknown.
 		bad.wrongType = bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
-			bad.Stage == stageMetadata && !isNilPointer(obj) && l.expectedType != nil && reflect.TypeOf(obj) != l.expectedType
+			bad.Stage == stageMetadata && !isNilPointer(obj) && l.reflector.expectedType != nil && reflect.TypeOf(obj) != l.reflector.expectedType
 		l.typeSeen = l.typeSeen || !bad.wrongType
 		l.reject(bad)
 	}
@@ -442,7 +444,7 @@ func (l *listing) remove(c *change) error {
 	undecoded := c.finalErr
 	rejected, err := l.addPart(ReplacementPart{Deleted: []any{c.object}, excluded: c.excluded})
 	if undecoded != nil && len(rejected) == 0 {
-		l.report(l.ctx, undecoded)
+		l.reflector.report(l.run.ctx, undecoded)
 	}
 	for _, bad := range rejected {
 		switch {
@@ -451,7 +453,7 @@ func (l *listing) remove(c *change) error {
 		case bad.Stage != stageTransform && !errors.Is(bad.Err, errOtherNamespace):
 			l.reject(withKey(bad))
 		case !bad.repeated:
-			l.report(l.ctx, withKey(bad))
+			l.reflector.report(l.run.ctx, withKey(bad))
 		}
 	}
 	return err
@@ -459,7 +461,7 @@ func (l *listing) remove(c *change) error {
 
 // release releases an object from the quarantine, because the list has a later state.
 func (l *listing) release(obj any) {
-	for _, key := range l.quarantineKeysOf(obj) {
+	for _, key := range l.reflector.quarantineKeysOf(obj) {
 		delete(l.quarantining, key)
 	}
 }
@@ -485,14 +487,14 @@ func (l *listing) flush() error {
 // addPart adds a part to the replacement and begins that with the first part. It returns the errors of objects.
 func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err error) {
 	if l.replacement == nil {
-		l.replacement = l.replacer.BeginReplace(ReplaceOptions{
+		l.replacement = l.reflector.replacer.BeginReplace(ReplaceOptions{
 			Staged: l.mayBeTooOld(),
 			// If the source may have been restored, an object may have the same version and another state.
-			VersionsReset: l.progress.versionInvalid && (l.progress.version == "" || l.regression != nil || l.mayBeTooOld()),
+			VersionsReset: l.reflector.progress.versionInvalid && (l.reflector.progress.version == "" || l.regression != nil || l.mayBeTooOld()),
 		})
 	}
-	rejected, err = l.replacement.Add(l.ctx, part)
-	if err != nil && l.ctx.Err() == nil {
+	rejected, err = l.replacement.Add(l.run.ctx, part)
+	if err != nil && l.run.ctx.Err() == nil {
 		err = &StoreError{Op: "Replace", Err: err}
 	}
 	return rejected, err
@@ -501,8 +503,8 @@ func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err er
 // reject records an object that reportRejected quarantines and reports, after its part or, if the list may be too old, after
 // the commit.
 func (l *listing) reject(bad *ObjectError) {
-	if !storeQuarantines(l.store, bad) {
-		l.quarantining[l.quarantineKeyOf(bad)] = true
+	if !storeQuarantines(l.reflector.store, bad) {
+		l.quarantining[l.reflector.quarantineKeyOf(bad)] = true
 	}
 	l.rejected = append(l.rejected, bad)
 }
@@ -510,13 +512,13 @@ func (l *listing) reject(bad *ObjectError) {
 // reportRejected reports the rejected objects. It waits while the list may be too old, and with objects of another type
 // until the list has one of the expected type.
 func (l *listing) reportRejected() {
-	if l.mayBeTooOld() || l.ctx.Err() != nil {
+	if l.mayBeTooOld() || l.run.ctx.Err() != nil {
 		return
 	}
 	l.rejected = slices.DeleteFunc(l.rejected, func(bad *ObjectError) bool {
 		certain := l.typeSeen || !bad.wrongType
 		if certain {
-			l.quarantineObject(l.ctx, bad)
+			l.reflector.quarantineObject(l.run.ctx, bad)
 		}
 		return certain
 	})
@@ -529,9 +531,9 @@ func (l *listing) commit() error {
 		return &ListTypeError{Objects: l.items, Key: first.Key, Err: first.Err}
 	}
 	if l.regression != nil {
-		l.report(l.ctx, l.regression) // before the commit is visible
+		l.reflector.report(l.run.ctx, l.regression) // before the commit is visible
 	}
-	if err := l.replacement.Commit(l.ctx, l.version); err != nil {
+	if err := l.replacement.Commit(l.run.ctx, l.version); err != nil {
 		objects, other := splitObjectErrors(err)
 		if other != nil {
 			return &StoreError{Op: "Replace", Err: other}
@@ -541,7 +543,7 @@ func (l *listing) commit() error {
 		}
 	}
 	l.reportRejected()
-	l.quarantine.releaseIf(func(key table.Key) bool { return !l.quarantining[key.String()] })
+	l.reflector.quarantine.releaseIf(func(key table.Key) bool { return !l.quarantining[key.String()] })
 	l.recordCommit()
 	return nil
 }
@@ -549,27 +551,27 @@ func (l *listing) commit() error {
 // recordCommit records that the list was committed.
 func (l *listing) recordCommit() {
 	l.steps.LogIfLong(slowList) // without the pause that follows
-	p := &l.progress
+	p := &l.reflector.progress
 	p.versionInvalid = false
-	p.lastReceived = l.clock.Now()
+	p.lastReceived = l.reflector.clock.Now()
 	p.checks.succeed(p.lastReceived)
 	p.emptyWatches.recordList(p.lastReceived, l.items, l.hasNewer)
-	l.listed = true
-	l.listIsNew = true
-	l.afterPause = l.paused
-	if l.shard != nil {
-		l.shard.Applied()
+	l.run.listed = true
+	l.run.listIsNew = true
+	l.run.afterPause = l.paused
+	if l.reflector.shard != nil {
+		l.reflector.shard.Applied()
 	}
-	l.setAccepted(l.version, "list")
-	l.mu.Lock()
-	l.status.LastList = l.summary(p.lastReceived)
-	l.mu.Unlock()
-	l.endFailures()
-	for _, listed := range l.relistWaiters {
+	l.reflector.setAccepted(l.version, "list")
+	l.reflector.mu.Lock()
+	l.reflector.status.LastList = l.summary(p.lastReceived)
+	l.reflector.mu.Unlock()
+	l.reflector.endFailures()
+	for _, listed := range l.run.relistWaiters {
 		close(listed)
 	}
-	l.relistWaiters = nil
-	l.refetchLater()
+	l.run.relistWaiters = nil
+	l.run.refetchLater()
 }
 
 // summary describes the list that was applied at a time. Servers may ignore a page size.
@@ -600,8 +602,8 @@ func (l *listing) abort() {
 		l.replacement.Abort()
 	}
 	l.reportRejected()
-	if l.typeSeen && !l.proof.Load().accepted {
-		l.progress.version = newerOf(l.progress.version, cmp.Or(l.version, l.newest))
+	if l.typeSeen && !l.reflector.proof.Load().accepted {
+		l.reflector.progress.version = newerOf(l.reflector.progress.version, cmp.Or(l.version, l.newest))
 	}
 }
 
@@ -630,15 +632,15 @@ func (r *Reflector) listItems(
 // mayStream reports whether the next list is a streaming list: after failures only if the limits of G13
 // leave room for the list and watch that follow another failure.
 func (m *run) mayStream() bool {
-	if !m.streams || m.isPolled() {
+	if !m.reflector.streams || m.isPolled() {
 		return false
 	}
-	return m.progress.streaming.after.IsZero() ||
-		m.streamIsDue() && m.progress.backoff.Delay(m.clock.Now(), streamListWatch) == 0
+	return m.reflector.progress.streaming.after.IsZero() ||
+		m.streamIsDue() && m.reflector.progress.backoff.Delay(m.reflector.clock.Now(), streamListWatch) == 0
 }
 
 // streamIsDue reports whether streaming, which has failed, may be tried again.
 func (m *run) streamIsDue() bool {
-	after := m.progress.streaming.after
-	return !after.IsZero() && !m.clock.Now().Before(after)
+	after := m.reflector.progress.streaming.after
+	return !after.IsZero() && !m.reflector.clock.Now().Before(after)
 }

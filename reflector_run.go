@@ -16,8 +16,8 @@ import (
 
 // run is one run of a reflector: a loop over its states. Each state returns the next one, after the pause before it.
 type run struct {
-	*Reflector
-	ctx context.Context
+	reflector *Reflector
+	ctx       context.Context
 	// applying is the context in which events are applied.
 	applying applyContext
 	// singleCycle is true for ListAndWatch: the run ends when its watch fails, or before another list.
@@ -128,7 +128,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	defer r.running.Store(false)
 	defer r.setPhase(PhaseStopped, 0)
 	defer r.releaseMetrics()
-	m := &run{Reflector: r, singleCycle: round}
+	m := &run{reflector: r, singleCycle: round}
 	m.begin(ctx)
 	// In the reverse order: the watch first, since the check ends with it.
 	stopShard := r.shard.Run(ctx, r.relist)
@@ -160,9 +160,9 @@ func (m *run) endCheck() {
 		return
 	}
 	if !m.check.slow {
-		m.reportSlow(m.ctx, "List", m.check.asyncCall)
+		m.reflector.reportSlow(m.ctx, "List", m.check.call)
 	}
-	<-m.check.done
+	<-m.check.call.done
 	_ = m.evaluateCheck()
 }
 
@@ -175,32 +175,32 @@ func (m *run) stopResync() {
 // begin prepares a run. The caller has deferred releaseMetrics, in case the provider panics. It is no part of runStates,
 // whose stack an idle informer keeps.
 func (m *run) begin(ctx context.Context) {
-	if provider := m.options.MetricsProvider; provider != nil {
-		m.metrics = reflectorMetrics{
-			lists:         provider.NewListsMetric(m.name),
-			listDuration:  provider.NewListDurationMetric(m.name),
-			itemsInList:   provider.NewItemsInListMetric(m.name),
-			watches:       provider.NewWatchesMetric(m.name),
-			short:         provider.NewShortWatchesMetric(m.name),
-			watchDuration: provider.NewWatchDurationMetric(m.name),
-			itemsInWatch:  provider.NewItemsInWatchMetric(m.name),
-			version:       provider.NewLastResourceVersionMetric(m.name),
+	if provider := m.reflector.options.MetricsProvider; provider != nil {
+		m.reflector.metrics = reflectorMetrics{
+			lists:         provider.NewListsMetric(m.reflector.name),
+			listDuration:  provider.NewListDurationMetric(m.reflector.name),
+			itemsInList:   provider.NewItemsInListMetric(m.reflector.name),
+			watches:       provider.NewWatchesMetric(m.reflector.name),
+			short:         provider.NewShortWatchesMetric(m.reflector.name),
+			watchDuration: provider.NewWatchDurationMetric(m.reflector.name),
+			itemsInWatch:  provider.NewItemsInWatchMetric(m.reflector.name),
+			version:       provider.NewLastResourceVersionMetric(m.reflector.name),
 		}
-		if previous := m.progress.version; previous != "" {
-			setVersionGauge(m.metrics.version, previous)
+		if previous := m.reflector.progress.version; previous != "" {
+			setVersionGauge(m.reflector.metrics.version, previous)
 		}
 	}
-	m.ctx = withLogger(ctx, m.options.Logger)
-	m.applying = newApplyContext(m.ctx, m.clock)
-	if m.WatchListPageSize < 0 {
-		m.report(m.ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", m.WatchListPageSize))
+	m.ctx = withLogger(ctx, m.reflector.options.Logger)
+	m.applying = newApplyContext(m.ctx, m.reflector.clock)
+	if m.reflector.WatchListPageSize < 0 {
+		m.reflector.report(m.ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", m.reflector.WatchListPageSize))
 	}
-	m.retry = NewRetryWithDeadline(m.MaxInternalErrorRetryDuration, time.Minute, func(error) bool { return true }, m.clock)
-	if m.options.ResyncPeriod > 0 {
-		m.resync = m.clock.NewTimer(m.options.ResyncPeriod)
+	m.retry = NewRetryWithDeadline(m.reflector.MaxInternalErrorRetryDuration, time.Minute, func(error) bool { return true }, m.reflector.clock)
+	if m.reflector.options.ResyncPeriod > 0 {
+		m.resync = m.reflector.clock.NewTimer(m.reflector.options.ResyncPeriod)
 		m.resyncDue = m.resync.C()
 	}
-	m.logger(m.ctx).V(3).Info("Starting reflector", "resyncPeriod", m.options.ResyncPeriod)
+	m.reflector.logger(m.ctx).V(3).Info("Starting reflector", "resyncPeriod", m.reflector.options.ResyncPeriod)
 }
 
 // loop lists and watches until a state ends the run.
@@ -211,11 +211,11 @@ func (m *run) loop(context.Context) {
 			return
 		case m.check != nil && !m.check.slow:
 			// The watch of the check has ended. A slow check is reported and continues beside the next watch.
-			if m.check.slow = m.reportSlow(m.ctx, "List", m.check.asyncCall); !m.check.slow {
+			if m.check.slow = m.reflector.reportSlow(m.ctx, "List", m.check.call); !m.check.slow {
 				m.regression = m.evaluateCheck()
 			}
 		case m.regression != nil:
-			next = m.fail(failedAttempt{activity: PhaseWatching, err: m.regression, began: m.clock.Now()})
+			next = m.fail(failedAttempt{activity: PhaseWatching, err: m.regression, began: m.reflector.clock.Now()})
 		case next == stateWatch:
 			next = m.watchState(nil)
 		case m.mayStream():
@@ -232,7 +232,7 @@ func (m *run) pauseAfterFailure(next state, f backoff.Failure) state {
 	next = m.listBefore(next)
 	f.List = next == stateList
 	f.Requests = m.requestsOf(next, f.AtOnce)
-	pause := m.progress.backoff.AfterFailure(m.clock.Now(), f)
+	pause := m.reflector.progress.backoff.AfterFailure(m.reflector.clock.Now(), f)
 	m.afterPause = pause > 0 || m.afterPause && f.Began.IsZero()
 	return m.pauseFor(next, pause)
 }
@@ -245,14 +245,14 @@ func (m *run) pauseAfterWatch(next state, ended backoff.Watch) state {
 	}
 	ended.List = next == stateList
 	ended.Requests = m.requestsOf(next, false)
-	pause := m.progress.backoff.AfterWatch(m.clock.Now(), ended)
+	pause := m.reflector.progress.backoff.AfterWatch(m.reflector.clock.Now(), ended)
 	m.afterPause = pause > 0
 	return m.pauseFor(next, pause)
 }
 
 // listBefore returns the list that must precede a watch, or next.
 func (m *run) listBefore(next state) state {
-	if next == stateWatch && startsWithState(m.progress.version) && !m.listIsNew {
+	if next == stateWatch && startsWithState(m.reflector.progress.version) && !m.listIsNew {
 		return m.listNext()
 	}
 	return next
@@ -264,7 +264,7 @@ func (m *run) requestsOf(next state, atOnce bool) int {
 	switch {
 	case next == stateWatch:
 		return watch
-	case m.streams && m.streamIsDue() && !atOnce:
+	case m.reflector.streams && m.streamIsDue() && !atOnce:
 		return streamListWatch // room for a list if the stream fails again
 	case m.mayStream():
 		return watch
@@ -277,12 +277,12 @@ func (m *run) pauseFor(next state, pause time.Duration) state {
 	if pause <= 0 {
 		return next
 	}
-	m.setPhase(PhasePaused, pause)
-	timer := m.clock.NewTimer(pause)
+	m.reflector.setPhase(PhasePaused, pause)
+	timer := m.reflector.clock.NewTimer(pause)
 	defer timer.Stop()
 	waits := waitChannels{timer: timer.C()}
 	if m.isPolled() { // no watch follows that would receive them
-		waits.relistRequests = m.relistRequests
+		waits.relistRequests = m.reflector.relistRequests
 	}
 	for m.wait(waits).reason == wakeDone { // a check that outlived its watch is reported at once
 		m.regression = m.evaluateCheck()
@@ -326,7 +326,7 @@ type wakeup struct {
 // watch; without one it is only reported. A run waits nowhere else, except for calls of the source that outlive their context.
 func (m *run) wait(w waitChannels) wakeup {
 	if w.done == nil && m.check != nil {
-		w.done = m.check.done
+		w.done = m.check.call.done
 	}
 	// Check the context first: select chooses at random between it and a busy watch.
 	for m.ctx.Err() == nil {
@@ -350,7 +350,7 @@ func (m *run) wait(w waitChannels) wakeup {
 			if err := m.resyncNow(); err != nil && w.events != nil {
 				return wakeup{reason: wakeError, err: err}
 			} else if err != nil {
-				m.reportFailure(m.ctx, err)
+				m.reflector.reportFailure(m.ctx, err)
 			}
 		}
 	}
@@ -359,14 +359,14 @@ func (m *run) wait(w waitChannels) wakeup {
 
 // resyncNow resyncs the store, unless nothing is listed yet or ShouldResync returns false.
 func (m *run) resyncNow() error {
-	defer m.resync.Reset(m.options.ResyncPeriod)
-	if !m.listed || m.ShouldResync != nil && !m.ShouldResync() {
+	defer m.resync.Reset(m.reflector.options.ResyncPeriod)
+	if !m.listed || m.reflector.ShouldResync != nil && !m.reflector.ShouldResync() {
 		return nil
 	}
-	m.logger(m.ctx).V(4).Info("Resync")
-	objects, other := splitObjectErrors(m.store.Resync())
+	m.reflector.logger(m.ctx).V(4).Info("Resync")
+	objects, other := splitObjectErrors(m.reflector.store.Resync())
 	for _, bad := range objects {
-		m.quarantineObject(m.ctx, bad)
+		m.reflector.quarantineObject(m.ctx, bad)
 	}
 	if other != nil {
 		return &StoreError{Op: "Resync", Err: other}
@@ -390,24 +390,24 @@ var errListRequested = fmt.Errorf("the newest state was requested: %w", errRefet
 // refetchLater schedules another list if the committed one has undecoded items that the list before it did not have at the
 // same version. Items without metadata cannot be distinguished and count as one.
 func (m *run) refetchLater() {
-	refetch := &m.progress.refetch
+	refetch := &m.reflector.progress.refetch
 	before := refetch.undecoded
 	refetch.undecoded = map[string]string{}
 	m.refetchAt = time.Time{}
-	for _, q := range m.quarantine.list(m.undecodedLocked) {
+	for _, q := range m.reflector.quarantine.list(m.undecodedLocked) {
 		if q.ResourceVersion == "" {
 			q.Key = ""
 		}
 		refetch.undecoded[q.Key] = q.ResourceVersion
 		if known, again := before[q.Key]; !again || known != q.ResourceVersion {
-			m.refetchAt = latest(m.clock.Now().Add(refetchAfter), refetch.last.Add(refetchInterval))
+			m.refetchAt = latest(m.reflector.clock.Now().Add(refetchAfter), refetch.last.Add(refetchInterval))
 		}
 	}
 }
 
 // undecodedLocked selects the objects that the reflector has quarantined because they could not be decoded.
 func (m *run) undecodedLocked(at quarantineKey) bool {
-	return at.part == m.quarantine && m.quarantine.entries[at].Stage == stageDecode
+	return at.part == m.reflector.quarantine && m.reflector.quarantine.entries[at].Stage == stageDecode
 }
 
 // relist makes the run end its watch, once one is open, and list at the newest version. It waits until the list is applied.

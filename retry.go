@@ -128,7 +128,7 @@ func (m *run) fail(failed failedAttempt) state {
 	if endsCycle && m.singleCycle {
 		return m.endCycle(failed)
 	}
-	m.reportFailure(m.ctx, failed.err)
+	m.reflector.reportFailure(m.ctx, failed.err)
 	if failed.worked != nil {
 		ended := *failed.worked
 		ended.AtOnce = f.AtOnce
@@ -141,7 +141,7 @@ func (m *run) fail(failed failedAttempt) state {
 
 // recordVersionFailure records what a failure says about the store's version, and how soon the next request may follow.
 func (m *run) recordVersionFailure(activity Phase, cause Cause) (f backoff.Failure) {
-	p := &m.progress
+	p := &m.reflector.progress
 	// After a pause for an outage, another pause would only prolong the time for which the cache is stale.
 	mayListAtOnce := !p.versionInvalid && len(m.relistWaiters) == 0 && (m.afterPause || activity != PhaseWatching)
 	switch cause {
@@ -171,8 +171,8 @@ func (m *run) afterFailedWatch(failed failedAttempt, cause Cause) (next state, e
 	next = stateList
 	switch action {
 	case watchThenList:
-		m.progress.watchFailures++
-		if m.progress.watchFailures < watchesBeforeList {
+		m.reflector.progress.watchFailures++
+		if m.reflector.progress.watchFailures < watchesBeforeList {
 			next = stateWatch
 		}
 	case watchWithDeadline:
@@ -191,9 +191,9 @@ func (m *run) afterFailedWatch(failed failedAttempt, cause Cause) (next state, e
 func (m *run) watchAction(failed failedAttempt, cause Cause) action {
 	switch {
 	case failed.request && apierrors.IsMethodNotSupported(failed.err):
-		m.progress.polledUntil = m.clock.Now().Add(watchProbe)
+		m.reflector.progress.polledUntil = m.reflector.clock.Now().Add(watchProbe)
 		return listAgain
-	case cause == causeShortWatch && m.progress.emptyWatches.listWanted:
+	case cause == causeShortWatch && m.reflector.progress.emptyWatches.listWanted:
 		return listAgain
 	case errors.Is(failed.err, errNotStatus), apierrors.HasStatusCause(failed.err, causeUnknownError):
 		return listAgain
@@ -210,24 +210,24 @@ func (m *run) wantCheck(failed failedAttempt, cause Cause) {
 	switch {
 	case cause == causeShortWatch:
 	case failed.worked == nil:
-		m.progress.checks.want()
+		m.reflector.progress.checks.want()
 	case !failed.worked.Advanced:
-		m.progress.checks.wantAfterIdleWatch()
+		m.reflector.progress.checks.wantAfterIdleWatch()
 	}
 }
 
 // isPolled reports whether the source cannot be watched: its lists are repeated instead.
 func (m *run) isPolled() bool {
-	return !m.singleCycle && m.clock.Now().Before(m.progress.polledUntil)
+	return !m.singleCycle && m.reflector.clock.Now().Before(m.reflector.progress.polledUntil)
 }
 
 // endCycle ends a run of ListAndWatch, which returns the error of a request, and reports any other.
 func (m *run) endCycle(failed failedAttempt) state {
 	if failed.request {
-		m.setLastFailure(failed.err, true)
+		m.reflector.setLastFailure(failed.err, true)
 		m.result = failed.err
 	} else {
-		m.reportFailure(m.ctx, failed.err)
+		m.reflector.reportFailure(m.ctx, failed.err)
 	}
 	return stateEnd
 }

@@ -90,12 +90,12 @@ func (r *Reflector) reportSlow(ctx context.Context, op string, c *asyncCall) (sl
 // await waits for a call whose context has ended, or that is done, and reports it after 30 s. It panics if the call has
 // panicked. If the run panics already, it logs the second panic.
 func (m *run) await(op string, c *asyncCall) {
-	m.reportSlow(m.ctx, op, c)
+	m.reflector.reportSlow(m.ctx, op, c)
 	<-c.done
 	switch {
 	case c.panicked == nil:
 	case m.panicking:
-		m.logger(m.ctx).Error(c.panicked, "Source panicked", "call", op)
+		m.reflector.logger(m.ctx).Error(c.panicked, "Source panicked", "call", op)
 	default:
 		m.panicking = true
 		panic(c.panicked)

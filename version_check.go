@@ -74,7 +74,7 @@ func (c *checks) earliest() time.Time { return latest(c.next, c.notBefore) }
 
 // versionCheck is a running check.
 type versionCheck struct {
-	*asyncCall
+	call *asyncCall
 	// ctx ends with the watch.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -91,45 +91,45 @@ type versionCheck struct {
 
 // beginCheck begins a check, unless the versions cannot be compared.
 func (m *run) beginCheck(w *openWatch, now time.Time) {
-	c := &versionCheck{began: now, have: m.progress.version, err: errSourceExited}
+	c := &versionCheck{began: now, have: m.reflector.progress.version, err: errSourceExited}
 	if _, err := resourceversion.CompareResourceVersion(c.have, c.have); err != nil {
-		m.progress.checks.wanted = false
+		m.reflector.progress.checks.wanted = false
 		return
 	}
-	m.progress.checks.next = now.Add(checkInterval)
-	m.progress.backoff.RecordRequest(now, false)
+	m.reflector.progress.checks.next = now.Add(checkInterval)
+	m.reflector.progress.backoff.RecordRequest(now, false)
 	c.ctx, c.cancel = context.WithTimeout(w.ctx, checkTimeout)
-	c.asyncCall = callAsync(func() { c.version, c.limitIgnored, c.err = m.sourceVersion(c.ctx) })
+	c.call = callAsync(func() { c.version, c.limitIgnored, c.err = m.reflector.sourceVersion(c.ctx) })
 	m.check = c
 }
 
 // evaluateCheck evaluates a check that is done. A regression is returned and ends the watch; other failures are reported.
 func (m *run) evaluateCheck() error {
-	c, checks := m.check, &m.progress.checks
+	c, checks := m.check, &m.reflector.progress.checks
 	m.check = nil
 	defer c.cancel()
-	m.await("List", c.asyncCall)
+	m.await("List", c.call)
 	switch {
 	case m.ctx.Err() != nil:
 	case c.ctx.Err() == context.Canceled && errors.Is(c.err, context.Canceled): // repeat it beside the next watch
 		checks.next = time.Time{}
 	case c.err == nil:
-		checks.succeed(m.clock.Now())
+		checks.succeed(m.reflector.clock.Now())
 		if c.limitIgnored || c.version == "" {
-			checks.next = m.clock.Now().Add(costlyCheckInterval)
+			checks.next = m.reflector.clock.Now().Add(costlyCheckInterval)
 		}
 		if versionBefore(c.version, c.have) {
 			return &VersionRegressionError{Kind: "list", Current: c.have, Received: c.version}
 		}
 	default:
-		m.progress.backoff.RecordFailure(m.clock.Now(), c.began)
+		m.reflector.progress.backoff.RecordFailure(m.reflector.clock.Now(), c.began)
 		if checks.failures++; checks.failures >= checkAttempts {
 			checks.wanted, checks.failures = false, 0
 		}
-		if m.clock.Since(c.began) >= checkTimeout {
+		if m.reflector.clock.Since(c.began) >= checkTimeout {
 			c.err = fmt.Errorf("not answered within %s: %w", checkTimeout, c.err)
 		}
-		m.report(m.ctx, fmt.Errorf("checking the version of %s: %w", m.typeDescription, c.err))
+		m.reflector.report(m.ctx, fmt.Errorf("checking the version of %s: %w", m.reflector.typeDescription, c.err))
 	}
 	return nil
 }

@@ -79,37 +79,37 @@ func (w *openWatch) isEmpty(lived time.Duration) bool { return w.events == 0 && 
 // open requests a watch from the store's version, or the streaming list l, and waits for the response. The deadline begins
 // before the request, because a connection can be half open before the first byte.
 func (m *run) open(l *listing) (*openWatch, error) {
-	timeout := m.options.MinWatchTimeout +
-		time.Duration(m.options.Random()*float64(m.options.MaxWatchTimeout-m.options.MinWatchTimeout))
+	timeout := m.reflector.options.MinWatchTimeout +
+		time.Duration(m.reflector.options.Random()*float64(m.reflector.options.MaxWatchTimeout-m.reflector.options.MinWatchTimeout))
 	options := metav1.ListOptions{
-		ResourceVersion: m.progress.version, AllowWatchBookmarks: true, ShardSelector: m.shard.Selector(),
+		ResourceVersion: m.reflector.progress.version, AllowWatchBookmarks: true, ShardSelector: m.reflector.shard.Selector(),
 		TimeoutSeconds: new(max(1, int64(timeout/time.Second))), // 0 is no timeout
 	}
 	phase, limit := PhaseWatching, timeout+watchGrace
 	if l != nil {
 		phase, limit = PhaseStreaming, streamQuiet
-		if m.progress.versionInvalid || len(m.relistWaiters) > 0 {
+		if m.reflector.progress.versionInvalid || len(m.relistWaiters) > 0 {
 			options.ResourceVersion = ""
 		}
 		options.SendInitialEvents, options.ResourceVersionMatch = ptr.To(true), metav1.ResourceVersionMatchNotOlderThan
 	}
-	m.setPhase(phase, 0)
+	m.reflector.setPhase(phase, 0)
 	ctx, cancel := context.WithCancel(m.ctx)
-	now := m.clock.Now()
+	now := m.reflector.clock.Now()
 	w := &openWatch{
 		ctx: ctx, cancel: cancel, listing: l, requestedAt: now, timeout: timeout, expires: now.Add(timeout + watchGrace),
-		timer: m.clock.NewTimer(limit), synthetic: l != nil || options.ResourceVersion == "" || options.ResourceVersion == "0",
+		timer: m.reflector.clock.NewTimer(limit), synthetic: l != nil || options.ResourceVersion == "" || options.ResourceVersion == "0",
 	}
 	w.waits.timer = w.timer.C()
 	m.watch = w
 	m.listIsNew = false
-	m.progress.backoff.RecordRequest(now, false)
-	inc(m.metrics.watches)
+	m.reflector.progress.backoff.RecordRequest(now, false)
+	inc(m.reflector.metrics.watches)
 	if l != nil {
-		inc(m.metrics.lists)
+		inc(m.reflector.metrics.lists)
 	}
 	_, err := m.callSource("Watch", cancel, w.waits, nil, func() error {
-		got, err := m.source.WatchWithContext(ctx, options)
+		got, err := m.reflector.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {
 			w.watch = got // before ResultChan, which may panic
 			w.waits.events = got.ResultChan()
@@ -119,16 +119,16 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	if err != nil || w.waits.events == nil {
 		return w, cmp.Or(err, errNilWatch)
 	}
-	w.answeredAt = m.clock.Now()
+	w.answeredAt = m.reflector.clock.Now()
 	// Some clients repeat the request themselves while the server is unavailable.
 	if w.answeredAt.Sub(now) >= lateAnswer {
-		m.progress.checks.want()
+		m.reflector.progress.checks.want()
 	}
-	w.successful = !m.hasFailed()
+	w.successful = !m.reflector.hasFailed()
 	if l == nil { // a streaming list is a list already, and proves nothing before its end
-		w.from, w.version = m.progress.version, m.progress.version
-		w.waits.relistRequests = m.relistRequests
-		m.setCurrent("watch")
+		w.from, w.version = m.reflector.progress.version, m.reflector.progress.version
+		w.waits.relistRequests = m.reflector.relistRequests
+		m.reflector.setCurrent("watch")
 	}
 	return w, nil
 }
@@ -138,8 +138,8 @@ func (m *run) open(l *listing) (*openWatch, error) {
 func (m *run) stopWatch(w *openWatch) {
 	m.watch = nil
 	if !w.answeredAt.IsZero() {
-		observe(m.metrics.watchDuration, m.clock.Since(w.answeredAt).Seconds())
-		observe(m.metrics.itemsInWatch, float64(w.events))
+		observe(m.reflector.metrics.watchDuration, m.reflector.clock.Since(w.answeredAt).Seconds())
+		observe(m.reflector.metrics.itemsInWatch, float64(w.events))
 	}
 	w.timer.Stop()
 	w.cancel()
@@ -155,7 +155,7 @@ func (m *run) watchState(l *listing) state {
 	if err == nil {
 		err = m.applyEvents(w)
 	}
-	lived := w.lived(m.clock.Now())
+	lived := w.lived(m.reflector.clock.Now())
 	m.stopWatch(w)
 	if w.listing != nil {
 		return m.streamFailed(w, err)
@@ -173,15 +173,15 @@ func (m *run) watchState(l *listing) state {
 func (m *run) watchEnded(w *openWatch, err error, lived time.Duration) state {
 	ended := backoff.Watch{Requested: w.requestedAt, Lived: lived, Advanced: w.advanced(), Failed: err != nil}
 	if ended.Worked() {
-		m.progress.watchFailures = 0
+		m.reflector.progress.watchFailures = 0
 		m.afterPause = false
 	}
 	switch {
 	case errors.Is(err, errRefetch):
-		m.logger(m.ctx).V(2).Info("Relisting", "reason", err)
+		m.reflector.logger(m.ctx).V(2).Info("Relisting", "reason", err)
 		return m.listNext()
 	case err != nil && ended.Worked():
-		return m.fail(failedAttempt{activity: PhaseWatching, err: err, began: m.clock.Now(), worked: &ended})
+		return m.fail(failedAttempt{activity: PhaseWatching, err: err, began: m.reflector.clock.Now(), worked: &ended})
 	case err != nil:
 		return m.fail(failedAttempt{activity: PhaseWatching, err: err, began: w.requestedAt})
 	}
@@ -191,19 +191,19 @@ func (m *run) watchEnded(w *openWatch, err error, lived time.Duration) state {
 // watchClosed returns the state after a watch that the source has closed. That is no failure, unless
 // the watch was very short.
 func (m *run) watchClosed(w *openWatch, ended backoff.Watch) state {
-	m.logger(m.ctx).V(4).Info("Watch closed", "events", w.events, "lived", ended.Lived)
+	m.reflector.logger(m.ctx).V(4).Info("Watch closed", "events", w.events, "lived", ended.Lived)
 	if w.isEmpty(ended.Lived) {
-		m.progress.emptyWatches.record(w.version, m.clock.Now())
+		m.reflector.progress.emptyWatches.record(w.version, m.reflector.clock.Now())
 	} else {
-		m.progress.emptyWatches.reset()
+		m.reflector.progress.emptyWatches.reset()
 	}
 	if ended.Lived < veryShortWatch && w.events == 0 {
-		return m.fail(failedAttempt{activity: PhaseWatching, err: &VeryShortWatchError{Name: m.name}, began: w.requestedAt})
+		return m.fail(failedAttempt{activity: PhaseWatching, err: &VeryShortWatchError{Name: m.reflector.name}, began: w.requestedAt})
 	}
 	if ended.Worked() {
-		m.recordSuccess()
+		m.reflector.recordSuccess()
 	}
-	if m.progress.emptyWatches.listWanted {
+	if m.reflector.progress.emptyWatches.listWanted {
 		return m.pauseAfterWatch(m.listNext(), ended)
 	}
 	return m.pauseAfterWatch(stateWatch, ended)
@@ -220,7 +220,7 @@ func (m *run) listNext() state {
 // watchSucceeded ends a series of reported failures: the watch has had an event, or is open for long.
 func (m *run) watchSucceeded(w *openWatch) {
 	w.successful = true
-	m.recordSuccess()
+	m.reflector.recordSuccess()
 }
 
 // applyEvents applies the events of a watch until it ends. It returns nil if the source closed it.
@@ -230,7 +230,7 @@ func (m *run) applyEvents(w *openWatch) error {
 		switch woke := m.wait(w.waits); woke.reason {
 		case wakeEvent:
 			err = m.applyBatch(w, woke.event)
-			m.progress.lastReceived = m.clock.Now()
+			m.reflector.progress.lastReceived = m.reflector.clock.Now()
 		case wakeTimer:
 			err = m.handleTimer(w)
 		case wakeDone:
@@ -238,8 +238,8 @@ func (m *run) applyEvents(w *openWatch) error {
 				err = m.handleTimer(w)
 			}
 		case wakeClosed:
-			if w.events == 0 && m.clock.Since(w.answeredAt) < veryShortWatch {
-				inc(m.metrics.short)
+			if w.events == 0 && m.reflector.clock.Since(w.answeredAt) < veryShortWatch {
+				inc(m.reflector.metrics.short)
 			}
 			return nil
 		default: // wakeError, wakeContext
@@ -259,7 +259,7 @@ func (m *run) applyBatch(w *openWatch, e watch.Event) error {
 	err := m.applyReceived(w)
 	m.changes = slices.Delete(m.changes, 0, len(m.changes))
 	if err != nil && sent != nil {
-		m.report(m.ctx, sent)
+		m.reflector.report(m.ctx, sent)
 	}
 	return cmp.Or(err, sent)
 }
@@ -281,7 +281,7 @@ func (m *run) receive(w *openWatch, e watch.Event) error {
 // channel for all watches. In a burst it yields to the sender before the channel counts as empty, which costs less than
 // blocking. A single event is applied at once, since a yield may take long in a busy process.
 func (m *run) collect(w *openWatch) error {
-	for yielded := m.clock.Since(m.progress.lastReceived) >= burst; len(m.changes) < table.InPlace; {
+	for yielded := m.reflector.clock.Since(m.reflector.progress.lastReceived) >= burst; len(m.changes) < table.InPlace; {
 		select {
 		case e, open := <-w.waits.events:
 			if !open {
@@ -307,12 +307,12 @@ func (m *run) applyReceived(w *openWatch) error {
 	first := 0
 	for i := range m.changes {
 		c := &m.changes[i]
-		bad := m.examine(c.event.Object, &c.meta, c.event.Type != watch.Bookmark)
+		bad := m.reflector.examine(c.event.Object, &c.meta, c.event.Type != watch.Bookmark)
 		if w.listing != nil {
 			w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)
 			w.listing.compareWithWatch(c.meta.received.ResourceVersion)
 		}
-		if m.shard != nil && c.kind != "" && m.excludes(&c.meta, bad) {
+		if m.reflector.shard != nil && c.kind != "" && m.reflector.excludes(&c.meta, bad) {
 			c.kind, c.excluded, bad = Deleted, true, nil
 		}
 		if c.kind == Deleted && bad != nil && bad.Stage == stageDecode && bad.Key != "" {
@@ -358,14 +358,14 @@ func (m *run) applyChanges(w *openWatch, changes []change) error {
 		return w.listing.addChanges(w, changes)
 	}
 	for len(changes) > 0 && m.applying.ctx.Err() == nil {
-		accepted, err := m.accepter.acceptChanges(m.applying.ctx, changes)
+		accepted, err := m.reflector.accepter.acceptChanges(m.applying.ctx, changes)
 		m.recordAccepted(changes[:accepted])
 		changes = changes[accepted:]
 		if err == nil {
 			continue
 		}
 		if undecoded := changes[0].finalErr; undecoded != nil {
-			m.report(m.ctx, undecoded)
+			m.reflector.report(m.ctx, undecoded)
 		}
 		if !m.isReplay(&changes[0], err) {
 			return err
@@ -383,7 +383,7 @@ func (m *run) applyChanges(w *openWatch, changes []change) error {
 // some servers have a version behind their items.
 func (m *run) isReplay(c *change, err error) bool {
 	return errors.As(err, new(*VersionRegressionError)) &&
-		!versionBefore(c.meta.received.ResourceVersion, m.progress.version)
+		!versionBefore(c.meta.received.ResourceVersion, m.reflector.progress.version)
 }
 
 // recordAccepted reports the accepted changes that were refused, releases the objects of the others, and sets the version.
@@ -393,23 +393,23 @@ func (m *run) recordAccepted(changes []change) {
 		c := &changes[i]
 		switch {
 		case c.finalErr != nil && c.err != nil:
-			m.quarantineObject(m.ctx, refusedDeletion(c.finalErr, c.err))
+			m.reflector.quarantineObject(m.ctx, refusedDeletion(c.finalErr, c.err))
 		case c.finalErr != nil:
 			m.reportRejectedEvent(c, c.finalErr)
 		case c.err != nil:
 			m.reportRejectedEvent(c, c.err)
-		case m.quarantine.any():
-			m.releaseObject(c.event.Object)
+		case m.reflector.quarantine.any():
+			m.reflector.releaseObject(c.event.Object)
 		}
 		if c.version != "" {
 			version = c.version
 		}
 	}
 	if len(changes) > 0 {
-		m.progress.emptyWatches.items = -1
+		m.reflector.progress.emptyWatches.items = -1
 	}
 	if version != "" {
-		m.setAccepted(version, "event")
+		m.reflector.setAccepted(version, "event")
 	}
 }
 
@@ -421,7 +421,7 @@ func (m *run) applyRejected(w *openWatch, c *change, bad *ObjectError) error {
 		if bad != nil {
 			err = fmt.Errorf("%w, with an object that could not be applied either: %w", err, bad.Err)
 		}
-		bad = m.objectError(c.event.Object, &c.meta, stageType, err)
+		bad = m.reflector.objectError(c.event.Object, &c.meta, stageType, err)
 	}
 	version := w.advance(c)
 	if w.listing != nil {
@@ -434,16 +434,16 @@ func (m *run) applyRejected(w *openWatch, c *change, bad *ObjectError) error {
 // noteBookmark notes that the source sends bookmarks. From the first one on, a silence is noticed: see
 // silenceTime.
 func (m *run) noteBookmark(w *openWatch) error {
-	if m.bookmarks.Swap(true) {
+	if m.reflector.bookmarks.Swap(true) {
 		return nil
 	}
-	m.progress.lastReceived = m.clock.Now()
+	m.reflector.progress.lastReceived = m.reflector.clock.Now()
 	return m.handleTimer(w)
 }
 
 func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 	if bad != nil {
-		m.report(m.ctx, withKey(bad))
+		m.reflector.report(m.ctx, withKey(bad))
 	}
 	if err := m.noteBookmark(w); err != nil {
 		return err
@@ -453,7 +453,7 @@ func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 		return &VersionRegressionError{Kind: "bookmark", Current: w.version, Received: version}
 	}
 	if bad == nil && w.listing == nil {
-		m.setCurrent("bookmark")
+		m.reflector.setCurrent("bookmark")
 	}
 	moved := w.advance(c)
 	switch {
@@ -470,15 +470,15 @@ func (m *run) moveVersion(version, by string) error {
 	if version == "" {
 		return nil
 	}
-	bookmarks, ok := m.store.(ReflectorBookmarkStore)
-	if updater, updates := m.store.(ResourceVersionUpdater); ok && by == "bookmark" {
+	bookmarks, ok := m.reflector.store.(ReflectorBookmarkStore)
+	if updater, updates := m.reflector.store.(ResourceVersionUpdater); ok && by == "bookmark" {
 		if err := bookmarks.Bookmark(version); err != nil {
 			return &StoreError{Op: "Bookmark", Err: err}
 		}
 	} else if updates {
 		updater.UpdateResourceVersion(version)
 	}
-	m.setAccepted(version, by)
+	m.reflector.setAccepted(version, by)
 	return nil
 }
 
@@ -490,14 +490,14 @@ func (m *run) reportRejectedEvent(c *change, bad *ObjectError) {
 	applied := bad.Stage != stageMetadata && (bad.Stage != stageKey || errors.Is(bad.Err, errOtherNamespace))
 	switch {
 	case bad.Key == "" && !deleted:
-		m.report(m.ctx, withKey(bad))
+		m.reflector.report(m.ctx, withKey(bad))
 	case bad.Key != "" && deleted && applied:
-		m.releaseObject(c.event.Object)
+		m.reflector.releaseObject(c.event.Object)
 		if !bad.repeated {
-			m.report(m.ctx, bad)
+			m.reflector.report(m.ctx, bad)
 		}
 	default:
-		m.quarantineObject(m.ctx, withKey(bad))
+		m.reflector.quarantineObject(m.ctx, withKey(bad))
 	}
 }
 
@@ -600,7 +600,7 @@ func statusError(obj runtime.Object) (err error, isStatus bool) {
 
 // handleTimer does what is due, and sets the watch's timer to the time at which something is due next. An error ends the watch.
 func (m *run) handleTimer(w *openWatch) error {
-	now := m.clock.Now()
+	now := m.reflector.clock.Now()
 	if isDue(m.overdueTime(w), now) {
 		return errWatchOverdue
 	}
@@ -609,14 +609,14 @@ func (m *run) handleTimer(w *openWatch) error {
 	}
 	if isDue(m.refetchTime(w, now), now) {
 		m.refetchAt = time.Time{}
-		if len(m.quarantine.list(m.undecodedLocked)) > 0 { // otherwise later states have arrived
-			m.progress.refetch.last = now
+		if len(m.reflector.quarantine.list(m.undecodedLocked)) > 0 { // otherwise later states have arrived
+			m.reflector.progress.refetch.last = now
 			return errRefetch
 		}
 	}
 	if isDue(m.silenceTime(w), now) {
-		m.progress.lastReceived = now // the next silence begins
-		m.progress.checks.want()
+		m.reflector.progress.lastReceived = now // the next silence begins
+		m.reflector.progress.checks.want()
 	}
 	if isDue(m.checkTime(w, now), now) {
 		m.beginCheck(w, now)
@@ -634,7 +634,7 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 // overdueTime is when the watch counts as half open. A stream may last as long as it keeps sending.
 func (m *run) overdueTime(w *openWatch) time.Time {
 	if w.listing != nil {
-		return latest(w.answeredAt, m.progress.lastReceived).Add(streamQuiet)
+		return latest(w.answeredAt, m.reflector.progress.lastReceived).Add(streamQuiet)
 	}
 	return w.expires
 }
@@ -653,30 +653,32 @@ func (m *run) refetchTime(w *openWatch, now time.Time) time.Time {
 		return time.Time{}
 	}
 	const listAndWatch = 2
-	return latest(m.refetchAt, now.Add(m.progress.backoff.Delay(now, listAndWatch)))
+	return latest(m.refetchAt, now.Add(m.reflector.progress.backoff.Delay(now, listAndWatch)))
 }
 
 // silenceTime is when a source that sends bookmarks has been silent for so long that its version is
 // checked. An idle informer of another source need not wake up for it.
 func (m *run) silenceTime(w *openWatch) time.Time {
-	if !m.bookmarks.Load() || !m.mayCheck(w) {
+	if !m.reflector.bookmarks.Load() || !m.mayCheck(w) {
 		return time.Time{}
 	}
-	return m.progress.lastReceived.Add(maxSilence)
+	return m.reflector.progress.lastReceived.Add(maxSilence)
 }
 
 // checkTime is when a wanted check begins.
 func (m *run) checkTime(w *openWatch, now time.Time) time.Time {
-	checks := &m.progress.checks
+	checks := &m.reflector.progress.checks
 	if !m.mayCheck(w) || !checks.wanted {
 		return time.Time{}
 	}
 	open := w.answeredAt.Add(min(checkDelay, w.timeout/2))
-	return latest(checks.earliest(), open, now.Add(m.progress.backoff.Delay(now, 1)))
+	return latest(checks.earliest(), open, now.Add(m.reflector.progress.backoff.Delay(now, 1)))
 }
 
 // mayCheck reports whether a check may begin beside the watch.
-func (m *run) mayCheck(w *openWatch) bool { return w.listing == nil && m.check == nil && !m.wholeLists }
+func (m *run) mayCheck(w *openWatch) bool {
+	return w.listing == nil && m.check == nil && !m.reflector.wholeLists
+}
 
 func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 

@@ -45,13 +45,13 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 	}
 	err = l.wrap(err)
 	rejected := CauseOf(err) == CauseBadRequest
-	m.progress.streaming.failures++
-	if m.progress.streaming.failures >= streamAttempts || silent || rejected {
-		m.progress.streaming.failures = 0
-		m.progress.streaming.after = m.clock.Now().Add(streamProbe)
+	m.reflector.progress.streaming.failures++
+	if m.reflector.progress.streaming.failures >= streamAttempts || silent || rejected {
+		m.reflector.progress.streaming.failures = 0
+		m.reflector.progress.streaming.after = m.reflector.clock.Now().Add(streamProbe)
 	}
 	if rejected { // a list may succeed
-		m.reportFailure(m.ctx, fmt.Errorf("%w: %w", errNotStreamed, err))
+		m.reflector.reportFailure(m.ctx, fmt.Errorf("%w: %w", errNotStreamed, err))
 		return m.pauseAfterFailure(stateList, backoff.Failure{AtOnce: true})
 	}
 	return m.fail(failedAttempt{activity: PhaseStreaming, err: err, began: l.began})
@@ -66,7 +66,7 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 		}
 		err := l.checkEvent(c)
 		if err != nil && c.finalErr != nil {
-			l.report(l.ctx, c.finalErr)
+			l.reflector.report(l.run.ctx, c.finalErr)
 		}
 		if err == nil && c.kind != Added { // the earlier state of the object must be added first
 			err = l.flush()
@@ -82,7 +82,7 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 			return err
 		}
 	}
-	return l.ctx.Err()
+	return l.run.ctx.Err()
 }
 
 // addRejected adds an object that is not passed to the store. If it was deleted, its stored state stays.
@@ -91,7 +91,7 @@ func (l *listing) addRejected(c *change, bad *ObjectError) error {
 	case c.kind == Added, c.kind == Updated:
 		return l.add(c.object, bad)
 	case bad.Key == "" && bad.Stage == stageType:
-		l.report(l.ctx, withKey(bad))
+		l.reflector.report(l.run.ctx, withKey(bad))
 	case c.kind == "": // an event of an unknown type
 		l.part.Retain = append(l.part.Retain, c.object)
 		l.reject(bad)
@@ -108,11 +108,11 @@ func (l *listing) addRejected(c *change, bad *ObjectError) error {
 
 // checkEvent fails if an event is older than the stream's previous event of its key, or than the store.
 func (l *listing) checkEvent(c *change) (err error) {
-	checker, checks := l.store.(eventChecker)
+	checker, checks := l.reflector.store.(eventChecker)
 	if checks {
 		c.key, _ = checker.eventKey(c.object)
 	} else {
-		c.key = table.KeyOf(l.quarantineKeyOf(&ObjectError{object: identityOf(c.object)}))
+		c.key = table.KeyOf(l.reflector.quarantineKeyOf(&ObjectError{object: identityOf(c.object)}))
 	}
 	if c.key == (table.Key{}) {
 		return nil // the store will refuse it
@@ -122,7 +122,7 @@ func (l *listing) checkEvent(c *change) (err error) {
 	switch {
 	case sent:
 		err = c.regression(before)
-	case checks && l.mayBeTooOld() && !l.progress.versionInvalid:
+	case checks && l.mayBeTooOld() && !l.reflector.progress.versionInvalid:
 		err = checker.olderThanEntry(c)
 	}
 	l.entries[c.key] = c.origin
@@ -135,7 +135,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	end, err := isInitialEventsEnd(bookmark)
 	switch {
 	case err != nil:
-		l.report(l.ctx, withKey(&ObjectError{ResourceVersion: version, Stage: stageMetadata, Err: err}))
+		l.reflector.report(l.run.ctx, withKey(&ObjectError{ResourceVersion: version, Stage: stageMetadata, Err: err}))
 		return nil
 	case !end:
 		return nil
@@ -152,12 +152,12 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	if err := l.commit(); err != nil {
 		return err
 	}
-	l.progress.streaming.failures = 0
-	l.listIsNew = false // the watch has begun
-	l.setPhase(PhaseWatching, 0)
+	l.reflector.progress.streaming.failures = 0
+	l.run.listIsNew = false // the watch has begun
+	l.reflector.setPhase(PhaseWatching, 0)
 	w.listing, w.from, w.version = nil, l.version, l.version
-	w.waits.relistRequests = l.relistRequests
-	w.expires = l.clock.Now().Add(w.timeout + watchGrace)
+	w.waits.relistRequests = l.reflector.relistRequests
+	w.expires = l.reflector.clock.Now().Add(w.timeout + watchGrace)
 	w.timer.Reset(0) // handleTimer computes when a watch is next due
 	return nil
 }

@@ -121,7 +121,7 @@ func newEventsModel(t *testing.T) *eventsModel {
 	r := NewReflectorWithOptions(&scripted{}, &object{}, m.store, ReflectorOptions{
 		ErrorHandler: func(_ context.Context, _ *Reflector, err error) { m.reports = append(m.reports, err) },
 	})
-	m.run = &run{Reflector: r, ctx: bg, applying: applyContext{ctx: bg}}
+	m.run = &run{reflector: r, ctx: bg, applying: applyContext{ctx: bg}}
 	require.NoError(t, m.store.Replace([]any{podAt("a", "0", "3"), podAt("a", "1", "")}, "10"))
 	r.setAccepted("10", "list")
 	return m
@@ -212,9 +212,9 @@ func (m *eventsModel) became(what byte, e watch.Event, key, version string) {
 func (m *eventsModel) check() {
 	require.Equal(m, m.content, contents(m.store))
 	require.Equal(m, itoa(m.version), m.store.LastStoreSyncResourceVersion())
-	require.Equal(m, itoa(m.version), m.run.LastSyncResourceVersion())
+	require.Equal(m, itoa(m.version), m.run.reflector.LastSyncResourceVersion())
 	var held []string
-	for _, q := range m.run.Status().Quarantined {
+	for _, q := range m.run.reflector.Status().Quarantined {
 		held = append(held, q.Key)
 		require.True(m, slices.ContainsFunc(m.reports, func(err error) bool {
 			object, bad := errors.AsType[*ObjectError](err)

@@ -6,8 +6,8 @@ var pausingFaults = []Mutant{
 		Name:    "forgets-how-many-streams-have-failed",
 		Guards:  []string{"B1"},
 		In:      "run.streamFailed",
-		From:    "m.progress.streaming.failures++",
-		To:      "m.progress.streaming.failures = 1",
+		From:    "m.reflector.progress.streaming.failures++",
+		To:      "m.reflector.progress.streaming.failures = 1",
 		Package: guarantees,
 		Test:    "TestB1ASilentStreamIsFollowedByOnePauseAndOneList",
 		Fault: "If a server cuts each streaming list, no list is ever requested and the " +
@@ -17,8 +17,8 @@ var pausingFaults = []Mutant{
 		Name:    "streams-again-after-a-silent-stream",
 		Guards:  []string{"B1"},
 		In:      "run.streamFailed",
-		From:    "m.progress.streaming.failures >= streamAttempts || silent",
-		To:      "m.progress.streaming.failures >= streamAttempts",
+		From:    "m.reflector.progress.streaming.failures >= streamAttempts || silent",
+		To:      "m.reflector.progress.streaming.failures >= streamAttempts",
 		Package: guarantees,
 		Test:    "TestB1ASilentStreamIsFollowedByOnePauseAndOneList",
 		Fault: "If the final bookmark of a streaming list is lost, the cache is empty for " +
@@ -39,15 +39,15 @@ var pausingFaults = []Mutant{
 		Name:   "streams-again-every-second-after-expired",
 		Guards: []string{"B2", "G13"},
 		In:     "run.streamFailed",
-		From:   "m.progress.streaming.failures++",
+		From:   "m.reflector.progress.streaming.failures++",
 		To: `
 			if CauseOf(err) == CauseExpired {
-				m.progress.versionInvalid = true
-				m.reportFailure(m.ctx, err)
-				<-m.clock.After(time.Second)
+				m.reflector.progress.versionInvalid = true
+				m.reflector.reportFailure(m.ctx, err)
+				<-m.reflector.clock.After(time.Second)
 				return stateList
 			}
-			m.progress.streaming.failures++`,
+			m.reflector.progress.streaming.failures++`,
 		Package: guarantees,
 		Test:    "TestB2AStreamingListThatIsExpiredIsNotHammered",
 		Fault:   "A streaming list that is answered with expired is requested sixty times a minute.",
@@ -56,10 +56,10 @@ var pausingFaults = []Mutant{
 		Name:   "does-not-count-an-expired-stream-as-an-attempt",
 		Guards: []string{"B2"},
 		In:     "run.streamFailed",
-		From:   "m.progress.streaming.failures++",
+		From:   "m.reflector.progress.streaming.failures++",
 		To: `
 			if CauseOf(err) != CauseExpired {
-				m.progress.streaming.failures++
+				m.reflector.progress.streaming.failures++
 			}`,
 		Package: guarantees,
 		Test:    "TestB2AStreamingListThatIsAlwaysRefusedFallsBackToAList",
@@ -103,7 +103,7 @@ var pausingFaults = []Mutant{
 		Name:    "counts-old-stream-failures",
 		Guards:  []string{"B1"},
 		In:      "listing.endStream",
-		From:    "l.progress.streaming.failures = 0",
+		From:    "l.reflector.progress.streaming.failures = 0",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB1OnlyConsecutiveStreamFailuresCount",
@@ -208,7 +208,7 @@ var pausingFaults = []Mutant{
 		Name:    "accepts-a-list-without-a-version",
 		Guards:  []string{"B32"},
 		In:      "listing.setVersion",
-		From:    `version == "" && l.version == "" && l.progress.versioned`,
+		From:    `version == "" && l.version == "" && l.reflector.progress.versioned`,
 		To:      "false",
 		Package: guarantees,
 		Test:    "TestB32AListWithoutAVersionFails",

@@ -6,11 +6,11 @@ var reportingFaults = []Mutant{
 		Name:   "does-not-report-stream-errors",
 		Guards: []string{"B5", "G12"},
 		In:     "run.fail",
-		From:   "m.reportFailure(m.ctx, failed.err)",
+		From:   "m.reflector.reportFailure(m.ctx, failed.err)",
 		To: `
-			m.setLastFailure(failed.err, true)
+			m.reflector.setLastFailure(failed.err, true)
 			if failed.request || failed.activity != PhaseWatching {
-				m.options.ErrorHandler(m.ctx, m.Reflector, failed.err)
+				m.reflector.options.ErrorHandler(m.ctx, m.reflector, failed.err)
 			}`,
 		Package: guarantees,
 		Test:    "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",
@@ -34,7 +34,7 @@ var reportingFaults = []Mutant{
 		Name:    "drops-an-error-after-the-event-that-ends-a-watch",
 		Guards:  []string{"G12"},
 		In:      "run.applyBatch",
-		From:    "m.report(m.ctx, sent)",
+		From:    "m.reflector.report(m.ctx, sent)",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG12AnErrorBehindTheEventThatEndsAWatchIsReported",

@@ -63,12 +63,12 @@ var versionFaults = []Mutant{
 		In:     "run.applyChanges",
 		From: `
 			if undecoded := changes[0].finalErr; undecoded != nil {
-				m.report(m.ctx, undecoded)
+				m.reflector.report(m.ctx, undecoded)
 			}`,
 		To: `
-			m.setAccepted(changes[0].version, "event")
+			m.reflector.setAccepted(changes[0].version, "event")
 			if undecoded := changes[0].finalErr; undecoded != nil {
-				m.report(m.ctx, undecoded)
+				m.reflector.report(m.ctx, undecoded)
 			}`,
 		Package: guarantees,
 		Test:    "TestB16ARefusedWriteDoesNotAdvanceTheVersion",
@@ -89,8 +89,8 @@ var versionFaults = []Mutant{
 		Name:    "lists-at-the-newest-version-twice-after-a-410",
 		Guards:  []string{"B15", "G1"},
 		In:      "listing.setVersion",
-		From:    "!l.progress.versionInvalid",
-		To:      "!l.progress.versionInvalid || l.listed",
+		From:    "!l.reflector.progress.versionInvalid",
+		To:      "!l.reflector.progress.versionInvalid || l.run.listed",
 		Package: guarantees,
 		Test:    "TestG1AMirrorConvergesWithTheFirstListAfterA410AndARestore",
 		Fault: "A source that returns restored is mirrored only after two pauses, up to " +
@@ -143,7 +143,7 @@ var versionFaults = []Mutant{
 		Name:    "never-checks-a-silent-watch",
 		Guards:  []string{"B23"},
 		In:      "run.handleTimer",
-		From:    "m.progress.checks.want()",
+		From:    "m.reflector.progress.checks.want()",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB23ASilentWatchIsCheckedAfterThreeMinutes",
@@ -153,8 +153,8 @@ var versionFaults = []Mutant{
 		Name:    "restarts-the-silence-with-each-watch",
 		Guards:  []string{"B23"},
 		In:      "run.silenceTime",
-		From:    "m.progress.lastReceived.Add(maxSilence)",
-		To:      "latest(w.answeredAt, m.progress.lastReceived).Add(maxSilence)",
+		From:    "m.reflector.progress.lastReceived.Add(maxSilence)",
+		To:      "latest(w.answeredAt, m.reflector.progress.lastReceived).Add(maxSilence)",
 		Package: guarantees,
 		Test:    "TestB23TheSilenceOfSeveralWatchesIsChecked",
 		Fault:   "A restore after a clean close is not noticed if watches end before three minutes.",
@@ -163,7 +163,7 @@ var versionFaults = []Mutant{
 		Name:    "trusts-reissued-versions",
 		Guards:  []string{"B23"},
 		In:      "listing.addPart",
-		From:    `(l.progress.version == "" || l.regression != nil || l.mayBeTooOld())`,
+		From:    `(l.reflector.progress.version == "" || l.regression != nil || l.mayBeTooOld())`,
 		To:      "l.mayBeTooOld()",
 		Package: guarantees,
 		Test:    "TestB23NoObjectCountsAsUnchangedAfterARestore",

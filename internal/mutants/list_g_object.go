@@ -71,7 +71,7 @@ var objectMutants = []Mutant{
 		Name:    "never-relists-damaged-items",
 		Guards:  []string{"G6"},
 		In:      "listing.recordCommit",
-		From:    "l.refetchLater()",
+		From:    "l.run.refetchLater()",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG6ADamagedItemOfAListIsListedOnceMore",

@@ -6,8 +6,8 @@ var orderMutants = []Mutant{
 		Name:    "forgets-the-version-of-an-aborted-first-list",
 		Guards:  []string{"G2"},
 		In:      "listing.abort",
-		From:    "!l.proof.Load().accepted",
-		To:      "l.proof.Load().accepted",
+		From:    "!l.reflector.proof.Load().accepted",
+		To:      "l.reflector.proof.Load().accepted",
 		Package: guarantees,
 		Test:    "TestG2AFirstListIsNotFollowedByAnOlderOne",
 		Fault: "After an aborted first list a handler receives an older state of an object " +

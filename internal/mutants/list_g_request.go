@@ -38,10 +38,10 @@ var requestMutants = []Mutant{
 		Name:   "does-not-report-a-refused-watch",
 		Guards: []string{"G12"},
 		In:     "run.fail",
-		From:   "m.reportFailure(m.ctx, failed.err)",
+		From:   "m.reflector.reportFailure(m.ctx, failed.err)",
 		To: `
 			if failed.activity != PhaseWatching || !failed.request {
-				m.reportFailure(m.ctx, failed.err)
+				m.reflector.reportFailure(m.ctx, failed.err)
 			}`,
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
@@ -51,12 +51,12 @@ var requestMutants = []Mutant{
 		Name:   "reports-a-failed-list-twice",
 		Guards: []string{"G12"},
 		In:     "run.fail",
-		From:   "m.reportFailure(m.ctx, failed.err)",
+		From:   "m.reflector.reportFailure(m.ctx, failed.err)",
 		To: `
 			if failed.activity == PhaseListing {
-				m.reportFailure(m.ctx, failed.err)
+				m.reflector.reportFailure(m.ctx, failed.err)
 			}
-			m.reportFailure(m.ctx, failed.err)`,
+			m.reflector.reportFailure(m.ctx, failed.err)`,
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
 		Fault:   "Each failure of a list is counted and alerted twice.",
@@ -89,10 +89,10 @@ var requestMutants = []Mutant{
 		Name:   "resets-the-backoff-with-each-good-list",
 		Guards: []string{"G13"},
 		In:     "listing.recordCommit",
-		From:   "l.relistWaiters = nil",
+		From:   "l.run.relistWaiters = nil",
 		To: `
-			l.relistWaiters = nil
-			p.backoff = backoff.New(nil, 0, l.options.Random)`,
+			l.run.relistWaiters = nil
+			p.backoff = backoff.New(nil, 0, l.reflector.options.Random)`,
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
 		Fault: "A server whose watches fail receives a list every second, its most " +
