@@ -4,8 +4,8 @@
 //	go run ./internal/layers
 //
 // A file may use declarations of its own layer and of lower ones. The command prints each use of a
-// declaration of a higher layer, each source file without a layer and each listed file that does not
-// exist, and then exits with 1. Tests are not checked.
+// declaration of a higher layer, each source file without a layer and each listed file that does
+// not exist, and then exits with 1. Tests are not checked.
 //
 // docs/architecture.md describes the files in the same order, which a test compares.
 package main

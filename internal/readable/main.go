@@ -17,7 +17,9 @@ const (
 func main() {
 	dirs := os.Args[1:]
 	if len(dirs) == 0 {
-		dirs = []string{".", "internal/table", "internal/eventlog", "internal/tasks"}
+		dirs = []string{
+			".", "internal/table", "internal/eventlog", "internal/deltalog", "internal/tasks", "internal/backoff",
+		}
 	}
 	if err := run(dirs, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "readable:", err)

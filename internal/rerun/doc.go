@@ -4,7 +4,7 @@
 //
 // It prints what go test prints. A failed test is run again, alone and with -count=1. If all pass,
 // the command succeeds, and appends each of them with its first output to the file REPORT: such a
-// test has a fault, which is fixed later.
+// test is a defect, which is fixed at its cause.
 //
 // Nothing is run again, and the command fails at once, if
 //   - the race detector has reported anything,
