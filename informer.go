@@ -1,3 +1,6 @@
+// The informer: a store, one feed for each source, and a log from which its handlers read. How does
+// it start and stop, when has it synced, and what is its status? Handlers are in handlers.go.
+
 package cache
 
 import (
@@ -26,16 +29,18 @@ type informerBase struct{ shared *sharedIndexInformer }
 type sharedIndexInformer struct {
 	informerBase
 	// name is the reflector's. With namespaces each reflector's name has its namespace appended.
+	name string
 	// title is for errors.
-	name, title string
-	store       *cache
+	title string
+	store *cache
 	// feeds has one feed, or one for each namespace in the order of their names.
 	feeds   []*feed
 	clock   clock.Clock
 	options SharedIndexInformerOptions
 	metrics informerMetrics
-	// synced succeeds when all feeds have. unsynced is the number of feeds that have not.
-	synced   *syncChecker
+	// synced succeeds when all feeds have.
+	synced *syncChecker
+	// unsynced is the number of feeds that have not.
 	unsynced atomic.Int64
 	// log has the changes to deliver to the listeners.
 	log      *eventlog.Log[table.Key]
@@ -53,15 +58,12 @@ type sharedIndexInformer struct {
 	listeners []*listener
 }
 
-func newSharedIndexInformer(source Source, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
-	err := options.Handlers.validate()
-	mustHave(err == nil, fmt.Sprintf("informer: %v", err))
-	mustHave(options.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers.ResyncPeriod: set ResyncPeriod")
-	mustHave(options.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
-	mustHave(options.VerifyInterval >= 0, "SharedIndexInformerOptions.VerifyInterval is negative")
-	options.VerifyInterval = min(options.VerifyInterval, longestWatchTimeout) // its jitter must not overflow
-	mustHave(options.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod: set that of the informer")
-	mustHave(options.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is only for a reflector")
+func newSharedIndexInformer(
+	source Source, example any, options SharedIndexInformerOptions,
+) *sharedIndexInformer {
+	options.validate()
+	// The jitter of a longer interval might overflow.
+	options.VerifyInterval = min(options.VerifyInterval, longestWatchTimeout)
 	keyFunc := options.KeyFunction
 	if keyFunc == nil {
 		keyFunc = DeletionHandlingMetaNamespaceKeyFunc
@@ -76,40 +78,63 @@ func newSharedIndexInformer(source Source, example any, options SharedIndexInfor
 	return newInformer(store, source, example, options)
 }
 
+func (o *SharedIndexInformerOptions) validate() {
+	err := o.Handlers.validate()
+	mustHave(err == nil, fmt.Sprintf("informer: %v", err))
+	mustHave(o.Handlers.ResyncPeriod == nil,
+		"SharedIndexInformerOptions.Handlers.ResyncPeriod: set ResyncPeriod")
+	mustHave(o.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
+	mustHave(o.VerifyInterval >= 0, "SharedIndexInformerOptions.VerifyInterval is negative")
+	mustHave(o.ReflectorOptions.ResyncPeriod == 0,
+		"ReflectorOptions.ResyncPeriod: set that of the informer")
+	mustHave(o.ReflectorOptions.ShouldResync == nil,
+		"ReflectorOptions.ShouldResync is only for a reflector")
+}
+
 // newInformer makes an informer that fills store from source, or from options.Namespaces.
-func newInformer(store *cache, source Source, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
-	sources := options.Namespaces
+func newInformer(
+	store *cache, source Source, example any, options SharedIndexInformerOptions,
+) *sharedIndexInformer {
+	sources := sourcesByNamespace(source, options.Namespaces)
 	reflector := options.ReflectorOptions
-	if len(sources) == 0 {
-		mustHave(!isNilPointer(source), "informer: the source is nil")
-		sources = map[string]Source{"": source}
-	} else {
-		mustHave(isNilPointer(source), "there are both a source and Namespaces")
-		_, unnamed := sources[""]
-		mustHave(!unnamed, "Namespaces has a source without a namespace")
-		if reflector.Name == "" {
-			reflector.Name = firstCallerOutside()
-		}
+	reflector.TypeDescription = cmp.Or(options.ObjectDescription, reflector.TypeDescription)
+	if reflector.Name == "" && len(options.Namespaces) > 0 {
+		reflector.Name = firstCallerOutside()
 	}
 	inf := &sharedIndexInformer{store: store, options: options, ended: make(chan struct{})}
 	inf.shared = inf
 	if options.DetectMutations != nil {
 		inf.detector = options.DetectMutations()
 	}
-	reflector.TypeDescription = cmp.Or(options.ObjectDescription, reflector.TypeDescription)
 	for _, namespace := range slices.Sorted(maps.Keys(sources)) {
 		inf.addFeed(namespace, sources[namespace], example, reflector)
 	}
 	first := inf.feeds[0].reflector
-	inf.name, inf.clock = cmp.Or(reflector.Name, first.name), first.clock
+	inf.name = cmp.Or(reflector.Name, first.name)
+	inf.clock = first.clock
 	inf.title = informerTitle(inf.name, first.typeDescription)
 	inf.log = eventlog.New[table.Key](inf.clock.Now())
 	for _, f := range inf.feeds {
-		p := f.feed
-		p.log, p.clock, p.metrics, p.live = inf.log, inf.clock, &inf.metrics, store.storage.table.Len
+		publisher := f.feed
+		publisher.log = inf.log
+		publisher.clock = inf.clock
+		publisher.metrics = &inf.metrics
+		publisher.live = store.storage.table.Len
 	}
 	inf.synced = newSyncChecker(inf.title)
 	return inf
+}
+
+// sourcesByNamespace returns the only source under the empty namespace, or those of the namespaces.
+func sourcesByNamespace(source Source, namespaces map[string]Source) map[string]Source {
+	if len(namespaces) == 0 {
+		mustHave(!isNilPointer(source), "informer: the source is nil")
+		return map[string]Source{"": source}
+	}
+	mustHave(isNilPointer(source), "there are both a source and Namespaces")
+	_, hasUnnamed := namespaces[""]
+	mustHave(!hasUnnamed, "Namespaces has a source without a namespace")
+	return namespaces
 }
 
 // report reports an error about a key through the reflector that fills it, or the first one if
@@ -134,15 +159,20 @@ func (inf *sharedIndexInformer) SetWatchErrorHandler(handler WatchErrorHandler) 
 	if handler == nil {
 		return fmt.Errorf("SetWatchErrorHandler: %w", errNilHandler)
 	}
-	return inf.SetWatchErrorHandlerWithContext(func(_ context.Context, r *Reflector, err error) { handler(r, err) })
+	withContext := func(_ context.Context, r *Reflector, err error) { handler(r, err) }
+	return inf.SetWatchErrorHandlerWithContext(withContext)
 }
 
 // SetWatchErrorHandlerWithContext implements SharedInformer.
-func (inf *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error {
+func (inf *sharedIndexInformer) SetWatchErrorHandlerWithContext(
+	handler WatchErrorHandlerWithContext,
+) error {
 	if handler == nil {
 		return fmt.Errorf("SetWatchErrorHandlerWithContext: %w", errNilHandler)
 	}
-	return inf.set("the watch error handler", func(f *feed) { f.reflector.options.ErrorHandler = handler })
+	return inf.set("the watch error handler", func(f *feed) {
+		f.reflector.options.ErrorHandler = handler
+	})
 }
 
 // SetTransform implements SharedInformer. Nil is no transform.
@@ -197,8 +227,11 @@ func (o informerBase) HasSyncedChecker() DoneChecker { return o.shared.synced }
 
 // SyncedIn returns a checker of one of the config's Namespaces, or false.
 func (o informerBase) SyncedIn(namespace string) (DoneChecker, bool) {
+	if namespace == "" {
+		return nil, false
+	}
 	for _, f := range o.shared.feeds {
-		if f.namespace == namespace && namespace != "" {
+		if f.namespace == namespace {
 			return f.synced, true
 		}
 	}
@@ -213,23 +246,8 @@ func (inf *sharedIndexInformer) LastSyncResourceVersion() string {
 // Status returns the status of the informer and of its handlers.
 func (o informerBase) Status() Status {
 	inf := o.shared
-	status := inf.feeds[0].reflector.Status()
-	if inf.feeds[0].namespace != "" {
-		all := make([]Status, len(inf.feeds))
-		for i, f := range inf.feeds {
-			all[i] = f.reflector.Status()
-			all[i].Namespace = f.namespace
-		}
-		status = combine(all)
-		status.Name = inf.name
-	}
-	now := inf.clock.Now()
-	inf.mu.Lock()
-	status.Handlers = slices.Grow(status.Handlers, len(inf.listeners))
-	for _, l := range inf.listeners {
-		status.Handlers = append(status.Handlers, l.status(now))
-	}
-	inf.mu.Unlock()
+	status := inf.sourceStatus()
+	status.Handlers = inf.handlerStatuses()
 	// Last: no NotifiedVersion is newer. Together: the checksum is that of the version.
 	inf.store.storage.table.Read(func(objects int, checksum uint64) {
 		status.Objects = objects
@@ -239,6 +257,32 @@ func (o informerBase) Status() Status {
 	})
 	status.ReceivedVersion = newerOf(status.ReceivedVersion, status.AppliedVersion)
 	return status
+}
+
+// sourceStatus returns the status of the reflector, or of those of all namespaces.
+func (inf *sharedIndexInformer) sourceStatus() Status {
+	if inf.feeds[0].namespace == "" {
+		return inf.feeds[0].reflector.Status()
+	}
+	all := make([]Status, len(inf.feeds))
+	for i, f := range inf.feeds {
+		all[i] = f.reflector.Status()
+		all[i].Namespace = f.namespace
+	}
+	status := combine(all)
+	status.Name = inf.name
+	return status
+}
+
+func (inf *sharedIndexInformer) handlerStatuses() []HandlerStatus {
+	now := inf.clock.Now()
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	var all []HandlerStatus
+	for _, l := range inf.listeners {
+		all = append(all, l.status(now))
+	}
+	return all
 }
 
 // Run implements SharedInformer.
@@ -258,33 +302,17 @@ func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
 func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(withLogger(ctx, inf.options.ReflectorOptions.Logger))
 	defer cancel()
-	goroutines := &tasks.Group{Cancel: cancel, Wrap: panicError}
-	inf.mu.Lock()
-	if inf.ctx != nil {
-		inf.mu.Unlock()
-		return fmt.Errorf("informer %s: %w", inf.name, ErrAlreadyRan)
+	goroutines, err := inf.begin(ctx, cancel)
+	if err != nil {
+		return err
 	}
-	inf.ctx, inf.cancel, inf.goroutines = ctx, cancel, goroutines
-	for _, l := range inf.listeners {
-		goroutines.Go(func() { l.run(ctx) })
-	}
-	inf.mu.Unlock()
 	defer inf.releaseMetrics()
 	defer goroutines.Wait()
 	defer inf.markStopped()
 	defer cancel()
 	inf.createMetrics()
-	if inf.detector != nil {
-		goroutines.Go(func() { inf.detector.Run(ctx, inf.store, func(key string, err error) { inf.report(ctx, key, err) }) })
-	}
-	if inf.options.VerifyInterval > 0 {
-		for _, f := range inf.feeds {
-			goroutines.Go(func() { f.verifyAtIntervals(ctx) })
-		}
-	}
-	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
-		inf.report(ctx, "", fmt.Errorf("resync period %v is raised to %v: set 0 for no resync", period, minimumResync))
-	}
+	inf.startChecks(ctx, goroutines)
+	inf.reportShortResync(ctx)
 	for _, f := range inf.feeds[1:] {
 		goroutines.Go(func() { f.reflector.RunWithContext(ctx) })
 	}
@@ -292,11 +320,55 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	return nil
 }
 
+// begin makes ctx that of the run and starts the listeners. A listener that is added afterwards is
+// started when it is added.
+func (inf *sharedIndexInformer) begin(
+	ctx context.Context, cancel context.CancelFunc,
+) (*tasks.Group, error) {
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if inf.ctx != nil {
+		return nil, fmt.Errorf("informer %s: %w", inf.name, ErrAlreadyRan)
+	}
+	inf.ctx = ctx
+	inf.cancel = cancel
+	inf.goroutines = &tasks.Group{Cancel: cancel, Wrap: panicError}
+	for _, l := range inf.listeners {
+		inf.goroutines.Go(func() { l.run(ctx) })
+	}
+	return inf.goroutines, nil
+}
+
+// startChecks starts the search for mutated objects and the comparisons with the sources.
+func (inf *sharedIndexInformer) startChecks(ctx context.Context, goroutines *tasks.Group) {
+	if inf.detector != nil {
+		report := func(key string, err error) { inf.report(ctx, key, err) }
+		goroutines.Go(func() { inf.detector.Run(ctx, inf.store, report) })
+	}
+	if inf.options.VerifyInterval <= 0 {
+		return
+	}
+	for _, f := range inf.feeds {
+		goroutines.Go(func() { f.verifyAtIntervals(ctx) })
+	}
+}
+
+// reportShortResync reports a resync period that was raised to the minimum, as client-go does.
+func (inf *sharedIndexInformer) reportShortResync(ctx context.Context) {
+	period := inf.options.ResyncPeriod
+	if period <= 0 || period >= minimumResync {
+		return
+	}
+	const format = "resync period %v is raised to %v: set 0 for no resync"
+	inf.report(ctx, "", fmt.Errorf(format, period, minimumResync))
+}
+
 // stop ends the run. If none has begun, it runs with a context that has ended.
 func (inf *sharedIndexInformer) stop() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if inf.run(ended) != nil {
+	err := inf.run(ended)
+	if err != nil { // a run has begun
 		inf.cancel()
 	}
 }
@@ -404,12 +476,15 @@ type feed struct {
 	freshness freshRequests
 }
 
-func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example any, options ReflectorOptions) {
+func (inf *sharedIndexInformer) addFeed(
+	namespace string, source Source, example any, options ReflectorOptions,
+) {
 	f := &feed{informer: inf, namespace: namespace}
 	f.freshness.running = make(chan struct{}, 1)
 	f.intake = inf.store.keyedStore.intake()
 	if namespace != "" {
-		mustHave(!isNilPointer(source), fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
+		mustHave(!isNilPointer(source),
+			fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
 		f.intake = InNamespace(inf.store, namespace).(*keyedStore).intake()
 		options.Name += "/" + namespace
 	}
@@ -418,7 +493,8 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 		f.reflector.changes = inf.feeds[0].reflector.changes
 	}
 	f.synced = newSyncChecker(f.reflector.name)
-	f.feed, f.detector = &publisher{listed: f.markSynced}, inf.detector
+	f.feed = &publisher{listed: f.markSynced}
+	f.detector = inf.detector
 	if inf.options.Transform != nil {
 		f.transform = inf.options.Transform
 	}
@@ -432,10 +508,20 @@ func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
 // markSynced is called when a whole list is in the store. The informer has synced once each feed
 // has its first list.
 func (f *feed) markSynced() {
-	// A handler syncs at the appended end, so not before the informer.
-	if f.synced.finish(nil) && f.informer.unsynced.Add(-1) == 0 && f.informer.synced.finish(nil) {
-		f.informer.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
+	isFirst := f.synced.finish(nil)
+	if !isFirst {
+		return
 	}
+	unsynced := f.informer.unsynced.Add(-1)
+	if unsynced > 0 {
+		return
+	}
+	hasSynced := f.informer.synced.finish(nil)
+	if !hasSynced { // it has stopped
+		return
+	}
+	// A handler syncs at the appended end, so not before the informer.
+	f.informer.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
 }
 
 // informerView is the result of GetController. It does not run.
@@ -450,7 +536,8 @@ func (informerView) RunWithContext(context.Context) {}
 // createMetrics makes the instruments of the run. The caller has deferred releaseMetrics, in case
 // the provider panics.
 func (inf *sharedIndexInformer) createMetrics() {
-	provider, id := inf.options.InformerMetricsProvider, inf.options.Identifier
+	provider := inf.options.InformerMetricsProvider
+	id := inf.options.Identifier
 	if provider == nil || !id.Reserved() {
 		return
 	}
@@ -468,9 +555,13 @@ func (inf *sharedIndexInformer) releaseMetrics() {
 	}
 	inf.metrics = informerMetrics{}
 	inf.store.storage.gauge.Store(nil)
-	if releaser, ok := inf.options.InformerMetricsProvider.(interface {
-		ReleaseInformerMetrics(InformerNameAndResource)
-	}); ok {
+	releaser, ok := inf.options.InformerMetricsProvider.(informerMetricsReleaser)
+	if ok {
 		releaser.ReleaseInformerMetrics(id)
 	}
+}
+
+// informerMetricsReleaser is an optional interface of an InformerMetricsProvider.
+type informerMetricsReleaser interface {
+	ReleaseInformerMetrics(id InformerNameAndResource)
 }

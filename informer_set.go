@@ -1,3 +1,6 @@
+// A set of informers that run and are waited for together. When has the whole set synced, and what
+// happens to one that stops before the others?
+
 package cache
 
 import (
@@ -40,7 +43,8 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 		return errSetStopped
 	}
 	for _, one := range informers {
-		if inf := one.untyped(); inf.IsStopped() {
+		inf := one.untyped()
+		if inf.IsStopped() {
 			return fmt.Errorf("informer set: %s: %w", inf.title, ErrInformerStopped)
 		}
 	}
@@ -85,9 +89,23 @@ func (s *InformerSet) hasStoppedLocked() bool { return s.ctx != nil && s.ctx.Err
 func (s *InformerSet) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	err := s.begin(ctx, cancel)
+	if err != nil {
+		return err
+	}
+	defer s.goroutines.Wait()
+	<-ctx.Done()
+	// Add starts no informer after this. The lock waits for an Add that is starting one.
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	return nil
+}
+
+// begin makes ctx that of the run and starts the members.
+func (s *InformerSet) begin(ctx context.Context, cancel context.CancelFunc) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.ctx != nil {
-		s.mu.Unlock()
 		return fmt.Errorf("informer set: %w", ErrAlreadyRan)
 	}
 	s.ctx = ctx
@@ -97,19 +115,15 @@ func (s *InformerSet) Run(ctx context.Context) error {
 			s.goroutines.Go(func() { inf.RunWithContext(ctx) })
 		}
 	}
-	s.mu.Unlock()
-	defer s.goroutines.Wait()
-	<-ctx.Done()
-	// Add starts no informer after this. The lock waits for an Add that is starting one.
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return nil
 }
 
 // WaitSynced waits until all present informers have synced. If ctx ends or one stops first, the
 // error has phase and last failure of those that have not. After the run of the set it fails.
 func (s *InformerSet) WaitSynced(ctx context.Context) error {
-	return s.call(func(members []*sharedIndexInformer) error { return waitSynced(ctx, members...) })
+	return s.call(func(members []*sharedIndexInformer) error {
+		return waitSynced(ctx, members...)
+	})
 }
 
 // Fresh is Informer.Fresh, for all informers. After the run of the set it fails.
@@ -121,7 +135,9 @@ func (s *InformerSet) Fresh(ctx context.Context) error {
 
 // Healthy is Informer.Healthy, for all informers. After the run of the set it fails.
 func (s *InformerSet) Healthy(limit time.Duration) error {
-	return s.call(func(members []*sharedIndexInformer) error { return healthy(limit, members...) })
+	return s.call(func(members []*sharedIndexInformer) error {
+		return healthy(limit, members...)
+	})
 }
 
 // Verify is Informer.Verify, for all informers. After the run of the set it fails.

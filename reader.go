@@ -1,3 +1,6 @@
+// Reader, the typed view of a store that programs read, and the snapshots behind it. What does a
+// read see, and from which index does it come? The Indexer of client-go reads through it too.
+
 package cache
 
 import (
@@ -64,10 +67,10 @@ var emptyView = sync.OnceValue(func() view { return newStorage(nil).view() })
 
 // currentView returns the view to read.
 func (r Reader[T]) currentView() view {
-	switch {
-	case r.snapshot.table != nil:
+	if r.snapshot.table != nil {
 		return r.snapshot
-	case r.store != nil:
+	}
+	if r.store != nil {
 		return r.store.view()
 	}
 	return emptyView()
@@ -122,26 +125,16 @@ func (r Reader[T]) lookup(key string) any {
 		obj, _ := r.store.table.GetKey(named)
 		return obj
 	}
-	if e, found := r.currentView().table.Get(named); found {
-		return e.Object()
+	entry, exists := r.currentView().table.Get(named)
+	if !exists {
+		return nil
 	}
-	return nil
+	return entry.Object()
 }
 
 // Len returns the number of objects.
 func (r Reader[T]) Len() int {
-	s := r.all()
-	if s.namespace == "" && table.HasOnly[T](s.table) {
-		if s.index == noIndex {
-			return s.table.Len()
-		}
-		return s.table.HavingLen(s.index, s.value)
-	}
-	count := 0
-	for range s.each {
-		count++
-	}
-	return count
+	return r.all().len()
 }
 
 // List returns the selected objects; nil selects all. The error is nil.
@@ -151,15 +144,20 @@ func (r Reader[T]) List(selector labels.Selector) ([]T, error) {
 	}
 	list := []T{}
 	for _, obj := range r.all().each {
-		var set labels.Set
-		if labelled, ok := any(obj).(interface{ GetLabels() map[string]string }); ok {
-			set = labelled.GetLabels()
-		}
-		if selector.Matches(set) {
+		if selector.Matches(labelsOf(obj)) {
 			list = append(list, obj)
 		}
 	}
 	return list, nil
+}
+
+// labelsOf returns the labels of an object, none if it has no such method.
+func labelsOf(obj any) labels.Set {
+	labelled, ok := obj.(interface{ GetLabels() map[string]string })
+	if !ok {
+		return nil
+	}
+	return labelled.GetLabels()
 }
 
 // All iterates over keys and objects as they are when the loop begins.
@@ -174,124 +172,154 @@ func (r Reader[T]) Values() iter.Seq[T] {
 
 // values is a method so that the compiler allocates nothing for a loop over Values.
 func (r Reader[T]) values(yield func(T) bool) {
-	s := r.all()
-	if s.index == noIndex && s.namespace == "" {
-		table.ObjectsOf(s.table, yield)
+	selected := r.all()
+	if selected.isWhole() {
+		table.ObjectsOf(selected.view.table, yield)
 		return
 	}
-	s.each(func(_ table.Entry, obj T) bool { return yield(obj) })
+	selected.each(func(_ table.Entry, obj T) bool { return yield(obj) })
 }
 
 // ByIndex returns the objects that have the value. It fails without the index.
 func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
-	s, err := r.having(index, value)
+	selected, err := r.having(index, value)
 	if err != nil {
 		return nil, err
 	}
-	return s.objects(), nil
+	return selected.objects(), nil
 }
 
 // AllByIndex is ByIndex as an iterator over keys and objects.
 func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
-	if _, err := r.having(index, value); err != nil {
+	_, err := r.having(index, value)
+	if err != nil {
 		return nil, err
 	}
 	return func(yield func(string, T) bool) {
-		s, _ := r.having(index, value) // no index is ever removed
-		s.withKeys(yield)
+		selected, _ := r.having(index, value) // no index is ever removed
+		selected.withKeys(yield)
 	}, nil
 }
 
 // IndexValues returns the values of an index. It fails without the index.
 func (r Reader[T]) IndexValues(index string) ([]string, error) {
-	s, err := r.having(index, "")
+	selected, err := r.having(index, "")
 	if err != nil {
 		return []string{}, err
 	}
-	all, count := s.table.Values(s.index)
+	all, count := selected.view.table.Values(selected.index)
 	values := slices.AppendSeq(make([]string, 0, count), all)
-	if s.namespace == "" && table.HasOnly[T](s.table) {
+	if selected.namespace == "" && table.HasOnly[T](selected.view.table) {
 		return values, nil
 	}
 	return slices.DeleteFunc(values, func(value string) bool {
-		s.value = value
-		for range s.each {
-			return false
-		}
-		return true
+		selected.value = value
+		return selected.isEmpty()
 	}), nil
 }
 
 // selection is a part of a view: the Ts with a value in an index, or all of them, and only those of
 // the namespace unless it is empty.
 type selection[T any] struct {
-	view
-	index            int
-	value, namespace string
+	view view
+	// index is a position or noIndex, which selects all values.
+	index     int
+	value     string
+	namespace string
 }
 
 const noIndex = -1
 
 // all selects all objects of the reader, by the index of namespaces if possible.
 func (r Reader[T]) all() selection[T] {
-	s := selection[T]{view: r.currentView(), index: noIndex, namespace: r.namespace}
+	now := r.currentView()
 	if r.indexed && r.namespace != "" {
-		if at, err := s.indexers.position(NamespaceIndex); err == nil {
-			s.index, s.value, s.namespace = at, r.namespace, ""
+		at, err := now.indexers.position(NamespaceIndex)
+		if err == nil {
+			return selection[T]{view: now, index: at, value: r.namespace}
 		}
 	}
-	return s
+	return selection[T]{view: now, index: noIndex, namespace: r.namespace}
 }
 
 // having selects the objects with a value in the named index.
 func (r Reader[T]) having(name, value string) (selection[T], error) {
 	now := r.currentView()
 	at, err := now.indexers.position(name)
-	return selection[T]{now, at, value, r.namespace}, err
+	return selection[T]{view: now, index: at, value: value, namespace: r.namespace}, err
+}
+
+// isWhole reports whether the selection has all Ts of the view.
+func (sel selection[T]) isWhole() bool { return sel.index == noIndex && sel.namespace == "" }
+
+func (sel selection[T]) isEmpty() bool {
+	for range sel.each {
+		return false
+	}
+	return true
+}
+
+// len returns the number of objects. It visits them if that is not known otherwise.
+func (sel selection[T]) len() int {
+	if sel.namespace != "" || !table.HasOnly[T](sel.view.table) {
+		count := 0
+		for range sel.each {
+			count++
+		}
+		return count
+	}
+	if sel.index == noIndex {
+		return sel.view.table.Len()
+	}
+	return sel.view.table.HavingLen(sel.index, sel.value)
 }
 
 // each iterates over the selection.
-func (s selection[T]) each(yield func(table.Entry, T) bool) {
-	visit := func(e table.Entry) bool {
-		obj, ok := e.Object().(T)
-		if ok && s.namespace != "" {
-			named, has := any(obj).(interface{ GetNamespace() string })
-			ok = has && named.GetNamespace() == s.namespace
+func (sel selection[T]) each(yield func(table.Entry, T) bool) {
+	visit := func(entry table.Entry) bool {
+		obj, ok := entry.Object().(T)
+		if !ok || sel.namespace != "" && !isInNamespace(obj, sel.namespace) {
+			return true
 		}
-		return !ok || yield(e, obj)
+		return yield(entry, obj)
 	}
-	if s.index == noIndex {
-		s.table.Each(visit)
-	} else {
-		s.table.Having(s.index, s.value, visit)
+	if sel.index == noIndex {
+		sel.view.table.Each(visit)
+		return
 	}
+	sel.view.table.Having(sel.index, sel.value, visit)
+}
+
+func isInNamespace(obj any, namespace string) bool {
+	named, ok := obj.(interface{ GetNamespace() string })
+	return ok && named.GetNamespace() == namespace
 }
 
 // withKeys iterates over keys and objects of the selection.
-func (s selection[T]) withKeys(yield func(string, T) bool) {
-	if s.index != noIndex || s.namespace != "" {
-		s.each(func(e table.Entry, obj T) bool { return yield(e.Key().String(), obj) })
+func (sel selection[T]) withKeys(yield func(string, T) bool) {
+	if !sel.isWhole() {
+		sel.each(func(entry table.Entry, obj T) bool { return yield(entry.Key().String(), obj) })
 		return
 	}
-	s.table.EachWithKey(func(key string, e table.Entry) bool {
-		obj, ok := e.Object().(T)
+	sel.view.table.EachWithKey(func(key string, entry table.Entry) bool {
+		obj, ok := entry.Object().(T)
 		return !ok || yield(key, obj)
 	})
 }
 
 // objects returns the objects of the selection.
-func (s selection[T]) objects() []T {
-	switch {
-	case s.namespace != "":
+func (sel selection[T]) objects() []T {
+	if sel.namespace != "" {
 		list := []T{}
-		for _, obj := range s.each {
+		for _, obj := range sel.each {
 			list = append(list, obj)
 		}
 		return list
-	case s.index == noIndex:
-		return table.AppendObjectsOf(make([]T, 0, s.table.Len()), s.table)
 	}
-	return table.ObjectsOfHaving[T](s.table, s.index, s.value)
+	if sel.index == noIndex {
+		return table.AppendObjectsOf(make([]T, 0, sel.view.table.Len()), sel.view.table)
+	}
+	return table.ObjectsOfHaving[T](sel.view.table, sel.index, sel.value)
 }
 
 // resourceOf guesses the API's name for objects of type T from the kind of the example, or from the
@@ -314,20 +342,21 @@ func (m *storage) live() Reader[any] { return Reader[any]{store: m} }
 
 // Index returns the objects that share a value with obj.
 func (m *storage) Index(indexName string, obj any) ([]any, error) {
-	s, err := m.live().having(indexName, "")
+	selected, err := m.live().having(indexName, "")
 	if err != nil {
 		return nil, err
 	}
-	values, err := s.indexers.appendValues(nil, s.index, obj)
+	values, err := selected.view.indexers.appendValues(nil, selected.index, obj)
 	if err != nil {
 		return nil, err
 	}
-	list, seen := []any{}, map[table.Entry]bool{} // objects may share several values
+	list := []any{}
+	seen := map[table.Entry]bool{} // objects may share several values
 	for _, value := range values {
-		s.value = value
-		for e, object := range s.each {
-			if !seen[e] {
-				seen[e] = true
+		selected.value = value
+		for entry, object := range selected.each {
+			if !seen[entry] {
+				seen[entry] = true
 				list = append(list, object)
 			}
 		}
@@ -367,7 +396,9 @@ type view struct {
 }
 
 func (m *storage) view() view {
-	return view{m.indexers.Load(), m.table.Snapshot()} // in this order: then the snapshot has these indexes
+	// In this order: then the snapshot has these indexes.
+	indexers := m.indexers.Load()
+	return view{indexers: indexers, table: m.table.Snapshot()}
 }
 
 // Snapshotter is implemented by this package's stores and informers.
