@@ -1,3 +1,6 @@
+// Changes: those that a reflector passes to a store, and the Deltas of client-go's queue. Through
+// which steps does a change pass, and which contracts must a store or queue keep to receive it?
+
 package cache
 
 import (
@@ -18,9 +21,11 @@ const (
 	Added DeltaType = "Added"
 	// Updated: the source sent a newer state of an object.
 	Updated DeltaType = "Updated"
-	// Deleted: the object was deleted. Delta.Object is its final state or a DeletedFinalStateUnknown.
+	// Deleted: the object was deleted. Delta.Object is its final state or a
+	// DeletedFinalStateUnknown.
 	Deleted DeltaType = "Deleted"
-	// Replaced: the object was in a list. Needs DeltaFIFOOptions.EmitDeltaTypeReplaced, otherwise it is Sync.
+	// Replaced: the object was in a list. Needs DeltaFIFOOptions.EmitDeltaTypeReplaced, otherwise
+	// it is Sync.
 	Replaced DeltaType = "Replaced"
 	// Sync: the object is repeated by a resync.
 	Sync DeltaType = "Sync"
@@ -99,19 +104,24 @@ func (c *change) fail(stage string, err error) {
 }
 
 func (c *change) objectError(stage string, err error) *ObjectError {
-	return &ObjectError{Key: c.key.String(), ResourceVersion: c.meta.received.ResourceVersion, Stage: stage, Err: err}
+	return &ObjectError{
+		Key:             c.key.String(),
+		ResourceVersion: c.meta.received.ResourceVersion,
+		Stage:           stage,
+		Err:             err,
+	}
 }
 
 // failure returns err or finalErr for callers of client-go's methods.
 func (c *change) failure() error {
-	switch bad := cmp.Or(c.err, c.finalErr); {
-	case bad == nil:
+	bad := cmp.Or(c.err, c.finalErr)
+	if bad == nil {
 		return nil
-	case bad.Stage == stageKey || bad.Stage == stageMetadata:
-		return KeyError{c.object, bad.Err}
-	default:
-		return bad
 	}
+	if bad.Stage == stageKey || bad.Stage == stageMetadata {
+		return KeyError{Obj: c.object, Err: bad.Err}
+	}
+	return bad
 }
 
 // index computes the values for the indexes of set, unless they are known.
@@ -124,68 +134,86 @@ func (c *change) index(set *indexerSet, buffer *valueBuffer) {
 		c.fail(stageIndex, err)
 		return
 	}
-	c.values, c.set = values, set
+	c.values = values
+	c.set = set
 }
 
-// changeAccepter accepts changes from a reflector. The stores, informers and the queue of this package implement it.
+// changeAccepter accepts changes from a reflector. The stores, informers and the queue of this
+// package implement it.
 type changeAccepter interface {
-	// acceptChanges accepts changes in order, at least the first unless it fails. The caller has read their metadata. It returns
-	// the number of accepted changes. These include changes with an err, whose versions count too. The error is that of the
-	// next change: a *VersionRegressionError if it is older than the store's state, or the context's. Readers see a change
-	// with its version.
+	// acceptChanges accepts changes in order, at least the first unless it fails. The caller has
+	// read their metadata. It returns the number of accepted changes. These include changes with an
+	// err, whose versions count too. The error is that of the next change: a
+	// *VersionRegressionError if it is older than the store's state, or the context's. Readers see
+	// a change with its version.
 	acceptChanges(ctx context.Context, changes []change) (accepted int, err error)
 }
 
-// eventChecker finds events that are older than the store. The stores and the queue of this package implement it.
+// eventChecker finds events that are older than the store. The stores and the queue of this package
+// implement it.
 type eventChecker interface {
 	// eventKey returns the key of an event's object.
 	eventKey(obj any) (table.Key, error)
-	// olderThanEntry returns the error for an event that is older than the known state of its key, or nil.
+	// olderThanEntry returns the error for an event that is older than the known state of its key,
+	// or nil.
 	olderThanEntry(c *change) error
 }
 
-// transform transforms the object. A dropped object becomes a deletion. The final state of a deletion is nil, and becomes
-// the last known state, if its transform fails, if it was not decoded, or if it belongs to another replica. The final state
-// of an object that is not stored is not transformed.
+// transform transforms the object. A dropped object becomes a deletion. The final state of a
+// deletion is nil, and becomes the last known state, if its transform fails, if it was not decoded,
+// or if it belongs to another replica. The final state of an object that is not stored is not
+// transformed.
 func (c *change) transform(keyFunc KeyFunc, transform TransformFunc, there func() bool) {
-	switch {
-	case c.kind == Deleted && (c.excluded || isUndecoded(c.object)):
+	if c.kind == Deleted && (c.excluded || isUndecoded(c.object)) {
 		c.object = nil
 		return
-	case c.err != nil || transform == nil || c.kind == Deleted && !there():
+	}
+	if c.err != nil || transform == nil {
+		return
+	}
+	if c.kind == Deleted && !there() {
 		return
 	}
 	out, keep, err := callTransform(c.key, keyFunc, transform, c.object)
 	switch {
 	case err != nil && c.kind == Deleted:
-		c.finalErr, c.object = c.objectError(stageTransform, err), nil
+		c.finalErr = c.objectError(stageTransform, err)
+		c.object = nil
 	case err != nil:
 		c.fail(stageTransform, err)
 	case !keep:
-		c.kind, c.object = Deleted, nil
+		c.kind = Deleted
+		c.object = nil
 	default:
 		c.object = out
 	}
 }
 
-// regression returns the error for an event that is older than the newest known state of its key, or nil.
+// regression returns the error for an event that is older than the newest known state of its key,
+// or nil.
 func (c *change) regression(newest table.Origin) error {
 	if !c.origin.OlderThan(newest) {
 		return nil
 	}
-	return &VersionRegressionError{Kind: "event", Key: c.key.String(), Current: newest.Version(), Received: c.meta.received.ResourceVersion}
+	return &VersionRegressionError{
+		Kind:     "event",
+		Key:      c.key.String(),
+		Current:  newest.Version(),
+		Received: c.meta.received.ResourceVersion,
+	}
 }
 
-// ReflectorStore receives a reflector's calls, one at a time. Optional interfaces: Replacer, ResourceVersionUpdater,
-// ReflectorBookmarkStore.
+// ReflectorStore receives a reflector's calls, one at a time. Optional interfaces: Replacer,
+// ResourceVersionUpdater, ReflectorBookmarkStore.
 type ReflectorStore interface {
 	Add(obj any) error
 	Update(obj any) error
-	// Delete removes an object; obj is its final state. If that could not be decoded, a store of your own receives the
-	// last state (if it has GetByKey), else a DeletedFinalStateUnknown without Obj, and the UndecodableObject if it
-	// refuses that with a KeyError.
+	// Delete removes an object; obj is its final state. If that could not be decoded, a store of
+	// your own receives the last state (if it has GetByKey), else a DeletedFinalStateUnknown
+	// without Obj, and the UndecodableObject if it refuses that with a KeyError.
 	Delete(obj any) error
-	// Replace makes the list the whole content, at the given version. The store owns the slice afterwards.
+	// Replace makes the list the whole content, at the given version. The store owns the slice
+	// afterwards.
 	Replace(list []any, resourceVersion string) error
 	Resync() error
 }
@@ -195,8 +223,8 @@ type ReflectorBookmarkStore interface {
 	Bookmark(resourceVersion string) error
 }
 
-// ResourceVersionUpdater is a ReflectorStore that receives the version after each event and, unless it is a
-// ReflectorBookmarkStore, bookmark.
+// ResourceVersionUpdater is a ReflectorStore that receives the version after each event and, unless
+// it is a ReflectorBookmarkStore, bookmark.
 type ResourceVersionUpdater interface{ UpdateResourceVersion(resourceVersion string) }
 
 // TransformingStore is a ReflectorStore that transforms its objects itself.
@@ -205,8 +233,8 @@ type TransformingStore interface {
 	Transformer() TransformFunc
 }
 
-// Replacer is a ReflectorStore that accepts a list in parts, as this package's stores and queues do. Types that embed a
-// DeltaFIFO receive one Replace.
+// Replacer is a ReflectorStore that accepts a list in parts, as this package's stores and queues
+// do. Types that embed a DeltaFIFO receive one Replace.
 type Replacer interface {
 	// BeginReplace does not block. Replacements and other writes may overlap, and the last to commit
 	// decides: after Commit the store has the listed objects and no others.
@@ -217,37 +245,45 @@ type Replacer interface {
 type ReplaceOptions struct {
 	// Staged publishes the parts at Commit, even if nothing has been committed yet.
 	Staged bool
-	// VersionsReset: the source issues versions again; only objects whose content is known to be equal are unchanged.
+	// VersionsReset: the source issues versions again; only objects whose content is known to be
+	// equal are unchanged.
 	VersionsReset bool
 }
 
-// Replacement is one list being written to a store: Add any number of times, then Commit or Abort, on one goroutine.
-// The first one of a store (not of a queue) is visible as it arrives, later or Staged ones at Commit in one step:
-// objects, indexes, deletions, version.
+// Replacement is one list being written to a store: Add any number of times, then Commit or Abort,
+// on one goroutine. The first one of a store (not of a queue) is visible as it arrives, later or
+// Staged ones at Commit in one step: objects, indexes, deletions, version.
 type Replacement interface {
-	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected (by a queue that cannot
-	// transform it, by Commit) and keeps its previous state, also through Commit. One with the UID and resource version last
-	// received for its key is unchanged: it is neither transformed nor delivered. Add does not wait. After an error, call Abort.
+	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected
+	// (by a queue that cannot transform it, by Commit) and keeps its previous state, also through
+	// Commit. One with the UID and resource version last received for its key is unchanged: it is
+	// neither transformed nor delivered. Add does not wait. After an error, call Abort.
 	Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
-	// Commit deletes the objects that were in no part and sets the store's version. It does not wait for the consumer.
-	// After an error that joins only *ObjectErrors the list was applied without those objects.
+	// Commit deletes the objects that were in no part and sets the store's version. It does not
+	// wait for the consumer. After an error that joins only *ObjectErrors the list was applied
+	// without those objects.
 	Commit(ctx context.Context, version string) error
-	// Abort ends the replacement. Nothing of a relist is published; the parts of a first list stay. No-op after Commit.
+	// Abort ends the replacement. Nothing of a relist is published; the parts of a first list stay.
+	// No-op after Commit.
 	Abort()
 }
 
 // ReplacementPart is a piece of a list. The store owns the slices afterwards.
 type ReplacementPart struct {
 	Items []any
-	// Retain are objects that the source has but that could not be used: the stored state under their key stays.
+	// Retain are objects that the source has but that could not be used: the stored state under
+	// their key stays.
 	Retain []any
-	// Deleted are objects that were listed and have been deleted since, while the list was streamed.
+	// Deleted are objects that were listed and have been deleted since, while the list was
+	// streamed.
 	Deleted []any
-	// excluded means that Deleted are objects of other replicas: the stored objects are deleted with their last known states.
+	// excluded means that Deleted are objects of other replicas: the stored objects are deleted
+	// with their last known states.
 	excluded bool
 }
 
-// MutatedObjectDetector finds stored objects that a reader or handler has changed. Package mutation implements it.
+// MutatedObjectDetector finds stored objects that a reader or handler has changed. Package mutation
+// implements it.
 type MutatedObjectDetector interface {
 	// Watch is called with each object before it can be read. Calls are concurrent.
 	Watch(key string, obj any)
@@ -256,4 +292,8 @@ type MutatedObjectDetector interface {
 }
 
 // changeKinds has the types of events that are changes.
-var changeKinds = map[watch.EventType]DeltaType{watch.Added: Added, watch.Modified: Updated, watch.Deleted: Deleted}
+var changeKinds = map[watch.EventType]DeltaType{
+	watch.Added:    Added,
+	watch.Modified: Updated,
+	watch.Deleted:  Deleted,
+}

@@ -1,10 +1,12 @@
+// The controller of client-go: a reflector fills a queue, and Process handles what it pops. What
+// happens to a change that Process refuses? With a Config.Store there is none: see mirror.go.
+
 package cache
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -31,19 +33,24 @@ type controller struct {
 func newController(config Config) *controller {
 	mustHave(len(config.Namespaces) == 0, "Config.Namespaces needs a Config.Store")
 	mustHave(config.Queue != nil, "Config has neither a Store nor a Queue")
-	mustHave(config.Handler == nil && config.Transform == nil, "Config.Handler and Config.Transform need a Config.Store")
+	mustHave(config.Handler == nil && config.Transform == nil,
+		"Config.Handler and Config.Transform need a Config.Store")
 	c := &controller{
-		queue: config.Queue, process: config.Process, processBatch: config.ProcessBatch,
-		keyOf: DeletionHandlingMetaNamespaceKeyFunc,
+		queue:        config.Queue,
+		process:      config.Process,
+		processBatch: config.ProcessBatch,
+		keyOf:        DeletionHandlingMetaNamespaceKeyFunc,
 	}
 	if config.ProcessBatch != nil {
 		c.batches, _ = config.Queue.(QueueWithBatch)
 	}
-	mustHave(config.Process != nil || c.batches != nil, "Config has neither a Store nor a Process for its Queue")
+	mustHave(config.Process != nil || c.batches != nil,
+		"Config has neither a Store nor a Process for its Queue")
 	if keyed, ok := config.Queue.(interface{ KeyOf(any) (string, error) }); ok {
 		c.keyOf = keyed.KeyOf
 	}
-	c.reflector = NewReflectorWithOptions(config.ListerWatcher, config.ObjectType, config.Queue, config.reflectorOptions())
+	c.reflector = NewReflectorWithOptions(
+		config.ListerWatcher, config.ObjectType, config.Queue, config.reflectorOptions())
 	c.refused = quarantinePart{c.reflector.quarantine.quarantine, byConsumer, ""}
 	return c
 }
@@ -57,15 +64,15 @@ func (c *controller) RunWithContext(ctx context.Context) {
 	// The end of either goroutine, also by a panic, ends the other. The queue is closed when
 	// nothing is added any more.
 	ctx, cancel := context.WithCancel(ctx)
-	g := &tasks.Group{Cancel: cancel, Wrap: panicError}
-	g.Go(func() {
+	goroutines := &tasks.Group{Cancel: cancel, Wrap: panicError}
+	goroutines.Go(func() {
 		defer cancel()
 		c.consume(ctx)
 	})
-	defer g.Wait()
+	defer goroutines.Wait()
 	defer c.queue.Close()
 	defer cancel()
-	g.Lead(func() { c.reflector.RunWithContext(ctx) })
+	goroutines.Lead(func() { c.reflector.RunWithContext(ctx) })
 }
 
 // consume runs until the queue is closed or ctx ends.
@@ -89,15 +96,11 @@ func (c *controller) consume(ctx context.Context) {
 
 // call processes deltas, unless ctx has ended. It reports an error, since it knows the keys, and
 // updates the quarantine.
-func (c *controller) call(ctx context.Context, deltas []Delta, process func() error) (err error) {
+func (c *controller) call(ctx context.Context, deltas []Delta, process func() error) error {
 	if ctx.Err() != nil {
 		return errDropped
 	}
-	err = errHandlerPanicked
-	func() {
-		defer utilruntime.HandleCrashWithContext(ctx) // after which the process may continue
-		err = process()
-	}()
+	err := callProcess(ctx, process)
 	if err == nil && !c.refused.any() {
 		return nil
 	}
@@ -106,14 +109,8 @@ func (c *controller) call(ctx context.Context, deltas []Delta, process func() er
 		if d.Type == Bookmark {
 			continue
 		}
-		key, unkeyed := c.keyOf(d.Object)
-		if unkeyed != nil {
-			key = describe(d.Object)
-		}
-		failed.Changes++
-		if len(failed.Keys) < 10 && !slices.Contains(failed.Keys, key) {
-			failed.Keys = append(failed.Keys, key)
-		}
+		key := c.keyOrDescription(d.Object)
+		failed.add(key)
 		c.updateQuarantine(d, key, failed.Err)
 	}
 	if err != nil {
@@ -122,23 +119,56 @@ func (c *controller) call(ctx context.Context, deltas []Delta, process func() er
 	return err
 }
 
+// callProcess handles a panic as apimachinery does. The process may continue afterwards.
+func callProcess(ctx context.Context, process func() error) (err error) {
+	err = errHandlerPanicked
+	defer utilruntime.HandleCrashWithContext(ctx)
+	return process()
+}
+
+func (c *controller) keyOrDescription(obj any) string {
+	key, err := c.keyOf(obj)
+	if err != nil {
+		return describe(obj)
+	}
+	return key
+}
+
 // updateQuarantine quarantines the key of a change that Process refused with err. If err is nil,
 // the key is released by a deletion, or by a state that is not older than the quarantined one.
 func (c *controller) updateQuarantine(d Delta, text string, err error) {
-	key, version := table.KeyOf(text), receivedOf(d.Object).ResourceVersion
-	before, quarantined := c.refused.entry(key)
-	queue, isQueue := c.queue.(*DeltaFIFO)
-	switch {
-	case quarantined && d.Type == Sync && isQueue && queue.listedType == Replaced && version != before.ResourceVersion:
-		// A resync repeats an older state. Without EmitDeltaTypeReplaced the object may also be
-		// listed.
-	case err != nil:
-		refused := &ObjectError{Key: text, ResourceVersion: version, Stage: stageProcess, Err: err}
+	key := table.KeyOf(text)
+	version := receivedOf(d.Object).ResourceVersion
+	before, isQuarantined := c.refused.entry(key)
+	if isQuarantined && c.isResync(d) && version != before.ResourceVersion {
+		return // a resync repeats an older state
+	}
+	if err != nil {
+		refused := &ObjectError{
+			Key:             text,
+			ResourceVersion: version,
+			Stage:           stageProcess,
+			Err:             err,
+		}
 		c.refused.add(key, refused, withoutStack(err))
+		return
+	}
+	if !isQuarantined {
+		return
+	}
 	// The state in a list is the source's, even if it is older.
-	case quarantined && (d.Type == Deleted || d.Type == Replaced || !versionBefore(version, before.ResourceVersion)):
+	isNewest := d.Type == Deleted || d.Type == Replaced ||
+		!versionBefore(version, before.ResourceVersion)
+	if isNewest {
 		c.refused.release(key)
 	}
+}
+
+// isResync reports whether a change is known to be repeated by a resync. Without
+// EmitDeltaTypeReplaced a Sync may also be a listed object.
+func (c *controller) isResync(d Delta) bool {
+	queue, isDeltaFIFO := c.queue.(*DeltaFIFO)
+	return d.Type == Sync && isDeltaFIFO && queue.listedType == Replaced
 }
 
 // LastSyncResourceVersion returns the version up to which everything has been processed. If the

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -328,6 +329,14 @@ type ProcessError struct {
 	Keys    []string
 	Changes int
 	Err     error
+}
+
+// add adds a change of a key.
+func (e *ProcessError) add(key string) {
+	e.Changes++
+	if len(e.Keys) < 10 && !slices.Contains(e.Keys, key) {
+		e.Keys = append(e.Keys, key)
+	}
 }
 
 func (e *ProcessError) Error() string {

@@ -1,3 +1,6 @@
+// Stores of other packages: how a reflector's changes and lists become calls of a ReflectorStore.
+// What does such a store receive for a change, a list, or a deletion that was not decoded?
+
 package cache
 
 import (
@@ -20,42 +23,53 @@ func (f foreignStore) acceptChanges(_ context.Context, changes []change) (int, e
 		return queue.putEvent(changes)
 	}
 	c := &changes[0]
-	var op string
-	var err error
-	switch c.kind {
-	case Added:
-		op, err = "Add", f.Add(c.object)
-	case Updated:
-		op, err = "Update", f.Update(c.object)
-	default:
-		op, err = "Delete", deleteFrom(f.ReflectorStore, c)
+	operation, err := f.apply(c)
+	objects, other := splitObjectErrors(err)
+	if other != nil {
+		return 0, &StoreError{Op: operation, Name: nameOf(c.object), Err: other}
 	}
-	switch objects, other := splitObjectErrors(err); {
-	case other != nil:
-		return 0, &StoreError{Op: op, Name: nameOf(c.object), Err: other}
-	case len(objects) > 0:
+	if len(objects) > 0 {
 		bad := *objects[0] // the store may keep it
-		bad.Key, bad.object = cmp.Or(bad.Key, nameOf(c.object)), identityOf(c.object)
+		bad.Key = cmp.Or(bad.Key, nameOf(c.object))
+		bad.object = identityOf(c.object)
 		c.err = &bad
 	}
-	if updater, ok := f.ReflectorStore.(ResourceVersionUpdater); ok && c.version != "" {
+	updater, ok := f.ReflectorStore.(ResourceVersionUpdater)
+	if ok && c.version != "" {
 		updater.UpdateResourceVersion(c.version)
 	}
 	return 1, nil
 }
 
+// apply makes the call for a change and returns the name of the method.
+func (f foreignStore) apply(c *change) (operation string, err error) {
+	switch c.kind {
+	case Added:
+		return "Add", f.Add(c.object)
+	case Updated:
+		return "Update", f.Update(c.object)
+	}
+	return "Delete", deleteFrom(f.ReflectorStore, c)
+}
+
 // BeginReplace implements Replacer.
 func (f foreignStore) BeginReplace(options ReplaceOptions) Replacement {
-	places, retained := map[identity]int{}, map[table.Key]bool{}
-	return &wholeReplacement{store: f.ReflectorStore, reset: options.VersionsReset, places: places, retained: retained}
+	return &wholeReplacement{
+		store:    f.ReflectorStore,
+		reset:    options.VersionsReset,
+		places:   map[identity]int{},
+		retained: map[table.Key]bool{},
+	}
 }
 
 // wholeReplacement is the Replacement of a queue, and of a store without BeginReplace. It collects
 // the list for one Replace. A store of another package loses its states of rejected objects.
 type wholeReplacement struct {
 	store ReflectorStore
-	// reset is ReplaceOptions.VersionsReset. over is true after Commit and Abort.
-	reset, over bool
+	// reset is ReplaceOptions.VersionsReset.
+	reset bool
+	// over is true after Commit and Abort.
+	over bool
 	// list has nil for an object that a stream has deleted.
 	list []any
 	// places are the positions in list of the objects that have a name.
@@ -67,46 +81,66 @@ type wholeReplacement struct {
 
 // Add implements Replacement. A stream, or a repeated page, may have several states of an object:
 // the newest one stays. If their versions cannot be compared, the last one stays.
-func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
+func (w *wholeReplacement) Add(
+	ctx context.Context, part ReplacementPart,
+) (rejected []*ObjectError, err error) {
 	if w.over {
 		return nil, errReplacementOver
 	}
 	for _, obj := range part.Retain {
-		if id, err := w.identify(obj); err == nil {
+		id, err := w.identify(obj)
+		if err == nil {
 			w.retained[id.name] = true
 		}
 	}
 	for _, obj := range part.Items {
 		id, err := w.identify(obj)
-		at, again := w.places[id]
-		switch {
-		case err != nil:
-			rejected = append(rejected, rejection(obj, err))
-		case !again:
-			if id != (identity{}) {
-				w.places[id] = len(w.list)
-			}
-			w.list = append(w.list, obj)
-		case !versionBefore(receivedOf(obj).ResourceVersion, receivedOf(w.list[at]).ResourceVersion):
-			w.list[at] = obj
-		}
-	}
-	for _, obj := range part.Deleted {
-		deleted, err := w.identify(obj)
 		if err != nil {
 			rejected = append(rejected, rejection(obj, err))
 			continue
 		}
-		delete(w.retained, deleted.name)
-		if w.remove(deleted); isUndecoded(obj) {
-			for id := range w.places {
-				if id.matches(deleted) {
-					w.remove(id)
-				}
-			}
+		w.put(id, obj)
+	}
+	for _, obj := range part.Deleted {
+		id, err := w.identify(obj)
+		if err != nil {
+			rejected = append(rejected, rejection(obj, err))
+			continue
+		}
+		delete(w.retained, id.name)
+		w.remove(id)
+		if isUndecoded(obj) {
+			w.removeMatching(id)
 		}
 	}
 	return rejected, ctx.Err()
+}
+
+// put adds an object to the list, unless the list has a newer state of it. An object without a name
+// is always added.
+func (w *wholeReplacement) put(id identity, obj any) {
+	at, isListed := w.places[id]
+	if !isListed {
+		if id != (identity{}) {
+			w.places[id] = len(w.list)
+		}
+		w.list = append(w.list, obj)
+		return
+	}
+	version := receivedOf(obj).ResourceVersion
+	listed := receivedOf(w.list[at]).ResourceVersion
+	if !versionBefore(version, listed) {
+		w.list[at] = obj
+	}
+}
+
+// removeMatching removes the objects of which one that could not be decoded may be a state.
+func (w *wholeReplacement) removeMatching(undecoded identity) {
+	for id := range w.places {
+		if id.matches(undecoded) {
+			w.remove(id)
+		}
+	}
 }
 
 // identify returns the identity of an object in the store. In a queue that is its key.
@@ -161,13 +195,24 @@ func deleteFrom(store ReflectorStore, c *change) (err error) {
 	}
 	defer recoverPanic("Delete", &err)
 	name := nameOf(obj)
-	if getter, ok := store.(KeyGetter); ok { // that of a queue may return anything
-		if last, exists, err := getter.GetByKey(name); err == nil && exists && nameOf(last) == name {
-			return store.Delete(last)
-		}
+	last, isKnown := lastKnown(store, name)
+	if isKnown {
+		return store.Delete(last)
 	}
-	if err = store.Delete(DeletedFinalStateUnknown{Key: name}); errors.As(err, new(KeyError)) {
-		err = store.Delete(obj)
+	err = store.Delete(DeletedFinalStateUnknown{Key: name})
+	if errors.As(err, new(KeyError)) {
+		return store.Delete(obj)
 	}
 	return err
+}
+
+// lastKnown returns the state of the named object in a store, if the store can be read by key. The
+// GetByKey of a queue may return anything.
+func lastKnown(store ReflectorStore, name string) (last any, isKnown bool) {
+	getter, ok := store.(KeyGetter)
+	if !ok {
+		return nil, false
+	}
+	last, exists, err := getter.GetByKey(name)
+	return last, err == nil && exists && nameOf(last) == name
 }

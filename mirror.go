@@ -1,3 +1,6 @@
+// Config and New of client-go, and the Mirror that New returns. Which of the two does a Config
+// make: an informer of a store, or a controller that consumes a queue?
+
 package cache
 
 import (
@@ -76,7 +79,7 @@ func New(c *Config) *Mirror {
 		return newStoreMirror(*c)
 	}
 	consumer := newController(*c)
-	return &Mirror{consumer, consumer.queue}
+	return &Mirror{running: consumer, synced: consumer.queue}
 }
 
 func (m *Mirror) RunWithContext(ctx context.Context) { m.running.RunWithContext(ctx) }
@@ -91,23 +94,36 @@ func (m *Mirror) LastSyncResourceVersion() string { return m.running.LastSyncRes
 
 func (m *Mirror) Status() Status { return m.running.Status() }
 
-func (m *Mirror) SyncedIn(namespace string) (DoneChecker, bool) { return m.running.SyncedIn(namespace) }
+func (m *Mirror) SyncedIn(namespace string) (DoneChecker, bool) {
+	return m.running.SyncedIn(namespace)
+}
 
 // newStoreMirror makes an informer of the given store.
 func newStoreMirror(c Config) *Mirror {
-	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Queue or Process")
+	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil,
+		"Config has both a Store and a Queue or Process")
 	own, keyed := keyedStoreOf(c.Store)
 	mustHave(keyed, "Config.Store is none of NewStore or NewIndexer, nor a view of one")
-	mustHave(len(c.Namespaces) == 0 || own.prefix == "", "Config.Namespaces needs a Config.Store of NewStore or NewIndexer")
-	mustHave(c.Transform == nil || own.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
-	options := c.reflectorOptions()
-	options.validate()
-	resync, shouldResync := options.ResyncPeriod, options.ShouldResync
-	options.ResyncPeriod, options.ShouldResync = 0, nil
-	source, store := ToListerWatcherWithContext(c.ListerWatcher), &cache{*own, own.storage}
-	inf := newInformer(store, source, c.ObjectType, SharedIndexInformerOptions{
-		Namespaces: c.Namespaces, Transform: c.Transform, RecreateAsUpdate: c.RecreateAsUpdate, ReflectorOptions: options,
-	})
+	mustHave(len(c.Namespaces) == 0 || own.prefix == "",
+		"Config.Namespaces needs a Config.Store of NewStore or NewIndexer")
+	mustHave(c.Transform == nil || own.transformer == nil,
+		"Config.Transform and the Store's WithTransformer are both set")
+	reflector := c.reflectorOptions()
+	reflector.validate()
+	// The handler is resynced, not the store.
+	resync := reflector.ResyncPeriod
+	shouldResync := reflector.ShouldResync
+	reflector.ResyncPeriod = 0
+	reflector.ShouldResync = nil
+	options := SharedIndexInformerOptions{
+		Namespaces:       c.Namespaces,
+		Transform:        c.Transform,
+		RecreateAsUpdate: c.RecreateAsUpdate,
+		ReflectorOptions: reflector,
+	}
+	store := &cache{*own, own.storage}
+	source := ToListerWatcherWithContext(c.ListerWatcher)
+	inf := newInformer(store, source, c.ObjectType, options)
 	return inf.mirror(c.Handler, resync, shouldResync)
 }
 
@@ -120,25 +136,29 @@ func (c *Config) reflectorOptions() ReflectorOptions {
 	if c.ShouldResync != nil {
 		options.ShouldResync = c.ShouldResync
 	}
-	switch {
-	case c.WatchErrorHandler != nil:
-		options.ErrorHandler = func(_ context.Context, r *Reflector, err error) { c.WatchErrorHandler(r, err) }
-	case c.WatchErrorHandlerWithContext != nil:
+	if c.WatchErrorHandlerWithContext != nil {
 		options.ErrorHandler = c.WatchErrorHandlerWithContext
+	}
+	if c.WatchErrorHandler != nil {
+		options.ErrorHandler = func(_ context.Context, r *Reflector, err error) {
+			c.WatchErrorHandler(r, err)
+		}
 	}
 	return options
 }
 
 // mirror adds the handler, unless it is nil, and returns the informer as a Mirror. Its HasSynced is
 // that of the handler or, without one, of the store.
-func (inf *sharedIndexInformer) mirror(h ResourceEventHandler, resync time.Duration, should ShouldResyncFunc) *Mirror {
-	if h == nil {
-		return &Mirror{inf, inf}
+func (inf *sharedIndexInformer) mirror(
+	handler ResourceEventHandler, resyncPeriod time.Duration, shouldResync ShouldResyncFunc,
+) *Mirror {
+	if handler == nil {
+		return &Mirror{running: inf, synced: inf}
 	}
 	options := inf.options.Handlers
-	options.ResyncPeriod = &resync
-	l := newListener(inf, h, options)
-	l.shouldResync = should
+	options.ResyncPeriod = &resyncPeriod
+	l := newListener(inf, handler, options)
+	l.shouldResync = shouldResync
 	_ = inf.add(l) // fails only for a stopped informer
-	return &Mirror{inf, l}
+	return &Mirror{running: inf, synced: l}
 }

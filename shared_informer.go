@@ -1,3 +1,6 @@
+// The contracts of client-go that informers, controllers and handlers implement, and their options.
+// What does a handler or an informer promise? informer.go and handlers.go keep it.
+
 package cache
 
 import (
@@ -22,9 +25,13 @@ type SharedInformer interface {
 	// AddEventHandler is AddEventHandlerWithOptions without options.
 	AddEventHandler(handler ResourceEventHandler) (ResourceEventHandlerRegistration, error)
 	// AddEventHandlerWithResyncPeriod is AddEventHandlerWithOptions with a period.
-	AddEventHandlerWithResyncPeriod(handler ResourceEventHandler, resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error)
+	AddEventHandlerWithResyncPeriod(
+		handler ResourceEventHandler, resyncPeriod time.Duration,
+	) (ResourceEventHandlerRegistration, error)
 	// AddEventHandlerWithOptions adds a handler, before or during the run. See Informer.AddHandler.
-	AddEventHandlerWithOptions(handler ResourceEventHandler, opts HandlerOptions) (ResourceEventHandlerRegistration, error)
+	AddEventHandlerWithOptions(
+		handler ResourceEventHandler, opts HandlerOptions,
+	) (ResourceEventHandlerRegistration, error)
 	// RemoveEventHandler removes a handler and drops its backlog. It does not wait. See
 	// Informer.RemoveHandler.
 	RemoveEventHandler(handle ResourceEventHandlerRegistration) error
@@ -179,10 +186,14 @@ type HandlerOptions struct {
 
 func (o HandlerOptions) validate() error {
 	if o.Delivery < Ordered || o.Delivery > OrderedUnbounded {
-		return fmt.Errorf("HandlerOptions.Delivery is unknown: %d; use Ordered, Coalesced or OrderedUnbounded", int(o.Delivery))
+		const format = "HandlerOptions.Delivery is unknown: %d; " +
+			"use Ordered, Coalesced or OrderedUnbounded"
+		return fmt.Errorf(format, int(o.Delivery))
 	}
-	if period := ptr.Deref(o.ResyncPeriod, 0); period != 0 && period < minimumResync {
-		return fmt.Errorf("HandlerOptions.ResyncPeriod is %v: the least is %v, 0 is no resync", period, minimumResync)
+	period := ptr.Deref(o.ResyncPeriod, 0)
+	if period != 0 && period < minimumResync {
+		const format = "HandlerOptions.ResyncPeriod is %v: the least is %v, 0 is no resync"
+		return fmt.Errorf(format, period, minimumResync)
 	}
 	return nil
 }

@@ -1,3 +1,6 @@
+// Informer, the typed informer that programs use, its configuration and its handlers, and the typed
+// wrappers of client-go. How does an object or an event get its type? All else is in lower layers.
+
 package cache
 
 import (
@@ -78,79 +81,100 @@ type InformerConfig[T Object] struct {
 func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Informer[T] {
 	config.validate()
 	indexers := TypedIndexersToIndexers(config.Indexes)
-	_, own := indexers[NamespaceIndex]
-	if !own {
+	_, hasOwnIndex := indexers[NamespaceIndex]
+	if !hasOwnIndex {
 		indexers[NamespaceIndex] = MetaNamespaceIndexFunc
 	}
 	options := SharedIndexInformerOptions{
-		ResyncPeriod: config.ResyncPeriod, Indexers: indexers, KeyFunction: config.KeyFunction,
-		Transform: config.transform(), RecreateAsUpdate: config.RecreateAsUpdate,
-		DetectMutations: config.DetectMutations, VerifyInterval: config.VerifyInterval, Namespaces: config.Namespaces,
-		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider,
-		ReflectorOptions: config.ReflectorOptions,
+		ResyncPeriod:            config.ResyncPeriod,
+		Indexers:                indexers,
+		Identifier:              config.Identifier,
+		InformerMetricsProvider: config.InformerMetricsProvider,
+		KeyFunction:             config.KeyFunction,
+		Namespaces:              config.Namespaces,
+		Transform:               config.transform(),
+		RecreateAsUpdate:        config.RecreateAsUpdate,
+		DetectMutations:         config.DetectMutations,
+		VerifyInterval:          config.VerifyInterval,
+		ReflectorOptions:        config.ReflectorOptions,
 	}
 	options.ReflectorOptions.Name = cmp.Or(config.Name, options.ReflectorOptions.Name)
 	example := config.example()
 	shared := newSharedIndexInformer(source, example, options)
 	// Shared().SetTransform may set a transform of other types.
 	shared.guard = guarded[T]
-	return &Informer[T]{
-		Reader:       Reader[T]{store: shared.store.storage, resource: resourceOf[T](example), indexed: !own},
-		informerBase: informerBase{shared},
+	reader := Reader[T]{
+		store:    shared.store.storage,
+		resource: resourceOf[T](example),
+		indexed:  !hasOwnIndex,
 	}
+	return &Informer[T]{Reader: reader, informerBase: informerBase{shared}}
 }
 
-func (config InformerConfig[T]) validate() {
-	example := config.ObjectType
-	mustHave(config.Transform == nil || config.Convert == nil, "InformerConfig.Transform and Convert are both set")
-	mustHave(config.Convert == nil || example != nil, "InformerConfig.Convert needs an ObjectType, an example")
-	mustHave(config.ResyncPeriod == 0 || config.ResyncPeriod >= minimumResync,
-		fmt.Sprintf("InformerConfig.ResyncPeriod is %v: the least is %v, 0 is no resync", config.ResyncPeriod, minimumResync))
-	mustHave(example == nil || !isNilPointer(example), "InformerConfig.ObjectType is a nil pointer")
-	_, fits := example.(T)
-	mustHave(fits || example == nil || config.Convert != nil,
-		fmt.Sprintf("InformerConfig.ObjectType is a %T and the informer one of %v: set Convert", example, reflect.TypeFor[T]()))
+func (c InformerConfig[T]) validate() {
+	mustHave(c.Transform == nil || c.Convert == nil,
+		"InformerConfig.Transform and Convert are both set")
+	mustHave(c.Convert == nil || c.ObjectType != nil,
+		"InformerConfig.Convert needs an ObjectType, an example")
+	const shortPeriod = "InformerConfig.ResyncPeriod is %v: the least is %v, 0 is no resync"
+	mustHave(c.ResyncPeriod == 0 || c.ResyncPeriod >= minimumResync,
+		fmt.Sprintf(shortPeriod, c.ResyncPeriod, minimumResync))
+	if c.ObjectType == nil {
+		return
+	}
+	mustHave(!isNilPointer(c.ObjectType), "InformerConfig.ObjectType is a nil pointer")
+	_, fits := c.ObjectType.(T)
+	const otherType = "InformerConfig.ObjectType is a %T and the informer one of %v: set Convert"
+	mustHave(fits || c.Convert != nil, fmt.Sprintf(otherType, c.ObjectType, reflect.TypeFor[T]()))
 }
 
 // example returns an example of the type that the reflector expects, nil for any type.
 func (c InformerConfig[T]) example() any {
-	if t := reflect.TypeFor[T](); c.ObjectType == nil && t.Kind() == reflect.Pointer {
-		return reflect.New(t.Elem()).Interface()
+	if c.ObjectType != nil {
+		return c.ObjectType
 	}
-	return c.ObjectType
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer {
+		return nil
+	}
+	return reflect.New(t.Elem()).Interface()
 }
 
 // transform returns the transform of the store: each stored object is a T. With nil the reflector
 // accepts only Ts.
 func (c InformerConfig[T]) transform() TransformFunc {
-	switch {
-	case c.Convert != nil:
+	if c.Convert != nil {
 		return guarded[T](func(obj any) (any, error) { return c.Convert(obj) })
-	case c.Transform != nil:
-		return guarded[T](func(obj any) (any, error) {
-			typed, err := as[T](obj)
-			if err != nil {
-				return nil, err
-			}
-			return c.Transform(typed)
-		})
-	case c.example() == nil:
+	}
+	if c.Transform != nil {
+		return guarded[T](c.transformTyped)
+	}
+	if c.example() == nil {
 		return guarded[T](nil)
 	}
 	return nil
+}
+
+func (c InformerConfig[T]) transformTyped(obj any) (any, error) {
+	typed, err := as[T](obj)
+	if err != nil {
+		return nil, err
+	}
+	return c.Transform(typed)
 }
 
 // guarded wraps a transform, which may be nil, so that a result of another type than T becomes an
 // error. A nil T drops the object.
 func guarded[T Object](transform TransformFunc) TransformFunc {
 	return func(obj any) (any, error) {
-		if transform != nil {
-			var err error
-			if obj, err = transform(obj); err != nil || isNilPointer(obj) {
-				return nil, err
-			}
+		if transform == nil {
+			return as[T](obj)
 		}
-		return as[T](obj)
+		out, err := transform(obj)
+		if err != nil || isNilPointer(out) {
+			return nil, err
+		}
+		return as[T](out)
 	}
 }
 
@@ -166,7 +190,9 @@ func (i *Informer[T]) Stop() { i.shared.stop() }
 // AddHandler adds a handler, before or during the run. The handler receives each stored object as
 // an Add of the initial list, then each later change. It fails for a nil handler, for invalid
 // options, and after the run.
-func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
+func (i *Informer[T]) AddHandler(
+	handler TypedResourceEventHandler[T], options ...HandlerOptions,
+) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(i.shared, handler, options)
 }
 
@@ -210,10 +236,14 @@ type TypedResourceEventHandlerFuncs[T Object] struct {
 }
 
 func (f TypedResourceEventHandlerFuncs[T]) OnAdd(obj T, _ bool) { callIf(f.AddFunc, obj) }
+
 func (f TypedResourceEventHandlerFuncs[T]) OnUpdate(oldObj, newObj T) {
 	callIf2(f.UpdateFunc, oldObj, newObj)
 }
-func (f TypedResourceEventHandlerFuncs[T]) OnDelete(obj DeletedObject[T]) { callIf(f.DeleteFunc, obj) }
+
+func (f TypedResourceEventHandlerFuncs[T]) OnDelete(obj DeletedObject[T]) {
+	callIf(f.DeleteFunc, obj)
+}
 
 // TypedResourceEventHandlerDetailedFuncs also passes on isInInitialList.
 type TypedResourceEventHandlerDetailedFuncs[T Object] struct {
@@ -225,9 +255,11 @@ type TypedResourceEventHandlerDetailedFuncs[T Object] struct {
 func (f TypedResourceEventHandlerDetailedFuncs[T]) OnAdd(obj T, isInInitialList bool) {
 	callIf2(f.AddFunc, obj, isInInitialList)
 }
+
 func (f TypedResourceEventHandlerDetailedFuncs[T]) OnUpdate(oldObj, newObj T) {
 	callIf2(f.UpdateFunc, oldObj, newObj)
 }
+
 func (f TypedResourceEventHandlerDetailedFuncs[T]) OnDelete(obj DeletedObject[T]) {
 	callIf(f.DeleteFunc, obj)
 }
@@ -246,13 +278,21 @@ func (h TypedFilteringResourceEventHandler[T]) OnAdd(obj T, isInInitialList bool
 }
 
 func (h TypedFilteringResourceEventHandler[T]) OnUpdate(oldObj, newObj T) {
-	notifyUpdate(h.Handler, table.Key{}, oldObj, newObj, h.passes(oldObj), h.passes(newObj))
+	h.notifyUpdate(table.Key{}, oldObj, newObj)
 }
 
 func (h TypedFilteringResourceEventHandler[T]) OnDelete(obj DeletedObject[T]) {
-	if last, known := obj.Object(); h.Handler != nil && (!known || h.passes(last)) {
+	if h.Handler == nil {
+		return
+	}
+	last, isKnown := obj.Object()
+	if !isKnown || h.passes(last) {
 		h.Handler.OnDelete(obj)
 	}
+}
+
+func (h TypedFilteringResourceEventHandler[T]) notifyUpdate(key table.Key, oldObj, newObj T) {
+	notifyUpdate(h.Handler, key, oldObj, newObj, h.passes(oldObj), h.passes(newObj))
 }
 
 // notifyDelete is the typed FilteringResourceEventHandler.notifyDelete.
@@ -273,21 +313,30 @@ func (h TypedFilteringResourceEventHandler[T]) passes(obj T) bool {
 // notifyUpdate notifies the next handler of an update. passed and passes are whether the old and
 // the new object exist for it. A filter receives the key, for a deletion. A handler that embeds a
 // filter does not: it may have its own OnUpdate.
-func notifyUpdate[T Object](next TypedResourceEventHandler[T], key table.Key, oldObj, newObj T, passed, passes bool) {
+func notifyUpdate[T Object](
+	next TypedResourceEventHandler[T], key table.Key, oldObj, newObj T, passed, passes bool,
+) {
 	switch {
 	case passed && passes:
-		switch filter := next.(type) {
-		case TypedFilteringResourceEventHandler[T]:
-			notifyUpdate(filter.Handler, key, oldObj, newObj, filter.passes(oldObj), filter.passes(newObj))
-		case *TypedFilteringResourceEventHandler[T]:
-			notifyUpdate(filter.Handler, key, oldObj, newObj, filter.passes(oldObj), filter.passes(newObj))
-		default:
-			next.OnUpdate(oldObj, newObj)
-		}
+		notifyBoth(next, key, oldObj, newObj)
 	case passes:
 		next.OnAdd(newObj, false)
 	case passed:
 		next.OnDelete(DeletedObject[T]{OptionalObj: oldObj, key: key.String()})
+	}
+}
+
+// notifyBoth notifies a handler of an update of an object that it has and keeps.
+func notifyBoth[T Object](
+	next TypedResourceEventHandler[T], key table.Key, oldObj, newObj T,
+) {
+	switch filter := next.(type) {
+	case TypedFilteringResourceEventHandler[T]:
+		filter.notifyUpdate(key, oldObj, newObj)
+	case *TypedFilteringResourceEventHandler[T]:
+		filter.notifyUpdate(key, oldObj, newObj)
+	default:
+		next.OnUpdate(oldObj, newObj)
 	}
 }
 
@@ -366,7 +415,8 @@ func (h typedHandler[T]) typed(event string, key table.Key, obj any) (T, bool) {
 	typed, err := as[T](obj)
 	if err != nil {
 		name := cmp.Or(key.String(), nameOf(obj))
-		klog.Background().Error(err, "Handler not called for an object of another type", "event", event, "key", name)
+		klog.Background().Error(err, "Handler not called for an object of another type",
+			"event", event, "key", name)
 	}
 	return typed, err == nil
 }
@@ -495,7 +545,9 @@ func typedObjects[T any](objects []any, err error) ([]T, error) {
 type TypedSharedIndexInformer[T Object] interface {
 	SharedIndexInformer
 	// AddTypedEventHandler is AddEventHandlerWithOptions. More than one HandlerOptions is an error.
-	AddTypedEventHandler(h TypedResourceEventHandler[T], opts ...HandlerOptions) (ResourceEventHandlerRegistration, error)
+	AddTypedEventHandler(
+		h TypedResourceEventHandler[T], opts ...HandlerOptions,
+	) (ResourceEventHandlerRegistration, error)
 	// AddTypedIndexers is AddIndexers, GetTypedIndexer is GetIndexer.
 	AddTypedIndexers(indexers TypedIndexers[T]) error
 	GetTypedIndexer() TypedIndexer[T]
@@ -503,18 +555,23 @@ type TypedSharedIndexInformer[T Object] interface {
 
 // NewTypedSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer.
 // Objects of another type are logged, not delivered.
-func NewTypedSharedIndexInformer[T Object](informer SharedIndexInformer) TypedSharedIndexInformer[T] {
+func NewTypedSharedIndexInformer[T Object](
+	informer SharedIndexInformer,
+) TypedSharedIndexInformer[T] {
 	mustHave(!isNilPointer(informer), "NewTypedSharedIndexInformer: the informer is nil")
 	typed := typedSharedIndexInformer[T]{informer}
-	if own, ok := informer.(ownInformer); ok {
-		return ownTypedInformer[T]{typed, own}
+	own, isOwn := informer.(ownInformer)
+	if !isOwn {
+		return typed
 	}
-	return typed
+	return ownTypedInformer[T]{typed, own}
 }
 
 type typedSharedIndexInformer[T Object] struct{ SharedIndexInformer }
 
-func (t typedSharedIndexInformer[T]) AddTypedEventHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
+func (t typedSharedIndexInformer[T]) AddTypedEventHandler(
+	handler TypedResourceEventHandler[T], options ...HandlerOptions,
+) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(t.SharedIndexInformer, handler, options)
 }
 
@@ -539,13 +596,19 @@ type ownTypedInformer[T Object] struct {
 }
 
 // addTypedHandler adds a handler to an informer, with at most one HandlerOptions.
-func addTypedHandler[T Object](informer SharedInformer, handler TypedResourceEventHandler[T], options []HandlerOptions) (ResourceEventHandlerRegistration, error) {
+func addTypedHandler[T Object](
+	informer SharedInformer, handler TypedResourceEventHandler[T], options []HandlerOptions,
+) (ResourceEventHandlerRegistration, error) {
 	if len(options) > 1 {
-		return nil, fmt.Errorf("no handler was added: there are %d HandlerOptions, at most one is used", len(options))
+		const format = "no handler was added: there are %d HandlerOptions, at most one is used"
+		return nil, fmt.Errorf(format, len(options))
 	}
-	options = append(options, HandlerOptions{})
+	var chosen HandlerOptions
+	if len(options) == 1 {
+		chosen = options[0]
+	}
 	if isNilPointer(handler) {
-		return informer.AddEventHandlerWithOptions(nil, options[0])
+		return informer.AddEventHandlerWithOptions(nil, chosen)
 	}
-	return informer.AddEventHandlerWithOptions(typedHandler[T]{handler}, options[0])
+	return informer.AddEventHandlerWithOptions(typedHandler[T]{handler}, chosen)
 }

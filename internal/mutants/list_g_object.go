@@ -100,7 +100,7 @@ var objectMutants = []Mutant{
 		Name:   "keeps-unwanted-objects-in-a-store",
 		Guards: []string{"G14"},
 		In:     "change.transform",
-		From:   "c.kind, c.object = Deleted, nil",
+		From:   "c.kind = Deleted; c.object = nil",
 		To:     "c.unchanged = true",
 		Test:   "TestAnUnwantedObjectIsADeletionIfItWasPresent",
 		Fault:  "An object that the transform now drops stays in the store in its previous state.",

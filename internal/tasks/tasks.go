@@ -42,13 +42,15 @@ func (g *Group) Lead(f func()) {
 // recover keeps a panic for Wait and ends the other functions. If one of them hangs, so that Wait
 // does not return, the process ends.
 func (g *Group) recover() {
-	if value := recover(); value != nil {
-		g.failed.Do(func() {
-			g.panicked = g.Wrap(value)
-			g.crash = time.AfterFunc(crashAfter, func() { panic(g.panicked) })
-			g.Cancel()
-		})
+	value := recover()
+	if value == nil {
+		return
 	}
+	g.failed.Do(func() {
+		g.panicked = g.Wrap(value)
+		g.crash = time.AfterFunc(crashAfter, func() { panic(g.panicked) })
+		g.Cancel()
+	})
 }
 
 // Wait waits for all goroutines, and panics with the first of their panics.
