@@ -10,6 +10,20 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
+// KeyFunc makes the key of an object, never empty. It must be deterministic, must not change the
+// object, and may be called concurrently.
+type KeyFunc func(obj any) (string, error)
+
+// IndexFunc returns an object's values for one index. It must be deterministic, must not change the
+// object, and may be called concurrently.
+type IndexFunc func(obj any) ([]string, error)
+
+// TransformFunc turns a received object into the one to store, for example without unused fields.
+// It may change the object in place, or return another type, if the key stays the same. (nil, nil)
+// drops and deletes the object. An error quarantines it. It runs at most once for each object
+// received, not for unchanged objects of a relist.
+type TransformFunc func(any) (any, error)
+
 // recoverPanic turns a panic of a user's function into an error. It must be deferred.
 func recoverPanic(what string, err *error) {
 	value := recover()

@@ -236,8 +236,8 @@ var cutTexts = []string{
 	"i/o timeout",
 }
 
-// isTooLargeVersionError recognizes the three forms of API servers: a typed cause since 1.18.6, the cause's message since
-// 1.17, the status's message before.
+// isTooLargeVersionError recognizes the three forms of API servers: a typed cause since 1.18.6, the
+// cause's message since 1.17, the status's message before.
 func isTooLargeVersionError(err error) bool {
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		return true

@@ -236,8 +236,8 @@ type TransformingStore interface {
 // Replacer is a ReflectorStore that accepts a list in parts, as this package's stores and queues
 // do. Types that embed a DeltaFIFO receive one Replace.
 type Replacer interface {
-	// BeginReplace does not block. Replacements and other writes may overlap, and the last to commit
-	// decides: after Commit the store has the listed objects and no others.
+	// BeginReplace does not block. Replacements and other writes may overlap, and the last to
+	// commit decides: after Commit the store has the listed objects and no others.
 	BeginReplace(options ReplaceOptions) Replacement
 }
 

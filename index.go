@@ -75,15 +75,15 @@ type computedValues struct {
 
 // with returns a set with more indexes at the end. It fails if a name is in use, or has no
 // function. The texts here and in position are client-go's: programs compare them.
-func (s *indexerSet) with(indexers Indexers) (*indexerSet, error) {
-	inUse := sets.New(s.names...).Intersection(sets.KeySet(indexers))
+func (set *indexerSet) with(indexers Indexers) (*indexerSet, error) {
+	inUse := sets.New(set.names...).Intersection(sets.KeySet(indexers))
 	if len(inUse) > 0 {
 		return nil, fmt.Errorf("indexer conflict: %v", inUse)
 	}
 	more := &indexerSet{
-		names:     slices.Clone(s.names),
-		functions: slices.Clone(s.functions),
-		additions: s.additions,
+		names:     slices.Clone(set.names),
+		functions: slices.Clone(set.functions),
+		additions: set.additions,
 	}
 	// Sorted, so that the same one of two failing functions is reported each time.
 	for _, name := range slices.Sorted(maps.Keys(indexers)) {
@@ -97,8 +97,8 @@ func (s *indexerSet) with(indexers Indexers) (*indexerSet, error) {
 }
 
 // position returns the position of the named index.
-func (s *indexerSet) position(name string) (int, error) {
-	at := slices.Index(s.names, name)
+func (set *indexerSet) position(name string) (int, error) {
+	at := slices.Index(set.names, name)
 	if at < 0 {
 		return 0, fmt.Errorf("Index with name %s does not exist", name)
 	}
@@ -122,8 +122,8 @@ func (b valueBuffer) emptied() valueBuffer {
 
 // appendValues appends the object's values for an index, sorted and without duplicates. It copies
 // them: the function may reuse its slice.
-func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, error) {
-	values, err := indexValues(s.functions[at], obj)
+func (set *indexerSet) appendValues(texts []string, at int, obj any) ([]string, error) {
+	values, err := indexValues(set.functions[at], obj)
 	if err != nil {
 		return nil, err
 	}
@@ -139,34 +139,34 @@ func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, er
 
 // valuesOf returns an object's values for each index, and computes those for indexes that are being
 // added.
-func (s *indexerSet) valuesOf(obj any, buffer *valueBuffer) ([][]string, error) {
+func (set *indexerSet) valuesOf(obj any, buffer *valueBuffer) ([][]string, error) {
 	first := len(buffer.values)
-	buffer.values = slices.Grow(buffer.values, len(s.names))
-	buffer.texts = slices.Grow(buffer.texts, len(s.names))
-	for at, name := range s.names {
+	buffer.values = slices.Grow(buffer.values, len(set.names))
+	buffer.texts = slices.Grow(buffer.texts, len(set.names))
+	for at, name := range set.names {
 		from := len(buffer.texts)
-		texts, err := s.appendValues(buffer.texts, at, obj)
+		texts, err := set.appendValues(buffer.texts, at, obj)
 		buffer.texts = texts
 		if err != nil {
 			return nil, fmt.Errorf("index %q: %w", name, err)
 		}
 		buffer.values = append(buffer.values, slices.Clip(texts[from:]))
 	}
-	for _, addition := range s.additions {
+	for _, addition := range set.additions {
 		addition.compute(obj)
 	}
 	return slices.Clip(buffer.values[first:]), nil
 }
 
 // compute computes the values of an object for an addition.
-func (s *indexerSet) compute(obj any) {
-	values, err := s.valuesOf(obj, &valueBuffer{})
-	s.computed.Store(table.Identity(obj), computedValues{values, err})
+func (set *indexerSet) compute(obj any) {
+	values, err := set.valuesOf(obj, &valueBuffer{})
+	set.computed.Store(table.Identity(obj), computedValues{values, err})
 }
 
 // computedFor returns what compute has computed, empty if it was not called.
-func (s *indexerSet) computedFor(obj any) computedValues {
-	computed, _ := s.computed.Load(table.Identity(obj))
+func (set *indexerSet) computedFor(obj any) computedValues {
+	computed, _ := set.computed.Load(table.Identity(obj))
 	values, _ := computed.(computedValues)
 	return values
 }

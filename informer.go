@@ -363,6 +363,39 @@ func (inf *sharedIndexInformer) reportShortResync(ctx context.Context) {
 	inf.report(ctx, "", fmt.Errorf(format, period, minimumResync))
 }
 
+// createMetrics makes the instruments of the run. The caller has deferred releaseMetrics, in case
+// the provider panics.
+func (inf *sharedIndexInformer) createMetrics() {
+	provider := inf.options.InformerMetricsProvider
+	id := inf.options.Identifier
+	if provider == nil || !id.Reserved() {
+		return
+	}
+	inf.metrics.id = id
+	inf.metrics.queued = provider.NewQueuedItemMetric(id)
+	inf.metrics.latency = provider.NewProcessingLatencyMetric(id)
+	inf.store.storage.publishVersion(id, provider)
+}
+
+// releaseMetrics releases the instruments of the run, even if the name has been released since.
+func (inf *sharedIndexInformer) releaseMetrics() {
+	id := inf.metrics.id
+	if id == (InformerNameAndResource{}) {
+		return // createMetrics has made none
+	}
+	inf.metrics = informerMetrics{}
+	inf.store.storage.gauge.Store(nil)
+	releaser, ok := inf.options.InformerMetricsProvider.(informerMetricsReleaser)
+	if ok {
+		releaser.ReleaseInformerMetrics(id)
+	}
+}
+
+// informerMetricsReleaser is an optional interface of an InformerMetricsProvider.
+type informerMetricsReleaser interface {
+	ReleaseInformerMetrics(id InformerNameAndResource)
+}
+
 // stop ends the run. If none has begun, it runs with a context that has ended.
 func (inf *sharedIndexInformer) stop() {
 	ended, cancel := context.WithCancel(context.Background())
@@ -532,36 +565,3 @@ func (informerView) Run(<-chan struct{}) {}
 
 // RunWithContext does nothing.
 func (informerView) RunWithContext(context.Context) {}
-
-// createMetrics makes the instruments of the run. The caller has deferred releaseMetrics, in case
-// the provider panics.
-func (inf *sharedIndexInformer) createMetrics() {
-	provider := inf.options.InformerMetricsProvider
-	id := inf.options.Identifier
-	if provider == nil || !id.Reserved() {
-		return
-	}
-	inf.metrics.id = id
-	inf.metrics.queued = provider.NewQueuedItemMetric(id)
-	inf.metrics.latency = provider.NewProcessingLatencyMetric(id)
-	inf.store.storage.publishVersion(id, provider)
-}
-
-// releaseMetrics releases the instruments of the run, even if the name has been released since.
-func (inf *sharedIndexInformer) releaseMetrics() {
-	id := inf.metrics.id
-	if id == (InformerNameAndResource{}) {
-		return // createMetrics has made none
-	}
-	inf.metrics = informerMetrics{}
-	inf.store.storage.gauge.Store(nil)
-	releaser, ok := inf.options.InformerMetricsProvider.(informerMetricsReleaser)
-	if ok {
-		releaser.ReleaseInformerMetrics(id)
-	}
-}
-
-// informerMetricsReleaser is an optional interface of an InformerMetricsProvider.
-type informerMetricsReleaser interface {
-	ReleaseInformerMetrics(id InformerNameAndResource)
-}

@@ -238,6 +238,19 @@ func firstByte[T ~string](text T) byte {
 // nameKey returns the key namespace/name.
 func (m *metadata) nameKey() table.Key { return table.NewKey(m.namespace, m.name) }
 
+// key returns the Key for text. If text is namespace/name, the Key shares the object's own strings,
+// and text can be freed.
+func (m *metadata) key(text string) table.Key {
+	if key := m.nameKey(); key.Is(text) {
+		return key
+	}
+	return table.KeyOf(text)
+}
+
+func originOf(received ObjectVersion) table.Origin {
+	return table.OriginOf(received.ResourceVersion, string(received.UID))
+}
+
 // versionBefore reports whether both versions are well-formed and a is lower than b. The lower one
 // is shorter or sorts first: this fast check comes before the parsing.
 func versionBefore(a, b string) bool {
@@ -328,39 +341,12 @@ func declaredKindOf(obj any) (gvk schema.GroupVersionKind) {
 	return kind.GroupVersionKind()
 }
 
-// IndexFunc returns an object's values for one index. It must be deterministic, must not change the
-// object, and may be called concurrently.
-type IndexFunc func(obj any) ([]string, error)
-
-func originOf(received ObjectVersion) table.Origin {
-	return table.OriginOf(received.ResourceVersion, string(received.UID))
-}
-
 // gvkOf returns the kind of an unstructured example, empty if it has none.
 func gvkOf(expectedType any) (kind schema.GroupVersionKind) {
 	if example, ok := expectedType.(*unstructured.Unstructured); ok && example != nil {
 		kind = example.GroupVersionKind()
 	}
 	return kind
-}
-
-// KeyFunc makes the key of an object, never empty. It must be deterministic, must not change the
-// object, and may be called concurrently.
-type KeyFunc func(obj any) (string, error)
-
-// TransformFunc turns a received object into the one to store, for example without unused fields.
-// It may change the object in place, or return another type, if the key stays the same. (nil, nil)
-// drops and deletes the object. An error quarantines it. It runs at most once for each object
-// received, not for unchanged objects of a relist.
-type TransformFunc func(any) (any, error)
-
-// key returns the Key for text. If text is namespace/name, the Key shares the object's own strings,
-// and text can be freed.
-func (m *metadata) key(text string) table.Key {
-	if key := m.nameKey(); key.Is(text) {
-		return key
-	}
-	return table.KeyOf(text)
 }
 
 // as returns obj as a T. It fails for another type and for a nil pointer.

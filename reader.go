@@ -338,11 +338,11 @@ func resourceOf[T any](example any) schema.GroupResource {
 }
 
 // live reads the current content.
-func (m *storage) live() Reader[any] { return Reader[any]{store: m} }
+func (s *storage) live() Reader[any] { return Reader[any]{store: s} }
 
 // Index returns the objects that share a value with obj.
-func (m *storage) Index(indexName string, obj any) ([]any, error) {
-	selected, err := m.live().having(indexName, "")
+func (s *storage) Index(indexName string, obj any) ([]any, error) {
+	selected, err := s.live().having(indexName, "")
 	if err != nil {
 		return nil, err
 	}
@@ -365,13 +365,13 @@ func (m *storage) Index(indexName string, obj any) ([]any, error) {
 }
 
 // ByIndex returns the objects that have the value.
-func (m *storage) ByIndex(indexName, indexedValue string) ([]any, error) {
-	return m.live().ByIndex(indexName, indexedValue)
+func (s *storage) ByIndex(indexName, indexedValue string) ([]any, error) {
+	return s.live().ByIndex(indexName, indexedValue)
 }
 
 // IndexKeys returns the keys of the objects that have the value, sorted.
-func (m *storage) IndexKeys(indexName, indexedValue string) ([]string, error) {
-	having, err := m.live().AllByIndex(indexName, indexedValue)
+func (s *storage) IndexKeys(indexName, indexedValue string) ([]string, error) {
+	having, err := s.live().AllByIndex(indexName, indexedValue)
 	if err != nil {
 		return nil, err
 	}
@@ -384,8 +384,8 @@ func (m *storage) IndexKeys(indexName, indexedValue string) ([]string, error) {
 }
 
 // ListIndexFuncValues returns the values that at least one object has.
-func (m *storage) ListIndexFuncValues(indexName string) []string {
-	values, _ := m.live().IndexValues(indexName)
+func (s *storage) ListIndexFuncValues(indexName string) []string {
+	values, _ := s.live().IndexValues(indexName)
 	return values
 }
 
@@ -395,14 +395,14 @@ type view struct {
 	table    *table.Snapshot
 }
 
-func (m *storage) view() view {
+func (s *storage) view() view {
 	// In this order: then the snapshot has these indexes.
-	indexers := m.indexers.Load()
-	return view{indexers: indexers, table: m.table.Snapshot()}
+	indexers := s.indexers.Load()
+	return view{indexers: indexers, table: s.table.Snapshot()}
 }
 
 // Snapshotter is implemented by this package's stores and informers.
 type Snapshotter interface{ Snapshot() Reader[any] }
 
 // Snapshot implements Snapshotter.
-func (m *storage) Snapshot() Reader[any] { return m.live().Snapshot() }
+func (s *storage) Snapshot() Reader[any] { return s.live().Snapshot() }

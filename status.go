@@ -81,8 +81,8 @@ type Status struct {
 	Handlers []HandlerStatus `json:"handlers,omitempty"`
 	// Namespaces are those of Config.Namespaces, by name. The fields above then are the most urgent
 	// Phase (forbidden, not found, paused, stopped, idle, listing, streaming, watching), the
-	// earliest PhaseSince and FailingSince, the lowest versions, the highest ConsecutiveFailures and
-	// the newest LastFailure.
+	// earliest PhaseSince and FailingSince, the lowest versions, the highest ConsecutiveFailures
+	// and the newest LastFailure.
 	Namespaces []Status `json:"namespaces,omitempty"`
 
 	// hasStore is true if Objects is known.

@@ -19,7 +19,7 @@ var indexFaults = []Mutant{
 		Guards: []string{"G10"},
 		In:     "indexerSet.valuesOf",
 		From: `
-			for _, addition := range s.additions {
+			for _, addition := range set.additions {
 				addition.compute(obj)
 			}`,
 		To:      "",
