@@ -103,6 +103,13 @@ func (p *proxy) hasForgotten() bool {
 	return p.forgotten > 0
 }
 
+// oldestKnown is the oldest version that the server has not forgotten.
+func (p *proxy) oldestKnown() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forgotten
+}
+
 // emptyWatch returns a watch that is empty because of its version, and its limit. It ends before half
 // of its timeout: one that ends later is an ordinary one.
 func (p *proxy) emptyWatch(options metav1.ListOptions) (empty watch.Interface, limit watchLimit) {
@@ -254,7 +261,8 @@ func (t *tap) listMeta(request *request, page metav1.ListMeta) metav1.ListMeta {
 	version := numberOf(page.ResourceVersion)
 	if list.behind > 0 && version > 0 {
 		behind := version - min(list.behind, version-1)
-		version = min(version, max(behind, t.newest, t.mirror.world.truth.lastRemoval()))
+		least := t.mirror.world.proxy.oldestKnown()
+		version = min(version, max(behind, t.newest, t.mirror.world.truth.lastRemoval(), least))
 		page.ResourceVersion = strconv.FormatUint(version, 10)
 	}
 	return page

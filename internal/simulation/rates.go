@@ -208,7 +208,7 @@ func (t *tap) exceeds(start time.Time, requests []*request) string {
 		lists := 0
 		for j := i; j < len(requests) && requests[j].at.Sub(r.at) < time.Minute; j++ {
 			in++
-			if requests[j].list {
+			if requests[j].list || requests[j].isStream {
 				lists++
 			}
 		}
