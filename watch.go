@@ -496,8 +496,10 @@ func (m *run) reportRejectedEvent(c *change, bad *ObjectError) {
 		if !bad.repeated {
 			m.reflector.report(m.ctx, bad)
 		}
+	case bad.Key == "":
+		m.reflector.quarantineNamelessDeletion(m.ctx, bad)
 	default:
-		m.reflector.quarantineObject(m.ctx, withKey(bad))
+		m.reflector.quarantineObject(m.ctx, bad)
 	}
 }
 

@@ -1920,3 +1920,33 @@ func TestG6AForeignStoreSurvivesAStreamedObjectWithoutAKind(t *testing.T) {
 		}
 	}
 }
+
+// damagedDeletion is a deletion that could not be decoded and has no name.
+type damagedDeletion struct{ object }
+
+func (damagedDeletion) DecodeError() error { return errBoom }
+
+// Fails if each deletion that nobody can name adds an entry to the quarantine.
+func TestG6DeletionsWithoutANameShareOneEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const deletions = 1000
+		source := newSource(t, pod("a", "1"))
+		r := newRig(t, source, nil)
+		r.run()
+		synctest.Wait()
+		for range deletions {
+			damaged := &damagedDeletion{}
+			source.Advance(1)
+			damaged.ResourceVersion = itoa(int(source.Version()))
+			source.Inject(watch.Event{Type: watch.Deleted, Object: damaged})
+		}
+		synctest.Wait()
+		assert.Len(t, r.status().Quarantined, 1)
+		reported := int64(0)
+		for _, count := range r.status().Failures {
+			reported += count
+		}
+		assert.EqualValues(t, deletions, reported, "each is reported once")
+		r.stop()
+	})
+}
