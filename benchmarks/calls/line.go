@@ -85,6 +85,7 @@ func Lines() []Line {
 		valueLines(),
 		namespaceLines(),
 		memoryLines(),
+		peerLines(),
 		waitLines(),
 	)
 }
