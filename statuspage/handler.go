@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,16 +19,17 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Handler returns a handler that shows the registered caches. The page depends only on the query, so the handler can be
-// mounted under any path:
+// Handler returns a handler that shows the registered caches. The page depends only on the query, so
+// the handler can be mounted under any path:
 //
 //	                         all caches
 //	?name=NAME               one cache
 //	?name=NAME&prefix=PREFIX keys that begin with PREFIX
+//	?name=NAME&part=PART     keys that contain PART
 //	?name=NAME&key=KEY       one object
 //
-// With format=json, or if the request accepts application/json and not text/html, the response is JSON. There is no
-// authentication; see the package documentation.
+// With format=json, or if the request accepts application/json and not text/html, the response is
+// JSON. There is no authentication; see the package documentation.
 func Handler(registry *Registry) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		request{registry, w, r}.serve()
@@ -53,12 +55,12 @@ func (q request) serve() {
 	header.Set("Vary", "Accept")
 	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead {
 		header.Set("Allow", "GET, HEAD")
-		q.fail(http.StatusMethodNotAllowed, "only GET and HEAD are answered")
+		q.fail(http.StatusMethodNotAllowed, "Only GET and HEAD are answered")
 		return
 	}
 	query, err := url.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
-		q.fail(http.StatusBadRequest, "the query cannot be parsed")
+		q.fail(http.StatusBadRequest, "The query cannot be parsed")
 		return
 	}
 	name := query.Get("name")
@@ -69,11 +71,11 @@ func (q request) serve() {
 	e := q.registry.find(name)
 	switch {
 	case e == nil:
-		q.fail(http.StatusNotFound, "there is no cache of this name")
+		q.failOn(http.StatusNotFound, errorPage{Text: "There is no cache of this name", Key: name})
 	case query.Has("key"):
 		q.object(e, query.Get("key"))
-	case query.Has("prefix"):
-		q.keys(e, query.Get("prefix"), query.Get("after"))
+	case query.Has("prefix"), query.Has("part"):
+		q.keys(e, keyFilter{Prefix: query.Get("prefix"), Part: query.Get("part")}, query.Get("after"))
 	default:
 		q.one(e)
 	}
@@ -81,11 +83,16 @@ func (q request) serve() {
 
 // fail responds with an error.
 func (q request) fail(code int, text string) {
+	q.failOn(code, errorPage{Text: text})
+}
+
+// failOn responds with an error about a cache or key.
+func (q request) failOn(code int, failure errorPage) {
 	if q.wantsJSON() {
-		q.json(code, map[string]string{"error": text})
+		q.json(code, failure)
 		return
 	}
-	q.page(code, "error", errorPage{text})
+	q.page(code, "error", failure)
 }
 
 func (q request) wantsJSON() bool {
@@ -163,14 +170,22 @@ type page struct {
 
 // top is the data of the template for the beginning of a page.
 type top struct {
-	Title string
-	Style template.CSS
+	Title   string
+	Style   template.CSS
+	Program program
 }
 
 // Top is called by the templates.
-func (p page) Top(title string) top { return top{title, p.Style} }
+func (p page) Top(title string) top {
+	return top{Title: title, Style: p.Style, Program: thisProgram()}
+}
 
-type errorPage struct{ Text string }
+// errorPage names the cache, unless it is unknown, and the key, unless there is none.
+type errorPage struct {
+	Text string `json:"error"`
+	Name string `json:"name,omitempty"`
+	Key  string `json:"key,omitempty"`
+}
 
 type overviewRow struct {
 	statusOf
@@ -178,17 +193,33 @@ type overviewRow struct {
 }
 
 type overviewPage struct {
-	Time   time.Time     `json:"time"`
-	Caches []overviewRow `json:"caches"`
+	Time    time.Time `json:"time"`
+	Program program   `json:"program"`
+	// WithProblem is the number of caches with a problem. They are the first.
+	WithProblem int           `json:"withProblem"`
+	Caches      []overviewRow `json:"caches"`
 }
 
 func (q request) overview() {
-	p := overviewPage{Time: time.Now().UTC(), Caches: []overviewRow{}}
+	p := overviewPage{Time: time.Now().UTC(), Program: thisProgram(), Caches: []overviewRow{}}
 	for _, e := range q.registry.all() {
 		s := q.status(e)
 		samples, _ := e.past()
-		p.Caches = append(p.Caches, overviewRow{s, newPlot("Events per second", eventRate(samples), formatNumber, "")})
+		events := newPlot("Events per second", eventRate(samples), formatNumber, "")
+		p.Caches = append(p.Caches, overviewRow{statusOf: s, Events: events})
+		if s.HasProblem() {
+			p.WithProblem++
+		}
 	}
+	slices.SortStableFunc(p.Caches, func(a, b overviewRow) int {
+		switch {
+		case a.HasProblem() == b.HasProblem():
+			return 0
+		case a.HasProblem():
+			return -1
+		}
+		return 1
+	})
 	if q.wantsJSON() {
 		q.json(http.StatusOK, p)
 		return
@@ -196,13 +227,35 @@ func (q request) overview() {
 	q.page(http.StatusOK, "overview", p)
 }
 
+// Summary is one line about all caches.
+func (p overviewPage) Summary() string {
+	count := len(p.Caches)
+	switch {
+	case p.WithProblem == 0:
+		return counted(count, "cache", "caches") + ", none has a problem"
+	case count == 1:
+		return "The cache has a problem"
+	}
+	return fmt.Sprintf("%d of %d caches %s a problem", p.WithProblem, count, verb(p.WithProblem))
+}
+
+func verb(count int) string {
+	if count == 1 {
+		return "has"
+	}
+	return "have"
+}
+
 type onePage struct {
 	statusOf
 	History []change     `json:"history"`
 	Samples []sampleJSON `json:"samples"`
-	Plots   []plot       `json:"-"`
+	// Plots have a line, EmptyPlots a reason why there is none.
+	Plots      []plot `json:"-"`
+	EmptyPlots []plot `json:"-"`
 	// HasObjects is true if the keys can be shown.
-	HasObjects bool `json:"-"`
+	HasObjects  bool `json:"-"`
+	HideObjects bool `json:"-"`
 }
 
 // sampleJSON is a sample in which null means unknown.
@@ -214,25 +267,47 @@ type sampleJSON struct {
 }
 
 func (q request) one(e *entry) {
-	p := onePage{statusOf: q.status(e), HasObjects: e.objects != nil}
+	p := onePage{
+		statusOf:    q.status(e),
+		HasObjects:  e.objects != nil,
+		HideObjects: q.registry.HideObjects,
+	}
 	samples, changes := e.past()
 	p.History = changes
-	events, stale, backlog := eventRate(samples), stalenessOf(samples), backlogOf(samples)
+	events := eventRate(samples)
 	if q.wantsJSON() {
-		p.Samples = []sampleJSON{}
-		for i, s := range samples[min(1, len(samples)):] {
-			p.Samples = append(p.Samples, sampleJSON{s.Time, known(events[i].value), known(s.Staleness), known(s.Backlog)})
-		}
+		p.Samples = samplesJSON(samples, events)
 		q.json(http.StatusOK, p)
 		return
 	}
-	const noHandler = "It has no handler that receives events."
-	p.Plots = []plot{
+	const noHandler = "no handler receives events"
+	const noProof = "nothing has shown yet that the cache is current"
+	for _, one := range []plot{
 		newPlot("Events per second", events, formatNumber, noHandler),
-		newPlot("Staleness", stale, formatSeconds, "It is not known: nothing has shown yet that the cache is current."),
-		newPlot("Backlog", backlog, formatNumber, noHandler),
+		newPlot("Staleness", stalenessOf(samples), formatSeconds, noProof),
+		newPlot("Backlog", backlogOf(samples), formatNumber, noHandler),
+	} {
+		if one.Line == "" {
+			p.EmptyPlots = append(p.EmptyPlots, one)
+			continue
+		}
+		p.Plots = append(p.Plots, one)
 	}
 	q.page(http.StatusOK, "one", p)
+}
+
+func samplesJSON(samples []sample, events []point) []sampleJSON {
+	encoded := []sampleJSON{}
+	for i, event := range events {
+		s := samples[i+1]
+		encoded = append(encoded, sampleJSON{
+			Time:      s.Time,
+			Events:    known(event.value),
+			Staleness: known(s.Staleness),
+			Backlog:   known(s.Backlog),
+		})
+	}
+	return encoded
 }
 
 func known(value float64) *float64 {
@@ -245,23 +320,29 @@ func known(value float64) *float64 {
 type keysPage struct {
 	Name   string   `json:"name"`
 	Prefix string   `json:"prefix"`
+	Part   string   `json:"part,omitempty"`
 	Keys   []string `json:"keys"`
-	// Count is the number of keys with the prefix. Next is the key after which the next page begins, empty on the last
-	// page.
+	// Count is the number of selected keys. Next is the key after which the next page begins, empty
+	// on the last page.
 	Count int    `json:"count"`
 	Next  string `json:"next,omitempty"`
 
 	HideObjects bool `json:"-"`
 }
 
-func (q request) keys(e *entry, prefix, after string) {
+func (q request) keys(e *entry, filter keyFilter, after string) {
 	objects, isKnown := e.snapshot()
 	if !isKnown {
-		q.fail(http.StatusNotFound, "the store of this cache was not added")
+		q.failOn(http.StatusNotFound, errorPage{Text: noStore, Name: e.name})
 		return
 	}
-	p := keysPage{Name: e.name, Prefix: prefix, HideObjects: q.registry.HideObjects}
-	p.Keys, p.Count = keysOf(objects, prefix, after, keysOnPage+1)
+	p := keysPage{
+		Name:        e.name,
+		Prefix:      filter.Prefix,
+		Part:        filter.Part,
+		HideObjects: q.registry.HideObjects,
+	}
+	p.Keys, p.Count = keysOf(objects, filter, after, keysOnPage+1)
 	if len(p.Keys) > keysOnPage {
 		p.Keys = p.Keys[:keysOnPage]
 		p.Next = p.Keys[keysOnPage-1]
@@ -272,6 +353,9 @@ func (q request) keys(e *entry, prefix, after string) {
 	}
 	q.page(http.StatusOK, "keys", p)
 }
+
+// noStore is the error for keys and objects of a reflector that was added without its store.
+const noStore = "The store of this cache was not added: use AddWithStore"
 
 type objectPage struct {
 	Name string `json:"name"`
@@ -287,25 +371,33 @@ type objectPage struct {
 }
 
 func (q request) object(e *entry, key string) {
-	objects, isKnown := e.snapshot()
-	switch {
-	case q.registry.HideObjects:
-		q.fail(http.StatusForbidden, "objects are not shown here")
-		return
-	case !isKnown:
-		q.fail(http.StatusNotFound, "the store of this cache was not added")
+	fail := func(code int, text string) {
+		q.failOn(code, errorPage{Text: text, Name: e.name, Key: key})
+	}
+	if q.registry.HideObjects {
+		fail(http.StatusForbidden, "Objects are not shown here")
 		return
 	}
-	p := objectPage{Name: e.name, Key: key, AppliedVersion: objects.ResourceVersion(), Quarantined: e.quarantined(objects, key)}
+	objects, isKnown := e.snapshot()
+	if !isKnown {
+		fail(http.StatusNotFound, noStore)
+		return
+	}
+	p := objectPage{
+		Name:           e.name,
+		Key:            key,
+		AppliedVersion: objects.ResourceVersion(),
+		Quarantined:    e.quarantined(objects, key),
+	}
 	object, exists := objects.Lookup(key)
 	if !exists && p.Quarantined == nil {
-		q.fail(http.StatusNotFound, "there is no object under this key")
+		fail(http.StatusNotFound, "There is no object under this key")
 		return
 	}
 	if exists {
 		text, err := objectJSON(object, q.registry.Redact)
 		if err != nil {
-			q.fail(http.StatusInternalServerError, err.Error())
+			fail(http.StatusInternalServerError, err.Error())
 			return
 		}
 		p.Object = text
@@ -330,5 +422,10 @@ func (e *entry) quarantined(objects cache.Reader[any], key string) *cache.Quaran
 	if !errors.As(err, &object) {
 		return nil
 	}
-	return &cache.Quarantined{Key: key, ResourceVersion: object.ResourceVersion, Stage: object.Stage, Err: object.Err}
+	return &cache.Quarantined{
+		Key:             key,
+		ResourceVersion: object.ResourceVersion,
+		Stage:           object.Stage,
+		Err:             object.Err,
+	}
 }

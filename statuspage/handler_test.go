@@ -41,9 +41,11 @@ func TestTheOverviewShowsAllCaches(t *testing.T) {
 
 		page := get(&registry, "").Body.String()
 		for _, text := range []string{
-			`<a href="?name=nodes">nodes</a>`, `<span class="badge bad">paused</span>`, `<span class="bad">no</span>`,
+			`<p class="summary bad">1 of 2 caches has a problem</p>`,
+			`<a href="?name=nodes">nodes</a>`, `<span class="badge bad">retrying</span>`,
+			`<td data-label="Last failure"><span class="bad">connection-refused</span></td>`,
+			"<td data-label=\"Failing for\"><span class=\"bad\">60\u00a0s</span></td>", `started `,
 			`<a href="?name=pods">pods</a>`, `<span class="badge ok">watching</span>`, `<td data-label="Objects" class="number">30</td>`,
-			fmt.Sprintf(`<td data-label="Failures in a row" class="number"><span class="bad">%d</span></td>`, failing.Status().ConsecutiveFailures),
 		} {
 			assert.Contains(t, page, text)
 		}
@@ -79,7 +81,7 @@ func TestThePageOfACacheShowsChecksumFailuresAndNotifiedVersion(t *testing.T) {
 		page := get(&registry, "?name=pods").Body.String()
 		for _, text := range []string{
 			fmt.Sprintf(`<dt>Checksum</dt><dd>%d</dd>`, checksum), `<dt>Objects</dt><dd>3</dd>`,
-			`<dt>Failures by cause</dt><dd>connection-refused 2, expired 1</dd>`,
+			"<dt>Failures by cause</dt><dd>connection-refused\u00a02, expired\u00a01</dd>",
 			`<td data-label="Notified version" class="wrap">3</td>`,
 		} {
 			assert.Contains(t, page, text)
@@ -147,8 +149,10 @@ func TestStalenessGrowsUntilTheSourceShowsThatTheCacheIsCurrent(t *testing.T) {
 		}
 		assert.Equal(t, []any{1.0, 2.0, 0.5}, staleness)
 		page := get(&registry, "?name=pods").Body.String()
-		assert.Contains(t, page, "<dt>Staleness</dt><dd>1.0 s</dd>")
-		assert.Contains(t, page, "<dt>Last list</dt><dd>3 objects in 0 ms, 3.5 s ago, streaming: the source streams its state</dd>")
+		assert.Contains(t, page, "<dt>Staleness</dt><dd>1.0\u00a0s</dd>")
+		assert.Contains(t, page, "<dt>Applied</dt><dd>3.5\u00a0s ago</dd>")
+		assert.Contains(t, page, "<dt>Strategy</dt><dd>streaming</dd>")
+		assert.Contains(t, page, "<dt>Reason</dt><dd>the source streams its state</dd>")
 		assert.NotContains(t, page, "Next attempt")
 
 		failing := newSource(t, "Node", 0)
@@ -157,7 +161,7 @@ func TestStalenessGrowsUntilTheSourceShowsThatTheCacheIsCurrent(t *testing.T) {
 		add(t, &registry, "nodes", nodes)
 		defer start(t, running(nodes))()
 		time.Sleep(10 * time.Second)
-		assert.Contains(t, get(&registry, "?name=nodes").Body.String(), "<dt>Next attempt</dt><dd>in ")
+		assert.Contains(t, get(&registry, "?name=nodes").Body.String(), "<dt>Next attempt</dt><dd>in\u00a0")
 	})
 }
 
@@ -188,18 +192,111 @@ func TestTheHistoryHasEachChangeOfStateOnceNewestFirst(t *testing.T) {
 		stop()
 		time.Sleep(90 * time.Second)
 		ranRegistry()
-		var phases []string
+		var rows []string
 		history := getJSON(t, &registry, "?name=pods")["history"].([]any)
 		assert.Equal(t, pods.Status().PhaseSince.Format(time.RFC3339Nano), history[0].(map[string]any)["time"])
 		for _, change := range history {
 			c := change.(map[string]any)
-			text := fmt.Sprint(c["phase"], " ", c["synced"])
-			if failure, ok := c["failure"].(map[string]any); ok {
-				text += fmt.Sprint(" ", failure["cause"])
+			text := fmt.Sprint(c["activity"], " ", c["synced"])
+			if c["cause"] != nil {
+				text += fmt.Sprint(" ", c["count"], " ", c["cause"])
 			}
-			phases = append(phases, text)
+			rows = append(rows, text)
 		}
-		assert.Equal(t, []string{"stopped true", "watching true", "paused false connection-refused", "paused false connection-refused", "idle false"}, phases)
+		assert.Equal(t, []string{
+			"stopped true", "watching true", "retrying false 2 connection-refused", "retrying false", "not started false",
+		}, rows)
+	})
+}
+
+// Equal failures are one row. Fails if those between two samples are lost.
+func TestEqualFailuresAreOneRowWithTheirCountAndTimeSpan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry, source := statuspage.Registry{}, newSource(t, "Pod", 3)
+		source.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+		pods := newInformer("pods", source)
+		add(t, &registry, "pods", pods)
+		defer start(t, running(pods))()
+		defer start(t, registry.Run)()
+		time.Sleep(10*time.Minute + time.Millisecond)
+
+		status := pods.Status()
+		history := getJSON(t, &registry, "?name=pods")["history"].([]any)
+		var failures []map[string]any
+		for _, change := range history {
+			if row := change.(map[string]any); row["cause"] != nil {
+				failures = append(failures, row)
+			}
+		}
+		require.Len(t, failures, 1)
+		assert.InDelta(t, status.Failures[cache.CauseConnectionRefused], failures[0]["count"], 0)
+		assert.Equal(t, status.FailingSince.Format(time.RFC3339Nano), failures[0]["time"])
+		assert.Equal(t, status.LastFailure.Time.Format(time.RFC3339Nano), failures[0]["last"])
+		page := get(&registry, "?name=pods").Body.String()
+		assert.Contains(t, page, "<h2>Present problems</h2><p><b>Retrying for 10\u00a0min: connection-refused</b></p>")
+		assert.NotContains(t, page, "Past failure")
+
+		source.Heal()
+		time.Sleep(time.Minute)
+		page = get(&registry, "?name=pods").Body.String()
+		assert.NotContains(t, page, "Present problems")
+		assert.Contains(t, page, "Past failure, ")
+	})
+}
+
+// Several failures of a second have only the text of the newest, but all are counted.
+func TestFailuresBetweenTwoSamplesAreCounted(t *testing.T) {
+	store := &reported{cache.Status{Phase: cache.PhaseWatching, Synced: true}}
+	var registry statuspage.Registry
+	add(t, &registry, "pods", store)
+	get(&registry, "?name=pods")
+	store.status.Failures = map[cache.Cause]int64{cache.CauseForbidden: 3, cache.CauseConnectionLost: 2}
+	store.status.LastFailure = &cache.Failure{Cause: cache.CauseForbidden, Err: errors.New("no"), Time: time.Now()}
+	registry.Interval = time.Nanosecond
+	counts := map[any]any{}
+	for _, change := range getJSON(t, &registry, "?name=pods")["history"].([]any) {
+		counts[change.(map[string]any)["cause"]] = change.(map[string]any)["count"]
+	}
+	assert.Equal(t, map[any]any{"forbidden": 3.0, "connection-lost": 2.0, nil: nil}, counts)
+}
+
+type reported struct{ status cache.Status }
+
+func (r *reported) Status() cache.Status { return r.status }
+
+func TestACacheWithAProblemIsListedFirst(t *testing.T) {
+	var registry statuspage.Registry
+	assert.Contains(t, get(&registry, "").Body.String(), "No cache was added. Call <code>registry.Add(")
+	for name, phase := range map[string]cache.Phase{
+		"a": cache.PhaseWatching, "b": cache.PhaseListing, "c": cache.PhaseIdle, "d": cache.PhaseStopped,
+	} {
+		add(t, &registry, name, &reported{cache.Status{Phase: phase}})
+	}
+	var names []string
+	for _, one := range getJSON(t, &registry, "")["caches"].([]any) {
+		names = append(names, one.(map[string]any)["name"].(string))
+	}
+	assert.Equal(t, []string{"c", "d", "a", "b"}, names)
+	page := get(&registry, "").Body.String()
+	assert.Contains(t, page, "2 of 4 caches have a problem")
+	assert.Contains(t, page, "Run was not called")
+	assert.Contains(t, get(&registry, "?name=c").Body.String(), "<b>Run was not called</b>")
+}
+
+// Fails if an error page leaves out the cache or the key, or does not link back.
+func TestAnErrorPageNamesTheCacheAndTheKeyAndLinksBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var registry statuspage.Registry
+		pods := newInformer("pods", newSource(t, "Pod", 1))
+		add(t, &registry, "pods", pods)
+		defer start(t, running(pods))()
+		synctest.Wait()
+		page := get(&registry, "?name=pods&key=shop/none").Body.String()
+		assert.Contains(t, page, "There is no object under this key: shop/none")
+		assert.Contains(t, page, `<a href="?name=pods">pods</a>`)
+		page = get(&registry, "?name=none").Body.String()
+		assert.Contains(t, page, "There is no cache of this name: none")
+		assert.Contains(t, page, `<a href="?">All caches</a>`)
 	})
 }
 
@@ -226,12 +323,12 @@ func TestEachNamespaceHasARowAndAHistory(t *testing.T) {
 		for _, change := range history {
 			changes[change.(map[string]any)["namespace"]]++
 		}
-		assert.Equal(t, 1, changes["shop"]) // the other namespace has a change for each failure
-		assert.Equal(t, len(history)-1, changes["search"])
+		assert.Equal(t, 1, changes["shop"])
+		assert.Equal(t, 2, changes["search"], "the state and its failures")
 		for i, namespace := range []string{"search", "shop"} {
 			assert.Equal(t, namespace, rows[i].(map[string]any)["namespace"])
 		}
-		assert.Contains(t, get(&registry, "?name=pods").Body.String(), "search: paused")
+		assert.Contains(t, get(&registry, "?name=pods").Body.String(), "search: retrying")
 	})
 }
 
@@ -253,7 +350,7 @@ func TestQuarantinedObjectsAndPanicsAreShown(t *testing.T) {
 		defer start(t, func(ctx context.Context) { _ = pods.Run(klog.NewContext(ctx, klog.Logger{})) })()
 		synctest.Wait()
 		page := get(&registry, "?name=pods").Body.String()
-		assert.Contains(t, page, `<td class="name">search/web-0001</td>`)
+		assert.Contains(t, page, `<td class="name"><a href="?key=search%2Fweb-0001&amp;name=pods">search/web-0001</a></td>`)
 		assert.Contains(t, page, "no &lt;owner&gt;")
 		assert.Contains(t, page, `<td data-label="Panics" class="number"><span class="bad">1</span></td>`)
 	})
@@ -288,7 +385,8 @@ func TestKeysAreShownByPrefixPageAfterPage(t *testing.T) {
 		for i, key := range seen {
 			assert.Equal(t, fmt.Sprintf("shop/web-%04d", 2*i), key)
 		}
-		assert.Contains(t, get(&registry, "?name=pods&prefix=search/").Body.String(), `<a href="?after=search%2Fweb-0399&amp;name=pods&amp;prefix=search%2F">Next keys</a>`)
+		assert.Contains(t, get(&registry, "?name=pods&prefix=search/").Body.String(), `<a href="?after=search%2Fweb-0399&amp;name=pods&amp;part=&amp;prefix=search%2F">Next keys</a>`)
+		assert.Contains(t, get(&registry, "?name=pods&part=web-777").Body.String(), `10 keys contain web-777`)
 		assert.Contains(t, get(&registry, "?name=pods&prefix=none").Body.String(), `0 keys begin with none`)
 	})
 }
@@ -312,7 +410,7 @@ func TestAnObjectIsShownByItsKey(t *testing.T) {
 		}
 		answer := get(&registry, "?name=pods&key=shop/none")
 		assert.Equal(t, http.StatusNotFound, answer.Code)
-		assert.Contains(t, answer.Body.String(), "there is no object under this key")
+		assert.Contains(t, answer.Body.String(), "There is no object under this key: shop/none")
 	})
 }
 
@@ -351,7 +449,7 @@ func TestReflectorsControllersAndUntypedInformersAreAdded(t *testing.T) {
 		}
 		assert.NotContains(t, getJSON(t, &registry, "?name=controller"), "objects")
 		for _, query := range []string{"?name=controller&prefix=", "?name=controller&key=a"} {
-			assert.Contains(t, get(&registry, query).Body.String(), "the store of this cache was not added")
+			assert.Contains(t, get(&registry, query).Body.String(), "The store of this cache was not added")
 		}
 		remove()
 		assert.Equal(t, http.StatusNotFound, get(&registry, "?name=reflector").Code)

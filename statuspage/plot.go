@@ -11,6 +11,8 @@ import (
 type point struct {
 	time  time.Time
 	value float64
+	// isOffScale is true for a value that the scale does not include. It is drawn at the top.
+	isOffScale bool
 }
 
 // Coordinates of a plot, which the page scales.
@@ -34,54 +36,83 @@ type plot struct {
 	Height int
 }
 
-// newPlot returns a plot of points sorted by time. format formats a value; empty is the text if all points are gaps.
+// newPlot returns a plot of points sorted by time. format formats a value; empty is the text if all
+// points are gaps.
 func newPlot(title string, points []point, format func(float64) string, empty string) plot {
 	p := plot{Title: title, Width: plotWidth, Height: plotHeight}
-	most, known, last := 0.0, 0, math.NaN()
+	most := 0.0
+	last := math.NaN()
+	known := 0
 	for _, at := range points {
-		if !math.IsNaN(at.value) {
-			most, last = max(most, at.value), at.value
-			known++
+		if math.IsNaN(at.value) {
+			continue
+		}
+		known++
+		last = at.value
+		if !at.isOffScale {
+			most = max(most, at.value)
 		}
 	}
-	switch {
-	case len(points) > 1 && known == 0:
+	if len(points) > 1 && known == 0 {
 		p.Empty = empty
 		return p
-	case known < 2:
+	}
+	if known < 2 {
 		p.Empty = "A plot needs two samples."
 		return p
 	}
-	from, to := points[0].time, points[len(points)-1].time
+
+	from := points[0].time
+	to := points[len(points)-1].time
 	top := roundUp(most)
-	p.Now, p.Most, p.Top = format(last), format(most), format(top)
+	p.Now = format(last)
+	p.Most = format(most)
+	p.Top = format(top)
 	p.From = shortDuration(to.Sub(from)) + " ago"
-	var line, area strings.Builder
-	start, end := -1.0, 0.0
-	closeArea := func() {
-		if start >= 0 {
-			fmt.Fprintf(&area, "L%.1f %dL%.1f %dZ", end, plotHeight, start, plotHeight)
-		}
-		start = -1
-	}
+	var paths plotPaths
 	for _, at := range points {
 		if math.IsNaN(at.value) {
-			closeArea()
+			paths.end()
 			continue
 		}
 		x := plotWidth * at.time.Sub(from).Seconds() / to.Sub(from).Seconds()
-		y := inset + (plotHeight-2*inset)*(1-at.value/top)
-		command := "L"
-		if start < 0 {
-			command, start = "M", x
-		}
-		end = x
-		fmt.Fprintf(&line, "%s%.1f %.1f", command, x, y)
-		fmt.Fprintf(&area, "%s%.1f %.1f", command, x, y)
+		y := inset + (plotHeight-2*inset)*(1-min(at.value/top, 1))
+		paths.add(x, y)
 	}
-	closeArea()
-	p.Line, p.Area = line.String(), area.String()
+	paths.end()
+	p.Line = paths.line.String()
+	p.Area = paths.area.String()
 	return p
+}
+
+// plotPaths are the line of a plot and the area below it. Both have gaps.
+type plotPaths struct {
+	line strings.Builder
+	area strings.Builder
+	// isOpen is true between a gap and the next one. start and last are its first and last x.
+	isOpen bool
+	start  float64
+	last   float64
+}
+
+func (p *plotPaths) add(x, y float64) {
+	command := "L"
+	if !p.isOpen {
+		command = "M"
+		p.isOpen = true
+		p.start = x
+	}
+	p.last = x
+	fmt.Fprintf(&p.line, "%s%.1f %.1f", command, x, y)
+	fmt.Fprintf(&p.area, "%s%.1f %.1f", command, x, y)
+}
+
+// end closes the area before a gap.
+func (p *plotPaths) end() {
+	if p.isOpen {
+		fmt.Fprintf(&p.area, "L%.1f %dL%.1f %dZ", p.last, plotHeight, p.start, plotHeight)
+	}
+	p.isOpen = false
 }
 
 // roundUp returns the top of a scale: 1, 2 or 5 times a power of ten, and at least 1.
@@ -106,19 +137,19 @@ func formatSeconds(value float64) string {
 	return shortDuration(time.Duration(value * float64(time.Second)))
 }
 
-// shortDuration formats a duration with at most two units.
+// shortDuration formats a duration with at most two units, which do not break from their numbers.
 func shortDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
+		return fmt.Sprintf("%d\u00a0ms", d.Milliseconds())
 	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
+		return fmt.Sprintf("%.1f\u00a0s", d.Seconds())
 	case d < 2*time.Minute:
-		return fmt.Sprintf("%.0f s", d.Seconds())
+		return fmt.Sprintf("%.0f\u00a0s", d.Seconds())
 	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
+		return fmt.Sprintf("%d\u00a0min", int(d.Minutes()))
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+		return fmt.Sprintf("%d\u00a0h\u00a0%d\u00a0min", int(d.Hours()), int(d.Minutes())%60)
 	}
-	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
+	return fmt.Sprintf("%d\u00a0d\u00a0%d\u00a0h", int(d.Hours())/24, int(d.Hours())%24)
 }

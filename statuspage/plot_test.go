@@ -11,7 +11,7 @@ import (
 func points(values ...float64) []point {
 	var all []point
 	for i, value := range values {
-		all = append(all, point{time.Unix(int64(10*i), 0), value})
+		all = append(all, point{time: time.Unix(int64(10*i), 0), value: value})
 	}
 	return all
 }
@@ -20,7 +20,7 @@ func TestAPlotIsALineFromTheOldestPointToTheNewestWithGaps(t *testing.T) {
 	p := newPlot("x", points(0, 4, math.NaN(), 1, 2), formatNumber, "")
 	assert.Equal(t, "M0.0 98.0L150.0 21.2M450.0 78.8L600.0 59.6", p.Line)
 	assert.Equal(t, "M0.0 98.0L150.0 21.2L150.0 100L0.0 100ZM450.0 78.8L600.0 59.6L600.0 100L450.0 100Z", p.Area)
-	assert.Equal(t, []string{"2", "4", "5", "40 s ago"}, []string{p.Now, p.Most, p.Top, p.From})
+	assert.Equal(t, []string{"2", "4", "5", "40\u00a0s ago"}, []string{p.Now, p.Most, p.Top, p.From})
 }
 
 func TestAPlotWithoutALineSaysWhy(t *testing.T) {
@@ -38,8 +38,8 @@ func TestScalesEndAtOneTwoOrFive(t *testing.T) {
 
 func TestDurationsHaveAtMostTwoUnits(t *testing.T) {
 	for text, d := range map[string]time.Duration{
-		"0 ms": 0, "120 ms": 120 * time.Millisecond, "1.5 s": 1500 * time.Millisecond, "90 s": 90 * time.Second,
-		"7 min": 7*time.Minute + 30*time.Second, "3 h 20 min": 200 * time.Minute, "3 d 2 h": 74 * time.Hour,
+		"0\u00a0ms": 0, "120\u00a0ms": 120 * time.Millisecond, "1.5\u00a0s": 1500 * time.Millisecond, "90\u00a0s": 90 * time.Second,
+		"7\u00a0min": 7*time.Minute + 30*time.Second, "3\u00a0h\u00a020\u00a0min": 200 * time.Minute, "3\u00a0d\u00a02\u00a0h": 74 * time.Hour,
 	} {
 		assert.Equal(t, text, shortDuration(d))
 	}
@@ -52,6 +52,19 @@ func TestARingKeepsTheNewestInOrder(t *testing.T) {
 		r.add(i, 3)
 	}
 	assert.Equal(t, []int{5, 6, 7}, r.all())
+}
+
+// Fails if the notifications of the first list determine the scale, so that later ones are a flat line.
+func TestTheScaleOfEventsIsWithoutTheFirstList(t *testing.T) {
+	samples := []sample{
+		{Time: time.Unix(0, 0), inFirstList: true},
+		{Time: time.Unix(1, 0), Events: 10_000},
+		{Time: time.Unix(2, 0), Events: 10_004},
+		{Time: time.Unix(3, 0), Events: 10_006},
+	}
+	p := newPlot("x", eventRate(samples), formatNumber, "")
+	assert.Equal(t, []string{"2", "4", "5"}, []string{p.Now, p.Most, p.Top})
+	assert.Equal(t, "M0.0 2.0L300.0 21.2L600.0 59.6", p.Line, "the first list is at the top")
 }
 
 // Fails if a counter that falls, because its handler was removed, is drawn as a negative rate.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,10 +124,7 @@ func (r *Registry) all() []*entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedFunc(maps.Values(r.entries), func(a, b *entry) int {
-		if a.name < b.name {
-			return -1
-		}
-		return 1
+		return strings.Compare(a.name, b.name)
 	})
 }
 
@@ -139,7 +137,8 @@ func (r *Registry) find(name string) *entry {
 
 // sample returns the current status, and adds it to the history unless the newest sample is younger than apart.
 func (e *entry) sample(apart time.Duration) (cache.Status, time.Time) {
-	status, now := e.reporter.Status(), time.Now()
+	status := e.reporter.Status()
+	now := time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.history.add(status, now, apart)
@@ -150,9 +149,7 @@ func (e *entry) sample(apart time.Duration) (cache.Status, time.Time) {
 func (e *entry) past() ([]sample, []change) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	changes := e.history.changes.all()
-	slices.Reverse(changes)
-	return e.history.samples.all(), changes
+	return e.history.samples.all(), e.history.newestFirst()
 }
 
 // snapshot returns the current objects; false if the store is not known.

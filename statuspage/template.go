@@ -19,7 +19,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"link": link,
 	"text": errorText,
 	"age":  shortDuration,
-	"time": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+	"time": func(t time.Time) string { return t.UTC().Format("2006-01-02\u00a015:04:05") },
 }).Parse(templates))
 
 // link returns a link to another page, from pairs of name and value.
@@ -53,9 +53,16 @@ table { width: 100%; border-collapse: collapse; font-size: 14px; }
 th { text-align: left; font-weight: 600; color: var(--soft); font-size: 12.5px; white-space: nowrap; } th.number { text-align: right; }
 th, td { padding: 8px 12px; border-bottom: 1px solid var(--line); vertical-align: top; } tr:last-child td { border-bottom: 0; }
 td.name { font-weight: 600; overflow-wrap: anywhere; min-width: 110px; }
-dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(215px, 1fr)); gap: 0; margin: 0; padding: 6px 0; }
-dl div { padding: 8px 14px; } dt { color: var(--soft); font-size: 12.5px; } dd { margin: 0; font-size: 15px; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-.failure { border-top: 1px solid var(--line); padding: 10px 14px; margin: 0; overflow-wrap: anywhere; }
+.kind { min-width: 195px; overflow-wrap: anywhere; }
+.groups { display: grid; grid-template-columns: repeat(auto-fill, minmax(290px, 1fr)); gap: 14px; }
+.groups h2 { margin: 0; padding: 12px 14px 2px; font-size: 14px; }
+dl { display: grid; grid-template-columns: repeat(2, 1fr); gap: 0; margin: 0; padding: 2px 0 8px; }
+dl div { padding: 6px 14px; min-width: 0; } dt { color: var(--soft); font-size: 12.5px; } dd { margin: 0; font-size: 15px; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+header { color: var(--soft); font-size: 13px; overflow-wrap: anywhere; margin-bottom: 10px; }
+.summary { margin: -6px 0 14px; font-size: 16px; } .small-gap { margin: 10px 0 0; }
+.problem { border-color: var(--bad); border-left-width: 4px; padding: 10px 14px; margin-bottom: 14px; overflow-wrap: anywhere; }
+.problem p { margin: 2px 0; } .problem h2 { margin: 0 0 4px; font-size: 14px; color: var(--bad); }
+.past { margin: 14px 0 0; overflow-wrap: anywhere; } code { font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; overflow-wrap: anywhere; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(290px, 1fr)); gap: 14px; margin-top: 14px; }
 figure { margin: 0; padding: 12px 14px; } figcaption { display: flex; justify-content: space-between; gap: 8px; font-size: 14px; }
 figcaption b { font-variant-numeric: tabular-nums; }
@@ -69,7 +76,7 @@ input[type=search] { flex: 1 1 220px; min-width: 0; max-width: 520px; } button {
 pre { margin: 0; padding: 14px; overflow-x: auto; font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
 ul.keys { list-style: none; margin: 0; padding: 8px 0; columns: 3 260px; column-gap: 0; } ul.keys li { padding: 3px 14px; break-inside: avoid; overflow-wrap: anywhere; }
 footer { margin-top: 26px; color: var(--soft); font-size: 13px; display: flex; flex-wrap: wrap; gap: 6px 18px; }
-@media (max-width: 760px) { main { padding: 14px 14px 40px; }
+@media (max-width: 760px) { main { padding: 14px 14px 40px; } td.wide { display: block; text-align: left; } td.wide::before { display: block; }
   table, tbody, tr, td { display: block; } thead { display: none; } tr { padding: 8px 0; border-bottom: 1px solid var(--line); } tr:last-child { border-bottom: 0; }
   td { border: 0; padding: 3px 14px; display: flex; justify-content: space-between; gap: 16px; text-align: right; } td.name { font-size: 16px; }
   td::before { content: attr(data-label); color: var(--soft); font-weight: 400; text-align: left; white-space: nowrap; } td.name::before { content: none; } td:empty { display: none; } }
@@ -78,66 +85,78 @@ footer { margin-top: 26px; color: var(--soft); font-size: 13px; display: flex; f
 const templates = `
 {{define "top"}}<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><title>{{.Title}}</title><style>{{.Style}}</style></head><body><main>{{end}}
+<meta name="color-scheme" content="light dark"><title>{{.Title}} – {{.Program.Title}}</title><style>{{.Style}}</style></head><body><main>
+{{with .Program}}<header>{{.Title}}{{with .Version}}, version {{.}}{{end}}, started {{time .Started}} UTC</header>{{end}}{{end}}
 
 {{define "bottom"}}</main></body></html>{{end}}
 
-{{define "plot"}}<figure class="card"><figcaption><span>{{.Title}}</span>{{if .Line}}<b>{{.Now}}</b>{{end}}</figcaption>
-{{if .Line}}<svg role="img" aria-label="{{.Title}}: {{.Now}} now, at most {{.Most}}" viewBox="0 0 {{.Width}} {{.Height}}" preserveAspectRatio="none">
-<line class="grid" x1="0" y1="0.5" x2="{{.Width}}" y2="0.5"/><line class="grid" x1="0" y1="50" x2="{{.Width}}" y2="50"/><line class="grid" x1="0" y1="99.5" x2="{{.Width}}" y2="99.5"/>
-<path class="area" d="{{.Area}}"/><path class="line" d="{{.Line}}"/></svg>
-<div class="axis"><span>{{.From}}</span><span>highest {{.Most}}, scale to {{.Top}}</span><span>now</span></div>
-{{else}}<p class="soft small">{{.Empty}}</p>{{end}}</figure>{{end}}
+{{define "plot"}}<figure class="card"><figcaption><span>{{.Title}}</span><b>{{.Now}}</b></figcaption>
+<svg role="img" aria-label="{{.Title}}: {{.Now}} now, at most {{.Most}}" viewBox="0 0 {{.Width}} {{.Height}}" preserveAspectRatio="none">
+<line class="grid" x1="0" y1="0.5" x2="{{.Width}}" y2="0.5"/><line class="grid" x1="0" y1="50" x2="{{.Width}}" y2="50"/>
+<line class="grid" x1="0" y1="99.5" x2="{{.Width}}" y2="99.5"/><path class="area" d="{{.Area}}"/><path class="line" d="{{.Line}}"/></svg>
+<div class="axis"><span>{{.From}}</span><span>highest {{.Most}}, scale to {{.Top}}</span><span>now</span></div></figure>{{end}}
 
-{{define "error"}}{{template "top" (.Top "Status")}}<nav><a href="?">All caches</a></nav><h1>{{.Content.Text}}</h1>{{template "bottom"}}{{end}}
+{{define "spark"}}{{if .Line}}<svg class="spark" role="img" aria-label="Events per second: {{.Now}} now, at most {{.Most}}"
+viewBox="0 0 {{.Width}} {{.Height}}" preserveAspectRatio="none"><path class="area" d="{{.Area}}"/><path class="line" d="{{.Line}}"/></svg>{{end}}{{end}}
+
+{{define "search"}}<form method="get"><input type="hidden" name="name" value="{{.Name}}">
+<input type="search" name="part" value="{{.Part}}" aria-label="Part of the keys" placeholder="part of a key"><button>Show keys</button></form>{{end}}
+
+{{define "error"}}{{template "top" (.Top "Status")}}{{with .Content}}<nav><a href="?">All caches</a>{{with .Name}} /
+<a href="{{link "name" .}}">{{.}}</a>{{end}}</nav><h1>{{.Text}}{{with .Key}}: {{.}}{{end}}</h1>{{end}}{{template "bottom"}}{{end}}
 
 {{define "overview"}}{{template "top" (.Top "Caches")}}<h1>Caches</h1>
-{{with .Content}}{{if .Caches}}<div class="card"><table class="middle"><thead><tr><th>Name</th><th>Phase</th><th>For</th><th>Synced</th><th class="number">Objects</th>
-<th class="number">Staleness</th><th class="number">Backlog</th><th class="number">Quarantined</th><th class="number">Failures in a row</th><th>Events per second</th></tr></thead><tbody>
-{{range .Caches}}<tr><td class="name"><a href="{{link "name" .Name}}">{{.Name}}</a></td>
-<td data-label="Phase"><span class="badge {{.Color}}">{{.Phase}}</span></td><td data-label="For">{{.For}}</td>
-<td data-label="Synced">{{if .Synced}}yes{{else}}<span class="bad">no</span>{{end}}</td>
+{{with .Content}}{{if .Caches}}<p class="summary{{if .WithProblem}} bad{{end}}">{{.Summary}}</p>
+<div class="card"><table class="middle"><thead><tr><th>Name</th><th>Type</th><th>State</th><th>Last failure</th><th>Failing for</th>
+<th class="number">Objects</th><th class="number">Staleness</th><th class="number">Backlog</th><th class="number">Quarantined</th><th>Events per second</th></tr></thead><tbody>
+{{range .Caches}}<tr><td class="name"><a href="{{link "name" .Name}}">{{.Name}}</a></td><td data-label="Type" class="kind">{{.TypeDescription}}</td>
+<td data-label="State"><span class="badge {{.Color}}">{{.Activity}}</span></td>
+<td data-label="Last failure">{{if .IsPastFailure}}<span class="soft">{{.Cause}}, {{.Ago}}</span>{{else}}{{with .Cause}}<span class="bad">{{.}}</span>{{end}}{{end}}</td>
+<td data-label="Failing for">{{with .FailingFor}}<span class="bad">{{.}}</span>{{end}}</td>
 <td data-label="Objects" class="number">{{with .Objects}}{{.}}{{end}}</td><td data-label="Staleness" class="number">{{.Staleness}}</td>
 <td data-label="Backlog" class="number">{{if .HasBacklog}}{{.Backlog}}{{end}}</td>
 <td data-label="Quarantined" class="number">{{with .Quarantined}}<span class="bad">{{len .}}</span>{{else}}0{{end}}</td>
-<td data-label="Failures in a row" class="number">{{with .ConsecutiveFailures}}<span class="bad">{{.}}</span>{{else}}0{{end}}</td>
-<td data-label="Events per second">{{with .Events}}{{if .Line}}<svg class="spark" role="img" aria-label="Events per second: {{.Now}} now, at most {{.Most}}" viewBox="0 0 {{.Width}} {{.Height}}" preserveAspectRatio="none"><path class="area" d="{{.Area}}"/><path class="line" d="{{.Line}}"/></svg>{{end}}{{end}}</td></tr>
-{{end}}</tbody></table></div>{{else}}<p class="soft">No cache was added.</p>{{end}}
+<td data-label="Events per second">{{template "spark" .Events}}</td></tr>
+{{end}}</tbody></table></div>{{else}}<p>No cache was added. Call <code>registry.Add("pods", informer)</code> for each informer, reflector or controller.</p>{{end}}
 <footer><span>{{time .Time}} UTC</span><a href="{{link "refresh" "5"}}">Refresh every 5 s</a><a href="{{link "format" "json"}}">JSON</a></footer>{{end}}{{template "bottom"}}{{end}}
 
-{{define "one"}}{{template "top" (.Top .Content.Name)}}{{with .Content}}<nav><a href="?">All caches</a></nav>
-<h1>{{.Name}} <span class="badge {{.Color}}">{{.Phase}}</span></h1>
+{{define "one"}}{{template "top" (.Top .Content.Name)}}{{with .Content}}{{$page := .}}<nav><a href="?">All caches</a></nav>
+<h1>{{.Name}} <span class="badge {{.Color}}">{{.Activity}}</span></h1>
 {{with .TypeDescription}}<p class="soft small type">{{.}}</p>{{end}}
-<div class="card"><dl><div><dt>In this phase for</dt><dd>{{.For}}</dd></div><div><dt>Synced</dt><dd>{{if .Synced}}yes{{else}}<span class="bad">no</span>{{end}}</dd></div>
-{{with .Objects}}<div><dt>Objects</dt><dd>{{.}}</dd></div>{{end}}{{with .Staleness}}<div><dt>Staleness</dt><dd>{{.}}</dd></div>{{end}}
-{{range .Facts}}<div><dt>{{.Name}}</dt><dd>{{.Value}}</dd></div>{{end}}</dl>
-{{with .LastFailure}}<p class="failure"><span class="soft small">Last failure, {{time .Time}} UTC: {{.Cause}}</span><br>{{text .Err}}</p>{{end}}</div>
-<div class="plots">{{range .Plots}}{{template "plot" .}}{{end}}</div>
+{{with .Problems}}<div class="card problem"><h2>Present problems</h2>{{range .}}<p><b>{{.Title}}</b></p>{{with .Text}}<p class="small">{{.}}</p>{{end}}{{end}}</div>{{end}}
+<div class="groups">{{range .FactGroups}}<section class="card"><h2>{{.Title}}</h2><dl>{{range .Facts}}<div><dt>{{.Name}}</dt><dd>{{.Value}}</dd></div>{{end}}</dl></section>{{end}}</div>
+{{if .IsPastFailure}}<p class="past small soft">Past failure, {{.Ago}}: {{.LastFailure.Cause}}: {{text .LastFailure.Err}}</p>{{end}}
+{{with .Plots}}<div class="plots">{{range .}}{{template "plot" .}}{{end}}</div>{{end}}
+{{with .EmptyPlots}}<p class="soft small small-gap">{{range .}}{{.Title}}: {{.Empty}}. {{end}}</p>{{end}}
 
-{{if .HasObjects}}<h2>Keys</h2><form method="get"><input type="hidden" name="name" value="{{.Name}}"><input type="search" name="prefix" aria-label="Prefix of the keys" placeholder="prefix, for example default/"><button>Show keys</button></form>{{end}}
+{{if .HasObjects}}<h2>Keys</h2><form method="get"><input type="hidden" name="name" value="{{.Name}}">
+<input type="search" name="part" value="" aria-label="Part of the keys" placeholder="part of a key"><button>Show keys</button></form>{{end}}
 
 {{with .Quarantine}}<h2>Quarantined objects</h2><div class="card"><table><thead><tr><th>Key</th><th>Version</th><th>Stage</th><th>Error</th></tr></thead><tbody>
-{{range .}}<tr><td class="name">{{.Key}}</td><td data-label="Version">{{.ResourceVersion}}</td><td data-label="Stage">{{.Stage}}</td><td data-label="Error" class="wrap">{{text .Err}}</td></tr>{{end}}</tbody></table></div>{{end}}
+{{range .}}<tr><td class="name">{{if or $page.HideObjects (not $page.HasObjects)}}{{.Key}}{{else}}<a href="{{link "name" $page.Name "key" .Key}}">{{.Key}}</a>{{end}}</td>
+<td data-label="Version">{{.ResourceVersion}}</td><td data-label="Stage">{{.Stage}}</td><td data-label="Error" class="wrap wide">{{text .Err}}</td></tr>{{end}}</tbody></table></div>{{end}}
 
-{{with .Sources}}<h2>Namespaces</h2><div class="card"><table><thead><tr><th>Namespace</th><th>Phase</th><th>For</th><th>Synced</th><th>Staleness</th><th>Version</th><th class="number">Failures in a row</th><th>Last failure</th></tr></thead><tbody>
-{{range .}}<tr><td class="name">{{.Name}}</td><td data-label="Phase"><span class="badge {{.Color}}">{{.Phase}}</span></td><td data-label="For">{{.For}}</td><td data-label="Synced">{{if .Synced}}yes{{else}}<span class="bad">no</span>{{end}}</td>
-<td data-label="Staleness">{{.Staleness}}</td><td data-label="Version">{{.ReceivedVersion}}</td><td data-label="Failures in a row" class="number">{{.ConsecutiveFailures}}</td><td data-label="Last failure" class="wrap">{{with .LastFailure}}{{text .Err}}{{end}}</td></tr>{{end}}</tbody></table></div>{{end}}
+{{with .Sources}}<h2>Namespaces</h2><div class="card"><table><thead><tr><th>Namespace</th><th>State</th><th>For</th><th>Synced</th><th>Staleness</th><th>Version</th><th class="number">Failures in a row</th><th>Last failure</th></tr></thead><tbody>
+{{range .}}<tr><td class="name">{{.Name}}</td><td data-label="State"><span class="badge {{.Color}}">{{.Activity}}</span></td><td data-label="For">{{.For}}</td><td data-label="Synced">{{if .Synced}}yes{{else}}<span class="bad">no</span>{{end}}</td>
+<td data-label="Staleness">{{.Staleness}}</td><td data-label="Version">{{.ReceivedVersion}}</td><td data-label="Failures in a row" class="number">{{.ConsecutiveFailures}}</td>
+<td data-label="Last failure" class="wrap wide">{{if .IsPastFailure}}<span class="soft">{{.Ago}}: {{text .LastFailure.Err}}</span>{{else}}{{with .LastFailure}}{{text .Err}}{{end}}{{end}}</td></tr>{{end}}</tbody></table></div>{{end}}
 
 {{with .Handlers}}<h2>Handlers</h2><div class="card"><table><thead><tr><th>Name</th><th>Delivery</th><th>Synced</th><th class="number">Backlog</th><th class="number">Oldest change</th><th class="number">Delivered</th><th>Notified version</th><th class="number">Panics</th></tr></thead><tbody>
 {{range .}}<tr><td class="name">{{.Name}}</td><td data-label="Delivery">{{.Delivery}}{{if .Merging}}, merging{{end}}</td><td data-label="Synced">{{if .Synced}}yes{{else}}<span class="bad">no</span>{{end}}</td>
 <td data-label="Backlog" class="number">{{.Backlog}}</td><td data-label="Oldest change" class="number">{{if .OldestAge}}{{age .OldestAge}}{{end}}</td><td data-label="Delivered" class="number">{{.Delivered}}</td><td data-label="Notified version" class="wrap">{{.NotifiedVersion}}</td>
 <td data-label="Panics" class="number">{{with .Panics}}<span class="bad">{{.}}</span>{{else}}0{{end}}</td></tr>{{end}}</tbody></table></div>{{end}}
 
-<h2>History</h2><div class="card"><table><thead><tr><th>Time (UTC)</th><th>Phase</th><th>Synced</th><th class="number">Failures in a row</th><th>Failure</th></tr></thead><tbody>
-{{range .History}}<tr><td data-label="Time (UTC)" class="time">{{time .Time}}</td><td data-label="Phase" class="wrap phase"><span>{{with .Namespace}}{{.}}: {{end}}{{.Phase}}</span></td><td data-label="Synced">{{if .Synced}}yes{{else}}no{{end}}</td>
-<td data-label="Failures in a row" class="number">{{.Failures}}</td><td data-label="Failure" class="wrap">{{with .Failure}}<span>{{.Cause}}: {{text .Err}}</span>{{end}}</td></tr>{{end}}</tbody></table></div>
+<h2>History</h2><div class="card"><table><thead><tr><th>Time (UTC)</th><th>State</th><th>Synced</th><th class="number">Failures</th><th>Failure</th></tr></thead><tbody>
+{{range .History}}<tr><td data-label="Time (UTC)" class="time">{{time .Time}}{{with .Span}}<br><span class="soft">over {{age .}}</span>{{end}}</td>
+<td data-label="State" class="wrap phase"><span>{{with .Namespace}}{{.}}: {{end}}{{.Activity}}</span></td><td data-label="Synced">{{if .Synced}}yes{{else}}no{{end}}</td>
+<td data-label="Failures" class="number">{{with .Count}}{{.}}{{end}}</td><td data-label="Failure" class="wrap wide">{{with .Cause}}{{.}}{{end}}{{with .Error}}: {{.}}{{end}}</td></tr>{{end}}</tbody></table></div>
 <footer><a href="{{link "name" .Name "refresh" "5"}}">Refresh every 5 s</a><a href="{{link "name" .Name "format" "json"}}">JSON</a></footer>{{end}}{{template "bottom"}}{{end}}
 
 {{define "keys"}}{{template "top" (.Top .Content.Name)}}{{with .Content}}<nav><a href="?">All caches</a> / <a href="{{link "name" .Name}}">{{.Name}}</a></nav><h1>Keys of {{.Name}}</h1>
-<form method="get"><input type="hidden" name="name" value="{{.Name}}"><input type="search" name="prefix" value="{{.Prefix}}" aria-label="Prefix of the keys" placeholder="prefix, for example default/"><button>Show keys</button></form>
-<p class="soft small">{{.Count}} keys{{with .Prefix}} begin with {{.}}{{end}}</p>
+{{template "search" .}}
+<p class="soft small">{{.Count}} keys{{with .Prefix}} begin with {{.}}{{end}}{{with .Part}} contain {{.}}{{end}}</p>
 {{$page := .}}{{with .Keys}}<div class="card"><ul class="keys">{{range .}}<li>{{if $page.HideObjects}}{{.}}{{else}}<a href="{{link "name" $page.Name "key" .}}">{{.}}</a>{{end}}</li>{{end}}</ul></div>{{end}}
-<footer>{{with .Next}}<a href="{{link "name" $page.Name "prefix" $page.Prefix "after" .}}">Next keys</a>{{end}}<a href="{{link "name" .Name "prefix" .Prefix "format" "json"}}">JSON</a></footer>{{end}}{{template "bottom"}}{{end}}
+<footer>{{with .Next}}<a href="{{link "name" $page.Name "prefix" $page.Prefix "part" $page.Part "after" .}}">Next keys</a>{{end}}<a href="{{link "name" .Name "prefix" .Prefix "part" .Part "format" "json"}}">JSON</a></footer>{{end}}{{template "bottom"}}{{end}}
 
 {{define "object"}}{{template "top" (.Top .Content.Key)}}{{with .Content}}<nav><a href="?">All caches</a> / <a href="{{link "name" .Name}}">{{.Name}}</a> / <a href="{{link "name" .Name "prefix" ""}}">keys</a></nav><h1>{{.Key}}</h1>
 {{with .Quarantined}}<h2>Its latest state is quarantined</h2><div class="card"><table><tbody>

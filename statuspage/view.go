@@ -35,20 +35,112 @@ func errorText(err error) string {
 	return text
 }
 
-// Color returns the color of a phase: ok, busy, bad, off.
+// Color returns the color of the state: ok, busy, bad, off.
 func (s statusOf) Color() string {
 	switch s.Phase {
-	case cache.PhaseWatching:
-		return "ok"
-	case cache.PhaseListing, cache.PhaseStreaming:
-		return "busy"
-	case cache.PhasePaused, cache.PhaseForbidden, cache.PhaseNotFound:
+	case cache.PhaseForbidden, cache.PhaseNotFound, cache.PhaseIdle:
+		return "bad"
+	case cache.PhaseStopped:
+		return "off"
+	}
+	if s.ConsecutiveFailures > 0 {
 		return "bad"
 	}
-	return "off"
+	if s.Phase == cache.PhaseWatching || s.Phase == cache.PhasePaused {
+		return "ok"
+	}
+	return "busy"
 }
 
+// For is how long the state has lasted.
 func (s statusOf) For() string { return shortDuration(s.now.Sub(s.PhaseSince)) }
+
+// FailingFor is empty if the last attempt has not failed.
+func (s statusOf) FailingFor() string {
+	if s.FailingSince.IsZero() {
+		return ""
+	}
+	return shortDuration(max(s.now.Sub(s.FailingSince), 0))
+}
+
+// Cause is the reason in the index: of the present failure, or why the cache does nothing.
+func (s statusOf) Cause() string {
+	switch {
+	case s.Phase == cache.PhaseIdle:
+		return "Run was not called"
+	case s.Phase == cache.PhaseStopped:
+		return "Run has returned"
+	case s.LastFailure != nil:
+		return string(s.LastFailure.Cause)
+	}
+	return ""
+}
+
+// IsPastFailure is true if the last failure is over.
+func (s statusOf) IsPastFailure() bool { return s.LastFailure != nil && s.ConsecutiveFailures == 0 }
+
+// Ago is how long ago the last failure was.
+func (s statusOf) Ago() string {
+	return shortDuration(max(s.now.Sub(s.LastFailure.Time), 0)) + " ago"
+}
+
+// slowHandler is the age of a handler's oldest change from which on it is a problem.
+const slowHandler = time.Minute
+
+// problem is something that needs attention now.
+type problem struct {
+	Title string
+	Text  string
+}
+
+// Problems returns the present problems. An error that is over is none.
+func (s statusOf) Problems() []problem {
+	var problems []problem
+	switch {
+	case s.Phase == cache.PhaseIdle:
+		problems = append(problems, problem{"Run was not called", "The cache is empty until its Run is called."})
+	case s.Phase == cache.PhaseStopped:
+		problems = append(problems, problem{"Run has returned", "The content does not change any more."})
+	case s.ConsecutiveFailures > 0:
+		problems = append(problems, s.failing())
+	}
+	if count := len(s.Quarantined); count > 0 {
+		title := fmt.Sprintf("%s quarantined", counted(count, "object is", "objects are"))
+		problems = append(problems, problem{title, "Readers see an earlier state of them, or none."})
+	}
+	for _, handler := range s.Handlers {
+		if handler.OldestAge < slowHandler {
+			continue
+		}
+		title := fmt.Sprintf("Handler %s is behind", handler.Name)
+		text := fmt.Sprintf("%s behind, the oldest for %s",
+			counted(handler.Backlog, "change", "changes"), shortDuration(handler.OldestAge))
+		problems = append(problems, problem{title, text})
+	}
+	return problems
+}
+
+func (s statusOf) failing() problem {
+	p := problem{Title: fmt.Sprintf("%s for %s", s.Activity(), s.FailingFor())}
+	p.Title = strings.ToUpper(p.Title[:1]) + p.Title[1:]
+	if s.LastFailure != nil {
+		p.Title += ": " + string(s.LastFailure.Cause)
+		p.Text = errorText(s.LastFailure.Err)
+	}
+	return p
+}
+
+// HasProblem is true for caches that are listed first.
+func (s statusOf) HasProblem() bool { return len(s.Problems()) > 0 }
+
+// counted returns a number with its noun. They do not break.
+func counted(count int, singular, plural string) string {
+	noun := plural
+	if count == 1 {
+		noun = singular
+	}
+	return fmt.Sprintf("%d\u00a0%s", count, noun)
+}
 
 // Staleness is empty if it is not known.
 func (s statusOf) Staleness() string {
@@ -75,25 +167,76 @@ func (s statusOf) Sources() []statusOf {
 }
 
 // fact is a line on a cache's page.
-type fact struct{ Name, Value string }
+type fact struct {
+	Name  string
+	Value string
+}
 
-// Facts returns the values that have no place elsewhere on the page. Empty ones are left out.
-func (s statusOf) Facts() []fact {
-	facts := []fact{
-		{"Next attempt", s.nextAttempt()},
-		{"Applied version", s.AppliedVersion},
-		{"Received version", s.ReceivedVersion},
+// factGroup is a group of facts with a title.
+type factGroup struct {
+	Title string
+	Facts []fact
+}
+
+// FactGroups returns the facts of a cache. Empty ones are left out.
+func (s statusOf) FactGroups() []factGroup {
+	groups := []factGroup{
+		{"State", s.stateFacts()},
+		{"Versions", []fact{
+			{"Applied version", s.AppliedVersion},
+			{"Received version", s.ReceivedVersion},
+			{"Checksum", s.checksum()},
+		}},
+		{"Last list", s.listFacts()},
+		{"Source", s.sourceFacts()},
+	}
+	for i := range groups {
+		groups[i].Facts = slices.DeleteFunc(groups[i].Facts, func(f fact) bool { return f.Value == "" })
+	}
+	return slices.DeleteFunc(groups, func(g factGroup) bool { return len(g.Facts) == 0 })
+}
+
+func (s statusOf) stateFacts() []fact {
+	objects := ""
+	if s.Objects != nil {
+		objects = strconv.Itoa(*s.Objects)
+	}
+	synced := "no"
+	if s.Synced {
+		synced = "yes"
+	}
+	return []fact{
+		{"Phase", fmt.Sprintf("%s for %s", s.Phase, s.For())},
+		{"Synced", synced},
+		{"Objects", objects},
+		{"Staleness", s.Staleness()},
+		{"Last shown current by", s.CurrentBy},
 		{"Failures in a row", strconv.Itoa(s.ConsecutiveFailures)},
 		{"Failures by cause", s.failures()},
-		{"Checksum", s.checksum()},
-		{"Last shown current by", s.CurrentBy},
-		{"Last list", s.lastList()},
-		{"Last read", s.lastRead()},
+		{"Next attempt", s.nextAttempt()},
 	}
+}
+
+func (s statusOf) listFacts() []fact {
+	list := s.LastList
+	if list.Time.IsZero() {
+		return nil
+	}
+	return []fact{
+		{"Applied", shortDuration(s.now.Sub(list.Time)) + " ago"},
+		{"Objects listed", strconv.Itoa(list.Objects)},
+		{"Duration", shortDuration(list.Duration)},
+		{"Strategy", list.Strategy.String()},
+		{"Reason", list.Reason},
+	}
+}
+
+func (s statusOf) sourceFacts() []fact {
+	facts := []fact{{"Last read", s.lastRead()}}
 	for _, name := range slices.Sorted(maps.Keys(s.Source)) {
-		facts = append(facts, fact{"Source, " + name, s.Source[name]})
+		facts = append(facts, fact{name, s.Source[name]})
 	}
-	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
+	return facts
 }
 
 // failures returns the counts by cause, the most frequent first.
@@ -103,7 +246,7 @@ func (s statusOf) failures() string {
 	})
 	var counts []string
 	for _, cause := range causes {
-		counts = append(counts, fmt.Sprintf("%s %d", cause, s.Failures[cause]))
+		counts = append(counts, fmt.Sprintf("%s\u00a0%d", cause, s.Failures[cause]))
 	}
 	return strings.Join(counts, ", ")
 }
@@ -120,7 +263,7 @@ func (s statusOf) nextAttempt() string {
 	if s.NextAttempt.IsZero() {
 		return ""
 	}
-	return "in " + shortDuration(max(s.NextAttempt.Sub(s.now), 0))
+	return "in\u00a0" + shortDuration(max(s.NextAttempt.Sub(s.now), 0))
 }
 
 // lastRead is of kubeapi's sources.
@@ -131,16 +274,9 @@ func (s statusOf) lastRead() string {
 	return shortDuration(max(s.now.Sub(s.LastRead), 0)) + " ago"
 }
 
-func (s statusOf) lastList() string {
-	list := s.LastList
-	if list.Time.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("%d objects in %s, %s ago, %s: %s", list.Objects, shortDuration(list.Duration), shortDuration(s.now.Sub(list.Time)), list.Strategy, list.Reason)
-}
-
 // Backlog returns the largest backlog of a handler.
-func (s statusOf) Backlog() (most int) {
+func (s statusOf) Backlog() int {
+	most := 0
 	for _, h := range s.Handlers {
 		most = max(most, h.Backlog)
 	}
@@ -149,13 +285,25 @@ func (s statusOf) Backlog() (most int) {
 
 func (s statusOf) HasBacklog() bool { return len(s.Handlers) > 0 }
 
-// keysOf returns at most most keys with a prefix, sorted, after the key after, and the number of keys with the prefix.
-func keysOf(objects cache.Reader[any], prefix, after string, most int) (keys []string, count int) {
+// keyFilter selects keys.
+type keyFilter struct {
+	Prefix string
+	Part   string
+}
+
+func (f keyFilter) selects(key string) bool {
+	return strings.HasPrefix(key, f.Prefix) && strings.Contains(key, f.Part)
+}
+
+// keysOf returns at most most selected keys, sorted, after the key after, and the number of selected
+// keys.
+func keysOf(objects cache.Reader[any], filter keyFilter, after string, most int) (keys []string, count int) {
 	for key := range objects.All() {
-		if len(key) < len(prefix) || key[:len(prefix)] != prefix {
+		if !filter.selects(key) {
 			continue
 		}
-		if count++; key > after {
+		count++
+		if key > after {
 			keys = append(keys, key)
 		}
 		if len(keys) > 20*most { // keep the first ones, so that memory does not grow with the store
