@@ -5,8 +5,8 @@
 //	                                     └──▶ readers: Get, snapshots
 //
 // It has the names and meanings of k8s.io/client-go/tools/cache, so that a program changes one
-// import line. docs/migrating.md and docs/faults.md have the differences, docs/behaviour.md the
-// exact rules, docs/architecture.md the internals.
+// import line. [docs/migrating.md] and [docs/faults.md] have the differences, [docs/behaviour.md] the
+// exact rules, [docs/architecture.md] the internals.
 //
 // # Start here
 //
@@ -25,7 +25,7 @@
 //	}
 //
 // The source is a Kubernetes API (package kubeapi), a function that is polled (package sources), a
-// fake for tests (package cachetest), or your own (docs/sources.md). InformerSet runs several
+// fake for tests (package cachetest), or your own ([docs/sources.md]). InformerSet runs several
 // informers. Functions for code written for client-go say so in their first line.
 //
 // # Objects are shared
@@ -74,7 +74,7 @@
 //
 //	G1   When the source is quiet the cache equals it. After a failing source recovers, it converges
 //	     within 60 s, or the source's Retry-After (honoured up to 5 minutes), plus one list.
-//	     docs/behaviour.md has the limits for a source that went back in time.
+//	     [docs/behaviour.md] has the limits for a source that went back in time.
 //	G2   For each key, the states that readers and handlers observe are a subsequence of the
 //	     source's states and never go backwards.
 //	G3   For each key a handler receives Add, then Updates, then Delete; across keys in the source's
@@ -113,4 +113,10 @@
 // All methods may be called concurrently. No goroutine starts before Run, which waits for all of
 // them. User functions, clocks and sources are called without a lock, except
 // DeltaFIFOOptions.KnownObjects, which is read under the queue's lock.
+//
+// [docs/architecture.md]: https://github.com/watchmirror/cache/blob/main/docs/architecture.md
+// [docs/behaviour.md]: https://github.com/watchmirror/cache/blob/main/docs/behaviour.md
+// [docs/faults.md]: https://github.com/watchmirror/cache/blob/main/docs/faults.md
+// [docs/migrating.md]: https://github.com/watchmirror/cache/blob/main/docs/migrating.md
+// [docs/sources.md]: https://github.com/watchmirror/cache/blob/main/docs/sources.md
 package cache

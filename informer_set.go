@@ -31,12 +31,12 @@ type InformerSet struct {
 	goroutines *tasks.Group
 }
 
-// anyInformer is an *Informer of any type.
-type anyInformer interface{ untyped() *sharedIndexInformer }
+// AnyInformer is an *Informer of any type. No other type implements it.
+type AnyInformer interface{ untyped() *sharedIndexInformer }
 
 // Add adds informers, each an *Informer of any type. If the set runs, it runs them. If one of them
 // or the set has stopped, it fails and adds none.
-func (s *InformerSet) Add(informers ...anyInformer) error {
+func (s *InformerSet) Add(informers ...AnyInformer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hasStoppedLocked() {
@@ -62,7 +62,7 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 }
 
 // Remove stops informers, as Informer.Stop does, and removes them from the set.
-func (s *InformerSet) Remove(informers ...anyInformer) {
+func (s *InformerSet) Remove(informers ...AnyInformer) {
 	for _, one := range informers {
 		removed := one.untyped()
 		removed.stop()

@@ -34,7 +34,7 @@
 // reflector does to a store, which calls the handlers of an informer receive and when they
 // count as synced, what listers return. They run in virtual time, but for what client-go
 // never comes back from. Where the library differs on purpose, the test names the fault
-// that it avoids by its number in docs/faults.md, and shows both.
+// that it avoids by its number in [docs/faults.md], and shows both.
 //
 // # When a test fails
 //
@@ -42,4 +42,6 @@
 // something in a new version, change the table and the library together. What is
 // not to be compared belongs in the table of exclusions in surface_test.go, with
 // its reason; what the library is yet to have, into the one beside it.
+//
+// [docs/faults.md]: https://github.com/watchmirror/cache/blob/main/docs/faults.md
 package compat

@@ -28,7 +28,7 @@
 //
 // This package does not decide which replica has which ranges. A fixed number of replicas needs no
 // coordination: each has the part with its ordinal. Replicas that come and leave elect an owner of
-// each part with an existing library (docs/scaling.md).
+// each part with an existing library ([docs/scaling.md]).
 //
 // # Objects without a UID
 //
@@ -40,4 +40,6 @@
 // A store that is not from package cache receives, unless the server filters, a Delete for each
 // event of another replica's object. It has the store's object under that key (if the store has
 // GetByKey), or a tombstone.
+//
+// [docs/scaling.md]: https://github.com/watchmirror/cache/blob/main/docs/scaling.md
 package sharding

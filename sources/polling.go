@@ -11,8 +11,10 @@
 // calls is updated, unless it has another UID.
 //
 // A [KeyValueSource] is made from a store of keys whose changes have increasing revisions, with the two methods of
-// [KeyValueStore] and the two of [KeyWatch]. Packages sources/etcd and sources/nats are such sources. docs/sources.md
+// [KeyValueStore] and the two of [KeyWatch]. Packages sources/etcd and sources/nats are such sources. [docs/sources.md]
 // explains when to write a source by hand instead; [Expired] and [TooLarge] are errors for such a source.
+//
+// [docs/sources.md]: https://github.com/watchmirror/cache/blob/main/docs/sources.md
 package sources
 
 import (

@@ -1,7 +1,9 @@
 package clientgo
 
 import (
+	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,7 +39,8 @@ func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resy
 //     DefaultTransform in its options.
 //   - An ErrorHandler in ReflectorOptions is only partly overridden by SetWatchErrorHandler: see SharedIndexInformer.
 //   - Random in ReflectorOptions is called by all informers, so it must be safe for concurrent use.
-//   - A Name in ReflectorOptions would be the name of all informers, and so would an Identifier, with a metrics provider.
+//   - A Name in ReflectorOptions would be the name of all informers, and so would an Identifier, with a
+//     metrics provider. Without it each informer is named after its type.
 //
 // The options are copied, except for values that they point to. The returned function may be called concurrently. It
 // panics under the conditions of NewInformerWithOptions.
@@ -49,6 +52,9 @@ func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.L
 	return func(lw toolscache.ListerWatcher, exampleObject runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		own := options
 		own.ResyncPeriod = resync
+		if own.ReflectorOptions.Name == "" {
+			own.ReflectorOptions.Name = typeName(exampleObject)
+		}
 		own.Indexers = Indexers(indexers)
 		for name, function := range shared {
 			if _, known := own.Indexers[name]; !known {
@@ -57,6 +63,18 @@ func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.L
 		}
 		return NewInformerWithOptions(lw, exampleObject, own)
 	}
+}
+
+// typeName returns the kind and group of an object that has them, such as Deployment.apps, and otherwise
+// its Go type, such as v1.Deployment. All callers in controller-runtime are at the same file and line.
+func typeName(example runtime.Object) string {
+	if example == nil {
+		return ""
+	}
+	if kind := example.GetObjectKind().GroupVersionKind().GroupKind(); kind.Kind != "" {
+		return kind.String()
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", example), "*")
 }
 
 // NewInformerWithOptions is NewInformer with all options of an informer. Indexers converts client-go's index functions.

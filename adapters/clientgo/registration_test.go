@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/watchmirror/cache"
@@ -234,4 +238,13 @@ func TestACheckerThatCannotEndInVainIsLeftAsItIs(t *testing.T) {
 	require.False(t, toolscache.IsDone(checker))
 	close(plain.done)
 	require.True(t, toolscache.IsDone(checker))
+}
+
+func TestInformersOfTheFunctionAreNamedAfterTheirType(t *testing.T) {
+	unstructuredPod := &unstructured.Unstructured{}
+	unstructuredPod.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	for want, example := range map[string]runtime.Object{"v1.Pod": &corev1.Pod{}, "Deployment.apps": unstructuredPod} {
+		informer := clientgo.NewInformer(&toolscache.ListWatch{}, example, 0, nil)
+		require.Contains(t, informer.HasSyncedChecker().Name(), "informer "+want+" (")
+	}
 }

@@ -9,7 +9,10 @@
 // Resource versions are revisions of the cluster. WaitForResourceVersion with the revision in a write's response waits
 // until the cache has the write. An object's UID is derived from the key and its create revision, so a key that was
 // deleted and created again is a deletion and an addition, even if only a list shows it. Every change is delivered,
-// deletions with the last value. docs/sources.md has the guarantees, docs/scaling.md when to use it.
+// deletions with the last value. [docs/sources.md] has the guarantees, [docs/scaling.md] when to use it.
+//
+// [docs/scaling.md]: https://github.com/watchmirror/cache/blob/main/docs/scaling.md
+// [docs/sources.md]: https://github.com/watchmirror/cache/blob/main/docs/sources.md
 package etcd
 
 import (

@@ -14,7 +14,10 @@
 //
 // A bucket removes old deletion markers. So before a watch is resumed, and when it is silent after a change of the
 // bucket, the source compares the keys that it knows with those of the bucket. If a key has disappeared without a deletion marker, the version is expired, and a cache lists.
-// docs/sources.md has the guarantees, docs/scaling.md when to use it.
+// [docs/sources.md] has the guarantees, [docs/scaling.md] when to use it.
+//
+// [docs/scaling.md]: https://github.com/watchmirror/cache/blob/main/docs/scaling.md
+// [docs/sources.md]: https://github.com/watchmirror/cache/blob/main/docs/sources.md
 package nats
 
 import (
