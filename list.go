@@ -566,7 +566,7 @@ func (l *listing) recordCommit() {
 	l.reflector.mu.Lock()
 	l.reflector.status.LastList = l.summary(p.lastReceived)
 	l.reflector.mu.Unlock()
-	l.reflector.endFailures()
+	l.reflector.endFailures(l.run.ctx)
 	for _, listed := range l.run.relistWaiters {
 		close(listed)
 	}

@@ -78,8 +78,9 @@ type Reflector struct {
 	// status lacks the fields that Status computes.
 	status Status
 	// sameCause counts the last failures in a row, all of lastCause.
-	sameCause int
-	lastCause Cause
+	sameCause  int
+	lastCause  Cause
+	failureLog failureLog
 }
 
 // proof records when and how the source last showed that the store is current, and the last version that the store accepted.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -75,9 +77,26 @@ func (r *Reflector) setPhase(phase Phase, pause time.Duration) {
 }
 
 // recordSuccess ends a series of failures, since a watch works.
-func (r *Reflector) recordSuccess() {
-	r.endFailures()
+func (r *Reflector) recordSuccess(ctx context.Context) {
+	r.endFailures(ctx)
 	r.setPhase(PhaseWatching, 0)
+}
+
+// endFailures ends a series of failures of the source. It logs that, if the failures were logged.
+func (r *Reflector) endFailures(ctx context.Context) {
+	r.mu.Lock()
+	failures := r.status.ConsecutiveFailures
+	since := r.status.FailingSince
+	wasLogged := r.failureLog.lines > 0
+	r.status.ConsecutiveFailures = 0
+	r.status.FailingSince = time.Time{}
+	r.sameCause = 0
+	r.failureLog = failureLog{}
+	r.mu.Unlock()
+	if failures > 0 && wasLogged {
+		lasted := roundForPeople(r.clock.Since(since))
+		r.logger(ctx).Info("Source works again", "failures", failures, "lasted", lasted)
+	}
 }
 
 // hasFailed reports whether the last attempts have failed.
@@ -85,15 +104,6 @@ func (r *Reflector) hasFailed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status.ConsecutiveFailures > 0
-}
-
-// endFailures ends a series of failures of the source.
-func (r *Reflector) endFailures() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.ConsecutiveFailures = 0
-	r.status.FailingSince = time.Time{}
-	r.sameCause = 0
 }
 
 // setCurrent records a proof that the store is current: see Status.CurrentBy.
@@ -205,7 +215,8 @@ func (r *Reflector) logger(ctx context.Context) klog.Logger {
 	return klog.FromContext(ctx).WithValues("reflector", r.name, "type", r.typeDescription)
 }
 
-// DefaultWatchErrorHandler logs each failure, at the level of its kind.
+// DefaultWatchErrorHandler logs each failure, at the level of its kind. Of equal failures of the source
+// in a row, it logs the first two, then one a minute with the number of failures since the last line.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	cause := CauseOf(err)
 	logger := r.logger(ctx).WithValues("cause", cause)
@@ -223,8 +234,105 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 		logger.V(1).Info("Watch connection lost", "err", err)
 	default:
 		// Not apimachinery's HandleError, which sleeps to limit its rate. The backoff limits the rate here.
-		logger.Error(err, "List or watch failed")
+		r.logFailure(logger, cause, err)
 	}
+}
+
+// failureLog is the log of a series of failures.
+type failureLog struct {
+	// lines is the number of logged failures.
+	lines int
+	// text is that of the last failure, without digits, which may be ports or versions.
+	text string
+	// inRow is the number of last failures with this text, omitted of those since the last line.
+	inRow   int
+	omitted int
+	// lastLine is the time of the last line.
+	lastLine time.Time
+}
+
+const (
+	// loggedAlways is how many equal failures in a row are logged. Later ones are logged once in
+	// repeatInterval.
+	loggedAlways   = 2
+	repeatInterval = time.Minute
+)
+
+// record records a failure. If it is to be logged, it returns the number of equal failures since the
+// last line, this one included.
+func (l *failureLog) record(text string, now time.Time) (count int, isLogged bool) {
+	text = withoutDigits(text)
+	if text != l.text {
+		l.text = text
+		l.inRow = 0
+		l.omitted = 0
+	}
+	l.inRow++
+	if l.inRow > loggedAlways && now.Sub(l.lastLine) < repeatInterval {
+		l.omitted++
+		return 0, false
+	}
+	count = l.omitted + 1
+	l.omitted = 0
+	l.lines++
+	l.lastLine = now
+	return count, true
+}
+
+func withoutDigits(text string) string {
+	return strings.Map(func(char rune) rune {
+		if '0' <= char && char <= '9' {
+			return -1
+		}
+		return char
+	}, text)
+}
+
+// logFailure logs a failure of the source, unless it repeats earlier ones.
+func (r *Reflector) logFailure(logger klog.Logger, cause Cause, err error) {
+	text := err.Error()
+	r.mu.Lock()
+	count, isLogged := r.failureLog.record(text, r.clock.Now())
+	failures := r.status.ConsecutiveFailures
+	r.mu.Unlock()
+	if !isLogged {
+		return
+	}
+	const message = "List or watch failed"
+	room := lineLength - lineOverhead - len(message) - len(r.name) - len(r.typeDescription) - len(cause)
+	values := []any{"failures", failures}
+	if count > 1 {
+		values = append(values, "repeated", count)
+	}
+	logger.Error(shortened(err, max(room, shortestText)), message, values...)
+}
+
+const (
+	// lineLength is the most characters of a line about a failure after klog's head, if the names in
+	// it are not longer than usual.
+	lineLength = 200
+	// lineOverhead is the names and quotes of the values, and their numbers.
+	lineOverhead = 66
+	// shortestText is how much of an error is logged in any case.
+	shortestText = 60
+)
+
+// shortened returns an error whose text has at most so many bytes in quotes. It first drops what
+// describes the request, which the other values do, and then the middle.
+func shortened(err error, most int) error {
+	text := err.Error()
+	if len(strconv.Quote(text)) <= most {
+		return err
+	}
+	if cause := errors.Unwrap(err); cause != nil && strings.HasSuffix(text, cause.Error()) {
+		text = cause.Error()
+	}
+	escapes := len(strconv.Quote(text)) - len(text)
+	most = max(most-escapes, shortestText/2)
+	if len(text) > most {
+		text = text[:most/3] + "…" + text[len(text)-most*2/3:]
+	}
+	return retitled{err, strings.ToValidUTF8(text, "")}
 }
 
 // failureMessages are the log messages of failures that are not the source's.

@@ -201,7 +201,7 @@ func (m *run) watchClosed(w *openWatch, ended backoff.Watch) state {
 		return m.fail(failedAttempt{activity: PhaseWatching, err: &VeryShortWatchError{Name: m.reflector.name}, began: w.requestedAt})
 	}
 	if ended.Worked() {
-		m.reflector.recordSuccess()
+		m.reflector.recordSuccess(m.ctx)
 	}
 	if m.reflector.progress.emptyWatches.listWanted {
 		return m.pauseAfterWatch(m.listNext(), ended)
@@ -220,7 +220,7 @@ func (m *run) listNext() state {
 // watchSucceeded ends a series of reported failures: the watch has had an event, or is open for long.
 func (m *run) watchSucceeded(w *openWatch) {
 	w.successful = true
-	m.reflector.recordSuccess()
+	m.reflector.recordSuccess(m.ctx)
 }
 
 // applyEvents applies the events of a watch until it ends. It returns nil if the source closed it.

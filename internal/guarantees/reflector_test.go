@@ -3,9 +3,13 @@ package guarantees
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
+	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -97,6 +101,49 @@ func TestTheDefaultErrorHandlerLogsEachClassAtItsLevel(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(out.String(), "\n"))
 		}
 	}
+}
+
+// Fails if an outage fills the log, if its end is not logged, or if a line is long.
+func TestAnOutageIsLoggedOnceAMinuteAndItsEndOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
+		source := newSource(t, pod("a", "1"))
+		long := errors.New("Get \"https://" + strings.Repeat("long.", 60) + "example/api/v1/pods\": connection refused")
+		source.FailRequests(cachetest.Forever, long)
+		reflector := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc),
+			cache.ReflectorOptions{
+				Name: "pods", Logger: &logger, Strategy: cache.ListPaged, Random: func() float64 { return 0.5 },
+			})
+		stop := runReflector(t, reflector)
+		sleep(10 * time.Minute)
+		status := reflector.Status()
+		source.Heal()
+		sleep(time.Minute)
+		stop()
+
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		require.Len(t, lines, 2+8+1, out.String())
+		logged := 0
+		for i, line := range lines[:len(lines)-1] {
+			_, afterHead, _ := strings.Cut(line, "] ")
+			assert.LessOrEqual(t, len([]rune(afterHead)), 200, line)
+			assert.Contains(t, line, "List or watch failed")
+			assert.Contains(t, line, "connection refused")
+			repeated := regexp.MustCompile(`repeated=(\d+)`).FindStringSubmatch(line)
+			if i < 2 {
+				assert.Nil(t, repeated, line)
+				logged++
+				continue
+			}
+			count, err := strconv.Atoi(repeated[1])
+			require.NoError(t, err)
+			logged += count
+			assert.Contains(t, line, fmt.Sprintf("failures=%d", logged))
+		}
+		assert.Contains(t, lines[len(lines)-1], `"Source works again" reflector="pods"`)
+		assert.Contains(t, lines[len(lines)-1], fmt.Sprintf("failures=%d lasted=", status.ConsecutiveFailures))
+	})
 }
 
 // S15: a list that is slow logs its steps.
