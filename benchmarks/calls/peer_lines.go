@@ -23,6 +23,9 @@ func newOurPeer() (peers.Store, error) {
 // Put implements peers.Store.
 func (o ourPeer) Put(object *object) error { return o.Update(object) }
 
+// PutAll implements peers.Store: ours has Replace for that.
+func (o ourPeer) PutAll(objects []*object) error { return o.Replace(asList(objects), "1") }
+
 // Get implements peers.Store.
 func (o ourPeer) Get(key string) bool {
 	_, exists, _ := o.GetByKey(key)
@@ -58,6 +61,7 @@ func peerLines() []Line {
 			}.timeOnly())
 		}
 		add("insert, 1 index", nanosecondsPerObject, peerInserts)
+		add("insert all at once, 1 index", nanosecondsPerObject, peerInsertsAll)
 		add("update, 1 index", nanosecondsPerCall, peerUpdates)
 		add("get", nanosecondsPerCall, peerGets)
 		add("list by index of 1000", microsecondsPerCall, peerLists)
@@ -111,8 +115,15 @@ func putAll(in peers.Store, objects []*object) error {
 	return nil
 }
 
-// peerInserts fills empty stores.
-func peerInserts(s Scale, make newPeer) (Result, error) {
+// peerInserts fills empty stores object by object.
+func peerInserts(s Scale, make newPeer) (Result, error) { return peerFills(s, make, putAll) }
+
+// peerInsertsAll fills empty stores in one transaction; ours by Replace.
+func peerInsertsAll(s Scale, make newPeer) (Result, error) {
+	return peerFills(s, make, peers.Store.PutAll)
+}
+
+func peerFills(s Scale, make newPeer, fill func(peers.Store, []*object) error) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
 	roundOf := func(make newPeer) round {
 		var in peers.Store
@@ -121,7 +132,7 @@ func peerInserts(s Scale, make newPeer) (Result, error) {
 				in, err = make()
 				return err
 			},
-			work: func() error { return putAll(in, objects) },
+			work: func() error { return fill(in, objects) },
 		}
 	}
 	t := turns{rounds: min(s.Rounds, replaceRounds), calls: s.Objects}

@@ -3,7 +3,7 @@
 // statedb is an in-memory database for many tables that are reconciled: its objects are immutable,
 // queries have channels that close when the result changes, and transactions span tables. go-memdb
 // is a database of the same kind, on immutable radix trees. Both are made for transactions of many
-// writes; here each write is a transaction, as each event of an informer is. controller-runtime's
+// writes; Put is a transaction of one, as an event of an informer is. controller-runtime's
 // reader is an API client whose reads come from a cache, and copies what it returns.
 package peers
 
@@ -16,6 +16,8 @@ type Object = metav1.PartialObjectMetadata
 type Store interface {
 	// Put inserts or updates an object.
 	Put(object *Object) error
+	// PutAll inserts or updates objects, in one transaction.
+	PutAll(objects []*Object) error
 	// Get reports whether there is an object.
 	Get(key string) bool
 	// ByNamespace returns the number of objects of a namespace, after a look at each.

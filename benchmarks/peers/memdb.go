@@ -54,11 +54,16 @@ func NewMemDB() (Store, error) {
 }
 
 // Put implements Store.
-func (m *MemDB) Put(object *Object) error {
+func (m *MemDB) Put(object *Object) error { return m.PutAll([]*Object{object}) }
+
+// PutAll implements Store.
+func (m *MemDB) PutAll(objects []*Object) error {
 	txn := m.db.Txn(true)
 	defer txn.Abort()
-	if err := txn.Insert(memTable, object); err != nil {
-		return err
+	for _, object := range objects {
+		if err := txn.Insert(memTable, object); err != nil {
+			return err
+		}
 	}
 	txn.Commit()
 	return nil

@@ -39,11 +39,16 @@ func NewStateDB() (Store, error) {
 }
 
 // Put implements Store.
-func (s *StateDB) Put(object *Object) error {
+func (s *StateDB) Put(object *Object) error { return s.PutAll([]*Object{object}) }
+
+// PutAll implements Store.
+func (s *StateDB) PutAll(objects []*Object) error {
 	txn := s.db.WriteTxn(s.table)
 	defer txn.Abort()
-	if _, _, err := s.table.Insert(txn, object); err != nil {
-		return err
+	for _, object := range objects {
+		if _, _, err := s.table.Insert(txn, object); err != nil {
+			return err
+		}
 	}
 	txn.Commit()
 	return nil
