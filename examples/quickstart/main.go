@@ -179,8 +179,20 @@ func (s *show) use(ctx context.Context, informer *cache.Informer[Object]) error 
 		return err
 	}
 	s.source.awaitWatch(ctx, opened+1)
-	return s.check(ctx, informer)
+	if err := s.check(ctx, informer); err != nil {
+		return err
+	}
+	fmt.Fprint(s.out, epilogue)
+	return nil
 }
+
+// epilogue is printed after the demo. client-go's reflector retries a cut or refused connection too, but
+// has neither a status nor a check.
+const epilogue = `with client-go: the same changes, failures only in the log, no comparison with the source
+try next:
+  go run ./examples/quickstart -status 127.0.0.1:8090 -for 10m    (open the address in a browser)
+  kubectl proxy, and go run ./examples/quickstart -server http://127.0.0.1:8001    (your own cluster)
+`
 
 // check compares the mirror with a list of its source. A source that changes meanwhile is compared again.
 func (s *show) check(ctx context.Context, informer *cache.Informer[Object]) (err error) {

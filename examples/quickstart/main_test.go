@@ -27,13 +27,19 @@ func TestTheMirrorEqualsTheSourceAfterTheConnectionWasCut(t *testing.T) {
 		require.NoError(t, run(t.Context(), nil, &out))
 		for _, line := range []string{
 			"synced: 300 objects at version 40300\n",
-			`  failure, cause "connection-lost": `,
-			`  failure, cause "connection-refused": `,
+			`  failure, cause "connection-lost", retrying: `,
+			`  failure, cause "connection-refused", retrying: `,
+			" more changes\n",
+			"try next:\n",
+			"with client-go ",
 			"watching again from version 40",
 			"the mirror equals the source: ",
 		} {
 			assert.Contains(t, out.String(), line)
 		}
+		single := strings.Count(out.String(), "  added ") + strings.Count(out.String(), "  updated ") +
+			strings.Count(out.String(), "  deleted ")
+		assert.Equal(t, printedChanges, single)
 	})
 }
 

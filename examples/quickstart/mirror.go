@@ -27,21 +27,22 @@ func mirror(
 			return []string{node}, err
 		}},
 		ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
-			fmt.Fprintf(out, "  failure, cause %q: %v\n", cache.CauseOf(err), err)
+			fmt.Fprintf(out, "  failure, cause %q, retrying: %v\n", cache.CauseOf(err), err)
 		}},
 	})
+	changes := &changeLog{out: out}
 	// Objects are shared with all readers: a handler must not change them.
 	_, err := informer.AddHandler(cache.TypedResourceEventHandlerDetailedFuncs[Object]{
 		AddFunc: func(object Object, isInInitialList bool) {
 			if !isInInitialList {
-				fmt.Fprintln(out, "  added", object.GetNamespace()+"/"+object.GetName())
+				changes.add("added " + object.GetNamespace() + "/" + object.GetName())
 			}
 		},
 		UpdateFunc: func(_, object Object) {
-			fmt.Fprintln(out, "  updated", object.GetNamespace()+"/"+object.GetName(), "to version", object.GetResourceVersion())
+			changes.add("updated " + object.GetNamespace() + "/" + object.GetName() + " to version " + object.GetResourceVersion())
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[Object]) {
-			fmt.Fprintln(out, "  deleted", deleted.GetKey())
+			changes.add("deleted " + deleted.GetKey())
 		},
 	})
 	if err != nil {

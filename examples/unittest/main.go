@@ -48,6 +48,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, "left:", len(source.Objects()))
+	fmt.Fprintln(out, "shown: a controller that acts at exact times; its tests need no waiting: go test -v ./examples/unittest")
 	return nil
 }
 
