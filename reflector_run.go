@@ -191,6 +191,7 @@ func (m *run) begin(ctx context.Context) {
 		}
 	}
 	m.ctx = withLogger(ctx, m.reflector.options.Logger)
+	m.adoptStoreVersion()
 	m.applying = newApplyContext(m.ctx, m.reflector.clock)
 	if m.reflector.WatchListPageSize < 0 {
 		m.reflector.report(m.ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", m.reflector.WatchListPageSize))
@@ -201,6 +202,16 @@ func (m *run) begin(ctx context.Context) {
 		m.resyncDue = m.resync.C()
 	}
 	m.reflector.logger(m.ctx).V(3).Info("Starting reflector", "resyncPeriod", m.reflector.options.ResyncPeriod)
+}
+
+// adoptStoreVersion makes the version of a store that another reflector has filled that of the first
+// list: an older list would take its readers back in time, and is a regression.
+func (m *run) adoptStoreVersion() {
+	r := m.reflector
+	store, isVersioned := r.store.(interface{ LastStoreSyncResourceVersion() string })
+	if isVersioned && r.progress.version == "" && !r.proof.Load().accepted {
+		r.progress.version = store.LastStoreSyncResourceVersion()
+	}
 }
 
 // loop lists and watches until a state ends the run.
