@@ -300,11 +300,10 @@ func (r *Reflector) logFailure(logger klog.Logger, cause Cause, err error) {
 	}
 	const message = "List or watch failed"
 	room := lineLength - lineOverhead - len(message) - len(r.name) - len(r.typeDescription) - len(cause)
-	values := []any{"failures", failures}
 	if count > 1 {
-		values = append(values, "repeated", count)
+		logger = logger.WithValues("repeated", count)
 	}
-	logger.Error(shortened(err, max(room, shortestText)), message, values...)
+	logger.Error(shortened(err, max(room, shortestText)), message, "failures", failures)
 }
 
 const (
