@@ -31,7 +31,7 @@ func TestTheMirrorEqualsTheSourceAfterTheConnectionWasCut(t *testing.T) {
 			`  failure, cause "connection-refused", retrying: `,
 			" more changes\n",
 			"try next:\n",
-			"with client-go ",
+			"with client-go: ",
 			"watching again from version 40",
 			"the mirror equals the source: ",
 		} {
