@@ -7,34 +7,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// The check of time: no reflector waits longer before a request than client-go would (B26, B27), and
-// reflectors that a source has sent away for the same time do not return in the same instant.
-
-// Client-go's backoff: 800 ms, doubled up to 30 s, with a jitter of up to once more, and reset after
-// two healthy minutes. After a watch that has ended without an error it has no pause.
-const (
-	clientGoFirst   = 800 * time.Millisecond
-	clientGoMost    = 30 * time.Second
-	clientGoJitter  = 2
-	clientGoHealthy = 2 * time.Minute
-)
-
-// clientGoPause is client-go's longest pause after so many failures in a row.
-func clientGoPause(failures int) time.Duration {
-	pause := clientGoFirst
-	for range failures - 1 {
-		pause = min(2*pause, clientGoMost)
-	}
-	return clientGoJitter * pause
-}
+// The check of time: after a watch that worked no reflector waits longer than client-go would (B27),
+// and reflectors that a source has sent away for the same time do not return in the same instant.
 
 const (
-	// atOnce is the longest pause after a watch that lived for 10 s.
-	atOnce = 300 * time.Millisecond
-	// betweenWatches is the time from one watch to the next within the limit of 11 in a minute.
-	betweenWatches = 6 * time.Second
 	// polling is the time between two lists of a source that cannot be watched.
 	polling = 30 * time.Second
+	// atOnce is the longest pause after a watch that lived for 10 s.
+	atOnce = 300 * time.Millisecond
 )
 
 // pauseCheck follows the requests of a tap.
@@ -42,11 +22,6 @@ type pauseCheck struct {
 	tap *tap
 	// slack is for functions that are slow.
 	slack time.Duration
-	// failures is the number of failures since two healthy minutes.
-	failures int
-	// failed is the end of the last failed request, began that of the first in the series.
-	failed time.Time
-	began  time.Time
 	// last is the last request that is no check, ended its end.
 	last  *request
 	ended time.Time
@@ -91,7 +66,7 @@ func (c *pauseCheck) begin(next *request) {
 		}
 	}
 	pause := next.at.Sub(c.ended)
-	if most := c.most(next) + c.slack; pause > most {
+	if most := c.most() + c.slack; pause > most {
 		w := c.tap.mirror.world
 		w.fail("B27: %s asked for nothing for %v after %v, client-go would for at most %v",
 			c.tap.mirror.name, pause, c.ended.Sub(w.start), most)
@@ -106,67 +81,22 @@ func (c *pauseCheck) waitFor(r *request) {
 	}
 }
 
-// most is the longest allowed pause after the last request.
-func (c *pauseCheck) most(next *request) time.Duration {
-	pause := max(betweenWatches, clientGoPause(c.failures))
-	isResumed := !c.last.isStream && !next.list && !next.isStream
-	followsWork := isResumed && c.last.workedForShort()
-	switch {
-	case c.last.wasLongLived():
+// most is the longest allowed pause after the last request. After a watch that lived for 10 s it is
+// client-go's. After anything else the limits of G13 may have been reached by requests of another
+// kind, so it is only bounded.
+func (c *pauseCheck) most() time.Duration {
+	pause := pauseAtMost
+	if c.last.wasLongLived() && !c.isPolling {
 		pause = atOnce
-	case followsWork && c.recent() < laterMinuteMoving: // checks count as well
-		pause = betweenWatches
-	case c.recent() >= laterMinute:
-		pause = pauseAtMost // G13 allows three requests in a minute, and they have been made
-	case c.failures > 0 && c.ended.Sub(c.began) > time.Minute:
-		pause = pauseAtMost
-	case c.hasFailed() && c.last.ended.IsZero():
-		pause = clientGoPause(c.failures)
-	}
-	if c.isPolling {
-		pause = max(pause, polling)
 	}
 	return max(pause, c.last.retryAfter+c.last.retryAfter/10)
 }
 
-// recent is the number of requests that were made or ended in the minute before the end of the last
-// one.
-func (c *pauseCheck) recent() int {
-	n := 0
-	for _, r := range c.tap.requests {
-		hasBegun := !r.at.After(c.ended)
-		end := r.at.Add(r.duration())
-		if hasBegun && c.ended.Sub(end) < time.Minute {
-			n++
-		}
-	}
-	return n
-}
-
-// hasFailed says whether the last request failed without having been of use.
-func (c *pauseCheck) hasFailed() bool {
-	return !c.last.wasLongLived() && (c.last.failed || c.last.stopped || c.tap.mirror.reportedAt(c.ended))
-}
-
 // end notes the end of a request.
 func (c *pauseCheck) end(r *request) {
-	if r.at.Sub(c.failed) >= clientGoHealthy {
-		c.failures = 0
-	}
 	c.last = r
 	c.ended = r.at.Add(r.duration())
 	c.isPolling = c.isPolling || r.isNotAllowed
-	if !r.list && r.duration() >= clientGoHealthy {
-		c.failures = 0
-	}
-	if !c.hasFailed() {
-		return
-	}
-	if c.failures == 0 {
-		c.began = r.at
-	}
-	c.failures++
-	c.failed = c.ended
 }
 
 // returns are the ends of the pauses that failures with a Retry-After began.

@@ -18,8 +18,12 @@ const (
 	firstMinuteMoving, laterMinuteMoving = 20, 11
 )
 
+// checkRates checks all mirrors but overlapping ones, whose two reflectors are one client.
 func (w *world) checkRates() {
 	for _, m := range w.mirrors {
+		if m.setup.Kind == KindOverlap {
+			continue
+		}
 		for _, t := range m.taps {
 			t.checkRates()
 		}

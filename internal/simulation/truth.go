@@ -49,6 +49,14 @@ func (s state) present() bool { return s.serial != 0 }
 // shown says whether a mirror shows the state as it is.
 func (s state) shown() bool { return s.present() && s.bad == "" && !s.unwanted }
 
+// wasUnwanted says whether a transform has ever dropped a key.
+func (t *truth) wasUnwanted(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	life := t.keys[key]
+	return life != nil && slices.ContainsFunc(life.states, func(s state) bool { return s.unwanted })
+}
+
 func newTruth() *truth { return &truth{keys: map[string]*life{}} }
 
 // tick begins a new moment, in which the source reaches version.
