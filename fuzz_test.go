@@ -285,11 +285,8 @@ func (m *queueModel) noteDeleted(key string) {
 	}
 }
 
-// check compares every version that can be heard of with what the consumer has, and what
-// the queue finds by key with what it has.
+// check compares every version that can be heard of with what the consumer has.
 func (m *queueModel) check() {
-	m.queue.mu.Lock()
-	m.queue.mu.Unlock()
 	if version := m.queue.processedVersion(); version != "" {
 		m.consumer.holds(version)
 	}

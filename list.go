@@ -553,6 +553,7 @@ func (l *listing) recordCommit() {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	p := &l.reflector.progress
 	p.versionInvalid = false
+	p.watchFailures = 0
 	p.lastReceived = l.reflector.clock.Now()
 	p.checks.succeed(p.lastReceived)
 	p.emptyWatches.recordList(p.lastReceived, l.items, l.hasNewer)

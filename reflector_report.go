@@ -114,7 +114,7 @@ func (r *Reflector) setCurrent(by string) {
 
 // setAccepted records that the store has accepted a version, and by which proof: see Status.CurrentBy.
 func (r *Reflector) setAccepted(version, by string) {
-	r.progress.version, r.progress.watchFailures = version, 0
+	r.progress.version = version
 	if before := r.proof.Swap(&proof{at: r.clock.Now(), by: by, version: version, accepted: true}); !before.accepted {
 		r.changes.wake()
 	}

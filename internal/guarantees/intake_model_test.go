@@ -227,9 +227,15 @@ func (m *intakeModel) delete(s intakeState) {
 			final = "tombstone n%d"
 		}
 	}
+	if m.isQuarantinedByStore() {
+		final = "tombstone n%d" // no handler has received the state before the final one
+	}
 	m.remove(final)
 	m.bad = nil
 }
+
+// isQuarantinedByStore reports whether the store has quarantined a later state than the stored one.
+func (m *intakeModel) isQuarantinedByStore() bool { return m.bad != nil && m.stage != "decode" }
 
 // remove removes the stored object and notifies the handler.
 func (m *intakeModel) remove(final string) {

@@ -112,9 +112,9 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "counts-old-watch-failures",
 		Guards:  []string{"B3"},
-		In:      "Reflector.setAccepted",
-		From:    "r.progress.version, r.progress.watchFailures = version, 0",
-		To:      "r.progress.version = version",
+		In:      "run.watchEnded",
+		From:    "m.reflector.progress.watchFailures = 0",
+		To:      "",
 		Package: guarantees,
 		Test:    "TestB3WatchesThatDeliverEventsBeforeTheyBreakNeedNoList",
 		Fault:   "Every fifth watch that a proxy cuts is followed by a full list.",

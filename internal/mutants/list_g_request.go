@@ -77,8 +77,8 @@ var requestMutants = []Mutant{
 		In:     "run.fail",
 		From:   "return m.pauseAfterFailure(next, f)",
 		To: `
-			if next == stateWatch && m.progress.watchFailures > 0 {
-				f = backoff.Failure{AtOnce: true}
+			if next == stateWatch && m.reflector.progress.watchFailures%2 == 1 {
+				return next
 			}
 			return m.pauseAfterFailure(next, f)`,
 		Package: guarantees,
