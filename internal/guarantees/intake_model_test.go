@@ -234,8 +234,12 @@ func (m *intakeModel) delete(s intakeState) {
 	m.bad = nil
 }
 
-// isQuarantinedByStore reports whether the store has quarantined a later state than the stored one.
-func (m *intakeModel) isQuarantinedByStore() bool { return m.bad != nil && m.stage != "decode" }
+// isQuarantinedByStore reports whether the store has quarantined a later state than the stored one. A
+// queue hands out what it has, in its order.
+func (m *intakeModel) isQuarantinedByStore() bool {
+	isQueue := m.way.process || m.hasDifference(intakeFinal)
+	return m.bad != nil && m.stage != "decode" && !isQueue
+}
 
 // remove removes the stored object and notifies the handler.
 func (m *intakeModel) remove(final string) {
