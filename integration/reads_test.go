@@ -17,6 +17,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/integration/apiserver"
 	"github.com/watchmirror/cache/integration/faultproxy"
 	"github.com/watchmirror/cache/kubeapi"
 )
@@ -225,7 +226,11 @@ func TestATypeThatTheServerHasOnlyInJSONIsReadWithAnyPreference(t *testing.T) {
 	for _, preferred := range []kubeapi.Encoding{kubeapi.Protobuf, kubeapi.CBOR} {
 		t.Run(string(preferred), func(t *testing.T) {
 			source := r.source(t, func(o *kubeapi.Options) {
-				o.ObjectType, o.Encodings = &corev1.ConfigMap{}, []kubeapi.Encoding{preferred} // some type with protobuf
+				// Some type with protobuf. Its kind would be ConfigMap.
+				o.ObjectType = &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{
+					APIVersion: r.resource.GroupVersion().String(), Kind: apiserver.Kind(r.resource),
+				}}
+				o.Encodings = []kubeapi.Encoding{preferred}
 			})
 			informer := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.ConfigMap]{})
 			run(t, informer)

@@ -158,6 +158,7 @@ func TestB27FailuresInARowEndTenSecondsAfterAWatch(t *testing.T) {
 		}}
 		m := runRecoveryMirror(t, source.asListerWatcher(), fixedJitter(0))
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		require.Len(t, source.watches, 6)
 		opened := source.watches[5]
 		time.Sleep(time.Until(opened.Add(10*time.Second - 1)))
