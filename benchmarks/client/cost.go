@@ -16,14 +16,6 @@ type Cost struct {
 	Bytes, Mallocs uint64
 }
 
-// add adds what more of the same took.
-func (c *Cost) add(more Cost) {
-	c.Seconds += more.Seconds
-	c.CPU += more.CPU
-	c.Bytes += more.Bytes
-	c.Mallocs += more.Mallocs
-}
-
 // measured does the work and says what it cost the process.
 func (t Task) measured(work func() (int, error)) (result Result, err error) {
 	finish, err := t.profile()

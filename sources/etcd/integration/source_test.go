@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func text(value []byte) (string, error) {
 
 // shared is the server of tests that do not stop it. Each has its own prefix.
 var (
-	shared   *server.Server
+	shared   sharedServer
 	prefixes atomic.Int64
 )
 
@@ -49,11 +50,34 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	if shared, err = server.Start(dir); err != nil {
-		panic(err)
-	}
-	defer shared.Stop()
+	shared.dir = dir
+	defer shared.stop()
 	return m.Run()
+}
+
+// sharedServer starts with its first use: M.Run replaces os.Stderr for go test -json, which etcd reads
+// as it starts.
+type sharedServer struct {
+	dir    string
+	once   sync.Once
+	server *server.Server
+}
+
+func (s *sharedServer) Addr() string {
+	s.once.Do(func() {
+		started, err := server.Start(s.dir)
+		if err != nil {
+			panic(err)
+		}
+		s.server = started
+	})
+	return s.server.Addr()
+}
+
+func (s *sharedServer) stop() {
+	if s.server != nil {
+		s.server.Stop()
+	}
 }
 
 // keys is a prefix on a server, and its source.
