@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -759,9 +760,14 @@ func TestEachSuccessfulCallIsABookmarkUnlessItIsAnEvent(t *testing.T) {
 // The kind of an untyped object is that of the objects.
 func TestASourceOfUntypedObjectsSendsBookmarksOnceItKnowsTheirKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var listed []*unstructured.Unstructured
+		var listed atomic.Pointer[unstructured.Unstructured]
 		source := sources.NewPollingSource(
-			func(context.Context) ([]*unstructured.Unstructured, error) { return listed, nil },
+			func(context.Context) ([]*unstructured.Unstructured, error) {
+				if machine := listed.Load(); machine != nil {
+					return []*unstructured.Unstructured{machine}, nil
+				}
+				return nil, nil
+			},
 			sources.PollingOptions[*unstructured.Unstructured]{},
 		)
 		w := follow(t, source, metav1.ListOptions{AllowWatchBookmarks: true})
@@ -771,8 +777,7 @@ func TestASourceOfUntypedObjectsSendsBookmarksOnceItKnowsTheirKind(t *testing.T)
 		machine := &unstructured.Unstructured{}
 		machine.SetKind("Machine")
 		machine.SetName("a")
-		synctest.Wait()
-		listed = append(listed, machine)
+		listed.Store(machine)
 		time.Sleep(time.Minute)
 		<-w.ResultChan()
 		time.Sleep(time.Minute)
