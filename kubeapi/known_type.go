@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// knownType is the type of a source's objects, as its lists and objects have told it. Later objects without a type have
+// knownType is the type of a source's objects, as its lists and objects have shown it. Later objects without a type have
 // it too.
 type knownType struct {
 	current atomic.Pointer[metav1.TypeMeta]
