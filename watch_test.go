@@ -103,6 +103,8 @@ type eventsModel struct {
 	version int
 	content map[string]string
 	held    map[string]bool
+	// namelessDeletion is the key of the one entry for deletions without a name.
+	namelessDeletion string
 	// refusedAt are the versions of the states that the store has refused, 0 for none.
 	refusedAt map[string]int
 }
@@ -193,9 +195,9 @@ func (m *eventsModel) became(what byte, e watch.Event, key, version string) {
 	switch {
 	case what == 6 || what == 3 && !deleted || what == 5 && !deleted:
 	case what == 3 && version != "":
-		m.held["watch event at version "+version] = true
+		m.holdNamelessDeletion("watch event at version " + version)
 	case what == 3 || what == 5:
-		m.held["watch event"] = true
+		m.holdNamelessDeletion("watch event")
 	case what >= 4:
 		m.held[key] = true
 	case deleted:
@@ -207,6 +209,13 @@ func (m *eventsModel) became(what byte, e watch.Event, key, version string) {
 	default:
 		m.held[key] = true
 	}
+}
+
+// holdNamelessDeletion replaces the last such entry: all deletions without a name share one.
+func (m *eventsModel) holdNamelessDeletion(entry string) {
+	delete(m.held, m.namelessDeletion)
+	m.namelessDeletion = entry
+	m.held[entry] = true
 }
 
 func (m *eventsModel) check() {
