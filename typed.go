@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
+	"github.com/watchmirror/cache/internal/option"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -76,9 +77,10 @@ type InformerConfig[T Object] struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// NewTypedInformer makes an informer of source, or of the config's Namespaces. It starts nothing.
-// It panics for contradictory arguments.
-func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Informer[T] {
+// NewTypedInformer makes an informer of source, or of the config's Namespaces. At most one config may
+// be given. It starts nothing. It panics for contradictory arguments.
+func NewTypedInformer[T Object](source Source, configs ...InformerConfig[T]) *Informer[T] {
+	config := option.AtMostOne("cache: NewTypedInformer", configs)
 	config.validate()
 	indexers := TypedIndexersToIndexers(config.Indexes)
 	_, hasOwnIndex := indexers[NamespaceIndex]

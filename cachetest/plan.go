@@ -11,8 +11,8 @@ import (
 // NewTestSource returns an empty source that is closed at the test's end. When it is closed, each scripted fault that
 // never applied to a request fails the test, for instance a FailLists if the client streamed its first list. In a
 // synctest bubble, pass the bubble's t. Stop the client before: t.Context ends before the source is closed.
-func NewTestSource(t testing.TB, options Options) *Source {
-	s := NewSource(options)
+func NewTestSource(t testing.TB, options ...Options) *Source {
+	s := NewSource(options...)
 	s.test = t
 	t.Cleanup(s.Close)
 	return s

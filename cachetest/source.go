@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache/internal/option"
 )
 
 // Source is an in-memory collection of objects with resource versions, a history and a fault script. It can be listed
@@ -39,8 +41,9 @@ type Source struct {
 	test testing.TB // nil unless made by NewTestSource
 }
 
-// NewSource returns an empty source. It starts no goroutine.
-func NewSource(options Options) *Source {
+// NewSource returns an empty source, with at most one Options. It starts no goroutine.
+func NewSource(optional ...Options) *Source {
+	options := option.AtMostOne("cachetest: NewSource", optional)
 	s := &Source{
 		options:  options,
 		resource: options.Resource,
@@ -61,7 +64,8 @@ func NewSource(options Options) *Source {
 func NewSourceOf[T runtime.Object]() *Source { return NewSource(Options{NewObject: newObjectOf[T]}) }
 
 // NewTestSourceOf is NewTestSource for objects of one type, such as *corev1.Pod. It sets Options.NewObject.
-func NewTestSourceOf[T runtime.Object](t testing.TB, options Options) *Source {
+func NewTestSourceOf[T runtime.Object](t testing.TB, optional ...Options) *Source {
+	options := option.AtMostOne("cachetest: NewTestSourceOf", optional)
 	options.NewObject = newObjectOf[T]
 	return NewTestSource(t, options)
 }

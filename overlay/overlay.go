@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/option"
 )
 
 // DefaultMaxAge is how long an observed write is shown if the watch does not deliver it.
@@ -55,8 +56,9 @@ type Overlay[T cache.Object] struct {
 }
 
 // New returns an overlay of an informer. It adds a handler to the informer, and fails if the informer has stopped
-// (cache.ErrInformerStopped). Call Run in a goroutine while the informer runs.
-func New[T cache.Object](informer *cache.Informer[T], options Options[T]) (*Overlay[T], error) {
+// (cache.ErrInformerStopped). Call Run in a goroutine while the informer runs. It panics for more than one Options.
+func New[T cache.Object](informer *cache.Informer[T], optional ...Options[T]) (*Overlay[T], error) {
+	options := option.AtMostOne("overlay: New", optional)
 	options.Namespaces = nil
 	for _, part := range informer.Status().Namespaces {
 		options.Namespaces = append(options.Namespaces, part.Namespace)
@@ -80,9 +82,10 @@ func New[T cache.Object](informer *cache.Informer[T], options Options[T]) (*Over
 
 // Over returns an overlay of an indexer of package cache: from NewIndexer, or GetIndexer of an informer. Objects of
 // other types than T are not read. If the source's versions are not decimal numbers, add EventHandler to the informer
-// that fills the indexer. It panics for an indexer of another package, and for a wrapper.
-func Over[T cache.Object](indexer cache.Indexer, options Options[T]) *Overlay[T] {
-	return newOverlay(indexer, options)
+// that fills the indexer. It panics for an indexer of another package, for a wrapper, and for
+// more than one Options.
+func Over[T cache.Object](indexer cache.Indexer, optional ...Options[T]) *Overlay[T] {
+	return newOverlay(indexer, option.AtMostOne("overlay: Over", optional))
 }
 
 func newOverlay[T cache.Object](indexer cache.Indexer, options Options[T]) *Overlay[T] {

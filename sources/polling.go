@@ -37,6 +37,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/option"
 )
 
 const (
@@ -123,8 +124,12 @@ type change struct {
 
 // NewPollingSource returns a source for a function that returns the current objects, each namespace and name once. The
 // function must return when its context ends, must not call the source, and keeps ownership of its objects.
-// NewPollingSource starts no goroutine, and panics if the function is nil or an option is negative.
-func NewPollingSource[T Object](list func(ctx context.Context) ([]T, error), options PollingOptions[T]) *PollingSource {
+// NewPollingSource starts no goroutine, and panics if the function is nil, an option is negative, or more than one
+// PollingOptions are given.
+func NewPollingSource[T Object](
+	list func(ctx context.Context) ([]T, error), optional ...PollingOptions[T],
+) *PollingSource {
+	options := option.AtMostOne("sources: NewPollingSource", optional)
 	if list == nil {
 		panic("sources: NewPollingSource: the list function is nil")
 	}

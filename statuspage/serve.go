@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/watchmirror/cache/internal/option"
 )
 
 // ServeOptions configures Serve. All fields are optional.
@@ -27,10 +29,7 @@ var ErrNotLoopback = errors.New("not a loopback address, and there is no authent
 // requests, for at most 5 s, and returns nil. It refuses addresses that are not loopback. It also refuses requests for
 // a host that is not loopback, since a web page can make a browser send them.
 func Serve(ctx context.Context, addr string, registry *Registry, options ...ServeOptions) error {
-	var o ServeOptions
-	if len(options) > 0 {
-		o = options[0]
-	}
+	o := option.AtMostOne("statuspage: Serve", options)
 	listener, err := listen(ctx, addr, o.AnyAddress)
 	if err != nil {
 		return fmt.Errorf("serve status page on %s: %w", addr, err)

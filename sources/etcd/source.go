@@ -33,6 +33,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/watchmirror/cache/internal/option"
 	"github.com/watchmirror/cache/sources"
 )
 
@@ -58,11 +59,12 @@ type Options struct {
 // close the client. It uses the client's connection, not its KV or Watcher, so a prefix of etcd's package namespace
 // must be part of prefix.
 //
-// An error of decode quarantines the object. NewSource panics if the client or the function is nil or an option is
-// negative.
+// An error of decode quarantines the object. NewSource panics if the client or the function is nil, an option is
+// negative, or more than one Options are given.
 func NewSource[T sources.Object](
-	client *clientv3.Client, prefix string, decode func(kv sources.KeyValue) (T, error), options Options,
+	client *clientv3.Client, prefix string, decode func(kv sources.KeyValue) (T, error), optional ...Options,
 ) *sources.KeyValueSource[T] {
+	options := option.AtMostOne("etcd: NewSource", optional)
 	if client == nil || options.Timeout < 0 || options.ProgressInterval < 0 {
 		panic("etcd: NewSource: the client is nil, or Options.Timeout or ProgressInterval is negative")
 	}

@@ -34,6 +34,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/watchmirror/cache/internal/option"
 	"github.com/watchmirror/cache/sources"
 )
 
@@ -66,10 +67,11 @@ type Options struct {
 //
 // A bucket whose keys may disappear without a message is refused: one with a TTL, or whose stream allows one for each
 // message, without LimitMarkerTTL, and one whose stream has limits and discards old messages. An error of decode quarantines the object. NewSource panics if js
-// or decode is nil, if the bucket has no name, or if an option is negative.
+// or decode is nil, if the bucket has no name, if an option is negative, or if more than one Options are given.
 func NewSource[T sources.Object](
-	js jetstream.JetStream, bucket string, decode func(kv sources.KeyValue) (T, error), options Options,
+	js jetstream.JetStream, bucket string, decode func(kv sources.KeyValue) (T, error), optional ...Options,
 ) *sources.KeyValueSource[T] {
+	options := option.AtMostOne("nats: NewSource", optional)
 	if js == nil || bucket == "" || options.Timeout < 0 || options.ProgressInterval < 0 {
 		panic("nats: NewSource: js is nil, bucket is empty, or Options has a negative duration")
 	}
