@@ -15,7 +15,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// The README shows this function.
+// mirror prints the objects of a source and ends.
 func mirror(ctx context.Context, source cache.Source) error {
 	pods := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{})
 	handler, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
@@ -184,7 +184,7 @@ func ExampleReader() {
 	// shop/prices prices
 }
 
-// Reads of one snapshot agree, whatever is written meanwhile. The README shows the function that makes them.
+// Reads of one snapshot agree, whatever is written meanwhile.
 func ExampleReader_Snapshot() {
 	type Pod = metav1.PartialObjectMetadata
 	pod := func(name, app string) *Pod {
