@@ -1,5 +1,5 @@
 // Package guarantees tests the promises of this library: the guarantees G1 to G14 of the
-// root package's documentation, and the absence of the faults B1 to B26 of docs/faults.md.
+// root package's documentation, and the absence of the faults B1 to B32 of docs/faults.md.
 //
 // The tests use only the exported API, so they survive changes of structure, and virtual
 // time, so durations and request counts are exact. The tests of a promise are in the files
