@@ -87,3 +87,39 @@ func ExampleNewPollingSource() {
 	// added web 10.0.0.1
 	// updated web 10.0.0.2
 }
+
+// Disk is a plain struct, without metadata.
+type Disk struct {
+	Serial string
+	Size   int
+}
+
+// A plain struct is the value of an Entry, which has the metadata.
+func ExampleEntry() {
+	disks := []Disk{{"A1", 100}}
+	source := sources.NewPollingSource(func(context.Context) ([]*sources.Entry[Disk], error) {
+		entries := make([]*sources.Entry[Disk], 0, len(disks))
+		for _, disk := range disks {
+			meta := metav1.ObjectMeta{Name: disk.Serial}
+			entries = append(entries, &sources.Entry[Disk]{ObjectMeta: meta, Value: disk})
+		}
+		return entries, nil
+	})
+	informer := cache.NewTypedInformer[*sources.Entry[Disk]](source)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { informer.Run(ctx) })
+	if err := informer.WaitSynced(ctx); err != nil {
+		fmt.Println(err)
+	}
+	disk, err := informer.Get("A1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(disk.Name, disk.Value.Size)
+	cancel()
+	running.Wait()
+	// Output:
+	// A1 100
+}
