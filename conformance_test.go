@@ -1,57 +1,6 @@
 package cache
 
-import (
-	"testing"
-
-	"github.com/watchmirror/cache/cachetest"
-	"github.com/watchmirror/cache/kubeapi"
-)
-
-// The conformance suite for stores, run on those of this package.
-
-// A queue's content is what its consumer makes of it: here a store, into which all that
-// is pending is popped.
-func TestDeltaFIFOKeepsThePromisesOfAReflectorStore(t *testing.T) {
-	cachetest.TestStore(t, cachetest.StoreConfig{
-		New: func(testing.TB) cachetest.ReflectorStore {
-			known := NewStore(DeletionHandlingMetaNamespaceKeyFunc)
-			return &queueAndStore{known: known, DeltaFIFO: NewDeltaFIFOWithOptions(DeltaFIFOOptions{
-				KnownObjects: known, EmitDeltaTypeReplaced: true,
-			})}
-		},
-		Content: func(store cachetest.ReflectorStore) ([]any, error) { return store.(*queueAndStore).content() },
-	})
-}
-
-type queueAndStore struct {
-	*DeltaFIFO
-	known Store
-}
-
-func (q *queueAndStore) content() ([]any, error) {
-	for q.log.HasChanges() {
-		if _, err := q.Pop(q.apply); err != nil {
-			return nil, err
-		}
-	}
-	return q.known.List(), nil
-}
-
-func (q *queueAndStore) apply(obj any, _ bool) error {
-	for _, delta := range obj.(Deltas) {
-		write := q.known.Update
-		if delta.Type == Deleted {
-			write = q.known.Delete
-			if tombstone, ok := delta.Object.(DeletedFinalStateUnknown); ok && tombstone.Obj != nil {
-				delta.Object = tombstone.Obj
-			}
-		}
-		if err := write(delta.Object); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+import "github.com/watchmirror/cache/kubeapi"
 
 // What the types of this package implement.
 var (

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/watchmirror/cache/internal/table"
-	"github.com/watchmirror/cache/internal/tombstone"
 )
 
 // ObjectName is a namespace, empty for kinds that have none, and a name.
@@ -266,10 +265,6 @@ func versionBefore(a, b string) bool {
 type DeletedFinalStateUnknown struct {
 	Key string
 	Obj any
-}
-
-func init() {
-	tombstone.SetMaker(func(key string) any { return DeletedFinalStateUnknown{Key: key} })
 }
 
 // describe returns an object's type and name, without its content, which may be large or secret.

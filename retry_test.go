@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchmirror/cache/cachetest"
 	"github.com/watchmirror/cache/kubeapi"
 )
 
@@ -45,7 +45,9 @@ func TestErrorsAreClassified(t *testing.T) {
 	rows := map[Cause][]error{
 		CauseExpired: {apierrors.NewResourceExpired(""), expired410},
 		CauseVersionTooLarge: {
-			cachetest.ErrTooLargeResourceVersion(2, 1),
+			timeout(func(s *metav1.Status) {
+				s.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+			}),
 			timeout(func(s *metav1.Status) {
 				s.Details.Causes = []metav1.StatusCause{{Message: "Too large resource version"}}
 			}),
@@ -60,7 +62,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		CauseForbidden:         {apierrors.NewForbidden(pods, "", errBoom)},
 		CauseUnauthorized:      {apierrors.NewUnauthorized("")},
 		CauseBadRequest:        {apierrors.NewBadRequest(""), apierrors.NewMethodNotSupported(pods, "list")},
-		CauseConnectionRefused: {cachetest.ErrConnectionRefused()},
+		CauseConnectionRefused: {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
 		CauseConnectionLost: {io.EOF, io.ErrUnexpectedEOF, &url.Error{Op: "Get", URL: "u", Err: io.EOF}, cut,
 			decoding("stream error: stream ID 3; INTERNAL_ERROR; received from peer"), decoding("http2: client connection lost"),
 			decoding("http2: client connection force closed via ClientConn.Close"), decoding("connection error: PROTOCOL_ERROR"),

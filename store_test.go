@@ -11,14 +11,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
-
-	"github.com/watchmirror/cache/cachetest"
 )
 
 // podAt is an object at a version; its UID is its name unless changed.
@@ -250,7 +249,7 @@ func TestAnUndecodedObjectIsClassedAndLoggedAsAnObject(t *testing.T) {
 	var out bytes.Buffer
 	r := NewNamedReflector("r", &ListWatch{}, nil, NewStore(MetaNamespaceKeyFunc), 0)
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
-	for _, err := range []error{io.ErrUnexpectedEOF, io.EOF, cachetest.ErrExpired(), errWatchOverdue, errBoom} {
+	for _, err := range []error{io.ErrUnexpectedEOF, io.EOF, apierrors.NewResourceExpired(""), errWatchOverdue, errBoom} {
 		out.Reset()
 		object := &ObjectError{Key: "a/1", Stage: stageDecode, Err: err}
 		assert.Equal(t, causeInvalidObject, CauseOf(object))

@@ -141,7 +141,7 @@ func storeChecks() []check[*storeTrial] {
 		{name: "an added object is found under its key", run: checkAdd},
 		{name: "a newer state replaces the older one", run: checkUpdate},
 		{name: "a deleted object is not found", run: checkDelete},
-		{name: "a tombstone deletes its key", lacks: lacksTombstones, run: checkTombstone},
+		{name: "a tombstone deletes its key", run: checkTombstone},
 		{name: "Replace is the whole content", run: checkReplace},
 		{name: "Resync changes nothing", run: checkResync},
 		{name: "an object without a key is an error and changes nothing", run: checkUnkeyable},

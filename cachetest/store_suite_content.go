@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/watchmirror/cache/internal/tombstone"
+	"github.com/watchmirror/cache"
 )
 
 // Checks of a store's content after writes.
@@ -65,13 +65,6 @@ func checkDelete(t *storeTrial) error {
 	return t.after("an Add after a Delete", "a=3", "b=1")
 }
 
-func lacksTombstones(*storeTrial) string {
-	if tombstone.New("") == nil {
-		return "the program does not have package cache, which makes tombstones"
-	}
-	return ""
-}
-
 // checkTombstone deletes as a reflector does if a deletion cannot be decoded, or is of an object of another shard.
 func checkTombstone(t *storeTrial) error {
 	if err := t.write("add a=1", "add b=1"); err != nil {
@@ -79,7 +72,7 @@ func checkTombstone(t *storeTrial) error {
 	}
 	for _, name := range []string{"a", "c"} {
 		key := t.config.Key(t.object(name + "=1"))
-		err := t.store.Delete(tombstone.New(key))
+		err := t.store.Delete(cache.DeletedFinalStateUnknown{Key: key})
 		if isKeyError(err) {
 			return nil // its key function reads no tombstones: a reflector deletes with what it knows of the object
 		}

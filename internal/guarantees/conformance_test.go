@@ -1,6 +1,7 @@
 package guarantees
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,58 @@ func TestStoresKeepThePromisesOfAStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A queue's content is what its consumer makes of it: here a store, into which everything pending
+// is popped.
+func TestDeltaFIFOKeepsThePromisesOfAReflectorStore(t *testing.T) {
+	cachetest.TestStore(t, cachetest.StoreConfig{
+		New: func(testing.TB) cachetest.ReflectorStore { return newQueueAndStore() },
+		Content: func(store cachetest.ReflectorStore) ([]any, error) {
+			return store.(*queueAndStore).content()
+		},
+	})
+}
+
+type queueAndStore struct {
+	*cache.DeltaFIFO
+	known cache.Store
+}
+
+// newQueueAndStore closes the queue, so that Pop does not wait once nothing is pending.
+func newQueueAndStore() *queueAndStore {
+	known := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc)
+	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
+		KnownObjects:          known,
+		EmitDeltaTypeReplaced: true,
+	})
+	queue.Close()
+	return &queueAndStore{DeltaFIFO: queue, known: known}
+}
+
+func (q *queueAndStore) content() ([]any, error) {
+	for {
+		_, err := q.Pop(q.apply)
+		if errors.Is(err, cache.ErrFIFOClosed) {
+			return q.known.List(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (q *queueAndStore) apply(obj any, _ bool) error {
+	for _, delta := range obj.(cache.Deltas) {
+		write := q.known.Update
+		if delta.Type == cache.Deleted {
+			write = q.known.Delete
+		}
+		if err := write(delta.Object); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keyedStore computes the keys for a ThreadSafeStore, as its users do.
