@@ -17,9 +17,14 @@ var Encoding wire.Encoding = encoding{}
 
 type encoding struct{}
 
-func (encoding) List(body io.Reader, limits wire.Limits) wire.List { return newList(body, limits) }
+func (encoding) List(body io.Reader, limits wire.Limits) wire.List {
+	list := newList(body, limits)
+	return wire.NewListReader(list, list.header)
+}
 
-func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch { return newWatch(body, limits) }
+func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch {
+	return wire.NewWatchReader(newWatch(body, limits))
+}
 
 func (encoding) Unstructured(raw []byte, limits wire.Limits) (map[string]any, error) {
 	if err := checkObject(raw, wire.Sizes{}, limits); err != nil {
@@ -46,6 +51,26 @@ func (e encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (e
 		return wire.Undecodable(err)
 	}
 	return nil
+}
+
+// AppendField appends the entry of a map.
+func (encoding) AppendField(fields []byte, name string, value []byte) []byte {
+	fields = append(fields, majorBytes<<5|byte(len(name)))
+	fields = append(fields, name...)
+	return append(fields, value...)
+}
+
+// DecodeFields decodes a map of such entries.
+func (e encoding) DecodeFields(fields []byte, limits wire.Limits, object runtime.Object) error {
+	const (
+		mapUntilBreak = majorMap<<5 | 31
+		end           = majorOther<<5 | 31
+	)
+	var raw []byte
+	raw = append(raw, mapUntilBreak)
+	raw = append(raw, fields...)
+	raw = append(raw, end)
+	return e.Into(raw, limits, object)
 }
 
 // Intact reports whether raw is a valid CBOR value that decodes without a Go type, as all objects do.

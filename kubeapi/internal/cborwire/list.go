@@ -5,8 +5,6 @@ import (
 	"io"
 	"unicode/utf8"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
@@ -15,65 +13,54 @@ import (
 type list struct {
 	stream
 	limits wire.Limits
-	header wire.Header
+	header *wire.ListHeader
 
 	headRead bool
 	fields   elements
 	items    elements
 	inItems  bool
-	seen     map[string]bool // fields that may occur once
-	// statusFields has the names and values of fields that a Status may have.
-	statusFields []byte
-	err          error
 }
 
 func newList(body io.Reader, limits wire.Limits) *list {
-	return &list{stream: newStream(body, wire.FirstOfList, limits), limits: limits, seen: map[string]bool{}}
+	header := wire.NewListHeader(limits, encoding{})
+	return &list{stream: newStream(body, wire.FirstOfList, limits), limits: limits, header: header}
 }
 
-func (l *list) Header() wire.Header { return l.header }
-
-// HasItems implements wire.List.
-func (l *list) HasItems() bool { return l.seen["items"] }
-
-func (l *list) Next() ([]byte, error) {
-	if l.err != nil {
-		return nil, l.err
+// Part implements wire.ListBody.
+func (l *list) Part() ([]byte, error) {
+	switch {
+	case !l.headRead:
+		return nil, l.begin()
+	case l.inItems:
+		return l.nextItem()
 	}
-	item, err := l.next()
-	l.err = err
-	return item, err
+	return nil, l.nextField()
 }
 
-func (l *list) next() ([]byte, error) {
-	if !l.headRead {
-		if err := l.begin(); err != nil {
-			return nil, err
-		}
+// nextItem returns the next item, or nil after the last.
+func (l *list) nextItem() ([]byte, error) {
+	more, err := l.items.next(&l.stream, 1)
+	if err != nil {
+		return nil, err
 	}
-	for {
-		if l.inItems {
-			more, err := l.items.next(&l.stream, 1)
-			if err != nil {
-				return nil, err
-			}
-			if more {
-				item, err := l.value()
-				return item, wire.Inside(err)
-			}
-			l.inItems = false
-		}
-		more, err := l.fields.next(&l.stream, 2)
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			return nil, l.complete()
-		}
-		if err := l.readField(); err != nil {
-			return nil, err
-		}
+	if !more {
+		l.inItems = false
+		return nil, nil
 	}
+	item, err := l.value()
+	return item, wire.Inside(err)
+}
+
+// nextField reads a field, or the end of the body.
+func (l *list) nextField() error {
+	more, err := l.fields.next(&l.stream, 2)
+	switch {
+	case err != nil:
+		return err
+	case more:
+		return l.readField()
+	}
+	return l.finish()
 }
 
 // begin reads the head of the list.
@@ -105,12 +92,8 @@ func (l *list) readField() error {
 		return fmt.Errorf("%w: %s", errFieldNameUTF8, apiclient.Printable(name, apiclient.MaxForeignText))
 	}
 	field := knownField(name)
-	switch field {
-	case "kind", "items", "metadata", "apiVersion":
-		if l.seen[field] {
-			return fmt.Errorf("%w: duplicate field %s", wire.ErrMalformed, field)
-		}
-		l.seen[field] = true
+	if err := l.header.Begin(field); err != nil {
+		return err
 	}
 	if field == "items" {
 		return l.beginItems()
@@ -122,7 +105,7 @@ func (l *list) readField() error {
 	if err := l.setField(field, value); err != nil {
 		return err
 	}
-	l.keepForStatus(field, value)
+	l.header.KeepForStatus(field, value)
 	return nil
 }
 
@@ -138,21 +121,6 @@ func knownField(name []byte) string {
 	return ""
 }
 
-// keepForStatus keeps a field as long as the body may be a Status.
-func (l *list) keepForStatus(field string, value []byte) {
-	switch {
-	case l.seen["items"], l.header.Kind != "" && l.header.Kind != "Status":
-		l.statusFields = nil
-	case field == "", field == "kind", field == "apiVersion":
-		// It is in the header.
-	case len(l.statusFields)+len(value) > l.limit:
-		// The Status is reported without this field.
-	default:
-		l.statusFields = append(l.statusFields, majorBytes<<5|byte(len(field)))
-		l.statusFields = append(append(l.statusFields, field...), value...)
-	}
-}
-
 func (l *list) setField(field string, value []byte) error {
 	switch field {
 	case "apiVersion":
@@ -160,21 +128,14 @@ func (l *list) setField(field string, value []byte) error {
 		l.header.APIVersion = string(version)
 	case "kind":
 		kind, _ := text(value)
-		l.header.Kind = string(kind)
-		if l.header.Kind == "Table" {
-			// Its rows may be as large as a list, and none is wanted.
-			return l.notListError(nil)
-		}
+		return l.header.SetKind(string(kind))
 	case "metadata":
-		return l.readMetadata(value)
+		return l.setMetadata(value)
 	}
 	return nil
 }
 
 func (l *list) beginItems() error {
-	if wire.IsNeverList(l.header.TypeMeta) {
-		return l.notListError(nil)
-	}
 	h, err := l.head()
 	switch {
 	case err != nil:
@@ -189,8 +150,7 @@ func (l *list) beginItems() error {
 	return err
 }
 
-// readMetadata refuses wrong types: an empty version would let a watch begin anywhere, an empty token would end a list.
-func (l *list) readMetadata(value []byte) error {
+func (l *list) setMetadata(value []byte) error {
 	switch h, _ := untagged(value); {
 	case h.isNull():
 		return nil
@@ -201,67 +161,14 @@ func (l *list) readMetadata(value []byte) error {
 	if err != nil {
 		return fmt.Errorf("metadata: %w", err)
 	}
-	version, isText := metadata["resourceVersion"].(string)
-	if !isText && metadata["resourceVersion"] != nil {
-		return fmt.Errorf("%w: metadata.resourceVersion is not a string", wire.ErrMalformed)
-	}
-	token, isText := metadata["continue"].(string)
-	switch {
-	case !isText && metadata["continue"] != nil:
-		return fmt.Errorf("%w: metadata.continue is not a string", wire.ErrMalformed)
-	case len(token) > l.limits.TokenBytes:
-		return &wire.LimitError{What: wire.LimitToken, Limit: l.limits.TokenBytes}
-	}
-	l.header.ResourceVersion = version
-	l.header.Continue = token
-	if remaining, ok := metadata["remainingItemCount"].(int64); ok {
-		l.header.RemainingItemCount = &remaining
-	}
-	if shard, ok := metadata["shardInfo"].(map[string]any); ok {
-		selector, _ := shard["selector"].(string)
-		l.header.ShardInfo = &metav1.ShardInfo{Selector: selector}
-	}
-	return nil
+	return l.header.SetMetadata(metadata)
 }
 
-// complete reads to the end of the body, so that the connection can be reused, and checks that the body was a list. A
-// list may lack items if its kind ends in "List".
-func (l *list) complete() error {
-	switch _, err := l.peek(); {
-	case err == nil, len(l.window.Unread()) > 0:
+// finish reads to the end of the body, so that the connection can be reused. It never returns nil.
+func (l *list) finish() error {
+	_, err := l.peek()
+	if err == nil || len(l.window.Unread()) > 0 {
 		return fmt.Errorf("%w: the body continues after the list", wire.ErrMalformed)
-	case err != io.EOF:
-		return err
 	}
-	if l.isList() {
-		return io.EOF
-	}
-	if l.header.Kind == "Status" && !l.HasItems() {
-		return l.notListError(l.decodeStatus())
-	}
-	return l.notListError(nil)
-}
-
-// isList reports whether the complete body was a list.
-func (l *list) isList() bool {
-	if wire.IsNeverList(l.header.TypeMeta) {
-		return false
-	}
-	return l.HasItems() || wire.NamesList(l.header.Kind)
-}
-
-func (l *list) notListError(status *metav1.Status) error {
-	return &wire.NotListError{Kind: apiclient.Printable(l.header.Kind, apiclient.MaxForeignText), Status: status}
-}
-
-// decodeStatus decodes statusFields, or returns nil if they are not a Status.
-func (l *list) decodeStatus() *metav1.Status {
-	const mapUntilBreak, end = majorMap<<5 | 31, majorOther<<5 | 31
-	raw := append(append([]byte{mapUntilBreak}, l.statusFields...), end)
-	status := &metav1.Status{}
-	if Encoding.Into(raw, l.limits, status) != nil {
-		return nil
-	}
-	status.TypeMeta = l.header.TypeMeta
-	return status
+	return err
 }

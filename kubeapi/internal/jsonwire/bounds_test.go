@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
@@ -147,172 +146,16 @@ func TestNoBodyTakesMoreMemoryThanItsLimit(t *testing.T) {
 	}
 }
 
-func TestFieldsBesideItemsCountAsOneValueAndAreKeptOnlyForAStatus(t *testing.T) {
+func TestFieldsBesideItemsCountAsOneValue(t *testing.T) {
 	const limit = 100_000
 	limits := wire.Limits{ValueBytes: limit, Nesting: 1000, TokenBytes: 1000}
 	fields := func(n int) string { return `"x":` + quoted(n-12-limit/2) + `,"message":` + quoted(limit/2) + `,` }
-	read := func(raw string) (*list, error) {
-		body := Encoding.List(strings.NewReader(raw), limits).(*list)
-		_, err := body.Next()
-		return body, err
+	read := func(raw string) error {
+		_, err := Encoding.List(strings.NewReader(raw), limits).Next()
+		return err
 	}
-	body, err := read(`{` + fields(limit+4) + `"kind":"Status"}`)
+	err := read(`{` + fields(limit+4) + `"kind":"Status"}`)
 	require.ErrorAs(t, err, new(*wire.NotListError))
-	require.Less(t, cap(body.header.status), limit)
-	body, err = read(`{` + fields(limit+5) + `"kind":"Status"}`)
+	err = read(`{` + fields(limit+5) + `"kind":"Status"}`)
 	require.Equal(t, &wire.LimitError{What: wire.LimitValue, Limit: limit}, err)
-	require.Less(t, cap(body.header.status), limit)
-
-	for _, known := range []string{`"kind":"PodList","reason":"none"`, `"items":[{}],"reason":"none"`} {
-		body, _ = read(`{` + fields(limit-100) + known)
-		require.Zero(t, cap(body.header.status))
-	}
-}
-
-func TestEndlessFieldsAreAnError(t *testing.T) {
-	limits := wire.Limits{ValueBytes: 10_000, Nesting: 10, TokenBytes: 10}
-	want := &wire.LimitError{What: wire.LimitValue, Limit: 10_000}
-	require.Equal(t, want, readList(&endless{begin: `{"":1`, again: `,"":1`}, limits).err)
-	_, err := readWatch(&endless{begin: `{"":1`, again: `,"":1`}, limits)
-	require.Equal(t, want, err)
-}
-
-func TestCuttingItemsAndFramesTakesNoMemory(t *testing.T) {
-	items := &endless{begin: `{"kind":"PodList","items":[{}`, again: `, ` + string(podJSON(1))}
-	list := Encoding.List(items, limits)
-	require.Zero(t, testing.AllocsPerRun(2000, func() {
-		if _, err := list.Next(); err != nil {
-			t.Fatal(err)
-		}
-	}))
-	// A watch arrives like this: frame by frame, with nothing of the next frame.
-	for _, size := range []int{100, firstBytes, 10_000, 60_000} {
-		frame := `{"type":"MODIFIED","object":` + object(size) + "}\n"
-		frames := Encoding.Watch(&portions{portion: frame}, limits)
-		require.Zero(t, testing.AllocsPerRun(2000, func() {
-			if _, err := frames.Next(); err != nil {
-				t.Fatal(err)
-			}
-		}))
-	}
-}
-
-// portions never returns more than the rest of one portion, and repeats it.
-type portions struct{ portion, rest string }
-
-func (p *portions) Read(into []byte) (int, error) {
-	if p.rest == "" {
-		p.rest = p.portion
-	}
-	n := copy(into, p.rest)
-	p.rest = p.rest[n:]
-	return n, nil
-}
-
-func TestAWaitingWatchHoldsLittle(t *testing.T) {
-	const watches = 200
-	before := heapBytes()
-	var open []wire.Watch
-	for range watches {
-		frame := `{"type":"MODIFIED","object":` + object(100_000) + "}\n"
-		frames := Encoding.Watch(io.MultiReader(strings.NewReader(frame), iotest.ErrReader(io.ErrClosedPipe)), limits)
-		raw, err := frames.Next()
-		require.NoError(t, err)
-		_, err = Encoding.Unstructured(raw.Object, limits)
-		require.NoError(t, err)
-		_, err = frames.Next() // the call that waits
-		require.Equal(t, io.ErrClosedPipe, err)
-		open = append(open, frames)
-	}
-	require.Less(t, heapBytes()-before, int64(watches*(firstBytes+1000)+1<<20))
-	runtime.KeepAlive(open)
-}
-
-func TestAStringKeepsNeitherItsObjectNorItsNeighboursAlive(t *testing.T) {
-	const objects, size = 100, 100_000
-	before := heapBytes()
-	var kept []any
-	for range objects {
-		raw := []byte(`{"metadata":{"name":"a"},"long":` + quoted(80) + `,"data":` + quoted(size) + `,"list":[` + quoted(size) + `]}`)
-		got, err := Encoding.Unstructured(raw, limits)
-		require.NoError(t, err)
-		kept = append(kept, got["long"], got["metadata"])
-	}
-	require.Less(t, heapBytes()-before, int64(objects*size/10))
-	runtime.KeepAlive(kept)
-}
-
-func TestHostileNamesDoNotMakeTheInternedOnesGrow(t *testing.T) {
-	var p parser
-	kept := len(p.names) * (maxInternedLength + 40)
-	before := heapBytes()
-	for i := range 100_000 {
-		name := strings.Repeat("n", 40) + string(rune('a'+i%26)) + strings.Repeat("m", 10) + string(rune(0x4e00+i%20_000))
-		p.names.string([]byte(name))
-		p.values.value([]byte(name))
-	}
-	require.Less(t, heapBytes()-before, int64(3*kept))
-	runtime.KeepAlive(&p)
-}
-
-func TestOnlyShortStringsAreInterned(t *testing.T) {
-	var p parser
-	raw := `{`
-	for _, size := range []int{maxInternedLength, maxInternedLength + 1, 10_000} {
-		raw += `"` + strings.Repeat("n", size) + `":"` + strings.Repeat("v", size) + `",`
-	}
-	_, err := p.parse([]byte(raw+`"x":"y"}`), 1)
-	require.NoError(t, err)
-	interned := 0
-	for _, table := range []*internTable{&p.names, &p.values} {
-		for _, place := range table {
-			require.LessOrEqual(t, len(place.text), maxInternedLength)
-			if place.text != "" {
-				interned++
-			}
-		}
-	}
-	require.Equal(t, 4, interned)
-}
-
-func TestEqualShortStringsAreOne(t *testing.T) {
-	raw := []byte(`{"metadata":"kubelet"}`)
-	var p parser
-	require.Zero(t, testing.AllocsPerRun(100, func() { p.names.string(raw[2:10]); p.values.value(raw[13:20]) }))
-	require.Equal(t, "kubelet", p.values.value(raw[13:20]))
-}
-
-func TestAParserOfAHugeObjectIsNotPooled(t *testing.T) {
-	for raw, kept := range map[string]bool{
-		string(podJSON(1)): true,
-		`{"a":["` + strings.Repeat(`","`, maxPooledValues/4) + `"]}`:   true,
-		`{"a":["` + strings.Repeat(`","`, 2*maxPooledValues) + `"]}`:   false,
-		`{"a":"` + strings.Repeat(`","a":"`, 2*maxPooledValues) + `"}`: false,
-		`{"a":"\n` + strings.Repeat("x", maxPooledBytes/4) + `"}`:      true,
-		`{"a":"\n` + strings.Repeat("x", maxPooledBytes) + `"}`:        false,
-	} {
-		var p parser
-		_, err := p.parse([]byte(raw), 1000)
-		require.NoError(t, err)
-		require.Equal(t, kept, p.isPoolable(), "%.20s of %d bytes", raw, len(raw))
-	}
-}
-
-func TestSlicesHaveNoRoomToSpare(t *testing.T) {
-	got, err := Encoding.Unstructured([]byte(`{"a":[],"b":[1],"c":[1,2,3,4,5,6,7,8,9]}`), limits)
-	require.NoError(t, err)
-	for _, name := range []string{"a", "b", "c"} {
-		list := got[name].([]any)
-		require.Equal(t, len(list), cap(list))
-		require.NotNil(t, list)
-	}
-}
-
-// heapBytes returns the size of the live heap. It collects twice, because a pool's content survives one collection.
-func heapBytes() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -1,6 +1,7 @@
 package jsonwire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,14 +19,15 @@ type encoding struct{}
 
 // List reads a list, which is one JSON object.
 func (encoding) List(body io.Reader, limits wire.Limits) wire.List {
-	return &list{cursor: newCursor(body, limits), limits: limits}
+	list := newList(body, limits)
+	return wire.NewListReader(list, list.header)
 }
 
 // Watch reads a sequence of JSON objects.
 func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch {
 	w := &watcher{cursor: newCursor(body, limits), limits: limits}
 	w.strict = true
-	return w
+	return wire.NewWatchReader(w)
 }
 
 // Unstructured decodes into a map as apimachinery's util/json does.
@@ -60,6 +62,20 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) erro
 		return err
 	}
 	return unmarshal(raw, object)
+}
+
+// AppendField appends a field with a comma before it.
+func (encoding) AppendField(fields []byte, name string, value []byte) []byte {
+	return fmt.Appendf(fields, ",%q:%s", name, value)
+}
+
+// DecodeFields decodes an object of such fields.
+func (e encoding) DecodeFields(fields []byte, limits wire.Limits, object runtime.Object) error {
+	var raw []byte
+	raw = append(raw, '{')
+	raw = append(raw, bytes.TrimPrefix(fields, []byte(","))...)
+	raw = append(raw, '}')
+	return e.Into(raw, limits, object)
 }
 
 // Intact reports whether raw is valid JSON.

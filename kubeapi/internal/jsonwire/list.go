@@ -3,20 +3,25 @@ package jsonwire
 import (
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// list reads the body of a list: one object with fields in any order. A field of the header may occur once, since
-// Header may have reported the first. All values except items count as one value for the limit, so no list is endless.
+// list reads the body of a list: one object with fields in any order. All values except items count as
+// one value for the limit, so no list is endless.
 type list struct {
 	cursor
 	limits      wire.Limits
-	header      header
+	header      *wire.ListHeader
 	state       listState
-	headerBytes int   // total bytes of the values except items
-	itemLength  int   // length of the last returned item, which is at the cursor
-	err         error // returned by all later calls
+	headerBytes int // total bytes of the values except items
+	itemLength  int // length of the last returned item, which is at the cursor
+}
+
+func newList(body io.Reader, limits wire.Limits) *list {
+	header := wire.NewListHeader(limits, encoding{})
+	return &list{cursor: newCursor(body, limits), limits: limits, header: header}
 }
 
 // listState is the position of the cursor in the body of a list.
@@ -31,50 +36,27 @@ const (
 	stateEnd
 )
 
-// Header implements wire.List.
-func (l *list) Header() wire.Header { return l.header.Header }
-
-// HasItems implements wire.List.
-func (l *list) HasItems() bool { return l.header.hasItems() }
-
-// Next implements wire.List.
-func (l *list) Next() ([]byte, error) {
-	if l.err != nil {
-		return nil, l.err
-	}
+// Part implements wire.ListBody.
+func (l *list) Part() ([]byte, error) {
 	l.advance(l.at + l.itemLength)
-	raw, err := l.next()
-	if err == io.EOF {
-		if l.state != stateEnd {
-			err = io.ErrUnexpectedEOF
-		} else if listErr := l.header.checkList(l.limits); listErr != nil {
-			err = listErr
-		}
+	item, err := l.part()
+	if err == io.EOF && l.state != stateEnd {
+		err = io.ErrUnexpectedEOF
 	}
-	l.itemLength, l.err = len(raw), err
-	return raw, err
+	l.itemLength = len(item)
+	return item, err
 }
 
-func (l *list) next() ([]byte, error) {
-	for {
-		var err error
-		switch l.state {
-		case stateStart:
-			err = l.begin()
-		case stateFirstField, stateNextField:
-			err = l.nextField()
-		case stateFirstItem, stateNextItem:
-			raw, err := l.nextItem()
-			if raw != nil || err != nil {
-				return raw, err
-			}
-		case stateEnd:
-			return nil, l.finish()
-		}
-		if err != nil {
-			return nil, err
-		}
+func (l *list) part() ([]byte, error) {
+	switch l.state {
+	case stateStart:
+		return nil, l.begin()
+	case stateFirstField, stateNextField:
+		return nil, l.nextField()
+	case stateFirstItem, stateNextItem:
+		return l.nextItem()
 	}
+	return nil, l.finish()
 }
 
 // begin moves past the opening brace.
@@ -115,27 +97,72 @@ func (l *list) nextField() error {
 		l.state = stateEnd
 		return nil
 	}
+	if err := l.header.Begin(name); err != nil {
+		return err
+	}
 	l.state = stateNextField
 	if name == "items" && l.unread[l.at] == '[' {
 		l.state = stateFirstItem
 		l.advance(l.at + 1)
-		if err := l.header.checkItems(); err != nil {
-			return err
-		}
-		return l.header.checkDuplicate(name)
+		return nil
 	}
 	from, to, err := l.value()
 	if err != nil {
 		return err
 	}
-	if l.headerBytes += to - from; l.headerBytes > l.limit {
+	l.headerBytes += to - from
+	if l.headerBytes > l.limit {
 		return l.tooLarge()
 	}
-	if err := l.header.add(name, l.unread[from:to], l.limits); err != nil {
+	value := l.unread[from:to]
+	if err := l.setField(name, value); err != nil {
 		return err
 	}
+	l.header.KeepForStatus(name, value)
 	l.advance(to)
 	return nil
+}
+
+// setField records a field that is not the array of items.
+func (l *list) setField(name string, raw []byte) error {
+	switch name {
+	case "items":
+		if string(raw) != "null" { // which Go servers send for an empty list
+			return fmt.Errorf("%w: items is not an array", wire.ErrMalformed)
+		}
+		return nil
+	case "apiVersion", "kind", "metadata":
+	default:
+		return nil
+	}
+	value, err := parseWithin(raw, l.limits)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	switch name {
+	case "apiVersion":
+		l.header.APIVersion, _ = value.(string)
+	case "kind":
+		kind, _ := value.(string) // another type counts as none
+		return l.header.SetKind(kind)
+	case "metadata":
+		return l.setMetadata(value, raw)
+	}
+	return nil
+}
+
+func (l *list) setMetadata(value any, raw []byte) error {
+	if !utf8.Valid(raw) { // the decoder would read it as another name or token
+		return fmt.Errorf("%w: metadata is not UTF-8", wire.ErrMalformed)
+	}
+	if value == nil {
+		return nil
+	}
+	metadata, ok := value.(map[string]any)
+	if !ok {
+		return fmt.Errorf("%w: metadata is not an object", wire.ErrMalformed)
+	}
+	return l.header.SetMetadata(metadata)
 }
 
 // nextItem returns the next item, or nil after it has moved past the closing bracket. It returns any JSON value: a bad

@@ -1,13 +1,12 @@
 package jsonwire
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -16,35 +15,25 @@ import (
 type watcher struct {
 	cursor
 	limits wire.Limits
-	err    error // returned by all later calls
 }
 
-// Next implements wire.Watch.
-func (w *watcher) Next() (wire.Frame, error) {
-	if w.err != nil {
-		return wire.Frame{}, w.err
-	}
+// Frame implements wire.WatchBody.
+func (w *watcher) Frame() (wire.Frame, error) {
 	w.keep = false
 	w.release()
 	token, err := w.token()
-	if err == nil {
-		var frame wire.Frame
-		if frame, err = w.frame(token); err == nil {
-			err = w.checkNextByte()
-		}
-		if err == nil {
-			return frame, nil
-		}
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
+	if err != nil {
+		return wire.Frame{}, err
 	}
-	w.err = err
-	return wire.Frame{}, err
+	frame, err := w.frame(token)
+	if err != nil {
+		return wire.Frame{}, wire.Inside(err)
+	}
+	return frame, w.checkNextByte()
 }
 
-// Begun implements wire.Watch.
-func (w *watcher) Begun() bool { return w.keep && w.err == nil }
+// Begun implements wire.WatchBody.
+func (w *watcher) Begun() bool { return w.keep }
 
 // checkNextByte refuses a frame that a damaged byte has ended too early: a closing bracket follows. It does not wait
 // for more bytes; if the bracket arrives later, the watch fails then.
@@ -106,41 +95,39 @@ func (p *frameFields) frame(data []byte, limits wire.Limits) (wire.Frame, error)
 	if err != nil {
 		return wire.Frame{}, err
 	}
-	object := data[p.object.from:p.object.to]
 	if eventType == "" {
-		if kind, err := decodeString(data[p.kind.from:p.kind.to]); err == nil && kind != "" {
-			var status metav1.Status
-			if kind == "Status" && Encoding.Into(data, limits, &status) == nil {
-				return wire.Frame{}, &wire.NotListError{Kind: kind, Status: &status}
-			}
-			// A list, from a server that does not know the watch parameter.
-			return wire.Frame{}, fmt.Errorf("%w: a %s in place of a watch frame", wire.ErrMalformed, apiclient.Printable(kind, apiclient.MaxForeignText))
+		if err := p.notFrame(data, limits); err != nil {
+			return wire.Frame{}, err
 		}
-		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
 	}
-	// An error without an object is still an error.
-	if eventType != watch.Error && (len(object) == 0 || string(object) == "null") {
-		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
-			apiclient.Printable(string(eventType), apiclient.MaxForeignText))
+	object := data[p.object.from:p.object.to]
+	if string(object) == "null" {
+		object = nil
 	}
-	return wire.Frame{Type: eventType, Object: object}, nil
+	return wire.NewFrame(eventType, object)
+}
+
+// notFrame returns the error for a value without a type, or nil if it has no kind either.
+func (p *frameFields) notFrame(data []byte, limits wire.Limits) error {
+	kind, err := decodeString(data[p.kind.from:p.kind.to])
+	if err != nil || kind == "" {
+		return nil
+	}
+	status := &metav1.Status{}
+	if kind != "Status" || Encoding.Into(data, limits, status) != nil {
+		status = nil
+	}
+	return wire.NotFrame(kind, status)
 }
 
 // eventTypeOf reads the type of an event, empty if there is none. It allocates nothing for the known types.
 func eventTypeOf(raw []byte) (watch.EventType, error) {
-	switch string(raw) {
-	case "", "null":
+	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
-	case `"ADDED"`:
-		return watch.Added, nil
-	case `"MODIFIED"`:
-		return watch.Modified, nil
-	case `"DELETED"`:
-		return watch.Deleted, nil
-	case `"BOOKMARK"`:
-		return watch.Bookmark, nil
-	case `"ERROR"`:
-		return watch.Error, nil
+	}
+	known, ok := wire.KnownEventType(bytes.Trim(raw, `"`))
+	if ok && raw[0] == '"' {
+		return known, nil
 	}
 	text, err := decodeString(raw)
 	if err != nil {

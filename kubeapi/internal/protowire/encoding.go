@@ -16,9 +16,14 @@ var Encoding wire.Encoding = encoding{}
 
 type encoding struct{}
 
-func (encoding) List(body io.Reader, limits wire.Limits) wire.List { return newList(body, limits) }
+func (encoding) List(body io.Reader, limits wire.Limits) wire.List {
+	list := newList(body, limits)
+	return wire.NewListReader(list, list.header)
+}
 
-func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch { return newWatch(body, limits) }
+func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch {
+	return wire.NewWatchReader(newWatch(body, limits))
+}
 
 func (encoding) Unstructured([]byte, wire.Limits) (map[string]any, error) {
 	return nil, wire.ErrNotSelfDescribing

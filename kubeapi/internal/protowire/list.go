@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -17,54 +16,28 @@ import (
 type list struct {
 	stream
 	limits wire.Limits
-	header wire.Header
+	header *wire.ListHeader
 
 	magicRead bool // the magic bytes were read
 	hasRaw    bool // raw has begun
 	inRaw     bool // inside raw; left is the rest of it
-	hasItems  bool
-	// hasMetadata is true if the list has metadata. API servers send them for every list, also without a version.
-	hasMetadata bool
-	err         error
 }
 
 func newList(body io.Reader, limits wire.Limits) *list {
-	return &list{stream: newStream(body, wire.FirstOfList, limits), limits: limits}
+	header := wire.NewListHeader(limits, nil)
+	return &list{stream: newStream(body, wire.FirstOfList, limits), limits: limits, header: header}
 }
 
-func (l *list) Header() wire.Header { return l.header }
-
-// HasItems implements wire.List. Protobuf does not tell an empty list from none, but lists have metadata.
-func (l *list) HasItems() bool { return l.hasItems || l.hasMetadata }
-
-func (l *list) Next() ([]byte, error) {
-	if l.err != nil {
-		return nil, l.err
+// Part implements wire.ListBody.
+func (l *list) Part() ([]byte, error) {
+	l.release()
+	switch {
+	case !l.magicRead:
+		return nil, l.begin()
+	case l.inRaw:
+		return l.readRaw()
 	}
-	item, err := l.next()
-	l.err = err
-	return item, err
-}
-
-func (l *list) next() ([]byte, error) {
-	if !l.magicRead {
-		if err := l.begin(); err != nil {
-			return nil, err
-		}
-	}
-	for {
-		l.release()
-		var item []byte
-		var err error
-		if l.inRaw {
-			item, err = l.readRaw()
-		} else {
-			err = l.readEnvelope()
-		}
-		if err != nil || item != nil {
-			return item, err
-		}
-	}
+	return nil, l.readEnvelope()
 }
 
 func (l *list) begin() error {
@@ -85,8 +58,8 @@ func (l *list) begin() error {
 func (l *list) readEnvelope() error {
 	t, err := l.tag()
 	switch {
-	case err == io.EOF:
-		return l.complete()
+	case err == io.EOF && !l.hasRaw:
+		return io.ErrUnexpectedEOF
 	case err != nil:
 		return err
 	}
@@ -108,17 +81,6 @@ func (l *list) readEnvelope() error {
 	return l.skip(t)
 }
 
-// complete checks the list after the body has ended between two fields.
-func (l *list) complete() error {
-	switch {
-	case !l.hasRaw:
-		return io.ErrUnexpectedEOF
-	case l.header.Kind == "" && !l.hasItems:
-		return l.notListError(nil) // no kind and no items
-	}
-	return io.EOF
-}
-
 func (l *list) readTypeMeta(t tag) error {
 	if err := t.requireBytes("typeMeta"); err != nil {
 		return err
@@ -136,16 +98,11 @@ func (l *list) readTypeMeta(t tag) error {
 	case kind == "Status" && !l.hasRaw:
 		return nil // raw has the Status
 	case wire.IsNeverList(l.header.TypeMeta):
-		return l.notListError(nil)
+		return l.header.NotList(nil)
 	case kind == "", wire.NamesList(kind):
 		return nil
 	}
-	return l.notListError(nil)
-}
-
-// notListError returns the error for a body of another kind.
-func (l *list) notListError(status *metav1.Status) error {
-	return &wire.NotListError{Kind: apiclient.Printable(l.header.Kind, apiclient.MaxForeignText), Status: status}
+	return l.header.NotList(nil)
 }
 
 func (l *list) beginRaw(t tag) error {
@@ -175,10 +132,10 @@ func (l *list) readStatus(length int64) error {
 	}
 	status := &metav1.Status{}
 	if checkMemory(data, reflect.TypeOf(status), l.limits) != nil || status.Unmarshal(data) != nil {
-		return l.notListError(nil)
+		return l.header.NotList(nil)
 	}
 	status.TypeMeta = l.header.TypeMeta
-	return l.notListError(status)
+	return l.header.NotList(status)
 }
 
 // Field numbers of every list, by convention.
@@ -204,10 +161,12 @@ func (l *list) readRaw() ([]byte, error) {
 		if err := t.requireBytes("an item"); err != nil {
 			return nil, err
 		}
-		l.hasItems = true
+		if err := l.header.BeginItems(); err != nil {
+			return nil, err
+		}
 		return l.value()
 	case listMetadata:
-		l.hasMetadata = true
+		l.header.ShowsNone = true // API servers send metadata with every list, also without a version
 		return nil, l.readMetadata(t)
 	}
 	return nil, l.skip(t)
@@ -227,8 +186,11 @@ func (l *list) readMetadata(t tag) error {
 		if err != nil {
 			return fmt.Errorf("metadata: %w", err)
 		}
-		if t.number == metadataContinue && len(token) > l.limits.TokenBytes {
-			return &wire.LimitError{What: wire.LimitToken, Limit: l.limits.TokenBytes}
+		if t.number != metadataContinue {
+			continue
+		}
+		if err := l.header.CheckToken(len(token)); err != nil {
+			return err
 		}
 	}
 	if err := checkMemory(data, reflect.TypeFor[*metav1.ListMeta](), l.limits); err != nil {

@@ -1,7 +1,6 @@
 package protowire
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -18,29 +16,20 @@ type watcher struct {
 	stream
 	limits  wire.Limits
 	inFrame bool // the length of a frame was read but not its bytes
-	err     error
 }
 
 func newWatch(body io.Reader, limits wire.Limits) *watcher {
 	return &watcher{stream: newStream(body, wire.FirstOfWatch, limits), limits: limits}
 }
 
-func (w *watcher) Next() (wire.Frame, error) {
-	if w.err != nil {
-		return wire.Frame{}, w.err
-	}
-	frame, err := w.next()
-	w.err = err
-	return frame, err
-}
-
-// Begun implements wire.Watch.
+// Begun implements wire.WatchBody.
 func (w *watcher) Begun() bool { return w.inFrame || len(w.window.Unread()) > 0 }
 
 // lengthBytes is the size of the length before each frame.
 const lengthBytes = 4
 
-func (w *watcher) next() (wire.Frame, error) {
+// Frame implements wire.WatchBody.
+func (w *watcher) Frame() (wire.Frame, error) {
 	w.release()
 	if err := w.window.Need(lengthBytes); err != nil {
 		if len(w.window.Unread()) > 0 {
@@ -94,16 +83,15 @@ func (w *watcher) frame(length int64) ([]byte, error) {
 // unframedError returns the error for a body that is a single object: a list, from a server that does not know the
 // watch parameter, or a bare Status. Its magic bytes read as a length exceed any frame's.
 func (w *watcher) unframedError() error {
-	body := &list{stream: w.stream, limits: w.limits, magicRead: true}
-	_, err := body.next()
-	if notList, ok := errors.AsType[*wire.NotListError](err); ok && notList.Status != nil {
-		return fmt.Errorf("%w: a Status in place of watch frames: %w", wire.ErrMalformed, notList)
+	body := newList(nil, w.limits)
+	body.stream = w.stream
+	body.magicRead = true
+	_, err := wire.NewListReader(body, body.header).Next()
+	notList, ok := errors.AsType[*wire.NotListError](err)
+	if ok && notList.Status != nil {
+		return wire.NotFrame("Status", notList.Status)
 	}
-	kind := body.header.Kind
-	if kind == "" {
-		return fmt.Errorf("%w: an object in place of watch frames", wire.ErrMalformed)
-	}
-	return fmt.Errorf("%w: a %s in place of watch frames", wire.ErrMalformed, apiclient.Printable(kind, apiclient.MaxForeignText))
+	return wire.NotFrame(body.header.Kind, nil)
 }
 
 // Field numbers of a WatchEvent and of the RawExtension in it.
@@ -115,46 +103,40 @@ const (
 )
 
 func parseFrame(data []byte) (wire.Frame, error) {
-	var frame wire.Frame
+	var name watch.EventType
+	var object []byte
 	for rest := data; len(rest) > 0; {
-		var t tag
-		var value []byte
-		var err error
-		if t, value, rest, err = nextField(rest); err != nil {
+		t, value, after, err := nextField(rest)
+		if err != nil {
 			return wire.Frame{}, fmt.Errorf("a watch frame: %w", err)
 		}
+		rest = after
 		switch t.number {
 		case eventType:
-			frame.Type, err = eventTypeOf(value), t.requireBytes("the type of a watch frame")
+			err = t.requireBytes("the type of a watch frame")
+			name = wire.EventTypeOf(value)
 		case eventObject:
-			if err = t.requireBytes("the object of a watch frame"); err == nil {
-				frame.Object, err = parseObject(value, frame.Object)
+			err = t.requireBytes("the object of a watch frame")
+			if err == nil {
+				object, err = parseObject(value, object)
 			}
 		}
 		if err != nil {
 			return wire.Frame{}, err
 		}
 	}
-	switch {
-	case frame.Type == "":
-		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
-	case len(frame.Object) == 0 && frame.Type != watch.Error: // an error without an object is still an error
-		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
-			apiclient.Printable(string(frame.Type), apiclient.MaxForeignText))
-	}
-	return frame, nil
+	return wire.NewFrame(name, object)
 }
 
 // parseObject reads a RawExtension. previous is the object of an earlier one in the same frame.
 func parseObject(data, previous []byte) ([]byte, error) {
 	object := previous
 	for rest := data; len(rest) > 0; {
-		var t tag
-		var value []byte
-		var err error
-		if t, value, rest, err = nextField(rest); err != nil {
+		t, value, after, err := nextField(rest)
+		if err != nil {
 			return nil, fmt.Errorf("the object of a watch frame: %w", err)
 		}
+		rest = after
 		if t.number != extensionRaw {
 			continue
 		}
@@ -164,14 +146,4 @@ func parseObject(data, previous []byte) ([]byte, error) {
 		object = value
 	}
 	return object, nil
-}
-
-// eventTypeOf allocates nothing for the known types.
-func eventTypeOf(value []byte) watch.EventType {
-	for _, known := range [...]watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
-		if bytes.Equal(value, []byte(known)) {
-			return known
-		}
-	}
-	return watch.EventType(value)
 }

@@ -94,9 +94,9 @@ func TestMalformedFramesEndAWatch(t *testing.T) {
 		"raw of another":               {frameBytes(bytesField(eventObject, varintField(extensionRaw, 1))), "wire type 0"},
 		"a field longer than a frame":  {frameBytes(join(textField(eventType, "ADDED"), tagBytes(eventObject, typeBytes), number(9), []byte("four"))), "exceeds its container"},
 		"a field longer than a object": {frameBytes(bytesField(eventObject, join(tagBytes(extensionRaw, typeBytes), number(9), []byte("four")))), "exceeds its container"},
-		"a list":                       {served(t, carps(2)), "a CarpList in place of watch frames"},
-		"a Status":                     {served(t, status()), "a Status in place of watch frames"},
-		"an object of no kind":         {sealed(raw(item("x"))), "an object in place of watch frames"},
+		"a list":                       {served(t, carps(2)), "a CarpList in place of a watch frame"},
+		"a Status":                     {served(t, status()), "a Status in place of a watch frame"},
+		"an object of no kind":         {sealed(raw(item("x"))), "an object in place of a watch frame"},
 	} {
 		for how, deliver := range wiretest.Deliveries {
 			t.Run(name+", "+how, func(t *testing.T) {
