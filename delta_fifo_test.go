@@ -201,7 +201,7 @@ func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
 // send gives the queue an event with its own version.
 func send(t *testing.T, f *DeltaFIFO, kind DeltaType, name, version string) {
 	t.Helper()
-	require.NoError(t, takeOne(foreignStore{f}, event{kind: kind, obj: podAt("a", name, version), version: version}))
+	require.NoError(t, takeOne(queueAccepter{f}, event{kind: kind, obj: podAt("a", name, version), version: version}))
 }
 
 // batched takes out one batch, in words.
@@ -413,7 +413,7 @@ func TestVersionsAreReportedInTheirOrder(t *testing.T) {
 
 func TestAnEventWithoutAKeyIsRejectedAndItsVersionCounts(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(any) (string, error) { return "", errBoom }})
-	err := takeOne(foreignStore{f}, event{kind: Added, obj: podAt("a", "1", "5"), version: "5"})
+	err := takeOne(queueAccepter{f}, event{kind: Added, obj: podAt("a", "1", "5"), version: "5"})
 	object, ok := errors.AsType[*ObjectError](err)
 	require.True(t, ok)
 	assert.Equal(t, stageKey, object.Stage)
@@ -465,7 +465,7 @@ func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 		t.Run(label, func(t *testing.T) {
 			var tr transforming
 			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing(podAt("a", "1", "1"))})
-			failed, is := errors.AsType[*ObjectError](takeOne(foreignStore{f}, event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"}))
+			failed, is := errors.AsType[*ObjectError](takeOne(queueAccepter{f}, event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"}))
 			assert.Equal(t, label == "bad" || label == "panics", is)
 			if is {
 				assert.Equal(t, stageTransform, failed.Stage)
@@ -477,7 +477,7 @@ func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 	}
 	var tr transforming
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing()})
-	must(t, takeOne(foreignStore{f}, event{kind: Deleted, obj: podAt("a", "1", "2"), version: "2"}))
+	must(t, takeOne(queueAccepter{f}, event{kind: Deleted, obj: podAt("a", "1", "2"), version: "2"}))
 	assert.Empty(t, tr.calls, "nobody gets to see it")
 }
 
@@ -676,8 +676,8 @@ func TestTheUsualKeysAreThoseOfTheFunction(t *testing.T) {
 			usual := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 			wrapper := func(obj any) (string, error) { return MetaNamespaceKeyFunc(obj) }
 			other := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: wrapper})
-			require.True(t, usual.byName)
-			require.False(t, other.byName)
+			require.True(t, usual.keys.byName)
+			require.False(t, other.keys.byName)
 			got, err := usual.eventKey(obj)
 			want, wanted := other.eventKey(obj)
 			if wanted != nil {

@@ -7,21 +7,35 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
-
-	"github.com/watchmirror/cache/internal/table"
 )
 
-// foreignStore is a store of another package, or a queue. It receives one call for each change, and
-// one Replace for each list.
-type foreignStore struct{ ReflectorStore }
+// accepterOf returns how a reflector passes changes to a store.
+func accepterOf(store ReflectorStore) changeAccepter {
+	if accepter, isOwn := store.(changeAccepter); isOwn {
+		return accepter
+	}
+	if queue := queueIn(store); queue != nil && !embedsQueue(store) {
+		return queueAccepter{queue}
+	}
+	return foreignStore{store}
+}
+
+// replacerOf returns how a reflector passes lists to a store. A type that embeds a queue has its
+// BeginReplace, but receives one Replace, since it may define that itself.
+func replacerOf(store ReflectorStore) Replacer {
+	if replacer, ok := store.(Replacer); ok && !embedsQueue(store) {
+		return replacer
+	}
+	return foreignStore{store}
+}
+
+// foreignStore is a store of another package. It receives one call for each change, and one Replace
+// for each list.
+type foreignStore struct{ store ReflectorStore }
 
 // acceptChanges implements changeAccepter for the first change. An error of the store that is not
 // an ObjectError is returned.
-func (f foreignStore) acceptChanges(_ context.Context, changes []change) (int, error) {
-	if queue, isQueue := f.ReflectorStore.(*DeltaFIFO); isQueue {
-		return queue.putEvent(changes)
-	}
+func (f foreignStore) acceptChanges(_ context.Context, changes []change) (accepted int, err error) {
 	c := &changes[0]
 	operation, err := f.apply(c)
 	objects, other := splitObjectErrors(err)
@@ -34,7 +48,7 @@ func (f foreignStore) acceptChanges(_ context.Context, changes []change) (int, e
 		bad.object = identityOf(c.object)
 		c.err = &bad
 	}
-	updater, ok := f.ReflectorStore.(ResourceVersionUpdater)
+	updater, ok := f.store.(ResourceVersionUpdater)
 	if ok && c.version != "" {
 		updater.UpdateResourceVersion(c.version)
 	}
@@ -45,145 +59,81 @@ func (f foreignStore) acceptChanges(_ context.Context, changes []change) (int, e
 func (f foreignStore) apply(c *change) (operation string, err error) {
 	switch c.kind {
 	case Added:
-		return "Add", f.Add(c.object)
+		return "Add", f.store.Add(c.object)
 	case Updated:
-		return "Update", f.Update(c.object)
+		return "Update", f.store.Update(c.object)
 	}
-	return "Delete", deleteFrom(f.ReflectorStore, c)
+	return "Delete", deleteFrom(f.store, c)
 }
 
 // BeginReplace implements Replacer.
-func (f foreignStore) BeginReplace(options ReplaceOptions) Replacement {
-	return &wholeReplacement{
-		store:    f.ReflectorStore,
-		reset:    options.VersionsReset,
-		places:   map[identity]int{},
-		retained: map[table.Key]bool{},
-	}
+func (f foreignStore) BeginReplace(ReplaceOptions) Replacement {
+	return &foreignReplacement{store: f.store}
 }
 
-// wholeReplacement is the Replacement of a queue, and of a store without BeginReplace. It collects
-// the list for one Replace. A store of another package loses its states of rejected objects.
-type wholeReplacement struct {
-	store ReflectorStore
-	// reset is ReplaceOptions.VersionsReset.
-	reset bool
+// foreignReplacement is the Replacement of a store without BeginReplace. It collects the list for
+// one Replace, so the store loses its states of objects that could not be used.
+type foreignReplacement struct {
+	store     ReflectorStore
+	collected collectedList[identity]
 	// over is true after Commit and Abort.
 	over bool
-	// list has nil for an object that a stream has deleted.
-	list []any
-	// places are the positions in list of the objects that have a name.
-	places map[identity]int
-	// retained has the keys of the objects whose state in a queue stays, and is true if their
-	// newest state was refused.
-	retained map[table.Key]bool
 }
 
-// Add implements Replacement. A stream, or a repeated page, may have several states of an object:
-// the newest one stays. If their versions cannot be compared, the last one stays.
-func (w *wholeReplacement) Add(
+// Add implements Replacement.
+func (r *foreignReplacement) Add(
 	ctx context.Context, part ReplacementPart,
 ) (rejected []*ObjectError, err error) {
-	if w.over {
+	if r.over {
 		return nil, errReplacementOver
 	}
-	for _, obj := range part.Retain {
-		id, err := w.identify(obj)
-		if err == nil {
-			w.retained[id.name] = true
-		}
-	}
 	for _, obj := range part.Items {
-		id, err := w.identify(obj)
-		if err != nil {
-			rejected = append(rejected, rejection(obj, err))
-			continue
-		}
-		w.put(id, obj)
+		r.put(obj)
 	}
 	for _, obj := range part.Deleted {
-		id, err := w.identify(obj)
-		if err != nil {
-			rejected = append(rejected, rejection(obj, err))
-			continue
-		}
-		delete(w.retained, id.name)
-		w.remove(id)
-		if isUndecoded(obj) {
-			w.removeMatching(id)
-		}
+		r.remove(obj)
 	}
-	return rejected, ctx.Err()
+	return nil, ctx.Err()
 }
 
-// put adds an object to the list, unless the list has a newer state of it. An object without a name
-// is always added.
-func (w *wholeReplacement) put(id identity, obj any) {
-	at, isListed := w.places[id]
-	if !isListed {
-		if id != (identity{}) {
-			w.places[id] = len(w.list)
-		}
-		w.list = append(w.list, obj)
+// put adds an object to the list. One without a name is always added.
+func (r *foreignReplacement) put(obj any) {
+	id := identityOf(obj)
+	if id == (identity{}) {
+		r.collected.append(obj)
 		return
 	}
-	version := receivedOf(obj).ResourceVersion
-	listed := receivedOf(w.list[at]).ResourceVersion
-	if !versionBefore(version, listed) {
-		w.list[at] = obj
-	}
+	r.collected.put(id, obj)
 }
 
-// removeMatching removes the objects of which one that could not be decoded may be a state.
-func (w *wholeReplacement) removeMatching(undecoded identity) {
-	for id := range w.places {
-		if id.matches(undecoded) {
-			w.remove(id)
+// remove removes an object from the list. An object that could not be decoded may be a state of
+// several.
+func (r *foreignReplacement) remove(obj any) {
+	deleted := identityOf(obj)
+	r.collected.remove(deleted)
+	if !isUndecoded(obj) {
+		return
+	}
+	for id := range r.collected.places {
+		if id.matches(deleted) {
+			r.collected.remove(id)
 		}
-	}
-}
-
-// identify returns the identity of an object in the store. In a queue that is its key.
-func (w *wholeReplacement) identify(obj any) (identity, error) {
-	queue, isQueue := w.store.(*DeltaFIFO)
-	if !isQueue {
-		return identityOf(obj), nil
-	}
-	key, err := queue.eventKey(obj)
-	return identity{name: key}, err
-}
-
-func (w *wholeReplacement) remove(id identity) {
-	if at, listed := w.places[id]; listed {
-		w.list[at] = nil
-		delete(w.places, id)
 	}
 }
 
 // Commit implements Replacement.
-func (w *wholeReplacement) Commit(ctx context.Context, version string) error {
-	if w.over {
+func (r *foreignReplacement) Commit(_ context.Context, version string) error {
+	if r.over {
 		return errReplacementOver
 	}
-	defer w.Abort()
-	w.list = slices.DeleteFunc(w.list, func(obj any) bool { return obj == nil })
-	if queue, isQueue := w.store.(*DeltaFIFO); isQueue {
-		return queue.replace(ctx, w, version)
-	}
-	return w.store.Replace(w.list, version)
+	store := r.store
+	list := r.collected.objects()
+	r.Abort()
+	return store.Replace(list, version)
 }
 
 // Abort implements Replacement.
-func (w *wholeReplacement) Abort() {
-	if w.over {
-		return
-	}
-	queue, isQueue := w.store.(*DeltaFIFO)
-	*w = wholeReplacement{over: true}
-	if isQueue {
-		queue.endListing()
-	}
-}
+func (r *foreignReplacement) Abort() { *r = foreignReplacement{over: true} }
 
 // deleteFrom deletes an object from a store of another package. If the object could not be decoded,
 // or belongs to another replica, it deletes the last known state. A panic is caught then: the store

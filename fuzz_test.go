@@ -262,7 +262,7 @@ func (m *queueModel) event(op int) {
 	var err error
 	if b&8 != 0 {
 		m.tell(m.serial)
-		err = takeOne(foreignStore{m.queue}, event{kind: kind, obj: obj, version: itoa(m.serial)})
+		err = takeOne(queueAccepter{m.queue}, event{kind: kind, obj: obj, version: itoa(m.serial)})
 	} else {
 		err = map[DeltaType]func(any) error{Added: m.queue.Add, Updated: m.queue.Update, Deleted: m.queue.Delete}[kind](obj)
 	}
@@ -274,7 +274,7 @@ func (m *queueModel) event(op int) {
 	}
 	if have, there := m.source[key]; there && b&16 != 0 && m.consumer.records {
 		var regression *VersionRegressionError
-		require.ErrorAs(m.t, takeOne(foreignStore{m.queue}, event{kind: Updated, obj: podAt("a", obj.Name, itoa(have-1)), version: itoa(have - 1)}), &regression)
+		require.ErrorAs(m.t, takeOne(queueAccepter{m.queue}, event{kind: Updated, obj: podAt("a", obj.Name, itoa(have-1)), version: itoa(have - 1)}), &regression)
 	}
 }
 

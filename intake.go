@@ -33,7 +33,7 @@ func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted
 		changes = changes[:1]
 	}
 	in.buffer = valueBuffer{in.buffer.values[:0], in.buffer.texts[:0]}
-	in.identify(changes)
+	in.identifyAll(changes)
 	if c := &changes[0]; in.transform != nil && c.err == nil {
 		if err := in.olderThanEntry(c); err != nil {
 			return 0, err
@@ -47,18 +47,23 @@ func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted
 	return in.storage.write(changes, storeWrite{scope: in.scope, events: true, feed: in.feed})
 }
 
-// identify sets the key and origin of each change, or err.
-func (k *keyer) identify(changes []change) {
+// identify sets the key and origin of a change, or err.
+func (k *keyer) identify(c *change) {
+	if !c.meta.readable {
+		_ = c.meta.read(c.object)
+	}
+	key, err := k.keyOf(c.object, &c.meta)
+	if err != nil {
+		c.err = rejection(c.object, err)
+	}
+	c.key = key
+	c.origin = originOf(c.meta.received)
+}
+
+// identifyAll identifies each change.
+func (k *keyer) identifyAll(changes []change) {
 	for i := range changes {
-		c := &changes[i]
-		if !c.meta.readable {
-			_ = c.meta.read(c.object)
-		}
-		key, err := k.keyOf(c.object, &c.meta)
-		if c.key = key; err != nil {
-			c.err = rejection(c.object, err)
-		}
-		c.origin = originOf(c.meta.received)
+		k.identify(&changes[i])
 	}
 }
 

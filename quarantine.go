@@ -63,6 +63,11 @@ type quarantinePart struct {
 	prefix string
 }
 
+// of returns the part of another owner of the same quarantine.
+func (p quarantinePart) of(owner quarantineOwner) quarantinePart {
+	return quarantinePart{p.quarantine, owner, p.prefix}
+}
+
 // find returns the error for readers of a key without an object, or nil if the key is not
 // quarantined. An entry is removed after a later state can be read. So a reader that has found
 // neither an object nor then an entry must look for the object again.

@@ -169,14 +169,8 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	r.status = Status{
 		Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now(), Failures: map[Cause]int64{},
 	}
-	if r.accepter, ok = store.(changeAccepter); !ok {
-		r.accepter = foreignStore{store}
-	}
-	// A type that embeds a DeltaFIFO has its BeginReplace, but may define Replace itself, which must be called.
-	promoted, queue := store.(interface{ itself() *DeltaFIFO })
-	if r.replacer, ok = store.(Replacer); !ok || queue && store != ReflectorStore(promoted.itself()) {
-		r.replacer = foreignStore{store}
-	}
+	r.accepter = accepterOf(store)
+	r.replacer = replacerOf(store)
 	return r
 }
 
@@ -304,8 +298,8 @@ func partOf(store any, owner quarantineOwner) quarantinePart {
 	if k, own := keyedStoreOf(store); own {
 		return quarantinePart{k.storage.quarantine.quarantine, owner, k.scope.prefix}
 	}
-	if queue, own := store.(interface{ itself() *DeltaFIFO }); own {
-		return quarantinePart{queue.itself().quarantine.quarantine, owner, ""}
+	if queue := queueIn(store); queue != nil {
+		return queue.quarantine.of(owner)
 	}
 	return quarantinePart{&quarantine{}, owner, ""}
 }
@@ -316,10 +310,7 @@ func storeQuarantines(store any, object *ObjectError) bool {
 	if slices.Contains([]string{stageDecode, stageType, stageMetadata, stageKey}, object.Stage) {
 		return false
 	}
-	// A type that embeds a queue has its methods, but may have refused the object itself.
-	if queue, promoted := store.(interface{ itself() *DeltaFIFO }); promoted {
-		return store == any(queue.itself())
-	}
+	// A type that embeds a queue may have refused the object itself.
 	_, own := store.(eventChecker)
-	return own
+	return own && !embedsQueue(store)
 }

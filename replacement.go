@@ -144,7 +144,7 @@ func (r *storeReplacement) stage(c *change) {
 
 // compareWithStore identifies the batch and finds the changes that leave their stored entry unchanged.
 func (r *storeReplacement) compareWithStore() {
-	r.in.identify(r.batch)
+	r.in.identifyAll(r.batch)
 	m := r.in.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()

@@ -278,10 +278,10 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 		"another again": {podAt("b", "1", "9"), 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := foreignStore{}.BeginReplace(ReplaceOptions{}).(*wholeReplacement)
+			w := foreignStore{}.BeginReplace(ReplaceOptions{}).(*foreignReplacement)
 			part(t, w, ReplacementPart{Items: []any{podAt("a", "1", "1"), service, untyped}})
 			part(t, w, ReplacementPart{Deleted: []any{undecoded(row.deleted)}})
-			assert.Len(t, w.places, row.left)
+			assert.Len(t, w.collected.places, row.left)
 		})
 	}
 }

@@ -16,11 +16,13 @@ var objectFaults = []Mutant{
 	{
 		Name:   "ends-a-part-at-its-first-object-without-a-key",
 		Guards: []string{"B6", "G6"},
-		In:     "DeltaFIFO.replace",
-		From:   "failures = append(failures, c.failure())",
+		In:     "queueReplacement.stage",
+		From:   "r.stageObject(obj)",
 		To: `
-			if c.err.Stage == stageKey {
-				return c.failure()
+			failed := len(r.failures)
+			r.stageObject(obj)
+			if len(r.failures) > failed && errors.As(r.failures[failed], new(KeyError)) {
+				return nil
 			}`,
 		Package: guarantees,
 		Test:    "TestB6AListWithBadObjectsIsQueuedWithoutThem",

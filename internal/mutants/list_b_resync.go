@@ -39,8 +39,8 @@ var resyncFaults = []Mutant{
 	{
 		Name:    "delivers-a-relists-changes-as-a-resync",
 		Guards:  []string{"B21"},
-		In:      "DeltaFIFO.replace",
-		From:    "kind: f.listedType",
+		In:      "queueReplacement.stageObject",
+		From:    "kind: queue.listedType",
 		To:      "kind: Sync",
 		Package: guarantees,
 		Test:    "TestB21ChangesOfARelistAreNotDeliveredAsAResync",
@@ -49,15 +49,13 @@ var resyncFaults = []Mutant{
 	{
 		Name:   "transforms-resynced-objects-again",
 		Guards: []string{"B21", "G14"},
-		In:     "DeltaFIFO.Resync",
-		From:   "case last.present:",
+		In:     "DeltaFIFO.resyncLocked",
+		From:   "last := f.lastLocked(key)",
 		To: `
-			case last.present && f.transformer != nil:
-				obj, _ := f.transformer(last.object)
-				f.log.Add(deltalog.Record{
-					Kind: deltalog.Sync, Object: obj, Key: key, Origin: last.origin,
-				})
-			case last.present:`,
+			last := f.lastLocked(key)
+			if last.queued == nil && f.transformer != nil {
+				last.object, _ = f.transformer(last.object)
+			}`,
 		Package: guarantees,
 		Test:    "TestResyncRepeatsKnownObjectsThatAreNotQueued",
 		Fault:   "A transform that is not idempotent corrupts an object at each resync.",

@@ -31,9 +31,9 @@ var objectMutants = []Mutant{
 	{
 		Name:   "deletes-listed-bad-objects-from-a-queue",
 		Guards: []string{"G6"},
-		In:     "wholeReplacement.Add",
-		From:   "w.retained[id.name] = true",
-		To:     "_ = id",
+		In:     "queueReplacement.Add",
+		From:   "r.retained.Insert(key)",
+		To:     "_ = key",
 		Test:   "TestWhatAListCouldNotBringStays",
 		Fault:  "An object that exists and cannot be decoded is delivered as deleted.",
 	},
@@ -91,8 +91,8 @@ var objectMutants = []Mutant{
 		Name:   "keeps-unwanted-objects-in-a-queue",
 		Guards: []string{"G14"},
 		In:     "DeltaFIFO.addLocked",
-		From:   "!last.deletable()",
-		To:     "!last.deletable() || r.Object == nil",
+		From:   "!last.isDeletable()",
+		To:     "!last.isDeletable() || r.Object == nil",
 		Test:   "TestAQueueEqualsAMap",
 		Fault:  "An object that the transform now drops stays in the cache in its previous state.",
 	},
@@ -117,12 +117,12 @@ var objectMutants = []Mutant{
 	{
 		Name:   "transforms-unchanged-objects-of-a-relist-in-a-queue",
 		Guards: []string{"G14"},
-		In:     "DeltaFIFO.replace",
-		From:   "f.isUnchanged(c)",
+		In:     "queueReplacement.stageObject",
+		From:   "r.isUnchanged(c)",
 		To: `
 			func() bool {
-				_, _, _ = callTransform(c.key, f.keyFunc, f.transformer, obj)
-				return f.isUnchanged(c)
+				_, _, _ = callTransform(c.key, queue.keys.keyFunc, queue.transformer, obj)
+				return r.isUnchanged(c)
 			}()`,
 		Test:  "TestARelistLeavesUnchangedObjectsAlone",
 		Fault: "Each relist of a queue needlessly transforms every object again.",

@@ -16,15 +16,13 @@ var orderMutants = []Mutant{
 	{
 		Name:   "resyncs-a-stale-state",
 		Guards: []string{"G2"},
-		In:     "DeltaFIFO.Resync",
-		From:   "case last.queued != nil:",
+		In:     "DeltaFIFO.resyncLocked",
+		From:   "last := f.lastLocked(key)",
 		To: `
-			case last.queued != nil && f.own != nil:
-				found := f.own.entry(key)
-				f.log.Add(deltalog.Record{
-					Kind: deltalog.Sync, Object: found.Object, Key: key, Origin: found.Origin,
-				})
-			case last.queued != nil:`,
+			last := f.lastLocked(key)
+			if known := f.known.last(key); last.queued != nil && known.present {
+				last = known
+			}`,
 		Package: guarantees,
 		Test:    "TestB21ChangesOfARelistAreNotDeliveredAsAResync",
 		Fault: "A resync queues the stored state after a newer pending one, and the object " +

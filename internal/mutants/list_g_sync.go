@@ -5,14 +5,12 @@ var syncMutants = []Mutant{
 	{
 		Name:   "treats-the-first-part-as-the-whole-list",
 		Guards: []string{"G5"},
-		In:     "wholeReplacement.Add",
+		In:     "queueReplacement.Add",
 		From:   "return rejected, ctx.Err()",
 		To: `
-			if queue, ours := w.store.(*DeltaFIFO); ours {
-				queue.mu.Lock()
-				queue.populated = true
-				queue.unlock()
-			}
+			r.queue.mu.Lock()
+			r.queue.populated = true
+			r.queue.unlock()
 			return rejected, ctx.Err()`,
 		Package: guarantees,
 		Test:    "TestG5SyncedIsWhenTheFirstListHasBeenProcessed",
@@ -45,7 +43,7 @@ var syncMutants = []Mutant{
 		Name:    "ends-a-first-list-with-any-event",
 		Guards:  []string{"G5"},
 		In:      "DeltaFIFO.putChange",
-		From:    "f.populated || f.listings == 0",
+		From:    "f.openLists == 0",
 		To:      "true",
 		Package: guarantees,
 		Test:    "TestG5AnEventDoesNotEndAFirstListThatHasBegun",
