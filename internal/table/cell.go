@@ -172,3 +172,9 @@ func (c *cell) store(to content, origin Origin) {
 	}
 	c.packed = origin.packedOrigin
 }
+
+// Address returns where the data of an interface value is, without retaining it.
+func Address(obj any) uintptr { return uintptr(split(obj).data) }
+
+// TextAddress returns where the bytes of a string are, without retaining them.
+func TextAddress(text string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(text))) }
