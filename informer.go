@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/eventlog"
+	"github.com/watchmirror/cache/internal/inspect"
 	"github.com/watchmirror/cache/internal/table"
 	"github.com/watchmirror/cache/internal/tasks"
 )
@@ -209,6 +210,8 @@ func (inf *sharedIndexInformer) GetIndexer() Indexer { return inf.store }
 
 // Snapshot implements Snapshotter.
 func (inf *sharedIndexInformer) Snapshot() Reader[any] { return inf.store.Snapshot() }
+
+func (inf *sharedIndexInformer) inspect() inspect.View { return inf.store.storage.inspect() }
 
 // GetStore implements SharedInformer.
 func (inf *sharedIndexInformer) GetStore() Store { return inf.store }

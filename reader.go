@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/watchmirror/cache/internal/inspect"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -406,3 +407,32 @@ type Snapshotter interface{ Snapshot() Reader[any] }
 
 // Snapshot implements Snapshotter.
 func (s *storage) Snapshot() Reader[any] { return s.live().Snapshot() }
+
+func init() { inspect.Open = openView }
+
+// inspectable is implemented by readers, and by what has one.
+type inspectable interface{ inspect() inspect.View }
+
+func openView(reader any) (inspect.View, bool) {
+	switch r := reader.(type) {
+	case inspectable:
+		return r.inspect(), true
+	case Snapshotter: // a type of another package around one of this package
+		return r.Snapshot().inspect(), true
+	}
+	return inspect.View{}, false
+}
+
+func (s *storage) inspect() inspect.View { return s.live().inspect() }
+
+func (r Reader[T]) inspect() inspect.View {
+	selected := r.all()
+	return inspect.View{
+		Version: selected.view.table.Version,
+		Len:     selected.len(),
+		Each: func(yield func(table.Entry) bool) {
+			selected.each(func(entry table.Entry, _ T) bool { return yield(entry) })
+		},
+		TableBytes: selected.view.table.Bytes(),
+	}
+}

@@ -589,6 +589,7 @@ func (t typedSharedIndexInformer[T]) GetTypedIndexer() TypedIndexer[T] {
 type ownInformer interface {
 	StatusReporter
 	Snapshotter
+	inspectable
 }
 
 // ownTypedInformer is a typedSharedIndexInformer of an informer of this package.
