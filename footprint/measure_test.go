@@ -1,0 +1,292 @@
+package footprint_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/footprint"
+)
+
+// thing is a stored value of any form.
+type thing struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+}
+
+func thingKey(object any) (string, error) { return object.(*thing).Key, nil }
+
+// measureThings measures a store of things with these values.
+func measureThings(t *testing.T, values ...any) *footprint.Report {
+	store := cache.NewIndexer(thingKey, nil)
+	for i, value := range values {
+		require.NoError(t, store.Add(&thing{Key: fmt.Sprint("thing-number-", i), Value: value}))
+	}
+	report, err := footprint.Measure(t.Context(), store, footprint.Options{Sample: footprint.Whole})
+	require.NoError(t, err)
+	return report
+}
+
+func bytesOf(report *footprint.Report, path string) int64 {
+	field, _ := report.Field(path)
+	return field.Bytes
+}
+
+const mebibyte = 1 << 20
+
+func TestSharedMemoryIsCountedOnce(t *testing.T) {
+	text := strings.Repeat("x", mebibyte)
+	shared := map[string]any{
+		"text":   text,
+		"part":   &text,
+		"bytes":  &[]byte{1: 1},
+		"nested": map[string]string{"a": text},
+	}
+	alone := measureThings(t, shared)
+	assert.InEpsilon(t, mebibyte, alone.Bytes, 0.01, "several references in one object")
+	assert.InEpsilon(t, mebibyte, measureThings(t, shared, shared, text, &text).Bytes, 0.01)
+	other := strings.Clone(text)
+	assert.InEpsilon(t, 2*mebibyte, measureThings(t, shared, other).Bytes, 0.01)
+}
+
+// Fails if what is shared is multiplied by the number of objects that are not measured.
+func TestASampleCountsWhatItsObjectsShareOnce(t *testing.T) {
+	shared := map[string]any{"large": strings.Repeat("x", mebibyte)}
+	store := cache.NewIndexer(thingKey, nil)
+	for i := range 1000 {
+		own := strings.Repeat("y", 1024)
+		value := map[string]any{"shared": shared, "own": own}
+		require.NoError(t, store.Add(&thing{Key: fmt.Sprint("thing-number-", i), Value: value}))
+	}
+	report, err := footprint.Measure(t.Context(), store, footprint.Options{Sample: 50})
+	require.NoError(t, err)
+	assert.Equal(t, 50, report.Sampled)
+	assert.InEpsilon(t, mebibyte, bytesOf(report, "value.shared.large"), 0.1)
+	assert.InEpsilon(t, 1000*1024, bytesOf(report, "value.own"), 0.1)
+}
+
+func TestFieldsHaveTheSamePathsInTypedAndUnstructuredObjects(t *testing.T) {
+	for name, decode := range decoders {
+		store, _ := storeOf(t, 20, decode)
+		report, err := footprint.Measure(t.Context(), store, footprint.Options{})
+		require.NoError(t, err)
+		paths := []string{
+			"metadata",
+			"metadata.labels.app",
+			"metadata.managedFields",
+			"metadata.managedFields[*].fieldsV1",
+			`metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`,
+			"metadata.ownerReferences[*].uid",
+		}
+		if name != "metadata" {
+			paths = append(paths, "spec.containers", "spec.containers[*].env",
+				"spec.containers[*].env[*].value", "spec.containers[*].args",
+				"spec.containers[*].resources.limits.cpu", "status.conditions[*].type")
+		}
+		for _, path := range paths {
+			assert.Positive(t, bytesOf(report, path), "%s: %s", name, path)
+		}
+	}
+}
+
+// Fails if memory has no path, or more than one.
+func TestTheOwnBytesOfAllFieldsAreTheWhole(t *testing.T) {
+	for name, decode := range decoders {
+		store, _ := storeOf(t, 200, decode)
+		for _, sample := range []int{20, footprint.Whole} {
+			report, err := footprint.Measure(t.Context(), store, footprint.Options{Sample: sample})
+			require.NoError(t, err)
+			sum := int64(0)
+			for _, field := range report.Fields {
+				sum += field.OwnBytes
+			}
+			assert.InEpsilon(t, report.Bytes, sum, 0.02, name)
+			for _, shares := range [][]footprint.Share{report.Namespaces, report.Types} {
+				sum = 0
+				objects := 0
+				for _, share := range shares {
+					sum += share.Bytes
+					objects += share.Objects
+				}
+				assert.InEpsilon(t, report.Bytes, sum, 0.01, name)
+				assert.InDelta(t, report.Objects, objects, 20, name)
+			}
+		}
+	}
+}
+
+func TestAMapWithManyKeysIsOneFieldWithItsLargeKeys(t *testing.T) {
+	many := map[string]any{"large": strings.Repeat("x", 100_000)}
+	for i := range 500 {
+		many[fmt.Sprint("key-", i)] = "a value of this key"
+	}
+	report := measureThings(t, many)
+	assert.Len(t, report.Fields, 3, "value, value.large and key: %v", report.Fields)
+	assert.Positive(t, bytesOf(report, "value.large"))
+}
+
+func TestValuesThatAreNestedTooDeeplyAreNotCounted(t *testing.T) {
+	type element struct {
+		Next *element
+		Text string
+	}
+	var list *element
+	for range 100_000 {
+		list = &element{Next: list, Text: strings.Repeat("x", 16)}
+	}
+	report := measureThings(t, list)
+	assert.InEpsilon(t, 10_000*(24+16), report.Bytes, 0.05)
+	cycle := &element{}
+	cycle.Next = cycle
+	assert.Less(t, measureThings(t, cycle).Bytes, int64(500))
+}
+
+func TestAReaderThatCannotBeMeasuredIsAnError(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	filled, _ := storeOf(t, 3, decoders["typed"])
+	empty := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	unsynced := newInformer(cachetest.NewTestSource(t, cachetest.Options{}))
+	tests := map[string]struct {
+		ctx     context.Context
+		reader  any
+		options footprint.Options
+		want    string
+	}{
+		"nil":             {t.Context(), nil, footprint.Options{}, "measure <nil>: the reader is nil"},
+		"nil informer":    {t.Context(), (*cache.Informer[*pod])(nil), footprint.Options{}, "the reader is nil"},
+		"another type":    {t.Context(), 3, footprint.Options{}, "measure int: it is no informer"},
+		"empty":           {t.Context(), empty, footprint.Options{}, "there are no objects"},
+		"zero reader":     {t.Context(), cache.Reader[*pod]{}, footprint.Options{}, "there are no objects"},
+		"not synced":      {t.Context(), unsynced, footprint.Options{}, "there are no objects: it has not synced"},
+		"negative sample": {t.Context(), filled, footprint.Options{Sample: -1}, "Options.Sample is -1"},
+		"ended context":   {ended, filled, footprint.Options{}, "context canceled"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			report, err := footprint.Measure(test.ctx, test.reader, test.options)
+			assert.Nil(t, report)
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
+	_, err := footprint.Measure(t.Context(), empty, footprint.Options{})
+	assert.ErrorIs(t, err, footprint.ErrNoObjects)
+	_, err = footprint.Measure(ended, filled, footprint.Options{})
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func newInformer(source cache.Source) *cache.Informer[*pod] {
+	return cache.NewTypedInformer(source, cache.InformerConfig[*pod]{Name: "pods"})
+}
+
+// Fails if a kind of reader is refused, or shows other objects.
+func TestInformersSnapshotsReadersAndStoresHaveTheSameReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := cachetest.NewTestSourceOf[*pod](t)
+		for i := range 50 {
+			object, err := decoders["typed"](podJSON(i))
+			require.NoError(t, err)
+			source.MustApply(t, object.(*pod))
+		}
+		pods := newInformer(source)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = pods.Run(ctx) })
+		defer running.Wait()
+		defer cancel()
+		require.NoError(t, pods.WaitSynced(ctx))
+
+		whole, err := footprint.Measure(ctx, pods, footprint.Options{})
+		require.NoError(t, err)
+		assert.Equal(t, 50, whole.Objects)
+		assert.True(t, whole.IsExact())
+		assert.Equal(t, "pods", whole.Name)
+		assert.Equal(t, pods.ResourceVersion(), whole.ResourceVersion)
+		for _, reader := range []any{
+			pods.Snapshot(), pods.Reader, pods.Shared(), pods.Shared().GetIndexer(), pods.Shared().GetStore(),
+			pods.Shared().GetIndexer().(cache.Snapshotter).Snapshot(),
+			cache.NewTypedSharedIndexInformer[*pod](pods.Shared()),
+		} {
+			report, err := footprint.Measure(ctx, reader, footprint.Options{})
+			require.NoError(t, err, "%T", reader)
+			assert.Equal(t, whole.Bytes, report.Bytes, "%T", reader)
+			assert.Equal(t, whole.TableBytes, report.TableBytes, "%T", reader)
+		}
+		part, err := footprint.Measure(ctx, pods.ByNamespace("team-07"), footprint.Options{})
+		require.NoError(t, err)
+		assert.Equal(t, 2, part.Objects)
+		assert.Equal(t, "team-07", part.Namespaces[0].Name)
+		assert.Len(t, part.Namespaces, 1)
+	})
+}
+
+func TestAnInformerThatHasNotSyncedIsSaidToBeIncomplete(t *testing.T) {
+	pods := newInformer(cachetest.NewTestSourceOf[*pod](t))
+	object, err := decoders["typed"](podJSON(1))
+	require.NoError(t, err)
+	require.NoError(t, pods.Shared().GetStore().Add(object))
+	report, err := footprint.Measure(t.Context(), pods, footprint.Options{})
+	require.NoError(t, err)
+	assert.True(t, report.Incomplete)
+	assert.Contains(t, report.String(), "NOT SYNCED")
+}
+
+// Fails if the cost of a report depends on the number of objects, except for one look at each.
+func TestASampleIsAsLargeAsItIsAskedForAndSpreadOverTheStore(t *testing.T) {
+	store, _ := storeOf(t, 2000, decoders["metadata"])
+	report, err := footprint.Measure(t.Context(), store, footprint.Options{Sample: 100})
+	require.NoError(t, err)
+	assert.Equal(t, 100, report.Sampled)
+	assert.Equal(t, 2000, report.Objects)
+	assert.False(t, report.IsExact())
+	assert.Positive(t, report.MarginBytes)
+	again, err := footprint.Measure(t.Context(), store, footprint.Options{Sample: 100})
+	require.NoError(t, err)
+	assert.Equal(t, report.Largest, again.Largest)
+	exact, err := footprint.Measure(t.Context(), store, footprint.Options{Sample: 2000})
+	require.NoError(t, err)
+	assert.InDelta(t, exact.Bytes, report.Bytes, float64(report.MarginBytes))
+	assert.Zero(t, exact.MarginBytes)
+}
+
+func TestTheBacklogOfAHandlerIsBesideTheObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := cachetest.NewTestSourceOf[*pod](t)
+		for i := range 500 {
+			object, err := decoders["typed"](podJSON(i))
+			require.NoError(t, err)
+			source.MustApply(t, object.(*pod))
+		}
+		pods := newInformer(source)
+		ctx, cancel := context.WithCancel(t.Context())
+		hangs := cache.TypedResourceEventHandlerFuncs[*pod]{AddFunc: func(*pod) { <-ctx.Done() }}
+		_, err := pods.AddHandler(hangs)
+		require.NoError(t, err)
+		var running sync.WaitGroup
+		running.Go(func() { _ = pods.Run(ctx) })
+		defer running.Wait()
+		defer cancel()
+		require.NoError(t, pods.WaitSynced(ctx))
+		report, err := footprint.Measure(ctx, pods, footprint.Options{})
+		require.NoError(t, err)
+		assert.Equal(t, int64(80*499), report.BacklogBytes, "a change takes 80 bytes")
+	})
+}
+
+func TestHintsNameTheLargestPartsThatCanBeDropped(t *testing.T) {
+	store, _ := storeOf(t, 100, decoders["unstructured"])
+	report, err := footprint.Measure(t.Context(), store, footprint.Options{})
+	require.NoError(t, err)
+	require.NotEmpty(t, report.Hints)
+	assert.Regexp(t, `^managedFields: \d+ %: kubeapi drops them unless`, report.Hints[0])
+	large := measureThings(t, append(make([]any, 20), strings.Repeat("x", mebibyte))...)
+	assert.Regexp(t, `^the object thing-number-20: \d+ %`, large.Hints[0])
+}
