@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// In a pod, a program mirrors the pods of its own namespace. On its author's machine it uses `kubectl proxy`.
+// In a pod, a program mirrors the pods of its own namespace. On its author's machine it uses
+// `kubectl proxy`.
 func ExampleInCluster() {
 	options, err := kubeapi.InCluster()
 	switch {
@@ -34,8 +35,8 @@ func ExampleInCluster() {
 	_ = source // pass it to a reflector
 }
 
-// Client certificates are part of the HTTP client, like all of TLS. If RootCAs has no CA for the server, the system's
-// are used.
+// Client certificates are part of the HTTP client, like all of TLS. If RootCAs has no CA for the
+// server, the system's are used.
 func ExampleOptions_clientCertificate() {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{

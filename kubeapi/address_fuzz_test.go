@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FuzzAddresses makes sources from arbitrary options. An accepted source requests the named host, below the named path,
-// the named collection and no other, with a query that a server reads as intended. A refusal names the field, and never
-// has a password of an address.
+// FuzzAddresses makes sources from arbitrary options. An accepted source requests the named host,
+// below the named path, the named collection and no other, with a query that a server reads as
+// intended. A refusal names the field, and never has a password of an address.
 func FuzzAddresses(f *testing.F) {
 	f.Add("https://api.test:6443", "", "v1", "pods", "shop", "app=web", "metadata.name=x")
 	f.Add("http://user:password1@api.test/", "apps", "v1", "deployments", "", "", "")

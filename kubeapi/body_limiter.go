@@ -7,8 +7,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// bodyLimiter bounds the bytes of a list outside its items to about two values: a decoder bounds each value but not
-// their number.
+// bodyLimiter bounds the bytes of a list outside its items to about two values: a decoder bounds
+// each value but not their number.
 type bodyLimiter struct {
 	body io.Reader
 	// remaining is how many bytes may still be read.

@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// caTransport is the transport for one content of a CA file. After it was retired it closes its connections once no
-// response is being read: net/http keeps an HTTP/2 connection that was in use when CloseIdleConnections was called.
+// caTransport is the transport for one content of a CA file. After it was retired it closes its
+// connections once no response is being read: net/http keeps an HTTP/2 connection that was in use
+// when CloseIdleConnections was called.
 type caTransport struct {
 	*http.Transport
 

@@ -16,8 +16,8 @@ import (
 	"github.com/watchmirror/cache/internal/apiclient"
 )
 
-// ListerWatcher lists and watches one resource of a Kubernetes-style API. It stores no objects. All methods may be
-// called concurrently.
+// ListerWatcher lists and watches one resource of a Kubernetes-style API. It stores no objects. All
+// methods may be called concurrently.
 type ListerWatcher struct {
 	collection collection
 	resource   schema.GroupResource
@@ -36,12 +36,13 @@ type ListerWatcher struct {
 	disableCompression bool
 	stallTimeout       time.Duration
 	warnings           *warnings
-	// hasDiscarded is true from the time at which a dead connection was discarded until the next response.
+	// hasDiscarded is true from the time at which a dead connection was discarded until the next
+	// response.
 	hasDiscarded atomic.Bool
 }
 
-// New validates the options and returns a ListerWatcher. It sends nothing. The error wraps ErrInvalidOptions and names
-// the field.
+// New validates the options and returns a ListerWatcher. It sends nothing. The error wraps
+// ErrInvalidOptions and names the field.
 func New(options Options) (*ListerWatcher, error) {
 	base, err := options.validate()
 	if err != nil {
@@ -83,7 +84,8 @@ func New(options Options) (*ListerWatcher, error) {
 	return lw, nil
 }
 
-// IsWatchListSemanticsUnSupported returns false: a reflector tries streaming lists, and the server may refuse them.
+// IsWatchListSemanticsUnSupported returns false: a reflector tries streaming lists, and the server
+// may refuse them.
 func (lw *ListerWatcher) IsWatchListSemanticsUnSupported() bool { return false }
 
 // TypeDescription returns group, version and name of the resource, such as "v1 pods".
@@ -91,8 +93,8 @@ func (lw *ListerWatcher) TypeDescription() string {
 	return lw.version.String() + " " + lw.resource.Resource
 }
 
-// send makes one request. It returns when the response headers have arrived and announce a body that can be decoded.
-// After an error, nothing is left open.
+// send makes one request. It returns when the response headers have arrived and announce a body
+// that can be decoded. After an error, nothing is left open.
 func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOptions) (*response, error) {
 	url, err := lw.collection.requestURL(v, options)
 	if err != nil {
@@ -122,7 +124,8 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 	httpResponse, err := lw.roundTrip(r, v, url)
 	if err != nil {
 		if lw.hasDiscarded.Swap(false) && sendCtx.Err() == nil {
-			// The transport may not have noticed yet that the discarded connection is closed, and have used it.
+			// The transport may not have noticed yet that the discarded connection is closed, and
+			// have used it.
 			r.release()
 			return lw.send(ctx, v, options)
 		}
@@ -158,8 +161,8 @@ func (lw *ListerWatcher) roundTrip(r *response, v verb, url string) (*http.Respo
 	}
 	request.Header.Set("Accept", lw.encodings.accept(v, lw.target.metadataOnly(), lw.managedFields.requestsDrop()))
 	if v == verbWatch || lw.disableCompression {
-		// Otherwise the transport requests gzip. In a watch compression would delay events, because a compressor
-		// buffers them.
+		// Otherwise the transport requests gzip. In a watch compression would delay events, because
+		// a compressor buffers them.
 		request.Header.Set("Accept-Encoding", "identity")
 	}
 	if err := lw.client.Prepare(request); err != nil {
@@ -171,8 +174,8 @@ func (lw *ListerWatcher) roundTrip(r *response, v verb, url string) (*http.Respo
 	return lw.client.Do(request)
 }
 
-// callError returns the error of the call for err, with the first that applies as its cause: the context's error, a
-// stall, or err without secrets.
+// callError returns the error of the call for err, with the first that applies as its cause: the
+// context's error, a stall, or err without secrets.
 func (lw *ListerWatcher) callError(ctx context.Context, r *response, v verb, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return lw.collection.wrapError(v, ctxErr)
@@ -186,7 +189,8 @@ func (lw *ListerWatcher) callError(ctx context.Context, r *response, v verb, err
 	return lw.collection.wrapError(v, r.secrets().CleanError(err))
 }
 
-// isConnectionLost reports whether an open connection or stream failed, before or after the headers of a response.
+// isConnectionLost reports whether an open connection or stream failed, before or after the headers
+// of a response.
 func isConnectionLost(err error) bool {
 	if errors.As(err, new(streamReset)) {
 		return true

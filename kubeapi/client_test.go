@@ -103,7 +103,8 @@ func TestAnErrorResponseThatNeverEndsDoesNotBlock(t *testing.T) {
 	}
 }
 
-// A caller's context may last as long as the program. A call must release everything that it attaches to the context.
+// A caller's context may last as long as the program. A call must release everything that it
+// attaches to the context.
 func TestACallLeavesNothingOnItsContext(t *testing.T) {
 	var request context.Context
 	code := http.StatusOK
@@ -138,8 +139,8 @@ func TestConnectionRefusedIsRecognised(t *testing.T) {
 	require.True(t, utilnet.IsConnectionRefused(err), "%v", err)
 }
 
-// The following tests use real sockets, because they test the effects of net/http's transport. None waits for time to
-// pass.
+// The following tests use real sockets, because they test the effects of net/http's transport. None
+// waits for time to pass.
 
 func serveJSON(t *testing.T, serve http.HandlerFunc) *ListerWatcher {
 	t.Helper()

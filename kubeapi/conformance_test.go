@@ -12,7 +12,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// TestSourceOverHTTPKeepsThePromisesOfAListerWatcher has an HTTP server, client and network in each check's bubble.
+// TestSourceOverHTTPKeepsThePromisesOfAListerWatcher has an HTTP server, client and network in each
+// check's bubble.
 func TestSourceOverHTTPKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	for name, change := range map[string]struct {
 		backend cachetest.Options

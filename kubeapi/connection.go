@@ -10,14 +10,16 @@ import (
 	"time"
 )
 
-// silentTimeout is how long a connection has brought nothing if it counts as dead when a request on it is given up.
+// silentTimeout is how long a connection has brought nothing if it counts as dead when a request on
+// it is given up.
 const silentTimeout = 5 * time.Second
 
-// connection is a connection of a client's transport while requests of this package use it. With HTTP/2 these may be
-// requests of several sources.
+// connection is a connection of a client's transport while requests of this package use it. With
+// HTTP/2 these may be requests of several sources.
 type connection struct {
 	conn net.Conn
-	// lastRead is when bytes last arrived for one of the requests, in nanoseconds since 1970. It begins with the first.
+	// lastRead is when bytes last arrived for one of the requests, in nanoseconds since 1970. It
+	// begins with the first.
 	lastRead atomic.Int64
 	requests int // guarded by the table's mu
 }
@@ -28,7 +30,8 @@ type connectionTable struct {
 	byConn map[net.Conn]*connection
 }
 
-// openConnections is shared by all sources: a connection is alive if a request of any of them receives something.
+// openConnections is shared by all sources: a connection is alive if a request of any of them
+// receives something.
 var openConnections = connectionTable{byConn: map[net.Conn]*connection{}}
 
 // acquire adds a request to a connection. It returns nil for one that cannot be looked up.
@@ -69,15 +72,16 @@ func (c *connection) silence() time.Duration {
 // discard closes the connection, so that no later request uses it. All requests on it fail.
 func (c *connection) discard() {
 	conn := c.conn
-	// The Close of a TLS connection would write to the other side first, and may have to wait for that.
+	// The Close of a TLS connection would write to the other side first, and may have to wait for
+	// that.
 	if secured, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secured.NetConn()
 	}
 	_ = conn.Close()
 }
 
-// connectionUse is the connection that one request uses, as far as its transport reports it. Transports of net/http do,
-// also behind others. Its methods may be called concurrently.
+// connectionUse is the connection that one request uses, as far as its transport reports it.
+// Transports of net/http do, also behind others. Its methods may be called concurrently.
 type connectionUse struct {
 	mu      sync.Mutex
 	current *connection // nil before one is reported
@@ -91,7 +95,8 @@ func (u *connectionUse) traced(ctx context.Context) context.Context {
 	})
 }
 
-// begin records the connection. A request may have several in turn, if it is redirected or the transport repeats it.
+// begin records the connection. A request may have several in turn, if it is redirected or the
+// transport repeats it.
 func (u *connectionUse) begin(conn net.Conn) {
 	next := openConnections.acquire(conn)
 	u.mu.Lock()

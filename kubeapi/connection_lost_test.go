@@ -13,7 +13,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Fails if only some texts of errors count: the kernel ends a dead connection with ETIMEDOUT, which has none of them.
+// Fails if only some texts of errors count: the kernel ends a dead connection with ETIMEDOUT, which
+// has none of them.
 func TestAConnectionThatFailsBeforeTheHeadersIsLost(t *testing.T) {
 	for _, cause := range []error{syscall.ETIMEDOUT, syscall.ECONNRESET, syscall.EPIPE, syscall.EHOSTUNREACH} {
 		for _, operation := range []string{"read", "write"} {

@@ -21,13 +21,14 @@ import (
 	"github.com/watchmirror/cache/internal/apiclient"
 )
 
-// maxCredentialBytes bounds the bytes read from a token or certificate file, in case the path names something large.
+// maxCredentialBytes bounds the bytes read from a token or certificate file, in case the path names
+// something large.
 const maxCredentialBytes = 1 << 20
 
-// BearerTokenFile returns an Options.Authorize that sends the token in the file with each request. It reads the file
-// before every request, so a replaced token is used at once. The file must be regular; white space around the token is
-// ignored. The function may be called concurrently. Its errors name the file, never the token. Over plain HTTP the
-// token is readable in transit.
+// BearerTokenFile returns an Options.Authorize that sends the token in the file with each request.
+// It reads the file before every request, so a replaced token is used at once. The file must be
+// regular; white space around the token is ignored. The function may be called concurrently. Its
+// errors name the file, never the token. Over plain HTTP the token is readable in transit.
 func BearerTokenFile(path string) func(*http.Request) error {
 	return func(request *http.Request) error {
 		token, err := readToken(path)
@@ -59,8 +60,8 @@ func readToken(path string) (string, error) {
 	return string(token), nil
 }
 
-// statRegularFile refuses a file that cannot be read repeatedly. It uses Stat because opening a pipe blocks until a
-// writer opens it.
+// statRegularFile refuses a file that cannot be read repeatedly. It uses Stat because opening a
+// pipe blocks until a writer opens it.
 func statRegularFile(path string) (fs.FileInfo, error) {
 	if path == "" {
 		return nil, errNoPath
@@ -104,12 +105,14 @@ func readCredential(path string) ([]byte, error) {
 	return data, nil
 }
 
-// defaultIdleTimeout bounds how long an idle connection is kept if the base transport has no IdleConnTimeout. It is
-// http.DefaultTransport's value. Without a bound, connections made with a replaced CA could stay.
+// defaultIdleTimeout bounds how long an idle connection is kept if the base transport has no
+// IdleConnTimeout. It is http.DefaultTransport's value. Without a bound, connections made with a
+// replaced CA could stay.
 const defaultIdleTimeout = 90 * time.Second
 
-// ClientWithCA returns an HTTP client with http.DefaultTransport's settings that trusts only the certificates in the
-// PEM file, as TransportWithCA does. CloseIdleConnections releases its connections.
+// ClientWithCA returns an HTTP client with http.DefaultTransport's settings that trusts only the
+// certificates in the PEM file, as TransportWithCA does. CloseIdleConnections releases its
+// connections.
 func ClientWithCA(caFile string) (*http.Client, error) {
 	transport, err := TransportWithCA(caFile, nil)
 	if err != nil {
@@ -118,12 +121,14 @@ func ClientWithCA(caFile string) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// TransportWithCA returns a copy of base that trusts only the certificates in the PEM file; base must have no RootCAs.
-// A nil base means http.DefaultTransport, with a check of idle HTTP/2 connections. It may be used concurrently.
+// TransportWithCA returns a copy of base that trusts only the certificates in the PEM file; base
+// must have no RootCAs. A nil base means http.DefaultTransport, with a check of idle HTTP/2
+// connections. It may be used concurrently.
 //
-// Before each request it checks whether the file has changed, and uses new certificates for new connections;
-// connections in use are closed after their last response. While a changed file cannot be read, or has no certificate,
-// the old certificates stay in use, and the logger of the request's context reports the reason once.
+// Before each request it checks whether the file has changed, and uses new certificates for new
+// connections; connections in use are closed after their last response. While a changed file cannot
+// be read, or has no certificate, the old certificates stay in use, and the logger of the request's
+// context reports the reason once.
 func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, error) {
 	if base == nil {
 		base = apiclient.StandardTransport()
@@ -136,8 +141,8 @@ func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, er
 		template.TLSClientConfig = &tls.Config{}
 	}
 	if slices.Contains(template.TLSClientConfig.NextProtos, "h2") {
-		// base speaks HTTP/2, and its copy must offer it. A transport with a TLSClientConfig or a dialer does not by
-		// default.
+		// base speaks HTTP/2, and its copy must offer it. A transport with a TLSClientConfig or a
+		// dialer does not by default.
 		template.ForceAttemptHTTP2 = true
 	}
 	if template.IdleConnTimeout == 0 {
@@ -154,15 +159,15 @@ func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, er
 	return transport, nil
 }
 
-// caFileTransport is a transport that trusts the certificates in a file. The CAs of a tls.Config in use cannot be
-// changed, so each content of the file has its own transport.
+// caFileTransport is a transport that trusts the certificates in a file. The CAs of a tls.Config in
+// use cannot be changed, so each content of the file has its own transport.
 type caFileTransport struct {
 	path     string
 	template *http.Transport // only cloned, never used for requests
 	current  atomic.Pointer[caTransport]
 
-	// mu is held while the file is checked. It is acquired by TryLock only: a request during a check uses the current
-	// certificates instead of waiting for the disk.
+	// mu is held while the file is checked. It is acquired by TryLock only: a request during a
+	// check uses the current certificates instead of waiting for the disk.
 	mu        sync.Mutex
 	file      caFile // the content that current was made from
 	lastError string // the last error about the file, so that each is reported once
@@ -175,8 +180,8 @@ type caFile struct {
 	sum  [sha256.Size]byte
 }
 
-// newCAFileTransport returns a transport whose connections have the settings of template. The caller must not use
-// template afterwards.
+// newCAFileTransport returns a transport whose connections have the settings of template. The
+// caller must not use template afterwards.
 func newCAFileTransport(path string, template *http.Transport) (*caFileTransport, error) {
 	if path == "" {
 		return nil, errNoPath
@@ -205,7 +210,8 @@ func (t *caFileTransport) RoundTrip(request *http.Request) (*http.Response, erro
 // CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (t *caFileTransport) CloseIdleConnections() { t.current.Load().CloseIdleConnections() }
 
-// reload replaces the transport if the file has changed. It returns an error only if that was not reported before.
+// reload replaces the transport if the file has changed. It returns an error only if that was not
+// reported before.
 func (t *caFileTransport) reload() error {
 	if !t.mu.TryLock() {
 		return nil
@@ -243,17 +249,19 @@ func (t *caFileTransport) reloadLocked() error {
 	return nil
 }
 
-// timestampResolution is at least the timestamp resolution of any common file system: FAT has two seconds.
+// timestampResolution is at least the timestamp resolution of any common file system: FAT has two
+// seconds.
 const timestampResolution = 2 * time.Second
 
-// isUnchanged reports whether the file certainly has not changed. A file that was read within timestampResolution of
-// its modification time may have been written again with the same timestamp.
+// isUnchanged reports whether the file certainly has not changed. A file that was read within
+// timestampResolution of its modification time may have been written again with the same timestamp.
 func (f caFile) isUnchanged(info fs.FileInfo) bool {
 	return os.SameFile(f.info, info) && f.info.Size() == info.Size() && f.info.ModTime().Equal(info.ModTime()) &&
 		f.read.Sub(info.ModTime()) > timestampResolution
 }
 
-// readCA reads a file whose info was read before, so that a concurrent write is seen as a change at the next check.
+// readCA reads a file whose info was read before, so that a concurrent write is seen as a change at
+// the next check.
 func readCA(path string, info fs.FileInfo) (caFile, *x509.CertPool, error) {
 	file := caFile{info: info, read: time.Now()}
 	data, err := readCredential(path)

@@ -208,8 +208,8 @@ func secure(t *testing.T, listener net.Listener, certificate *tls.Certificate, p
 	})
 }
 
-// A connection whose open watch outlives the replacement of its CA is not used again. It must not stay open as long as
-// the program runs.
+// A connection whose open watch outlives the replacement of its CA is not used again. It must not
+// stay open as long as the program runs.
 func TestConnectionsWithAReplacedCAAreClosed(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		for _, how := range []string{"the server ends it", "its context ends"} {

@@ -28,8 +28,8 @@ func fuzzFile(t *testing.T, dir string, data []byte) string {
 	return path
 }
 
-// FuzzTokenFile reads arbitrary bytes as a token. An accepted token is the file's content without surrounding space,
-// and is sent unchanged. A refused one does not appear in the error.
+// FuzzTokenFile reads arbitrary bytes as a token. An accepted token is the file's content without
+// surrounding space, and is sent unchanged. A refused one does not appear in the error.
 func FuzzTokenFile(f *testing.F) {
 	for _, seed := range []string{"", " \n", "abc", " eyJh.b-c_d~e+f/g= \n", "two tokens", "a\x00b", "ü", "line\r\nHost: evil"} {
 		f.Add([]byte(seed))
@@ -58,8 +58,8 @@ func FuzzTokenFile(f *testing.F) {
 	})
 }
 
-// FuzzCAFile reads arbitrary bytes as certificates. The file is accepted exactly if it has a certificate in PEM, and
-// each of its certificates is trusted.
+// FuzzCAFile reads arbitrary bytes as certificates. The file is accepted exactly if it has a
+// certificate in PEM, and each of its certificates is trusted.
 func FuzzCAFile(f *testing.F) {
 	certificate := fuzzCertificate(f)
 	f.Add(certificate)
@@ -108,8 +108,9 @@ func fuzzCertificate(f *testing.F) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// FuzzInCluster gives a pod arbitrary variables and an arbitrary file with its namespace. The base URL, if there is
-// one, is only host and port, and New accepts it. The namespace can be part of a path.
+// FuzzInCluster gives a pod arbitrary variables and an arbitrary file with its namespace. The base
+// URL, if there is one, is only host and port, and New accepts it. The namespace can be part of a
+// path.
 func FuzzInCluster(f *testing.F) {
 	f.Add("10.0.0.1", "443", "shop\n")
 	f.Add("::1", "6443", "")

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// http2Server serves HTTP/2 over TLS with a certificate of the authority, and responds with the request's protocol.
+// http2Server serves HTTP/2 over TLS with a certificate of the authority, and responds with the
+// request's protocol.
 func http2Server(t *testing.T, a *authority) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,8 +41,8 @@ func protocolOf(t *testing.T, transport http.RoundTripper, url string) (string, 
 	return string(body), err
 }
 
-// A transport whose TLS settings are changed no longer enables HTTP/2 by itself, but a copy of a transport that has
-// enabled it still offers it.
+// A transport whose TLS settings are changed no longer enables HTTP/2 by itself, but a copy of a
+// transport that has enabled it still offers it.
 func TestATransportWithCASpeaksTheProtocolsOfItsBase(t *testing.T) {
 	a := newAuthority(t, "one")
 	ca := file(t, a.pem())

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A pipe, such as a shell makes for <(command), delivers its token to the first request and nothing to the second.
-// Without a writer it blocks the first.
+// A pipe, such as a shell makes for <(command), delivers its token to the first request and nothing
+// to the second. Without a writer it blocks the first.
 func TestATokenFileThatIsNotRegularIsRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))

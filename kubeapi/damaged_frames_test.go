@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A server may send more damaged frames than this package remembers. Fails if forgotten frames end the watch
-// repeatedly, so that later events are never received.
+// A server may send more damaged frames than this package remembers. Fails if forgotten frames end
+// the watch repeatedly, so that later events are never received.
 func TestAWatchOfAnyNumberOfDamagedFramesIsReadToItsEnd(t *testing.T) {
 	for _, frames := range []int{maxSuspects, maxSuspects + 1, 5 * maxSuspects} {
 		t.Run(fmt.Sprint(frames), func(t *testing.T) {

@@ -33,8 +33,8 @@ func listOf(items ...string) string {
 	return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[` + strings.Join(items, ",") + `]}`
 }
 
-// relisted responds to each list with the next of some bodies, then always with the last, and expires the first watch
-// after a second.
+// relisted responds to each list with the next of some bodies, then always with the last, and
+// expires the first watch after a second.
 type relisted struct {
 	bodies []string
 	lists  atomic.Int64
@@ -58,8 +58,9 @@ func (a *relisted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// If a damaged byte makes an item's object unknown, the list is requested again. Fails if the item is quarantined at
-// once: its object would count as absent, and handlers would be notified of a deletion.
+// If a damaged byte makes an item's object unknown, the list is requested again. Fails if the item
+// is quarantined at once: its object would count as absent, and handlers would be notified of a
+// deletion.
 func TestB24AnItemWithoutAReadableKeyDeletesNothing(t *testing.T) {
 	for what, namespace := range map[string]string{
 		"a namespace that cannot be read": `"namespace":"` + "\n" + `"`,
@@ -99,8 +100,8 @@ func TestB24AnItemWithoutAReadableKeyDeletesNothing(t *testing.T) {
 	}
 }
 
-// If the same bytes arrive again, the server sends them. The same holds for more such items than a network damages.
-// Fails if either is requested again forever.
+// If the same bytes arrive again, the server sends them. The same holds for more such items than a
+// network damages. Fails if either is requested again forever.
 func TestItemsWithoutAReadableKeyFailAListOnce(t *testing.T) {
 	const most = 8
 	bad := podWith(`"namespace"?"n"`, "b")

@@ -10,9 +10,11 @@ import (
 
 // expectation is when a server that works would have sent something.
 type expectation struct {
-	// bytes is true while the server has something to send: during a list and the initial events of a streaming list.
+	// bytes is true while the server has something to send: during a list and the initial events of
+	// a streaming list.
 	bytes bool
-	// isList is true for a list, whose caller may lose interest: only a deadline shows that it was too slow.
+	// isList is true for a list, whose caller may lose interest: only a deadline shows that it was
+	// too slow.
 	isList bool
 	// lifetime is the time after which the server ends a watch; 0 means never.
 	lifetime time.Duration
@@ -33,8 +35,8 @@ func expectationOf(v verb, options metav1.ListOptions) expectation {
 // maxLifetime is far from an overflow of time.Duration.
 const maxLifetime = 10 * 365 * 24 * time.Hour
 
-// isOnDeadConnection reports whether the request was given up because the server, which owed something, was silent, and
-// the connection has brought nothing for other requests either.
+// isOnDeadConnection reports whether the request was given up because the server, which owed
+// something, was silent, and the connection has brought nothing for other requests either.
 func (r *response) isOnDeadConnection(c *connection) bool {
 	silence := c.silence()
 	if r.stall.err() != nil {
@@ -58,8 +60,8 @@ func (r *response) isOnDeadConnection(c *connection) bool {
 	return r.expects.lifetime > 0 && time.Since(r.sentAt) >= r.expects.lifetime+silentTimeout
 }
 
-// discardDeadConnection closes the connection if it is dead, and all idle ones, which may be as dead: the next request
-// uses a new one.
+// discardDeadConnection closes the connection if it is dead, and all idle ones, which may be as
+// dead: the next request uses a new one.
 func (r *response) discardDeadConnection() {
 	c := r.use.get()
 	if c == nil || !r.isOnDeadConnection(c) {

@@ -23,7 +23,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// Secrets in the requests of this test, from this package's caller, a lower transport, a cookie jar, and the query.
+// Secrets in the requests of this test, from this package's caller, a lower transport, a cookie
+// jar, and the query.
 const (
 	echoToken    = `Tok/en+with="marks"%41&more`
 	echoPassword = "pass+word"
@@ -37,7 +38,8 @@ const (
 
 var echoed = []string{echoToken, echoPassword, echoKey, echoTenant, echoCookie, echoSelector, echoContinue, echoQuery}
 
-// loggingIn is a transport that logs in by itself, and requests again with another login if the first is refused.
+// loggingIn is a transport that logs in by itself, and requests again with another login if the
+// first is refused.
 type loggingIn struct{ next http.RoundTripper }
 
 func (l loggingIn) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -58,8 +60,8 @@ func (l loggingIn) RoundTrip(r *http.Request) (*http.Response, error) {
 	return l.next.RoundTrip(r)
 }
 
-// received has the requests that a server received and may repeat. No error can have all of them, so each response
-// begins with another part.
+// received has the requests that a server received and may repeat. No error can have all of them,
+// so each response begins with another part.
 type received struct {
 	mu     sync.Mutex
 	pieces []string
@@ -98,8 +100,8 @@ func asStatus(text string) string {
 	})
 }
 
-// A server that repeats the request, from any caller and in any form, cannot make an error or warning show a secret.
-// Everything else in its text is shown.
+// A server that repeats the request, from any caller and in any form, cannot make an error or
+// warning show a secret. Everything else in its text is shown.
 func TestErrorsHideHeadersAddedByALowerTransport(t *testing.T) {
 	plain := func(escape func(string) string) func(http.ResponseWriter, string) {
 		return func(w http.ResponseWriter, text string) {
@@ -267,8 +269,8 @@ func TestASecretIsHiddenWhereATextIsTruncated(t *testing.T) {
 	}
 }
 
-// Values of a few characters, and words that are common in messages, are not secrets. Replacing them would make
-// messages useless.
+// Values of a few characters, and words that are common in messages, are not secrets. Replacing
+// them would make messages useless.
 func TestPublicHeaderValuesStayInErrors(t *testing.T) {
 	const message = `User "jane" cannot list pods with code 1: gzip of application/json at version 123456 is not there`
 	client := &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {

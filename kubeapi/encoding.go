@@ -22,10 +22,11 @@ type Encoding string
 const (
 	// JSON is supported by every API, for every type.
 	JSON Encoding = "application/json"
-	// Protobuf is supported by API servers for built-in types. It takes about half the bytes, and needs a Go type with
-	// an Unmarshal method, such as those of k8s.io/api.
+	// Protobuf is supported by API servers for built-in types. It takes about half the bytes, and
+	// needs a Go type with an Unmarshal method, such as those of k8s.io/api.
 	Protobuf Encoding = "application/vnd.kubernetes.protobuf"
-	// CBOR is supported, for every type, if the server's alpha feature CBORServingAndStorage is enabled.
+	// CBOR is supported, for every type, if the server's alpha feature CBORServingAndStorage is
+	// enabled.
 	CBOR Encoding = "application/cbor"
 )
 
@@ -36,8 +37,8 @@ const (
 	metadataOfWatch = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// decoders has the decoder for each media type of a body. CBOR has another media type for watches; JSON and protobuf
-// use the parameter "stream=watch".
+// decoders has the decoder for each media type of a body. CBOR has another media type for watches;
+// JSON and protobuf use the parameter "stream=watch".
 var decoders = map[string]wire.Encoding{
 	string(JSON):           jsonwire.Encoding,
 	string(Protobuf):       protowire.Encoding,
@@ -48,8 +49,9 @@ var decoders = map[string]wire.Encoding{
 // encodings are the encodings that a source accepts, the preferred one first.
 type encodings []Encoding
 
-// accept returns the Accept header of a request. It always contains JSON, since some types have no other encoding.
-// With metadataOnly or drop each type is listed twice, once without the parameter for servers that do not know it.
+// accept returns the Accept header of a request. It always contains JSON, since some types have no
+// other encoding. With metadataOnly or drop each type is listed twice, once without the parameter
+// for servers that do not know it.
 func (e encodings) accept(v verb, metadataOnly, drop bool) string {
 	parameters := ""
 	switch {
@@ -74,8 +76,9 @@ func (e encodings) accept(v verb, metadataOnly, drop bool) string {
 	return strings.Join(types, ", ")
 }
 
-// forContentType returns the decoder for a Content-Type, or nil for an unknown one. Without a Content-Type it is JSON,
-// since some servers omit the header. Parameters are ignored, even malformed ones.
+// forContentType returns the decoder for a Content-Type, or nil for an unknown one. Without a
+// Content-Type it is JSON, since some servers omit the header. Parameters are ignored, even
+// malformed ones.
 func (e encodings) forContentType(contentType string) wire.Encoding {
 	if contentType == "" {
 		return jsonwire.Encoding
@@ -91,7 +94,8 @@ func (e encodings) forContentType(contentType string) wire.Encoding {
 	return nil
 }
 
-// encodingsFor validates the chosen encodings for the target type, and returns the default if none is chosen.
+// encodingsFor validates the chosen encodings for the target type, and returns the default if none
+// is chosen.
 func encodingsFor(chosen []Encoding, into target) (encodings, error) {
 	if len(chosen) == 0 {
 		if into.protobuf() {

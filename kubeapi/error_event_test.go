@@ -60,8 +60,8 @@ func metadataSource(t *testing.T, response body) *ListerWatcher {
 	})
 }
 
-// Fails if a Status must have a kind: servers that are no kube-apiserver omit it, and then the same version was watched
-// ten times.
+// Fails if a Status must have a kind: servers that are no kube-apiserver omit it, and then the same
+// version was watched ten times.
 func TestAnExpiredErrorEventNeedsNoKind(t *testing.T) {
 	for name, status := range map[string]map[string]any{
 		"complete":     {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410},
@@ -113,7 +113,8 @@ func TestABareStatusInPlaceOfFramesIsTheServersError(t *testing.T) {
 	}
 }
 
-// An ERROR frame that arrived intact would arrive again: only a list helps. Fails if it counts as damaged.
+// An ERROR frame that arrived intact would arrive again: only a list helps. Fails if it counts as
+// damaged.
 func TestAnErrorEventThatDoesNotTellWhyIsMarked(t *testing.T) {
 	for name, object := range map[string]any{
 		"nothing":            nil,
@@ -156,7 +157,8 @@ func requireUnknown(t *testing.T, event watch.Event) {
 	require.NotEmpty(t, err.Error())
 }
 
-// An ERROR frame that cannot be decoded may have been damaged, until another watch brings the same bytes.
+// An ERROR frame that cannot be decoded may have been damaged, until another watch brings the same
+// bytes.
 func TestAnUndecodableErrorEventIsMarkedWhenItArrivesAgain(t *testing.T) {
 	broken := []byte{0xff, 0xff, 0xff}
 	for _, response := range []body{

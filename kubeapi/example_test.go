@@ -112,8 +112,8 @@ func ExampleBearerTokenFile() {
 	fmt.Println("may list deployments:", err == nil)
 }
 
-// With an example of the type, objects have that type: here metadata only, and the server sends only that. The items
-// are received one by one, as a reflector does.
+// With an example of the type, objects have that type: here metadata only, and the server sends
+// only that. The items are received one by one, as a reflector does.
 func ExampleListerWatcher_ListItems() {
 	server := httptest.NewServer(http.HandlerFunc(api))
 	defer server.Close()

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A frame must be complete within frameTimeout plus one second for each minFrameRate bytes. Servers write a frame at
-// once, so it arrives as fast as the network allows; 64 kbit/s is slow.
+// A frame must be complete within frameTimeout plus one second for each minFrameRate bytes. Servers
+// write a frame at once, so it arrives as fast as the network allows; 64 kbit/s is slow.
 const (
 	frameTimeout = 10 * time.Second
 	minFrameRate = 8 << 10
 )
 
-// frameReader is the body of a watch. It may be silent between frames but not within one: a damaged byte may have made
-// a frame longer than the server sent it. Only time spent in Read counts.
+// frameReader is the body of a watch. It may be silent between frames but not within one: a damaged
+// byte may have made a frame longer than the server sent it. Only time spent in Read counts.
 type frameReader struct {
 	body     io.Reader
 	inFrame  func() bool // reports whether a frame has begun
@@ -25,8 +25,8 @@ type frameReader struct {
 	err       error         // returned by all later Reads
 }
 
-// frameDeadline closes the body if a frame takes too long. It is separate from the reader because the runtime may keep
-// a stopped timer, and everything reachable from it, alive.
+// frameDeadline closes the body if a frame takes too long. It is separate from the reader because
+// the runtime may keep a stopped timer, and everything reachable from it, alive.
 type frameDeadline struct {
 	closeBody func() // may be called during a Read, which then returns
 	timer     *time.Timer

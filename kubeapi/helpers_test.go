@@ -18,7 +18,8 @@ import (
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// Methods that reflectors look for. This package does not import the one that declares them as an interface.
+// Methods that reflectors look for. This package does not import the one that declares them as an
+// interface.
 var _ interface {
 	List(metav1.ListOptions) (runtime.Object, error)
 	Watch(metav1.ListOptions) (watch.Interface, error)
@@ -28,13 +29,14 @@ var _ interface {
 	IsWatchListSemanticsUnSupported() bool
 } = (*ListerWatcher)(nil)
 
-// server is a RoundTripper made from a function: an API server without a network, which works in virtual time.
+// server is a RoundTripper made from a function: an API server without a network, which works in
+// virtual time.
 type server func(*http.Request) (*http.Response, error)
 
 func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
 
-// pipeBody returns the reading end of a stream that the test writes. Unlike a body of net/http it ignores the request's
-// context.
+// pipeBody returns the reading end of a stream that the test writes. Unlike a body of net/http it
+// ignores the request's context.
 func pipeBody() (io.ReadCloser, *io.PipeWriter) { return io.Pipe() }
 
 func newResponse(code int, body io.ReadCloser, headers ...string) *http.Response {
@@ -72,7 +74,8 @@ func newSourceFor(t testing.TB, o Options) *ListerWatcher {
 	return source
 }
 
-// heapBytes returns the size of the live heap. It collects twice, because a pool's content survives one collection.
+// heapBytes returns the size of the live heap. It collects twice, because a pool's content survives
+// one collection.
 func heapBytes() int64 {
 	var m goruntime.MemStats
 	goruntime.GC()

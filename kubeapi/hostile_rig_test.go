@@ -36,14 +36,16 @@ import (
 // secrets are in each request, and must not appear in anything that a program shows.
 var secrets = []string{"bearer-s3cret", "cookie-s3cret", "selector-s3cret", "aGlkZGVuOnMzY3JldA", "hostile-t0ken"}
 
-// attacks is the number of requests in a row that are attacked. Each is a separate failure, reported once.
+// attacks is the number of requests in a row that are attacked. Each is a separate failure,
+// reported once.
 const attacks = 3
 
 // attack is an attack by a hostile server.
 type attack struct {
 	// watch attacks watches instead of lists.
 	watch bool
-	// respond writes the response. Requests with a continue token of an attacked list are attacked too.
+	// respond writes the response. Requests with a continue token of an attacked list are attacked
+	// too.
 	respond func(w http.ResponseWriter, r *http.Request)
 	// connection, if set, handles the server's first connections instead.
 	connection func(net.Conn)
@@ -96,7 +98,8 @@ func peak() (stop func() (bytes int64)) {
 	}
 }
 
-// shown collects everything that a program shows of an informer: its log, errors, statuses and pages.
+// shown collects everything that a program shows of an informer: its log, errors, statuses and
+// pages.
 type shown struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -144,8 +147,8 @@ func (s *shown) pages(handler http.Handler) {
 	}
 }
 
-// requireDecent searches for credentials, and for control characters, which could change a terminal or forge a line of
-// a log.
+// requireDecent searches for credentials, and for control characters, which could change a terminal
+// or forge a line of a log.
 func (s *shown) requireDecent(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +225,8 @@ func (l *attackedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// suffers runs an informer of a server that first attacks it and then is good. It returns the maximum growth of the
-// heap.
+// suffers runs an informer of a server that first attacks it and then is good. It returns the
+// maximum growth of the heap.
 func (v *victim) suffers(t *testing.T) (heap int64, took time.Duration, seen *shown) {
 	seen = &shown{}
 	stop := peak()

@@ -66,8 +66,8 @@ func longer(size int) func(*http.Request) string {
 	}
 }
 
-// bomb writes a text, then another one so many times, in gzip: one member of the format for the first, and one for each
-// MiB.
+// bomb writes a text, then another one so many times, in gzip: one member of the format for the
+// first, and one for each MiB.
 func bomb(begin, text string, times int) func(http.ResponseWriter, *http.Request) {
 	packed := func(text string) []byte {
 		var member bytes.Buffer
@@ -149,7 +149,8 @@ const (
 // jsonHeaders are ":status: 200" and "content-type: application/json" in HPACK.
 var jsonHeaders = append([]byte{0x88, 0x0f, 0x10, 16}, "application/json"...)
 
-// http2 is a server that responds to the first request of a connection with these frames, repeatedly if repeats is set.
+// http2 is a server that responds to the first request of a connection with these frames,
+// repeatedly if repeats is set.
 func http2(repeats bool, frames ...[]byte) func(net.Conn) {
 	return func(conn net.Conn) {
 		_, _ = conn.Write(frame(settingsFrame, 0, 0, nil))
@@ -289,10 +290,10 @@ func warn(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// Each attack meets an informer over HTTP three times in a row; then the server is good. Fails if the heap grows beyond
-// the bound, if an attack is not reported once with its cause, if the informer does not equal the good server
-// afterwards, if a credential or a control character appears in a log, error, status or page, or if a request reaches
-// another server.
+// Each attack meets an informer over HTTP three times in a row; then the server is good. Fails if
+// the heap grows beyond the bound, if an attack is not reported once with its cause, if the
+// informer does not equal the good server afterwards, if a credential or a control character
+// appears in a log, error, status or page, or if a request reaches another server.
 func TestAHostileServer(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(hostile)) {
 		t.Run(name, func(t *testing.T) {

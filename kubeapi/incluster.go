@@ -13,17 +13,18 @@ import (
 	"github.com/watchmirror/cache/internal/apiclient"
 )
 
-// ErrNotInCluster: the program does not run in a pod with a service account; the text names the missing variable or
-// file. Outside of a cluster, fill in Options. In a pod, check automountServiceAccountToken.
+// ErrNotInCluster: the program does not run in a pod with a service account; the text names the
+// missing variable or file. Outside of a cluster, fill in Options. In a pod, check
+// automountServiceAccountToken.
 var ErrNotInCluster = errors.New("kubeapi: not in a cluster")
 
-// InCluster returns Options for the API of the cluster in which the program runs as a pod, with the permissions of the
-// pod's service account: BaseURL, HTTPClient and Authorize. Set Resource, and Namespace if the permissions are limited
-// to one. The token and CA file may be replaced while the program runs. Sources made from the same Options share
-// connections.
+// InCluster returns Options for the API of the cluster in which the program runs as a pod, with the
+// permissions of the pod's service account: BaseURL, HTTPClient and Authorize. Set Resource, and
+// Namespace if the permissions are limited to one. The token and CA file may be replaced while the
+// program runs. Sources made from the same Options share connections.
 //
-// It sends nothing. If the pod's variables or files are missing, the error wraps ErrNotInCluster. See
-// https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+// It sends nothing. If the pod's variables or files are missing, the error wraps ErrNotInCluster.
+// See https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 func InCluster() (Options, error) { return thisPod.options() }
 
 // InClusterNamespace returns the namespace of the program's pod. Its errors are those of InCluster.
@@ -95,8 +96,8 @@ func (p pod) namespace() (string, error) {
 
 func (p pod) file(name string) string { return filepath.Join(p.dir, name) }
 
-// fileError returns the error for a file. A missing file means that the program is not in a pod; any other failure is a
-// fault of the pod.
+// fileError returns the error for a file. A missing file means that the program is not in a pod;
+// any other failure is a fault of the pod.
 func (p pod) fileError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrNotInCluster, err)

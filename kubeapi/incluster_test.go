@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// volume is mounted like a kubelet's: files are links into a directory, which is replaced as a whole by renaming a
-// link.
+// volume is mounted like a kubelet's: files are links into a directory, which is replaced as a
+// whole by renaming a link.
 type volume struct {
 	t    *testing.T
 	dir  string

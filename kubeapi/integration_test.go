@@ -21,8 +21,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// rig is a source of kubeapi, the backend that it should show, and an HTTP server and client between them, all inside
-// one bubble.
+// rig is a source of kubeapi, the backend that it should show, and an HTTP server and client
+// between them, all inside one bubble.
 type rig struct {
 	truth  *cachetest.Source
 	server *cachetest.Server
@@ -274,8 +274,8 @@ func TestAHalfOpenConnectionBlocksNoCallBeyondItsContext(t *testing.T) {
 	})
 }
 
-// Wherever a connection breaks, a list is complete or an error, and a watch delivers complete events and then an error
-// that it was cut.
+// Wherever a connection breaks, a list is complete or an error, and a watch delivers complete
+// events and then an error that it was cut.
 func TestATruncatedBodyNeverReturnsPartOfAnObject(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r rig) {
 		r.fill(t, 5)

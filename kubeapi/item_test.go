@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// streamed returns the items of ListItems for this body, by name, with the version that was known then.
+// streamed returns the items of ListItems for this body, by name, with the version that was known
+// then.
 func streamed(t *testing.T, body string, options Options) (names, versions []string, list metav1.ListMeta, err error) {
 	t.Helper()
 	source := newSourceOf(t, respondWith(200, body), options)

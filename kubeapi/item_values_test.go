@@ -239,7 +239,8 @@ func allocatedBy(call func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// eighth scales down the tests with many kinds of items: sizes, limits and allowed allocations, which are proportional.
+// eighth scales down the tests with many kinds of items: sizes, limits and allowed allocations,
+// which are proportional.
 const eighth = 8
 
 func scaled(options Options, by int) Options {
@@ -322,8 +323,8 @@ func requireTooMuchMemory(t *testing.T, object runtime.Object, decoded int) {
 	require.Equal(t, &LimitError{Limit: "DecodedBytes", Value: decoded}, limit)
 }
 
-// The projection enters all values, whatever they are. Fails if the limit does not include the rest of an item, or if
-// making the rest needs too much memory itself.
+// The projection enters all values, whatever they are. Fails if the limit does not include the rest
+// of an item, or if making the rest needs too much memory itself.
 func TestNoProjectionOfAnItemTakesMoreThan256MiB(t *testing.T) {
 	check := func(t *testing.T, encoding Encoding, what string, options Options) runtime.Object {
 		item := worstItems(encoding)[what].item((15 << 20) / eighth)
@@ -354,8 +355,8 @@ func TestAnEventWhoseObjectHasTooManyValuesIsUndecodedAndTheWatchContinues(t *te
 	require.Equal(t, "b", nameOf(t, (<-watching.ResultChan()).Object))
 }
 
-// Fails if the default is too small for the largest real objects: a hundred thousand values, each with an entry of its
-// manager. etcd has room for a third of them.
+// Fails if the default is too small for the largest real objects: a hundred thousand values, each
+// with an entry of its manager. etcd has room for a third of them.
 func TestLargeObjectsAreWithinTheDefaultLimits(t *testing.T) {
 	var texts, owned strings.Builder
 	for i := range 100_000 {

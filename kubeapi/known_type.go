@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// knownType is the type of a source's objects, as its lists and objects have shown it. Later objects without a type have
-// it too.
+// knownType is the type of a source's objects, as its lists and objects have shown it. Later
+// objects without a type have it too.
 type knownType struct {
 	current atomic.Pointer[metav1.TypeMeta]
 }
@@ -39,8 +39,9 @@ func (k *knownType) setIfUnknown(claimed schema.GroupVersionKind) {
 	k.current.CompareAndSwap(nil, &metav1.TypeMeta{APIVersion: apiVersion, Kind: kind})
 }
 
-// contradicts reports whether a list's kind belongs to another resource: earlier lists had the kind that the resource's
-// name suggests, and this one has another. Other kinds are accepted, since not all names follow the convention.
+// contradicts reports whether a list's kind belongs to another resource: earlier lists had the kind
+// that the resource's name suggests, and this one has another. Other kinds are accepted, since not
+// all names follow the convention.
 func (k *knownType) contradicts(claimed metav1.TypeMeta, resource string) bool {
 	kind, isList := strings.CutSuffix(claimed.Kind, "List")
 	known := k.get().Kind

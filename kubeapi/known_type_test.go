@@ -93,7 +93,8 @@ func TestAnEventWithoutAKindHasThatOfEarlierEvents(t *testing.T) {
 	}
 }
 
-// Fails if a list of another resource, from a proxy that has mixed up two requests, counts as this one's.
+// Fails if a list of another resource, from a proxy that has mixed up two requests, counts as this
+// one's.
 func TestAListOfAnotherResourceIsRefusedOnceTheKindIsKnown(t *testing.T) {
 	for name, test := range map[string]struct {
 		first, second string
@@ -134,7 +135,8 @@ func (c *Carp) DeepCopyObject() runtime.Object { return &Carp{c.TypeMeta, *c.Obj
 // CarpAround is a Go type of a program around another object.
 type CarpAround struct{ carp.Carp }
 
-// Fails if only the TypeMeta of the example is compared, which is usually empty: pods would be decoded as nodes.
+// Fails if only the TypeMeta of the example is compared, which is usually empty: pods would be
+// decoded as nodes.
 func TestAListOfAnotherKindThanTheGoTypeIsRefused(t *testing.T) {
 	pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "n"}}
 	inProtobuf := protobufOf(t, &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{*pod}}, "v1", "PodList")
@@ -184,7 +186,8 @@ func TestGoTypesWithAnotherNameThanTheirKindAreAccepted(t *testing.T) {
 	}
 }
 
-// Fails if a Table with a name, or a Status, is an object where none is expected: it would replace the stored one.
+// Fails if a Table with a name, or a Status, is an object where none is expected: it would replace
+// the stored one.
 func TestATableInAWatchIsNoObjectOfAnyType(t *testing.T) {
 	for _, kind := range []string{"Table", "Status"} {
 		for _, apiVersion := range []string{"meta.k8s.io/v1", "meta.k8s.io/v1beta1", "v1"} {
@@ -202,7 +205,8 @@ func TestATableInAWatchIsNoObjectOfAnyType(t *testing.T) {
 	require.IsType(t, &unstructured.Unstructured{}, event)
 }
 
-// Only the version of a bookmark counts: some servers send the kind of the version in which they store objects.
+// Only the version of a bookmark counts: some servers send the kind of the version in which they
+// store objects.
 func TestABookmarkMayHaveAnyKind(t *testing.T) {
 	for name, example := range map[string]runtime.Object{
 		"unstructured": nil, "Go type": &Carp{}, "with its kind": typedWidget("x/v1", "Widget"),

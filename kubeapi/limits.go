@@ -12,19 +12,21 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Limits bound how much of a server's response this package reads and holds. Zero fields have defaults.
+// Limits bound how much of a server's response this package reads and holds. Zero fields have
+// defaults.
 type Limits struct {
-	// ItemBytes bounds one item of a list, one frame of a watch, and everything else that is read at once, in bytes as
-	// sent. Default: 16 MiB, the limit of apimachinery's stream decoder.
+	// ItemBytes bounds one item of a list, one frame of a watch, and everything else that is read
+	// at once, in bytes as sent. Default: 16 MiB, the limit of apimachinery's stream decoder.
 	ItemBytes int
 
-	// DecodedBytes bounds the estimated memory to decode one object: 512 bytes for each value, more for large structs,
-	// and twice the bytes as sent. Many small values take some hundred times their bytes. A larger object is
-	// quarantined. Default: 192 MiB, enough for 390,000 values without a Go type.
+	// DecodedBytes bounds the estimated memory to decode one object: 512 bytes for each value, more
+	// for large structs, and twice the bytes as sent. Many small values take some hundred times
+	// their bytes. A larger object is quarantined. Default: 192 MiB, enough for 390,000 values
+	// without a Go type.
 	DecodedBytes int
 
-	// Nesting bounds the depth of objects and arrays; the object itself is level 1. A deeper object is quarantined.
-	// Default: 1,000; at most 10,000.
+	// Nesting bounds the depth of objects and arrays; the object itself is level 1. A deeper object
+	// is quarantined. Default: 1,000; at most 10,000.
 	Nesting int
 
 	// TokenBytes bounds the continue token of a list. Default: 64 KiB.
@@ -33,12 +35,13 @@ type Limits struct {
 	// ErrorBytes bounds how much of an error response's body is read. Default: 64 KiB.
 	ErrorBytes int
 
-	// Objects bounds the objects of one list over all its pages, and the initial events of a streaming list. Default:
-	// no limit.
+	// Objects bounds the objects of one list over all its pages, and the initial events of a
+	// streaming list. Default: no limit.
 	Objects int
 }
 
-// maxNameless bounds the objects without a name in one list or watch. Each is reported, and none can be stored.
+// maxNameless bounds the objects without a name in one list or watch. Each is reported, and none
+// can be stored.
 const maxNameless = 64
 
 // countNameless returns an error when there are more than maxNameless.
@@ -110,15 +113,16 @@ func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
 // FailureCause returns the cause that a reflector's status reports.
 func (e *LimitError) FailureCause() string { return apiclient.CauseResponseTooLarge }
 
-// objectCount counts the objects of a list over its pages, which are separate calls connected by a continue token.
+// objectCount counts the objects of a list over its pages, which are separate calls connected by a
+// continue token.
 type objectCount struct {
 	mu sync.Mutex
 	// before has, by a token's hash, the number of objects on the pages before it.
 	before map[[sha256.Size]byte]int
 }
 
-// maxCountedTokens bounds the remembered tokens, usually one. When it is exceeded all are forgotten, and the next page
-// counts from 0.
+// maxCountedTokens bounds the remembered tokens, usually one. When it is exceeded all are
+// forgotten, and the next page counts from 0.
 const maxCountedTokens = 16
 
 // objectsBefore returns the number of objects before the page that a token requests.

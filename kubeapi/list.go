@@ -38,10 +38,11 @@ func (lw *ListerWatcher) ListWithContext(ctx context.Context, options metav1.Lis
 	return list, nil
 }
 
-// ListItems makes one list request and calls take for each item as soon as it has arrived, on the caller's goroutine,
-// in the server's order, with the list's metadata as far as it is known. While take runs, nothing is read. It returns
-// the list's metadata. An item that cannot be decoded is an *UndecodableObject. An error of take ends the call and is
-// returned unchanged; other errors are those of ListWithContext, and items before an error are valid.
+// ListItems makes one list request and calls take for each item as soon as it has arrived, on the
+// caller's goroutine, in the server's order, with the list's metadata as far as it is known. While
+// take runs, nothing is read. It returns the list's metadata. An item that cannot be decoded is an
+// *UndecodableObject. An error of take ends the call and is returned unchanged; other errors are
+// those of ListWithContext, and items before an error are valid.
 func (lw *ListerWatcher) ListItems(ctx context.Context, options metav1.ListOptions,
 	take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
 	header, err := lw.list(ctx, options, take)
@@ -94,18 +95,20 @@ type listing struct {
 	// objects counts the objects of the list so far, earlier pages included.
 	objects  int
 	nameless int
-	// pending has items whose type is not known yet, undecoded to save memory, each as its length (a varint) and its
-	// bytes. pendingBytes is the sum of the lengths, firstPending the number of the first item in the list.
+	// pending has items whose type is not known yet, undecoded to save memory, each as its length
+	// (a varint) and its bytes. pendingBytes is the sum of the lengths, firstPending the number of
+	// the first item in the list.
 	pending      []byte
 	pendingBytes int
 	firstPending int
-	// malformedItems counts items that are not well-formed and whose key cannot be read. suspectErr is the error of the
-	// first one that was not seen before.
+	// malformedItems counts items that are not well-formed and whose key cannot be read. suspectErr
+	// is the error of the first one that was not seen before.
 	malformedItems int
 	suspectErr     error
 }
 
-// maxSuspectItems bounds the malformed items of a list that count as damaged in transit. More come from the server.
+// maxSuspectItems bounds the malformed items of a list that count as damaged in transit. More come
+// from the server.
 const maxSuspectItems = 8
 
 // callbackError wraps an error of take, which is returned unchanged.
@@ -139,7 +142,8 @@ func (l *listing) run(ctx context.Context) error {
 	}
 }
 
-// checkType returns an error if the list claims to hold another type. Its type may come after its items.
+// checkType returns an error if the list claims to hold another type. Its type may come after its
+// items.
 func (l *listing) checkType() error {
 	claimed := l.decoder.Header().TypeMeta
 	if claimed == l.checkedType {
@@ -168,8 +172,8 @@ func (l *listing) complete(ctx context.Context) error {
 	return l.damageError()
 }
 
-// processItem decodes an item and passes it on. If neither the item nor the list has a type yet, the item becomes
-// pending.
+// processItem decodes an item and passes it on. If neither the item nor the list has a type yet,
+// the item becomes pending.
 func (l *listing) processItem(raw []byte) error {
 	if len(l.pending) > 0 {
 		return l.addPending(raw)
@@ -203,8 +207,8 @@ func (l *listing) addPending(raw []byte) error {
 	return nil
 }
 
-// suspectItem records an item whose bytes are not well-formed and whose key cannot be read: it may have been damaged in
-// transit.
+// suspectItem records an item whose bytes are not well-formed and whose key cannot be read: it may
+// have been damaged in transit.
 func (l *listing) suspectItem(raw []byte, number int, err error) {
 	if !errors.Is(err, ErrMalformed) || errors.As(err, new(*wrongTypeError)) || l.response.encoding.Intact(raw, l.limits.wire()) {
 		return
@@ -218,8 +222,9 @@ func (l *listing) suspectItem(raw []byte, number int, err error) {
 	}
 }
 
-// damageError returns an error if the list must be requested again because items may have been damaged. Otherwise the
-// unknown objects would count as absent and be deleted. Items that arrive again unchanged are what the server sends.
+// damageError returns an error if the list must be requested again because items may have been
+// damaged. Otherwise the unknown objects would count as absent and be deleted. Items that arrive
+// again unchanged are what the server sends.
 func (l *listing) damageError() error {
 	if l.malformedItems > maxSuspectItems {
 		return nil
@@ -254,9 +259,9 @@ func (l *listing) passItem(item runtime.Object) error {
 	return nil
 }
 
-// defaultItemType returns the type of items that carry none. The items of a v1 List are of several kinds and carry
-// their own. In CBOR a list's kind precedes its items and its apiVersion follows them; until then the requested version
-// is assumed.
+// defaultItemType returns the type of items that carry none. The items of a v1 List are of several
+// kinds and carry their own. In CBOR a list's kind precedes its items and its apiVersion follows
+// them; until then the requested version is assumed.
 func (l *listing) defaultItemType(header wire.Header) metav1.TypeMeta {
 	kind := strings.TrimSuffix(header.Kind, "List")
 	if kind == "" || kind == header.Kind {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// Items in lists of API servers have no kind, but the list has one. Fails if the list's kind is not compared with the
-// example object's.
+// Items in lists of API servers have no kind, but the list has one. Fails if the list's kind is not
+// compared with the example object's.
 func TestAListOfAnotherKindIsMalformedAndNamesBoth(t *testing.T) {
 	for name, test := range map[string]struct{ body, text string }{
 		"kind first":       {`{"kind":"SecretList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}`, "v1 SecretList in place of a list of x/v1, Kind=Widget"},

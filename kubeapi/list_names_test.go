@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// A damaged byte in the name of one of a list's fields would make a full list empty, or remove its version and token.
-// Fails if such a name is skipped as unknown.
+// A damaged byte in the name of one of a list's fields would make a full list empty, or remove its
+// version and token. Fails if such a name is skipped as unknown.
 func TestAListWhoseFieldNamesCannotBeReadIsMalformed(t *testing.T) {
 	for name, test := range map[string]struct{ body, text string }{
 		"control character in items":    {"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"7\"},\"ite\x01ms\":[{}]}", "ite ms"},

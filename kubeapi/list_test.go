@@ -66,8 +66,8 @@ func TestItemsGetApiVersionAndKindFromTheirList(t *testing.T) {
 	}
 }
 
-// The result is compared with apimachinery's decoder, so that numbers, escapes and nesting are decoded as in other
-// clients.
+// The result is compared with apimachinery's decoder, so that numbers, escapes and nesting are
+// decoded as in other clients.
 func TestListDecodesAsApimachineryDoes(t *testing.T) {
 	body := `{"apiVersion":"v1","kind":"PodList","metadata":{"resourceVersion":"1","remainingItemCount":9007199254740993},
 		"extra":[1,{"deep":2.5}],"number":9007199254740993,"items":[

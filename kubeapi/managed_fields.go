@@ -12,12 +12,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// dropManagedFields is the media type parameter that asks a server to omit metadata.managedFields, see
-// https://kep.k8s.io/5958. Servers that do not know it ignore it.
+// dropManagedFields is the media type parameter that asks a server to omit metadata.managedFields,
+// see https://kep.k8s.io/5958. Servers that do not know it ignore it.
 const dropManagedFields = ";drop=metadata.managedFields"
 
-// managedFields tracks whether the server or the client drops metadata.managedFields, judging by the objects: no
-// response header shows it.
+// managedFields tracks whether the server or the client drops metadata.managedFields, judging by
+// the objects: no response header shows it.
 type managedFields struct {
 	kept bool
 	// parameterRefused is true once a server has refused a request with the parameter (406).
@@ -37,7 +37,8 @@ var (
 	dropRefused     = "dropped by the client, the server refuses the parameter"
 )
 
-// sourceStatuses are the results of SourceStatus, by that value: a status is read often, and a map costs allocations.
+// sourceStatuses are the results of SourceStatus, by that value: a status is read often, and a map
+// costs allocations.
 var sourceStatuses = map[string]map[string]string{}
 
 func init() {
@@ -46,9 +47,10 @@ func init() {
 	}
 }
 
-// SourceStatus returns details for a reflector's Status, which must not be changed. "managedFields" is "kept",
-// "requested to be dropped" (until an object has arrived), "dropped by the server" (the last list or watch sent none),
-// or "dropped by the client" with the reason. It may be called concurrently.
+// SourceStatus returns details for a reflector's Status, which must not be changed. "managedFields"
+// is "kept", "requested to be dropped" (until an object has arrived), "dropped by the server" (the
+// last list or watch sent none), or "dropped by the client" with the reason. It may be called
+// concurrently.
 func (lw *ListerWatcher) SourceStatus() map[string]string {
 	state := dropRequested
 	switch observed := lw.managedFields.observed.Load(); {
@@ -62,8 +64,9 @@ func (lw *ListerWatcher) SourceStatus() map[string]string {
 	return sourceStatuses[state]
 }
 
-// LastRead is when bytes of a response last arrived, or zero: the connection was alive then. It does not show that the
-// store is current, since the events in those bytes may not be applied yet. It may be called concurrently.
+// LastRead is when bytes of a response last arrived, or zero: the connection was alive then. It
+// does not show that the store is current, since the events in those bytes may not be applied yet.
+// It may be called concurrently.
 func (lw *ListerWatcher) LastRead() time.Time {
 	at := lw.lastRead.Load()
 	if at == 0 {
@@ -75,7 +78,8 @@ func (lw *ListerWatcher) LastRead() time.Time {
 // requestsDrop reports whether requests have the parameter.
 func (m *managedFields) requestsDrop() bool { return !m.kept && !m.parameterRefused.Load() }
 
-// recordRefusal records a 406 and reports whether the request should be repeated without the parameter.
+// recordRefusal records a 406 and reports whether the request should be repeated without the
+// parameter.
 func (m *managedFields) recordRefusal() bool {
 	return m.requestsDrop() && m.parameterRefused.CompareAndSwap(false, true)
 }
@@ -83,7 +87,8 @@ func (m *managedFields) recordRefusal() bool {
 // responseBegun records that objects follow, possibly from another server than before.
 func (m *managedFields) responseBegun() { m.beforeFirst.Store(true) }
 
-// dropManagedFields removes them from an object decoded from raw, and records whether the server had dropped them.
+// dropManagedFields removes them from an object decoded from raw, and records whether the server
+// had dropped them.
 func (lw *ListerWatcher) dropManagedFields(encoding wire.Encoding, raw []byte, object runtime.Object) {
 	m := &lw.managedFields
 	if m.kept {
@@ -117,7 +122,8 @@ func removeManagedFields(object runtime.Object) bool {
 	return true
 }
 
-// hasManagedFields looks for them in an object's bytes, since a projection drops them before decoding.
+// hasManagedFields looks for them in an object's bytes, since a projection drops them before
+// decoding.
 func hasManagedFields(encoding wire.Encoding, raw []byte, limits wire.Limits) bool {
 	var object metav1.PartialObjectMetadata
 	return encoding.Into(raw, limits, &object) == nil && len(object.ManagedFields) > 0

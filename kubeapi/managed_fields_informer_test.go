@@ -19,7 +19,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// managingServers are kinds of servers: the managers that each sends, by the Accept header of a request.
+// managingServers are kinds of servers: the managers that each sends, by the Accept header of a
+// request.
 var managingServers = map[string]struct {
 	with, without string // the managers in a response to a request with and without the parameter
 	refuses       bool
@@ -30,8 +31,8 @@ var managingServers = map[string]struct {
 	"refuses the parameter": {without: "kubectl", refuses: true, status: "dropped by the client, the server refuses the parameter"},
 }
 
-// Over HTTP, with an informer: the objects are the same whatever the server does, and the status reports where the
-// fields were dropped.
+// Over HTTP, with an informer: the objects are the same whatever the server does, and the status
+// reports where the fields were dropped.
 func TestAnInformersObjectsHaveNoManagedFieldsWhateverTheServerDoes(t *testing.T) {
 	for name, test := range managingServers {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,8 @@ func managedFieldsOf(t *testing.T, objects []runtime.Object) (all []metav1.Manag
 	return all
 }
 
-// Fails if objects keep them in some encoding or decoder, or if the status does not report where they were dropped.
+// Fails if objects keep them in some encoding or decoder, or if the status does not report where
+// they were dropped.
 func TestManagedFieldsAreDroppedInEachEncodingWhereTheServerSendsThem(t *testing.T) {
 	own := carp.Carp{TypeMeta: carpType, ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}}
 	bare := carp.Carp{TypeMeta: carpType, ObjectMeta: metav1.ObjectMeta{Name: "a"}}
@@ -79,7 +80,8 @@ func TestTheStatusFollowsAServerThatChanges(t *testing.T) {
 	require.Equal(t, droppedByClient, source.SourceStatus()["managedFields"], "an empty list shows nothing")
 }
 
-// Fails if a 406 is reported while there is a request that the server may accept, or if it is repeated forever.
+// Fails if a 406 is reported while there is a request that the server may accept, or if it is
+// repeated forever.
 func TestARefusedDropParameterIsOmittedAfterwards(t *testing.T) {
 	for name, strict := range map[string]bool{"refuses the parameter": false, "refuses everything": true} {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,8 @@ type message []byte
 
 func (m message) Marshal() ([]byte, error) { return m, nil }
 
-// Fails if the documents of discovery, which proxies and other paths of a server answer with, count as empty lists: a
-// mirror would delete everything.
+// Fails if the documents of discovery, which proxies and other paths of a server answer with, count
+// as empty lists: a mirror would delete everything.
 func TestDocumentsThatAreNoListsAreNeverLists(t *testing.T) {
 	item := map[string]any{"metadata": map[string]any{"name": "apps"}}
 	for name, document := range map[string]map[string]any{

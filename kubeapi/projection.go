@@ -13,16 +13,16 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// ProjectionMark is the annotation of an object that has only the fields named in Options.Fields. Its value is the list
-// of their paths, separated by commas.
+// ProjectionMark is the annotation of an object that has only the fields named in Options.Fields.
+// Its value is the list of their paths, separated by commas.
 //
-// The key is invalid on purpose: API servers check the annotations of every type on each create and update, and refuse
-// this one with reason Invalid and a text that quotes the key. (An invalid managedFields would not suffice: an update
-// with it is accepted.)
+// The key is invalid on purpose: API servers check the annotations of every type on each create and
+// update, and refuse this one with reason Invalid and a text that quotes the key. (An invalid
+// managedFields would not suffice: an update with it is accepted.)
 const ProjectionMark = "watchmirror projection: fields are missing, do not write this object"
 
-// ProjectedFields returns the Options.Fields with which an object was decoded, and whether it has the ProjectionMark.
-// It also works for copies.
+// ProjectedFields returns the Options.Fields with which an object was decoded, and whether it has
+// the ProjectionMark. It also works for copies.
 func ProjectedFields(object any) (fields []string, projected bool) {
 	paths, projected := markOf(object)
 	if !projected {
@@ -80,8 +80,8 @@ func (p *projection) overlaps(field string) bool {
 // protobuf reports whether the fields' numbers are known, which protobuf needs.
 func (p *projection) protobuf() bool { return p == nil || p.fields.Numbers != nil }
 
-// maxPooledBuffer is the largest buffer that is kept for reuse; a larger one belongs to an unusually large object.
-// Buffers are pooled because thousands of watches may be idle.
+// maxPooledBuffer is the largest buffer that is kept for reuse; a larger one belongs to an
+// unusually large object. Buffers are pooled because thousands of watches may be idle.
 const maxPooledBuffer = 64 << 10
 
 var cutBuffers = sync.Pool{New: func() any { return new([]byte) }}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// reported returns a carp with the usual status of a kubelet, and usual labels, owners and managers. Carps have no
-// containers, and are a third as large as pods.
+// reported returns a carp with the usual status of a kubelet, and usual labels, owners and
+// managers. Carps have no containers, and are a third as large as pods.
 func reported(i int) carp.Carp {
 	yes := true
 	object := carp.Carp{
@@ -40,8 +40,8 @@ func reported(i int) carp.Carp {
 	return object
 }
 
-// BenchmarkProjection lists whole and cut objects. An operation is one object, including its part of the request and
-// the list.
+// BenchmarkProjection lists whole and cut objects. An operation is one object, including its part
+// of the request and the list.
 func BenchmarkProjection(b *testing.B) {
 	carps := make([]carp.Carp, 500)
 	for i := range carps {

@@ -15,8 +15,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// A controller that needs only the nodes and images of pods need not hold the rest of them. Its objects have the mark,
-// and cannot be written back.
+// A controller that needs only the nodes and images of pods need not hold the rest of them. Its
+// objects have the mark, and cannot be written back.
 func ExampleProjectedFields() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

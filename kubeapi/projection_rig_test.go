@@ -24,8 +24,8 @@ import (
 // carpType is the type in a carp.
 var carpType = metav1.TypeMeta{APIVersion: "testapigroup.apimachinery.k8s.io/v1", Kind: "Carp"}
 
-// randomCarps returns carps with all fields filled randomly, including texts that need escapes, empty lists and nil
-// pointers.
+// randomCarps returns carps with all fields filled randomly, including texts that need escapes,
+// empty lists and nil pointers.
 func randomCarps(n int) []carp.Carp {
 	carps, chance := make([]carp.Carp, n), rand.New(rand.NewPCG(1, 2))
 	for i := range carps {
@@ -78,8 +78,8 @@ func fill(value reflect.Value, chance *rand.Rand) {
 	}
 }
 
-// apiOf is a server that lists these carps, and a watch delivers that each was modified. It uses the encoding that is
-// requested first.
+// apiOf is a server that lists these carps, and a watch delivers that each was modified. It uses
+// the encoding that is requested first.
 func apiOf(t testing.TB, carps []carp.Carp, encoding Encoding) server {
 	items, frames := bytes.Buffer{}, bytes.Buffer{}
 	list := &carp.CarpList{TypeMeta: carpType, ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: carps}
@@ -166,7 +166,8 @@ func zeroed(value reflect.Value, wanted *wire.Names) {
 	}
 }
 
-// carpAsPod returns an example of pods that are decoded as carps, which have some of a pod's fields.
+// carpAsPod returns an example of pods that are decoded as carps, which have some of a pod's
+// fields.
 func carpAsPod() *carp.Carp {
 	return &carp.Carp{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 }

@@ -206,8 +206,8 @@ func TestTheMarkOfAnObjectIsItsOwn(t *testing.T) {
 	}
 }
 
-// API servers call both functions for objects of any type that are created or updated. Both must find the mark, because
-// not every version calls both for an update.
+// API servers call both functions for objects of any type that are created or updated. Both must
+// find the mark, because not every version calls both for an update.
 func TestTheMarkIsRefusedByTheChecksOfAPIServers(t *testing.T) {
 	object, _ := first(t, Options{ObjectType: carpAsPod(), Fields: []string{"spec"}}, podList(podJSON("a", 1)), podJSON("a", 1))
 	written := object.(metav1.Object)

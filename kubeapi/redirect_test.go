@@ -14,7 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Location may have credentials, and net/http's error for one that it cannot parse quotes all of it.
+// A Location may have credentials, and net/http's error for one that it cannot parse quotes all of
+// it.
 func TestARedirectThatCannotBeReadIsReportedWithoutItsAddress(t *testing.T) {
 	for name, location := range map[string]string{
 		"port":              "http://user:secret/x@h/",
@@ -259,7 +260,8 @@ func TestACallerThatFollowsNoRedirectGetsTheRefusal(t *testing.T) {
 	require.True(t, closed.closed)
 }
 
-// A function that checks something else and permits the rest is common, and disables net/http's own limit.
+// A function that checks something else and permits the rest is common, and disables net/http's own
+// limit.
 func TestTheCallersCheckRedirectDoesNotLiftTheLimit(t *testing.T) {
 	requests := 0
 	client := &http.Client{

@@ -43,9 +43,9 @@ func tellsNothing(t *testing.T, text string) {
 	}
 }
 
-// FuzzAnswer makes a server send any response to a list and a watch, and repeat the request in it. An unsuccessful code
-// is the same API error of both, with the response's pause, in one printable line. Nothing that is reported has the
-// token.
+// FuzzAnswer makes a server send any response to a list and a watch, and repeat the request in it.
+// An unsuccessful code is the same API error of both, with the response's pause, in one printable
+// line. Nothing that is reported has the token.
 func FuzzAnswer(f *testing.F) {
 	f.Add(uint16(410), "application/json", statusJSON("410", "Expired", ""), "", "")
 	f.Add(uint16(403), "text/plain", "who is {token}?", "7", "")
@@ -91,8 +91,8 @@ func FuzzAnswer(f *testing.F) {
 		}
 		checkFailure(t, err)
 
-		// A Status may spell the name of its pause in many ways. The pause of the Status itself is that without the
-		// header.
+		// A Status may spell the name of its pause in many ways. The pause of the Status itself is
+		// that without the header.
 		headers.Del("Retry-After")
 		_, err = lw.List(metav1.ListOptions{Continue: fuzzSecret})
 		var bare *apierrors.StatusError
@@ -137,8 +137,8 @@ func checkPause(t *testing.T, status metav1.Status, said int32, retryAfter strin
 	require.Equal(t, said, pause(status), "Retry-After %q", retryAfter)
 }
 
-// FuzzRetryAfter reads the header Retry-After. Its result is in seconds from now and never negative, and a date is
-// relative to the server's own.
+// FuzzRetryAfter reads the header Retry-After. Its result is in seconds from now and never
+// negative, and a date is relative to the server's own.
 func FuzzRetryAfter(f *testing.F) {
 	f.Add("120", int64(0), int64(0), int64(0))
 	f.Add("", int64(1_800_000_000), int64(1_800_000_060), int64(1_700_000_000))
@@ -161,8 +161,8 @@ func FuzzRetryAfter(f *testing.F) {
 	})
 }
 
-// FuzzWarnings sends warnings and other values in headers. Each text is reported once, decoded and in order, and no
-// part of an unreadable one is reported.
+// FuzzWarnings sends warnings and other values in headers. Each text is reported once, decoded and
+// in order, and no part of an unreadable one is reported.
 func FuzzWarnings(f *testing.F) {
 	f.Add("deprecated", `in "v2"`, "299 - raw", []byte{0, 1, 8, 2})
 	f.Add("", "\\\t", `199 a "x", 299 - "y"`, []byte{3, 3, 1, 0})
@@ -210,8 +210,8 @@ func FuzzWarnings(f *testing.F) {
 	})
 }
 
-// decoded returns the text of a warning, and whether it can be read. A text may have encoded words, which are obsolete;
-// if they cannot be decoded, they are kept.
+// decoded returns the text of a warning, and whether it can be read. A text may have encoded words,
+// which are obsolete; if they cannot be decoded, they are kept.
 func decoded(text string) (string, bool) {
 	if plain, err := new(mime.WordDecoder).DecodeHeader(text); err == nil {
 		text = plain

@@ -34,7 +34,8 @@ func newCollection(base *url.URL, o Options) collection {
 	}
 	segments = append(segments, o.Resource.Resource)
 	for i, segment := range segments {
-		// JoinPath expects encoded segments. With an unencoded one it loses the encoding of the base.
+		// JoinPath expects encoded segments. With an unencoded one it loses the encoding of the
+		// base.
 		segments[i] = url.PathEscape(segment)
 	}
 	return collection{
@@ -44,8 +45,8 @@ func newCollection(base *url.URL, o Options) collection {
 	}
 }
 
-// String returns the address for errors and logs. It has no query: continue tokens are long and meaningless to a
-// reader, and selectors may be confidential.
+// String returns the address for errors and logs. It has no query: continue tokens are long and
+// meaningless to a reader, and selectors may be confidential.
 func (c collection) String() string { return c.url.String() }
 
 // requestURL returns the full URL of one call.
@@ -53,8 +54,8 @@ func (c collection) requestURL(v verb, options metav1.ListOptions) (string, erro
 	options.Watch = v == verbWatch
 	options.LabelSelector = joinSelectors(c.labelSelector, options.LabelSelector)
 	options.FieldSelector = joinSelectors(c.fieldSelector, options.FieldSelector)
-	// Unset options are omitted, but a pointer is sent even if it points to zero: sendInitialEvents=false differs from
-	// none.
+	// Unset options are omitted, but a pointer is sent even if it points to zero:
+	// sendInitialEvents=false differs from none.
 	query, err := queryparams.Convert(&options)
 	if err != nil {
 		return "", err

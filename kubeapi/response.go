@@ -13,7 +13,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// response is an HTTP response whose body is being read, with everything that must be released afterwards.
+// response is an HTTP response whose body is being read, with everything that must be released
+// afterwards.
 type response struct {
 	*http.Response
 	encoding wire.Encoding      // encoding of the body
@@ -33,8 +34,8 @@ type response struct {
 	closeBody     func()      // closes the body once; returns when the body is closed
 }
 
-// setResponse stores the response and closes its body when the context ends. net/http's own transports need no such
-// close; a caller's RoundTripper may drop the context.
+// setResponse stores the response and closes its body when the context ends. net/http's own
+// transports need no such close; a caller's RoundTripper may drop the context.
 func (r *response) setResponse(httpResponse *http.Response) {
 	r.stall.endWait(0)
 	r.use.received(time.Now())
@@ -66,10 +67,12 @@ func (r *response) secrets() apiclient.Secrets { return r.sent.Secrets() }
 // reader returns the body with stall detection.
 func (r *response) reader() io.Reader { return r.stall.reader(transportErrorReader{r.Body}) }
 
-// errConnectionLost is wrapped by the transport's errors while reading a body. Those of HTTP/2 have no exported type.
+// errConnectionLost is wrapped by the transport's errors while reading a body. Those of HTTP/2 have
+// no exported type.
 var errConnectionLost error = &apiclient.Sentinel{Text: "the response was cut off", Cause: apiclient.CauseConnectionLost}
 
-// streamReset has the fields of net/http's unexported error for a reset HTTP/2 stream, so that errors.As finds it.
+// streamReset has the fields of net/http's unexported error for a reset HTTP/2 stream, so that
+// errors.As finds it.
 type streamReset struct {
 	StreamID, Code uint32
 	Cause          error
@@ -87,8 +90,8 @@ func (r transportErrorReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release cancels the request and closes the body. A connection returns to the pool only if its body was read to the
-// end, and is closed if it is dead.
+// release cancels the request and closes the body. A connection returns to the pool only if its
+// body was read to the end, and is closed if it is dead.
 func (r *response) release() {
 	r.stall.stop()
 	r.discardDeadConnection()
@@ -103,8 +106,8 @@ func (r *response) release() {
 // errorBodyTimeout bounds the time to read a body that only explains an error.
 const errorBodyTimeout = 10 * time.Second
 
-// readErrorBody reads at most limit bytes, for at most errorBodyTimeout, and returns what arrived: an error response
-// that never ends must not block the caller.
+// readErrorBody reads at most limit bytes, for at most errorBodyTimeout, and returns what arrived:
+// an error response that never ends must not block the caller.
 func (r *response) readErrorBody(limit int64) []byte {
 	timer := time.AfterFunc(errorBodyTimeout, func() {
 		r.neverCompleted.Store(true)

@@ -29,8 +29,8 @@ func TestWriteCorpora(t *testing.T) {
 	corpora.Write(t, "FuzzAnswer", answers)
 }
 
-// responseInput makes a response of FuzzAnswer. Refusals differ by their Status, others by their size: none, one frame or
-// item, or more.
+// responseInput makes a response of FuzzAnswer. Refusals differ by their Status, others by their
+// size: none, one frame or item, or more.
 func responseInput(response *recording.Body) recording.Input {
 	things := []string{strconv.Itoa(response.Code), response.ContentType, fmt.Sprint("pause ", response.RetryAfter != "")}
 	var status metav1.Status

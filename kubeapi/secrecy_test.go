@@ -19,7 +19,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// answering accepts connections, reads a request from each, writes raw, and closes. It need not be HTTP.
+// answering accepts connections, reads a request from each, writes raw, and closes. It need not be
+// HTTP.
 func answering(t *testing.T, raw string) *cachetest.Listener {
 	t.Helper()
 	listener := cachetest.NewListener()
@@ -42,8 +43,8 @@ func answering(t *testing.T, raw string) *cachetest.Listener {
 	return listener
 }
 
-// No failure in transit shows the content of the request: neither its credentials nor its query, which has selectors
-// and the server's tokens.
+// No failure in transit shows the content of the request: neither its credentials nor its query,
+// which has selectors and the server's tokens.
 func TestNoFailureShowsCredentialsOrQuery(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	for name, raw := range map[string]string{
@@ -135,8 +136,8 @@ func describeStatus(object any) string {
 	return ""
 }
 
-// A tenant's name may be part of a reason. Fails if the reasons and causes that programs compare count as repeated
-// secrets.
+// A tenant's name may be part of a reason. Fails if the reasons and causes that programs compare
+// count as repeated secrets.
 func TestTheReasonsAndCausesOfAPIServersAreNeverHidden(t *testing.T) {
 	for _, secret := range []string{"expire", "Expired", "FieldValue", "resourceversion", "toolarge"} {
 		source := newSourceOf(t, respondWith(410, asJSON(metav1.Status{

@@ -73,8 +73,8 @@ func TestAnErrorWhoseTextHasASecretKeepsTheCausesThatHaveNone(t *testing.T) {
 	}
 }
 
-// Fails if an event whose type contains a secret counts as a cut stream, or if a list with an item of such a kind is
-// not malformed.
+// Fails if an event whose type contains a secret counts as a cut stream, or if a list with an item
+// of such a kind is not malformed.
 func TestBadDataWithASecretInItIsStillBadData(t *testing.T) {
 	source := withSecret(t, respondWith(200, `{"type":"`+causeToken+`","object":{}}`+"\n"), Options{})
 	watching, err := source.Watch(metav1.ListOptions{})

@@ -10,14 +10,15 @@ import (
 	"github.com/watchmirror/cache/internal/apiclient"
 )
 
-// ErrStalled: a list brought no byte for Options.StallTimeout or came too slowly, or a watch frame was not complete in
-// time (10 s plus a second for each 8 KiB). The connection is treated as half open.
+// ErrStalled: a list brought no byte for Options.StallTimeout or came too slowly, or a watch frame
+// was not complete in time (10 s plus a second for each 8 KiB). The connection is treated as half
+// open.
 var ErrStalled error = &apiclient.Sentinel{Text: "the response stalled", Cause: apiclient.CauseStalled}
 
 //	ends a request that waits too long for headers or for a byte of the body. Each wait may take limit; all
 //
-// waits together may take four times limit plus a second for each minListRate bytes. Time outside a wait does not
-// count. One goroutine at a time waits; err may be called concurrently.
+// waits together may take four times limit plus a second for each minListRate bytes. Time outside a
+// wait does not count. One goroutine at a time waits; err may be called concurrently.
 type stallTimer struct {
 	limit  time.Duration
 	cancel context.CancelFunc
@@ -36,7 +37,8 @@ type stallTimer struct {
 // minListRate is the minimum rate of a list in bytes per second: 8 kbit/s.
 const minListRate = 1 << 10
 
-// newStallTimer returns a timer that calls cancel after a wait of limit, or never if limit is 0. It starts no timer.
+// newStallTimer returns a timer that calls cancel after a wait of limit, or never if limit is 0. It
+// starts no timer.
 func newStallTimer(limit time.Duration, cancel context.CancelFunc) *stallTimer {
 	return &stallTimer{limit: limit, cancel: cancel}
 }
@@ -76,7 +78,8 @@ func (s *stallTimer) endWait(bytes int) {
 	s.endWaitLocked()
 }
 
-// stop ends the current wait and prevents later ones. After it has returned, cancel is not called any more.
+// stop ends the current wait and prevents later ones. After it has returned, cancel is not called
+// any more.
 func (s *stallTimer) stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -92,7 +95,8 @@ func (s *stallTimer) endWaitLocked() {
 	}
 }
 
-// err returns an error if the timer has ended the request, else nil. After stop the result does not change.
+// err returns an error if the timer has ended the request, else nil. After stop the result does not
+// change.
 func (s *stallTimer) err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// readWithStallTimer makes one request like a list, and reads its body to the end or until it fails. It returns how long that
-// took.
+// readWithStallTimer makes one request like a list, and reads its body to the end or until it
+// fails. It returns how long that took.
 func readWithStallTimer(t *testing.T, client *http.Client, url string, s *stallTimer, ctx context.Context, each func()) (int, time.Duration, error) {
 	t.Helper()
 	defer s.stop()
@@ -142,8 +142,8 @@ func TestABodyThatTricklesEndsTheRequestAfterFourTimesTheLimit(t *testing.T) {
 	})
 }
 
-// The caller that receives the objects may be slow, even if the server stops sending meanwhile: the wait begins with
-// the next Read.
+// The caller that receives the objects may be slow, even if the server stops sending meanwhile: the
+// wait begins with the next Read.
 func TestTimeInWhichNobodyReadsDoesNotCount(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, r *http.Request) {
 		flush(w, strings.Repeat("x", 512))
@@ -230,7 +230,8 @@ func TestAStoppedStallTimerCancelsNothing(t *testing.T) {
 	})
 }
 
-// An expired timer may run only after the bytes have arrived and the next wait has begun. It must not end that wait.
+// An expired timer may run only after the bytes have arrived and the next wait has begun. It must
+// not end that wait.
 func TestALateTimerDoesNotEndTheNextWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -52,7 +52,8 @@ func (r *response) completeStatus(status *metav1.Status) {
 	status.Details.RetryAfterSeconds = delay
 }
 
-// statusFromBody decodes a body that is a failed Status, in any encoding: error responses may ignore the Accept header.
+// statusFromBody decodes a body that is a failed Status, in any encoding: error responses may
+// ignore the Accept header.
 func (lw *ListerWatcher) statusFromBody(r *response, body []byte) (metav1.Status, bool) {
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	encoding := decoders[mediaType]
@@ -62,8 +63,8 @@ func (lw *ListerWatcher) statusFromBody(r *response, body []byte) (metav1.Status
 	return readStatus(r.secrets(), encoding, body, lw.limits.wire())
 }
 
-// setExpiredReason sets the reason of a 410 without one. For a list or watch it has one reason only, and callers check
-// for that reason.
+// setExpiredReason sets the reason of a 410 without one. For a list or watch it has one reason
+// only, and callers check for that reason.
 func setExpiredReason(status *metav1.Status) {
 	if status.Code == http.StatusGone && (status.Reason == "" || status.Reason == metav1.StatusReasonUnknown) {
 		status.Reason = metav1.StatusReasonExpired
@@ -73,8 +74,8 @@ func setExpiredReason(status *metav1.Status) {
 // errUnknownError is the error for an ERROR frame that arrived intact but is not a failed Status.
 var errUnknownError = fmt.Errorf("%w: an ERROR frame without a failure Status", ErrMalformed)
 
-// decodeErrorStatus decodes the object of an ERROR frame. Servers that are no kube-apiserver may omit its kind: then a
-// code, a reason or the word Failure shows that it is a Status.
+// decodeErrorStatus decodes the object of an ERROR frame. Servers that are no kube-apiserver may
+// omit its kind: then a code, a reason or the word Failure shows that it is a Status.
 func decodeErrorStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (*metav1.Status, error) {
 	if len(raw) == 0 {
 		return nil, errUnknownError
@@ -100,7 +101,8 @@ func isStatusWithoutKind(status *metav1.Status) bool {
 	return status.Code >= http.StatusBadRequest || status.Reason != "" || status.Status == metav1.StatusFailure
 }
 
-// setDefaultMessage sets a message in a Status without one, since an error's text consists of the message only.
+// setDefaultMessage sets a message in a Status without one, since an error's text consists of the
+// message only.
 func setDefaultMessage(status *metav1.Status) {
 	if status.Message != "" {
 		return
@@ -133,8 +135,8 @@ func readStatus(s apiclient.Secrets, encoding wire.Encoding, raw []byte, limits 
 	return status, true
 }
 
-// isFailure reports whether a decoded Status is a failure. The apiVersion may be missing, since some proxies omit it,
-// but must not be another one.
+// isFailure reports whether a decoded Status is a failure. The apiVersion may be missing, since
+// some proxies omit it, but must not be another one.
 func isFailure(status *metav1.Status) bool {
 	switch status.APIVersion {
 	case "", "v1", metav1.SchemeGroupVersion.String():
@@ -143,8 +145,8 @@ func isFailure(status *metav1.Status) bool {
 	return false
 }
 
-// retryAfterSeconds returns the Retry-After header in seconds, rounded up, or 0 without one. A date is relative to the
-// response's Date header if there is one, so that clock skew does not matter.
+// retryAfterSeconds returns the Retry-After header in seconds, rounded up, or 0 without one. A date
+// is relative to the response's Date header if there is one, so that clock skew does not matter.
 func retryAfterSeconds(header http.Header, now time.Time) int32 {
 	text := strings.TrimSpace(header.Get("Retry-After"))
 	if text == "" {

@@ -81,8 +81,8 @@ func TestErrorResponsesBecomeAPIErrors(t *testing.T) {
 	}
 }
 
-// The same Status may arrive with an HTTP code, as the body of a list, and in an ERROR frame. It must have the same
-// meaning in all of them.
+// The same Status may arrive with an HTTP code, as the body of a list, and in an ERROR frame. It
+// must have the same meaning in all of them.
 func TestAStatusMeansTheSameWhereverItComes(t *testing.T) {
 	for name, test := range map[string]struct {
 		status string
@@ -137,8 +137,8 @@ func TestAStatusCarriesNeitherControlCharactersNorALongText(t *testing.T) {
 	}
 }
 
-// API servers send this message for a resource that they do not serve. The query of the request begins with
-// resourceVersion, which is not secret.
+// API servers send this message for a resource that they do not serve. The query of the request
+// begins with resourceVersion, which is not secret.
 func TestAMessageMayEndAsTheQueryBegins(t *testing.T) {
 	const message = "the server could not find the requested resource"
 	source := newSource(t, respondWith(404, statusJSON("404", "NotFound", `,"message":"`+message+`"`)))

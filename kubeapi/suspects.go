@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// suspects remembers frames and items that ended a watch or list because they may have been damaged in transit. One
-// that arrives again unchanged is what the server sends, and is passed on. While maxSuspects are remembered, all others
-// are passed on, until suspectLifetime has passed. Well-formed frames end a watch at most once every
-// wellFormedInterval.
+// suspects remembers frames and items that ended a watch or list because they may have been damaged
+// in transit. One that arrives again unchanged is what the server sends, and is passed on. While
+// maxSuspects are remembered, all others are passed on, until suspectLifetime has passed.
+// Well-formed frames end a watch at most once every wellFormedInterval.
 type suspects struct {
 	seed maphash.Seed
 
@@ -22,7 +22,8 @@ type suspects struct {
 }
 
 const (
-	// maxSuspects bounds the remembered hashes, and thus the watches and lists ended within suspectLifetime.
+	// maxSuspects bounds the remembered hashes, and thus the watches and lists ended within
+	// suspectLifetime.
 	maxSuspects = 64
 
 	suspectLifetime    = time.Hour

@@ -20,7 +20,8 @@ func TestBytesThatArriveTwiceAreNotSuspect(t *testing.T) {
 	})
 }
 
-// Fails if more bytes are remembered, or forgotten too soon: a stream that has all of them could not be read.
+// Fails if more bytes are remembered, or forgotten too soon: a stream that has all of them could
+// not be read.
 func TestSuspectsAreBoundedPerHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := suspects{seed: maphash.MakeSeed()}

@@ -23,7 +23,8 @@ type target struct {
 	structType reflect.Type
 	// gvk is the type that all objects get, empty if the example has none.
 	gvk schema.GroupVersionKind
-	// goKind is the kind that the Go type's name promises if the example has none; empty if the name is not a kind.
+	// goKind is the kind that the Go type's name promises if the example has none; empty if the
+	// name is not a kind.
 	goKind string
 	// projection is nil if all fields are wanted.
 	projection *projection
@@ -54,8 +55,9 @@ func targetFor(example runtime.Object) (target, error) {
 	return t, nil
 }
 
-// kindOfGoType returns the kind of objects of a Go type, which by convention is its name. It returns "" for names that
-// are no kinds: unexported, generic, and those of structs around another object.
+// kindOfGoType returns the kind of objects of a Go type, which by convention is its name. It
+// returns "" for names that are no kinds: unexported, generic, and those of structs around another
+// object.
 func kindOfGoType(structType reflect.Type) string {
 	name := structType.Name()
 	first, _ := utf8.DecodeRuneInString(name)
@@ -172,8 +174,8 @@ func (t target) decodeUnstructured(encoding wire.Encoding, raw []byte, limits wi
 	return object, nil
 }
 
-// hasNoType reports whether an object has neither apiVersion nor kind and gets its list's. One with only one of them is
-// left unchanged, as in apimachinery's decoder of lists.
+// hasNoType reports whether an object has neither apiVersion nor kind and gets its list's. One with
+// only one of them is left unchanged, as in apimachinery's decoder of lists.
 func hasNoType(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "" && object.GetAPIVersion() == ""
 }
@@ -199,12 +201,12 @@ func (t target) recordType(known *knownType, object runtime.Object) {
 	}
 }
 
-// nonObjectKinds are kinds that servers and proxies send in place of an object. Decoded into another Go type they would
-// look like an empty object.
+// nonObjectKinds are kinds that servers and proxies send in place of an object. Decoded into
+// another Go type they would look like an empty object.
 var nonObjectKinds = []string{"Status", "Table"}
 
-// checkType returns an error if the claimed type is not the wanted one. An object without a type is accepted, and
-// PartialObjectMetadata where metadata is wanted.
+// checkType returns an error if the claimed type is not the wanted one. An object without a type is
+// accepted, and PartialObjectMetadata where metadata is wanted.
 func (t target) checkType(claimed schema.GroupVersionKind) error {
 	if claimed.Kind == "" || claimed == t.gvk {
 		return nil
@@ -227,8 +229,9 @@ func (t target) checkType(claimed schema.GroupVersionKind) error {
 	return nil
 }
 
-// checkListType returns an error if a list claims to hold another type: the items of an API server's list carry none.
-// Custom resources may choose any listKind, so a kind that does not end in "List" is not checked here but in its items.
+// checkListType returns an error if a list claims to hold another type: the items of an API
+// server's list carry none. Custom resources may choose any listKind, so a kind that does not end
+// in "List" is not checked here but in its items.
 func (t target) checkListType(claimed metav1.TypeMeta) error {
 	if claimed.Kind == "" || claimed.Kind == "List" {
 		return nil
@@ -261,9 +264,10 @@ func (e *wrongTypeError) Error() string { return fmt.Sprintf("%v: %s", ErrMalfor
 
 func (e *wrongTypeError) Unwrap() error { return ErrMalformed }
 
-// UndecodableObject is an object in a list or an event that could not be decoded. It has the metadata that could be
-// read: namespace, name, UID and resource version. If the namespace cannot be read, the name is empty too. A reflector
-// of this library quarantines it; other consumers must expect the type.
+// UndecodableObject is an object in a list or an event that could not be decoded. It has the
+// metadata that could be read: namespace, name, UID and resource version. If the namespace cannot
+// be read, the name is empty too. A reflector of this library quarantines it; other consumers must
+// expect the type.
 type UndecodableObject struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta

@@ -30,8 +30,8 @@ func typedWidget(version, kind string) *widget {
 	return &widget{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}}
 }
 
-// first returns the only item of a list, and the object of the only event of a watch, both of the same object. API
-// servers omit the type of items.
+// first returns the only item of a list, and the object of the only event of a watch, both of the
+// same object. API servers omit the type of items.
 func first(t *testing.T, options Options, listBody, object string) (item, event runtime.Object) {
 	t.Helper()
 	source := newSourceOf(t, respondWith(200, listBody), options)

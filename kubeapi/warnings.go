@@ -14,23 +14,24 @@ import (
 )
 
 const (
-	// maxWarnings bounds the texts reported for one source, and those examined in one response. A resource usually has
-	// one or two.
+	// maxWarnings bounds the texts reported for one source, and those examined in one response. A
+	// resource usually has one or two.
 	maxWarnings = 256
 
-	// maxWarningText bounds the characters of a reported text. An API server cuts all warnings of one response to this
-	// length.
+	// maxWarningText bounds the characters of a reported text. An API server cuts all warnings of
+	// one response to this length.
 	maxWarningText = 4096
 
-	// warningCode is the only code that API servers use. Other codes of RFC 7234 come from caches in between.
+	// warningCode is the only code that API servers use. Other codes of RFC 7234 come from caches
+	// in between.
 	warningCode = 299
 )
 
 // tooManyWarnings is reported once in place of the texts beyond maxWarnings.
 var tooManyWarnings = fmt.Sprintf("more than %d different warnings; further ones are not reported", maxWarnings)
 
-// warnings reports each warning of one source once, however many responses repeat it. Texts are compared as reported:
-// cut and printable. Only a hash of each is kept.
+// warnings reports each warning of one source once, however many responses repeat it. Texts are
+// compared as reported: cut and printable. Only a hash of each is kept.
 type warnings struct {
 	report func(ctx context.Context, text string)
 
@@ -39,8 +40,8 @@ type warnings struct {
 	full     bool // tooManyWarnings was reported
 }
 
-// newWarnings returns warnings that call report, or the logger of the call's context if report is nil. source is the
-// printable address for the log.
+// newWarnings returns warnings that call report, or the logger of the call's context if report is
+// nil. source is the printable address for the log.
 func newWarnings(source string, report func(ctx context.Context, text string)) *warnings {
 	if report == nil {
 		report = func(ctx context.Context, text string) {
@@ -50,8 +51,9 @@ func newWarnings(source string, report func(ctx context.Context, text string)) *
 	return &warnings{report: report, reported: map[[sha256.Size]byte]struct{}{}}
 }
 
-// reportNew reports the new warnings in a response's headers, in order. It may be called concurrently; if two responses
-// have the same text, one call reports it. Secrets of the request are hidden.
+// reportNew reports the new warnings in a response's headers, in order. It may be called
+// concurrently; if two responses have the same text, one call reports it. Secrets of the request
+// are hidden.
 func (w *warnings) reportNew(ctx context.Context, header http.Header, sent *apiclient.Sent) {
 	values := header["Warning"]
 	if len(values) == 0 {
@@ -86,8 +88,9 @@ func (w *warnings) addNew(texts []string) []string {
 	return added
 }
 
-// warningTexts parses the header's values. A value is ignored from the point where it is malformed, since the next
-// warning cannot be found. Values are parsed one by one because a hostile value may hold a hundred thousand warnings.
+// warningTexts parses the header's values. A value is ignored from the point where it is malformed,
+// since the next warning cannot be found. Values are parsed one by one because a hostile value may
+// hold a hundred thousand warnings.
 func warningTexts(values []string) []string {
 	var texts []string
 	seen := 0

@@ -21,16 +21,17 @@ func (lw *ListerWatcher) Watch(options metav1.ListOptions) (watch.Interface, err
 	return lw.WatchWithContext(context.Background(), options)
 }
 
-// WatchWithContext makes one watch request and returns when the response headers have arrived. When the context ends,
-// the channel closes.
+// WatchWithContext makes one watch request and returns when the response headers have arrived. When
+// the context ends, the channel closes.
 //
-// Events arrive in the server's order, with objects of Options.ObjectType. An Error event has a *metav1.Status. An
-// event that cannot be decoded has an *UndecodableObject. If its bytes may have been damaged in transit, it first ends
-// the watch with CauseBadFrame, and is passed on if another watch brings the same bytes. Nothing is buffered: an event
-// that is not received blocks the later ones, up to the server.
+// Events arrive in the server's order, with objects of Options.ObjectType. An Error event has a
+// *metav1.Status. An event that cannot be decoded has an *UndecodableObject. If its bytes may have
+// been damaged in transit, it first ends the watch with CauseBadFrame, and is passed on if another
+// watch brings the same bytes. Nothing is buffered: an event that is not received blocks the later
+// ones, up to the server.
 //
-// Stop may be called at any time, more than once. It returns when the watch's goroutine has ended and the channel is
-// closed.
+// Stop may be called at any time, more than once. It returns when the watch's goroutine has ended
+// and the channel is closed.
 func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	response, err := lw.send(ctx, verbWatch, options)
 	if err != nil {
@@ -56,17 +57,19 @@ func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.Li
 	return w, nil
 }
 
-// watcher is one open watch. It replaces apimachinery's StreamWatcher, which does not wait in Stop, does not
-// distinguish a stream that was cut off from one that ended, and reads a whole frame before it checks the size.
+// watcher is one open watch. It replaces apimachinery's StreamWatcher, which does not wait in Stop,
+// does not distinguish a stream that was cut off from one that ended, and reads a whole frame
+// before it checks the size.
 type watcher struct {
 	source   *ListerWatcher
 	response *response
 	body     *frameReader
 	frames   wire.Watch
-	// initial is true until the end of a streaming list's initial events. Only the watch's goroutine uses it and
-	// initialRemaining.
+	// initial is true until the end of a streaming list's initial events. Only the watch's
+	// goroutine uses it and initialRemaining.
 	initial bool
-	// initialRemaining is how many more objects a streaming list may send, plus one; 0 means any number.
+	// initialRemaining is how many more objects a streaming list may send, plus one; 0 means any
+	// number.
 	initialRemaining int
 	nameless         int
 	events           chan watch.Event
@@ -130,8 +133,9 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	into := w.source.target
 	if frame.Type == watch.Bookmark {
-		// A bookmark is not an object and is small. Its annotation marks the end of a streaming list's initial events,
-		// and its kind does not matter: some servers send that of the version in which they store objects.
+		// A bookmark is not an object and is small. Its annotation marks the end of a streaming
+		// list's initial events, and its kind does not matter: some servers send that of the
+		// version in which they store objects.
 		into = into.forBookmarks()
 	}
 	object, err := into.decode(encoding, frame.Object, limits, w.source.knownType.get())
@@ -153,7 +157,8 @@ func (w *watcher) next() (watch.Event, error) {
 	return event, w.countInitial(event)
 }
 
-// errorEvent returns the event for the object of an ERROR frame. It returns an error if that is not a Status.
+// errorEvent returns the event for the object of an ERROR frame. It returns an error if that is not
+// a Status.
 func (w *watcher) errorEvent(raw []byte) (watch.Event, error) {
 	status, err := decodeErrorStatus(w.response.encoding, raw, w.source.limits.wire())
 	if err != nil {
@@ -179,8 +184,9 @@ func (w *watcher) isErrorDamaged(raw []byte, err error) bool {
 	return w.source.suspects.suspect(raw, false)
 }
 
-// mayBeDamaged reports whether another watch may bring the object intact. An object that is too large or nested too
-// deep stays so. In a streaming list, which would have to begin again, only bytes that are not well-formed count.
+// mayBeDamaged reports whether another watch may bring the object intact. An object that is too
+// large or nested too deep stays so. In a streaming list, which would have to begin again, only
+// bytes that are not well-formed count.
 func (w *watcher) mayBeDamaged(frame wire.Frame, err error) bool {
 	if !errors.Is(err, ErrMalformed) {
 		return false
@@ -197,7 +203,8 @@ func isKnownEventType(eventType watch.EventType) bool {
 	return false
 }
 
-// countInitial enforces the limit on a streaming list's objects, and detects the end of the initial events.
+// countInitial enforces the limit on a streaming list's objects, and detects the end of the initial
+// events.
 func (w *watcher) countInitial(event watch.Event) error {
 	if !w.initial {
 		return nil
@@ -220,8 +227,8 @@ func (w *watcher) countInitial(event watch.Event) error {
 	return nil
 }
 
-// errorObject returns the object of the Error event for err. A Status in place of the stream, from a server that always
-// answers with HTTP code 200, is passed on.
+// errorObject returns the object of the Error event for err. A Status in place of the stream, from
+// a server that always answers with HTTP code 200, is passed on.
 func (w *watcher) errorObject(err error) runtime.Object {
 	if statusErr, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		w.response.secrets().CleanStatus(&statusErr.ErrStatus)

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watched returns everything that a watch of this body delivers. The bubble fails the test if the watch leaves a
-// goroutine.
+// watched returns everything that a watch of this body delivers. The bubble fails the test if the
+// watch leaves a goroutine.
 func watched(t *testing.T, body io.Reader) (events []watch.Event) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -195,8 +195,8 @@ func TestWatchReturnsWithTheHeadersAndDeliversAtOnce(t *testing.T) {
 	})
 }
 
-// The bubble fails if a goroutine remains. Stop and the end of the context must work although nothing more is written
-// to the stream.
+// The bubble fails if a goroutine remains. Stop and the end of the context must work although
+// nothing more is written to the stream.
 func TestStopAndContextEndTheWatchWhereverItIs(t *testing.T) {
 	states := map[string]func(*io.PipeWriter){
 		"waiting for the stream": func(*io.PipeWriter) {},

@@ -1,13 +1,14 @@
-// Package mutation finds objects that a reader or handler changed in a cache, where they are shared. A detector keeps a
-// JSON copy of each object that it watches, and periodically compares it with the object's current JSON. A report names
-// the fields that differ, never their values. Fields that JSON does not have are not checked.
+// Package mutation finds objects that a reader or handler changed in a cache, where they are
+// shared. A detector keeps a JSON copy of each object that it watches, and periodically compares it
+// with the object's current JSON. A report names the fields that differ, never their values. Fields
+// that JSON does not have are not checked.
 //
 //	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{
 //		DetectMutations: mutation.Options{SampleEvery: 100}.New,
 //	})
 //
-// Reports are *cache.MutatedObjectErrors. Reading a map while another goroutine writes to it can end the process, so
-// use a detector in tests.
+// Reports are *cache.MutatedObjectErrors. Reading a map while another goroutine writes to it can
+// end the process, so use a detector in tests.
 package mutation
 
 import (
@@ -46,7 +47,8 @@ type detector struct {
 	wake chan struct{}
 
 	mu sync.Mutex
-	// watched has the newest state by key. replaced has earlier states, which are compared once more.
+	// watched has the newest state by key. replaced has earlier states, which are compared once
+	// more.
 	watched  map[string]*state
 	replaced []*state
 	// unwatched has an error for each type that cannot be watched, refused those types.
@@ -59,7 +61,8 @@ type state struct {
 	key    string
 	shared any
 	copied []byte
-	// absent is set if the store did not have the object at the last comparison: it is not stored yet, or was removed.
+	// absent is set if the store did not have the object at the last comparison: it is not stored
+	// yet, or was removed.
 	absent bool
 }
 
@@ -77,8 +80,8 @@ func (o Options) New() cache.MutatedObjectDetector {
 	}
 }
 
-// Watch implements cache.MutatedObjectDetector. If the object is watched already, its copy is kept: a new copy would
-// include changes made since.
+// Watch implements cache.MutatedObjectDetector. If the object is watched already, its copy is kept:
+// a new copy would include changes made since.
 func (d *detector) Watch(key string, obj any) {
 	if d.every > 1 && maphash.String(d.seed, key)%d.every != 0 {
 		return
@@ -162,8 +165,8 @@ func (d *detector) forgetAbsent(s *state, store cache.Store) {
 // namedChanges bounds the changes named in a report; a few suffice to find the code.
 const namedChanges = 5
 
-// compare reports, once, a state that differs from its copy. If another goroutine changes the object during the
-// comparison, asJSON may panic; then the report names no fields.
+// compare reports, once, a state that differs from its copy. If another goroutine changes the
+// object during the comparison, asJSON may panic; then the report names no fields.
 func (s *state) compare(report func(key string, err error)) {
 	if s.copied == nil {
 		return

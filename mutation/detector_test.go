@@ -56,7 +56,8 @@ func (r *rig) put(t *testing.T, obj metav1.Object) {
 	require.NoError(t, r.store.Update(obj))
 }
 
-// change changes an object like a reader, visibly for a comparison: the detector locks before it compares.
+// change changes an object like a reader, visibly for a comparison: the detector locks before it
+// compares.
 func (r *rig) change(f func()) {
 	r.detector.mu.Lock()
 	defer r.detector.mu.Unlock()

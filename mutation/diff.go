@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// change is a path in the JSON form of an object and the kind of change there. The path of the object itself is ".".
+// change is a path in the JSON form of an object and the kind of change there. The path of the
+// object itself is ".".
 type change struct{ Path, Kind string }
 
 func (c change) String() string { return c.Path + " " + c.Kind }

@@ -16,10 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FuzzFieldChanges compares two states of an object and checks the reported fields: none exactly if reflect.DeepEqual
-// finds no difference, otherwise those that a comparison of maps, lists and scalars finds, path by path.
+// FuzzFieldChanges compares two states of an object and checks the reported fields: none exactly if
+// reflect.DeepEqual finds no difference, otherwise those that a comparison of maps, lists and
+// scalars finds, path by path.
 //
-// The script makes a value, and then another from it: each byte determines a value or its change. See diffScript.
+// The script makes a value, and then another from it: each byte determines a value or its change.
+// See diffScript.
 func FuzzFieldChanges(f *testing.F) {
 	f.Add([]byte{6, 3, 0, 6, 2, 1, 3, 7, 3, 3, 4, 5, 0, 2, 0, 0, 9, 1, 0, 10, 0, 8, 2, 0, 11})
 	f.Add([]byte{7, 2, 6, 1, 2, 3, 9, 6, 1, 2, 3, 8, 0, 0, 0, 11, 4})
@@ -40,7 +42,8 @@ func FuzzFieldChanges(f *testing.F) {
 	})
 }
 
-// diffScript makes values from bytes. Lists and maps have up to four elements and are nested up to eight deep.
+// diffScript makes values from bytes. Lists and maps have up to four elements and are nested up to
+// eight deep.
 type diffScript struct{ script []byte }
 
 func (s *diffScript) next() byte {
@@ -52,7 +55,8 @@ func (s *diffScript) next() byte {
 	return b
 }
 
-// diffKeys are names of fields: names that follow a dot in a path, other names, and one that is truncated.
+// diffKeys are names of fields: names that follow a dot in a path, other names, and one that is
+// truncated.
 var diffKeys = []string{"a", "b_2", "2b", "a.b", "", "ü", `"`, "c/d", strings.Repeat("k", longestKey), strings.Repeat("l", longestKey+1)}
 
 func (s *diffScript) value(depth int) any {
@@ -205,8 +209,9 @@ func mapChanges(path string, was, is map[string]any) (changes []change) {
 	return changes
 }
 
-// FuzzTypedFieldChanges compares values of types whose meaning is not that of their fields: quantities by their
-// canonical text, and times by their instant. Maps of texts are compared by entry.
+// FuzzTypedFieldChanges compares values of types whose meaning is not that of their fields:
+// quantities by their canonical text, and times by their instant. Maps of texts are compared by
+// entry.
 func FuzzTypedFieldChanges(f *testing.F) {
 	f.Add("1", "1000m", int64(0), int64(0), "app", "web")
 	f.Add("1Ki", "1024", int64(1), int64(2), "", "a")
@@ -264,8 +269,8 @@ func FuzzTypedFieldChanges(f *testing.F) {
 	})
 }
 
-// longExponent reports whether a quantity has an exponent of more than four digits. apimachinery writes out as many
-// zeros, for which time and memory may not suffice.
+// longExponent reports whether a quantity has an exponent of more than four digits. apimachinery
+// writes out as many zeros, for which time and memory may not suffice.
 func longExponent(text string) bool {
 	at := strings.LastIndexAny(text, "eE")
 	return at >= 0 && len(text)-at > len("e-999")

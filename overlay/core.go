@@ -39,7 +39,8 @@ type core struct {
 
 	mu     sync.RWMutex
 	writes map[string]*write
-	// deadlines has those of all writes that have not expired, removed ones included, the earliest first.
+	// deadlines has those of all writes that have not expired, removed ones included, the earliest
+	// first.
 	deadlines []deadline
 	number    uint64
 	filters   []*filter
@@ -122,8 +123,8 @@ func (c *core) observedDelete(key string, uid types.UID) {
 	})
 }
 
-// put adds the write that decide returns, if any. decide gets the store's state and the currently shown write. It is
-// called without the lock, and again if that write has changed meanwhile.
+// put adds the write that decide returns, if any. decide gets the store's state and the currently
+// shown write. It is called without the lock, and again if that write has changed meanwhile.
 func (c *core) put(key string, decide func(now storeState, before *write) *write) {
 	c.expire()
 	for {
@@ -139,8 +140,8 @@ func (c *core) put(key string, decide func(now storeState, before *write) *write
 	}
 }
 
-// replace replaces the write before, which may be nil, by w. It returns false if before is not the current write any
-// more.
+// replace replaces the write before, which may be nil, by w. It returns false if before is not the
+// current write any more.
 func (c *core) replace(before, w *write) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +213,8 @@ func (c *core) find(key string) *write {
 	return c.writes[key]
 }
 
-// storeStateOf returns the store's state of a key. The version is read before the content, so the content is not older.
+// storeStateOf returns the store's state of a key. The version is read before the content, so the
+// content is not older.
 func (c *core) storeStateOf(key string) storeState {
 	applied := c.namespaceVersion(key)
 	now := c.store.Snapshot()
@@ -229,7 +231,8 @@ func storeStateIn(now cache.Reader[any], key, applied string) storeState {
 	return storeState{applied: applied}
 }
 
-// namespaceVersion returns the applied version of a key's namespace, empty if the namespace has none of its own.
+// namespaceVersion returns the applied version of a key's namespace, empty if the namespace has
+// none of its own.
 func (c *core) namespaceVersion(key string) string {
 	if len(c.views) == 0 {
 		return ""
@@ -241,9 +244,9 @@ func (c *core) namespaceVersion(key string) string {
 	return ""
 }
 
-// shown returns the write of a key if it is shown instead of the store's object. Readers look for writes first and read
-// the store afterwards. Unless it expires, a write is removed only once the store is as new, so no reader sees an older
-// state after a newer one.
+// shown returns the write of a key if it is shown instead of the store's object. Readers look for
+// writes first and read the store afterwards. Unless it expires, a write is removed only once the
+// store is as new, so no reader sees an older state after a newer one.
 func (c *core) shown(key string) *write {
 	w := c.find(key)
 	if w == nil {
@@ -296,8 +299,9 @@ func (c *core) expire() (next time.Time, exists bool) {
 	}
 }
 
-// confirm removes a write that the watch has confirmed or overtaken. It is called with each notification of the informer.
-// The notification decides if versions are not ordered, since the store may have passed a state between two reads.
+// confirm removes a write that the watch has confirmed or overtaken. It is called with each
+// notification of the informer. The notification decides if versions are not ordered, since the
+// store may have passed a state between two reads.
 func (c *core) confirm(key string, seen state, deleted bool) {
 	w := c.find(key)
 	if w == nil {

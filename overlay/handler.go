@@ -10,18 +10,19 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Handler returns a handler that passes notifications on to handler, except those of states that were observed before:
-// one call is omitted for each. Calls of the initial list and resyncs are always passed on. A state that does not
-// arrive within Options.MaxAge is passed on.
+// Handler returns a handler that passes notifications on to handler, except those of states that
+// were observed before: one call is omitted for each. Calls of the initial list and resyncs are
+// always passed on. A state that does not arrive within Options.MaxAge is passed on.
 //
-// Since a call may be omitted, the next OnUpdate has the observed state as its old object, and an OnDelete may come
-// without an OnAdd. If changes were merged, a call that ends in an observed state is omitted as a whole: the caller
-// has that state. If the watch is faster than the API call, handler is notified. Use each returned handler for one
-// informer.
+// Since a call may be omitted, the next OnUpdate has the observed state as its old object, and an
+// OnDelete may come without an OnAdd. If changes were merged, a call that ends in an observed state
+// is omitted as a whole: the caller has that state. If the watch is faster than the API call,
+// handler is notified. Use each returned handler for one informer.
 //
-// A filter must see every change, or it misses that an object has begun or ceased to pass. So Handler puts a
-// cache.TypedFilteringResourceEventHandler around its own: both nestings of the two are the same. Another filter that
-// compares old and new objects belongs outside: its inner handler is the returned one.
+// A filter must see every change, or it misses that an object has begun or ceased to pass. So
+// Handler puts a cache.TypedFilteringResourceEventHandler around its own: both nestings of the two
+// are the same. Another filter that compares old and new objects belongs outside: its inner handler
+// is the returned one.
 func (o *Overlay[T]) Handler(handler cache.TypedResourceEventHandler[T]) cache.TypedResourceEventHandler[T] {
 	if pointer, ok := handler.(*cache.TypedFilteringResourceEventHandler[T]); ok {
 		return o.Handler(*pointer)
@@ -47,8 +48,8 @@ func (o *Overlay[T]) SharedHandler(handler cache.ResourceEventHandler) cache.Res
 	return sharedFilter{o.core.newFilter(), handler}
 }
 
-// EventHandler returns the handler that New adds to its informer. With Over, add it to the informer that fills the
-// indexer, if the source's versions are not decimal numbers.
+// EventHandler returns the handler that New adds to its informer. With Over, add it to the informer
+// that fills the indexer, if the source's versions are not decimal numbers.
 func (o *Overlay[T]) EventHandler() cache.ResourceEventHandler { return watcher{o.core} }
 
 // watcher removes writes when the watch delivers them.

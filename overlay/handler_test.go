@@ -54,7 +54,8 @@ func (c *calls) shared() cache.ResourceEventHandler {
 	}
 }
 
-// forEachHandlerForm runs a test with a typed and an untyped handler that must not be notified of own writes.
+// forEachHandlerForm runs a test with a typed and an untyped handler that must not be notified of
+// own writes.
 func forEachHandlerForm(t *testing.T, test func(t *testing.T, r *rig, handler *calls)) {
 	for name, add := range map[string]func(*rig, *calls) error{
 		"typed": func(r *rig, c *calls) error {
@@ -116,7 +117,8 @@ func TestAStateIsLeftOutOnceAndNotIfItWasObservedTooLate(t *testing.T) {
 
 func TestAStateThatThePendingHandlerHasNotSeenIsLeftOutAlsoIfTheStoreHasIt(t *testing.T) {
 	forEachHandlerForm(t, func(t *testing.T, r *rig, handler *calls) {
-		// Both are older than the state that the overlay shows, and the handler has not been notified.
+		// Both are older than the state that the overlay shows, and the handler has not been
+		// notified.
 		first, second := r.create("a", "a"), r.update("a", "b")
 		r.observed(second)
 		r.observed(first)

@@ -6,11 +6,12 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Indexer returns the overlay as a cache.Indexer, for code such as generated listers. Its reads show observed writes;
-// its writes change the store.
+// Indexer returns the overlay as a cache.Indexer, for code such as generated listers. Its reads
+// show observed writes; its writes change the store.
 func (o *Overlay[T]) Indexer() cache.Indexer { return indexer{o.core.store, o.core} }
 
-// indexer is a store with observed writes. It has no Snapshot method, because the embedded store's would not show them.
+// indexer is a store with observed writes. It has no Snapshot method, because the embedded store's
+// would not show them.
 type indexer struct {
 	cache.Indexer
 	core *core

@@ -22,22 +22,25 @@ const DefaultMaxAge = 30 * time.Second
 
 // Options configure an overlay. All fields are optional.
 type Options[T cache.Object] struct {
-	// MaxAge is how long an observed write is shown if the watch does not deliver it. Default: DefaultMaxAge.
+	// MaxAge is how long an observed write is shown if the watch does not deliver it. Default:
+	// DefaultMaxAge.
 	MaxAge time.Duration
-	// OnExpired is called without a lock for each write that expires, by Run or by the call that finds it expired.
-	// Default: log it.
+	// OnExpired is called without a lock for each write that expires, by Run or by the call that
+	// finds it expired. Default: log it.
 	OnExpired func(Expired)
 	// KeyFunction must be the informer's or indexer's. Default: namespace/name.
 	KeyFunction cache.KeyFunc
-	// Namespaces are those of an indexer that is filled through views of cache.InNamespace, as with Config.Namespaces.
-	// New takes them from its informer.
+	// Namespaces are those of an indexer that is filled through views of cache.InNamespace, as with
+	// Config.Namespaces. New takes them from its informer.
 	Namespaces []string
-	// Transform must be the informer's. It is applied to a copy of each observed object, since calls return
-	// untransformed objects. A nil result hides the object. It must keep UID and resource version.
+	// Transform must be the informer's. It is applied to a copy of each observed object, since
+	// calls return untransformed objects. A nil result hides the object. It must keep UID and
+	// resource version.
 	Transform func(obj T) (T, error)
 }
 
-// Expired reports an observed write that the watch did not deliver in time. From then on the store's state is shown.
+// Expired reports an observed write that the watch did not deliver in time. From then on the
+// store's state is shown.
 type Expired struct {
 	Key string
 	UID types.UID
@@ -49,14 +52,15 @@ type Expired struct {
 	Age time.Duration
 }
 
-// Overlay is a view of a store in which observed writes are visible at once. New and Over return one. All methods may
-// be called concurrently.
+// Overlay is a view of a store in which observed writes are visible at once. New and Over return
+// one. All methods may be called concurrently.
 type Overlay[T cache.Object] struct {
 	Reader[T]
 }
 
-// New returns an overlay of an informer. It adds a handler to the informer, and fails if the informer has stopped
-// (cache.ErrInformerStopped). Call Run in a goroutine while the informer runs. It panics for more than one Options.
+// New returns an overlay of an informer. It adds a handler to the informer, and fails if the
+// informer has stopped (cache.ErrInformerStopped). Call Run in a goroutine while the informer runs.
+// It panics for more than one Options.
 func New[T cache.Object](informer *cache.Informer[T], optional ...Options[T]) (*Overlay[T], error) {
 	options := option.AtMostOne("overlay: New", optional)
 	options.Namespaces = nil
@@ -80,10 +84,10 @@ func New[T cache.Object](informer *cache.Informer[T], optional ...Options[T]) (*
 	return o, nil
 }
 
-// Over returns an overlay of an indexer of package cache: from NewIndexer, or GetIndexer of an informer. Objects of
-// other types than T are not read. If the source's versions are not decimal numbers, add EventHandler to the informer
-// that fills the indexer. It panics for an indexer of another package, for a wrapper, and for
-// more than one Options.
+// Over returns an overlay of an indexer of package cache: from NewIndexer, or GetIndexer of an
+// informer. Objects of other types than T are not read. If the source's versions are not decimal
+// numbers, add EventHandler to the informer that fills the indexer. It panics for an indexer of
+// another package, for a wrapper, and for more than one Options.
 func Over[T cache.Object](indexer cache.Indexer, optional ...Options[T]) *Overlay[T] {
 	return newOverlay(indexer, option.AtMostOne("overlay: Over", optional))
 }
@@ -141,27 +145,28 @@ func (o *Overlay[T]) Get(name string) (T, error) {
 	return o.Reader.Get(name)
 }
 
-// Observed shows obj, which a create, update or patch call returned, until the store has its version or a newer one,
-// another object under its key, or its deletion. It has no effect if the store, or an earlier observed write, is as
-// new. obj is shared from then on and must not be changed.
+// Observed shows obj, which a create, update or patch call returned, until the store has its
+// version or a newer one, another object under its key, or its deletion. It has no effect if the
+// store, or an earlier observed write, is as new. obj is shared from then on and must not be
+// changed.
 //
-// It fails, and the object is not shown, if obj is nil or if the key function, the Transform or an index function of
-// the store fails or panics for it.
+// It fails, and the object is not shown, if obj is nil or if the key function, the Transform or an
+// index function of the store fails or panics for it.
 func (o *Overlay[T]) Observed(obj T) error { return o.core.observed(obj) }
 
-// ObservedDelete hides the object under key, after a call has deleted it, until the store has removed it or has another
-// object under the key. It has no effect if the object with that UID is not shown. An empty uid means the currently
-// shown object.
+// ObservedDelete hides the object under key, after a call has deleted it, until the store has
+// removed it or has another object under the key. It has no effect if the object with that UID is
+// not shown. An empty uid means the currently shown object.
 //
-// Use it only if the object no longer exists. If the server keeps it, for finalizers or graceful termination, the call
-// returns an object with a deletion timestamp: pass that to Observed.
+// Use it only if the object no longer exists. If the server keeps it, for finalizers or graceful
+// termination, the call returns an object with a deletion timestamp: pass that to Observed.
 func (o *Overlay[T]) ObservedDelete(key string, uid types.UID) { o.core.observedDelete(key, uid) }
 
 // Pending returns the number of observed writes that are shown now.
 func (o *Overlay[T]) Pending() int { return o.core.pending() }
 
-// Run reports writes when they expire, and releases their memory, until ctx ends. Without Run, the next call that finds
-// them expired does so.
+// Run reports writes when they expire, and releases their memory, until ctx ends. Without Run, the
+// next call that finds them expired does so.
 func (o *Overlay[T]) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -492,8 +492,8 @@ func TestListersOfOtherCodeReadTheOverlay(t *testing.T) {
 	assert.Len(t, all, 1)
 }
 
-// Concurrent readers, each of which sees only newer versions, while one goroutine writes and observes and the watch
-// delivers.
+// Concurrent readers, each of which sees only newer versions, while one goroutine writes and
+// observes and the watch delivers.
 func TestNoReaderSeesAnOlderStateAfterANewerOne(t *testing.T) {
 	source := cachetest.NewSource(cachetest.Options{})
 	defer source.Close()
@@ -550,8 +550,8 @@ func TestNoReaderSeesAnOlderStateAfterANewerOne(t *testing.T) {
 	readers.Wait()
 }
 
-// The object leaves the selector by another program's change and comes back by the write, which is observed before the
-// watch delivers either.
+// The object leaves the selector by another program's change and comes back by the write, which is
+// observed before the watch delivers either.
 func TestAWriteThatBringsAnObjectBackIntoTheSelectorIsShownUntilTheWatchDeliversIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := cachetest.NewTestSource(t, cachetest.Options{})

@@ -31,9 +31,11 @@ type script struct {
 	// results has the results of own writes that have not been observed yet.
 	results []func()
 	steps   []string
-	// opaque: versions are not numbers. Then results are not late, and the watch delivers each state.
+	// opaque: versions are not numbers. Then results are not late, and the watch delivers each
+	// state.
 	opaque bool
-	// foreign has the versions of foreign writes, foreignMade the version of each name's last foreign creation.
+	// foreign has the versions of foreign writes, foreignMade the version of each name's last
+	// foreign creation.
 	foreign     []int
 	foreignMade map[string]int
 }
@@ -86,8 +88,8 @@ func (s *script) change(name string, own bool) {
 	stored, err := s.Get("shop", name)
 	var m moment
 	var observe func()
-	// If versions are not ordered, an object that was created and deleted unseen before an own write cannot be
-	// recognized as older.
+	// If versions are not ordered, an object that was created and deleted unseen before an own
+	// write cannot be recognized as older.
 	own = own && (!s.opaque || s.foreignMade[name] <= s.applied())
 	switch {
 	case err != nil:

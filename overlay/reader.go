@@ -10,11 +10,13 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Reader reads an overlay, or the objects of one namespace, from memory. It has the methods of cache.Reader with the
-// same meaning, may be used concurrently, and returns shared objects, which must not be changed.
+// Reader reads an overlay, or the objects of one namespace, from memory. It has the methods of
+// cache.Reader with the same meaning, may be used concurrently, and returns shared objects, which
+// must not be changed.
 //
-// Every read is a consistent point-in-time view, unordered. While no write is shown, a read costs as much as one of the
-// informer, and takes no lock. Otherwise a read that lists also looks at each observed write.
+// Every read is a consistent point-in-time view, unordered. While no write is shown, a read costs
+// as much as one of the informer, and takes no lock. Otherwise a read that lists also looks at each
+// observed write.
 type Reader[T cache.Object] struct {
 	core *core
 	// base reads the store directly, if direct is true; otherwise core reads it.
@@ -44,8 +46,8 @@ func (r Reader[T]) now() view {
 	return r.core.view()
 }
 
-// Snapshot returns a reader of the current state that never changes: objects, observed writes, indexes and version are
-// from one point in time. As with cache.Reader.Snapshot, do not retain one.
+// Snapshot returns a reader of the current state that never changes: objects, observed writes,
+// indexes and version are from one point in time. As with cache.Reader.Snapshot, do not retain one.
 func (r Reader[T]) Snapshot() Reader[T] {
 	switch {
 	case r.frozen != nil:
@@ -59,7 +61,8 @@ func (r Reader[T]) Snapshot() Reader[T] {
 	return r
 }
 
-// ByNamespace returns a reader of one namespace, in which names have no namespace. Empty means all namespaces.
+// ByNamespace returns a reader of one namespace, in which names have no namespace. Empty means all
+// namespaces.
 func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
 	r.namespace, r.base = namespace, r.base.ByNamespace(namespace)
 	return r
@@ -98,8 +101,9 @@ func (r Reader[T]) Lookup(name string) (obj T, exists bool) {
 	return obj, exists
 }
 
-// Get returns the object under key: namespace/name or name; in a namespace's reader, the name. If there is none,
-// apierrors.IsNotFound is true for the error; if its only state is quarantined, the error wraps cache.ErrQuarantined.
+// Get returns the object under key: namespace/name or name; in a namespace's reader, the name. If
+// there is none, apierrors.IsNotFound is true for the error; if its only state is quarantined, the
+// error wraps cache.ErrQuarantined.
 func (r Reader[T]) Get(name string) (T, error) {
 	if r.showsNoWrites() {
 		return r.base.Get(name)
@@ -146,8 +150,8 @@ func labelsOf(obj any) labels.Set {
 	return nil
 }
 
-// All iterates over keys and objects as they are when the loop begins. Other goroutines, and the loop's body, may write
-// meanwhile.
+// All iterates over keys and objects as they are when the loop begins. Other goroutines, and the
+// loop's body, may write meanwhile.
 func (r Reader[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		if r.showsNoWrites() {
@@ -177,7 +181,8 @@ func typed[T any](yield func(string, T) bool) func(string, any) bool {
 	}
 }
 
-// ByIndex returns the objects with a value in the named index. It fails if the index does not exist.
+// ByIndex returns the objects with a value in the named index. It fails if the index does not
+// exist.
 func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
 	if r.showsNoWrites() {
 		return r.base.ByIndex(index, value)
@@ -193,7 +198,8 @@ func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
 	return list, nil
 }
 
-// AllByIndex is All for the objects with a value in the named index. It fails if the index does not exist.
+// AllByIndex is All for the objects with a value in the named index. It fails if the index does not
+// exist.
 func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
 	if r.showsNoWrites() {
 		if _, err := r.base.AllByIndex(index, value); err != nil {

@@ -16,7 +16,8 @@ type view struct {
 	writes map[string]*write
 }
 
-// view returns the current content. As in core.shown, it reads the writes first, then the versions, then the store.
+// view returns the current content. As in core.shown, it reads the writes first, then the versions,
+// then the store.
 func (c *core) view() view {
 	v := view{core: c}
 	if c.count.Load() == 0 {
@@ -64,8 +65,8 @@ func (v view) each(namespace string, yield func(string, any) bool) {
 	}
 }
 
-// eachByIndex calls yield with the keys and objects of a namespace that have a value in an index. It fails if the index does
-// not exist.
+// eachByIndex calls yield with the keys and objects of a namespace that have a value in an index.
+// It fails if the index does not exist.
 func (v view) eachByIndex(namespace, index, value string, yield func(string, any) bool) error {
 	stored, err := v.store.ByNamespace(namespace).AllByIndex(index, value)
 	if err != nil {
@@ -84,7 +85,8 @@ func (v view) eachByIndex(namespace, index, value string, yield func(string, any
 	return nil
 }
 
-// indexValues returns the values in an index that objects of a namespace have, of those for which isRead returns true.
+// indexValues returns the values in an index that objects of a namespace have, of those for which
+// isRead returns true.
 func (v view) indexValues(namespace, index string, isRead func(any) bool) ([]string, error) {
 	candidates, err := v.store.ByNamespace(namespace).IndexValues(index)
 	if err != nil {
@@ -106,8 +108,8 @@ func (v view) indexValues(namespace, index string, isRead func(any) bool) ([]str
 	}), nil
 }
 
-// valuesOf returns the index values of a shown write. If the index was added after the write, they are computed now; an
-// object for which that fails has none.
+// valuesOf returns the index values of a shown write. If the index was added after the write, they
+// are computed now; an object for which that fails has none.
 func (v view) valuesOf(w *write, index string) []string {
 	values, computed := w.values[index]
 	if !computed {

@@ -30,7 +30,8 @@ func stateOf(obj any) (s state) {
 // sameObject returns false if both UIDs are known and differ.
 func (s state) sameObject(uid types.UID) bool { return s.uid == uid || s.uid == "" || uid == "" }
 
-// storeState is the state of a key in the store, and the version up to which the store has the key's changes.
+// storeState is the state of a key in the store, and the version up to which the store has the
+// key's changes.
 type storeState struct {
 	state
 	applied string
@@ -39,7 +40,8 @@ type storeState struct {
 // write is an observed write. It is immutable.
 type write struct {
 	key string
-	// object is nil if the write hides the store's object: a deletion, or an object that the transform drops.
+	// object is nil if the write hides the store's object: a deletion, or an object that the
+	// transform drops.
 	object  any
 	deleted bool
 	// state is the written or the deleted state.
@@ -48,15 +50,17 @@ type write struct {
 	values map[string][]string
 	// before is the store's state when the write was observed.
 	before storeState
-	// earlierUIDs has the UIDs of the key's older objects: the store's, and those of writes that this one has replaced.
+	// earlierUIDs has the UIDs of the key's older objects: the store's, and those of writes that
+	// this one has replaced.
 	earlierUIDs []types.UID
 	observed    time.Time
 	// number identifies the write's deadline.
 	number uint64
 }
 
-// isNewer returns whether the write is newer than the store's state. If versions are ordered, they decide. Otherwise
-// the write is newer until the store has its version, has another UID than before, or has removed the object.
+// isNewer returns whether the write is newer than the store's state. If versions are ordered, they
+// decide. Otherwise the write is newer until the store has its version, has another UID than
+// before, or has removed the object.
 func (w *write) isNewer(now storeState) bool {
 	if order, ordered := compare(now.applied, w.before.applied); ordered && order < 0 {
 		return false // the source regressed, so its versions and the write's are not comparable
@@ -64,15 +68,16 @@ func (w *write) isNewer(now storeState) bool {
 	order, ordered := compare(now.applied, w.version)
 	applied := ordered && order >= 0
 	if !now.exists {
-		// An object that has left a selector of the informer comes back with the write: its absence is no deletion.
+		// An object that has left a selector of the informer comes back with the write: its absence
+		// is no deletion.
 		return !applied && (ordered || !w.wasStored())
 	}
 	same := now.sameObject(w.uid)
 	if same && w.deleted {
 		return true
 	}
-	// The state with the lower version is older. That holds even if the store has applied more than both versions: then
-	// the newest state is quarantined.
+	// The state with the lower version is older. That holds even if the store has applied more than
+	// both versions: then the newest state is quarantined.
 	if order, ordered := compare(now.version, w.version); ordered {
 		return order < 0
 	}
@@ -82,11 +87,13 @@ func (w *write) isNewer(now storeState) bool {
 	case same:
 		return true
 	}
-	// Either the write has replaced the store's object, or the store's object has replaced the written one.
+	// Either the write has replaced the store's object, or the store's object has replaced the
+	// written one.
 	return slices.Contains(w.earlierUIDs, now.uid)
 }
 
-// isConfirmedBy returns whether a notification is that of the written state or of the object's deletion.
+// isConfirmedBy returns whether a notification is that of the written state or of the object's
+// deletion.
 func (w *write) isConfirmedBy(seen state, deleted bool) bool {
 	if seen.uid != w.uid {
 		return false
@@ -112,13 +119,15 @@ func (w *write) recordEarlier(now storeState, shown *write) {
 	}
 }
 
-// wasStored returns whether the store had the object when the write was observed. If the store has none now, the object
-// was deleted after the write. Without UIDs, the earlier object may have been another one.
+// wasStored returns whether the store had the object when the write was observed. If the store has
+// none now, the object was deleted after the write. Without UIDs, the earlier object may have been
+// another one.
 func (w *write) wasStored() bool {
 	return w.before.exists && w.before.uid == w.uid && (w.uid != "" || w.deleted)
 }
 
-// supersedes returns whether this write, which is still newer than the store, makes another write of its key obsolete.
+// supersedes returns whether this write, which is still newer than the store, makes another write
+// of its key obsolete.
 func (w *write) supersedes(other *write) bool {
 	if w.deleted && other.uid == w.uid && w.uid != "" {
 		return true

@@ -8,20 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Entry is a value of a key-value store as an object of a cache, for values without metadata of their own. Its
-// namespace and name come from the key, its resource version is the revision.
+// Entry is a value of a key-value store as an object of a cache, for values without metadata of
+// their own. Its namespace and name come from the key, its resource version is the revision.
 type Entry[V any] struct {
 	metav1.ObjectMeta
 	// Key is the key as the source names it: without the prefix of an etcd source.
 	Key   string
 	Value V
-	// Created is the revision that created the key, 0 if the store does not know it. Revision is the one that set the
-	// value; compare it in conditional writes.
+	// Created is the revision that created the key, 0 if the store does not know it. Revision is
+	// the one that set the value; compare it in conditional writes.
 	Created, Revision uint64
 }
 
-// Values returns the decode function of a source of entries, from a function that decodes one value. decode must
-// neither change nor retain the bytes.
+// Values returns the decode function of a source of entries, from a function that decodes one
+// value. decode must neither change nor retain the bytes.
 func Values[V any](decode func(value []byte) (V, error)) func(kv KeyValue) (*Entry[V], error) {
 	return func(kv KeyValue) (*Entry[V], error) {
 		value, err := decode(kv.Value)
@@ -35,8 +35,8 @@ func Values[V any](decode func(value []byte) (V, error)) func(kv KeyValue) (*Ent
 // GetObjectKind implements runtime.Object. An entry has no kind.
 func (e *Entry[V]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object. It copies the value with its method DeepCopy() V. A value without that
-// method is assigned, so pointers, slices and maps in it are shared.
+// DeepCopyObject implements runtime.Object. It copies the value with its method DeepCopy() V. A
+// value without that method is assigned, so pointers, slices and maps in it are shared.
 func (e *Entry[V]) DeepCopyObject() runtime.Object {
 	out := *e
 	e.DeepCopyInto(&out.ObjectMeta)
@@ -46,8 +46,8 @@ func (e *Entry[V]) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// undecodableObject stands for a state that could not be decoded. A reflector quarantines the object with its name. For
-// a deleted object it delivers the last stored state.
+// undecodableObject stands for a state that could not be decoded. A reflector quarantines the
+// object with its name. For a deleted object it delivers the last stored state.
 type undecodableObject struct {
 	metav1.ObjectMeta
 	err error

@@ -77,8 +77,8 @@ func (s *eventStream) send(event watch.Event) bool {
 	}
 }
 
-// fail ends the watch with an error. After ServiceUnavailable a reflector pauses and watches again from the same
-// version, so that no list is needed once the source has recovered.
+// fail ends the watch with an error. After ServiceUnavailable a reflector pauses and watches again
+// from the same version, so that no list is needed once the source has recovered.
 func (s *eventStream) fail(err error) bool {
 	status := statusOf(err)
 	s.send(watch.Event{Type: watch.Error, Object: &status})

@@ -20,26 +20,28 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// KeyValueStore is a store of keys whose changes have increasing revisions, for NewKeyValueSource. Packages
-// sources/etcd and sources/nats have one each. The methods may be called concurrently, and must return when their
-// context ends.
+// KeyValueStore is a store of keys whose changes have increasing revisions, for NewKeyValueSource.
+// Packages sources/etcd and sources/nats have one each. The methods may be called concurrently, and
+// must return when their context ends.
 //
-// A *apierrors.StatusError is passed on unchanged. For a revision that the store has forgotten, return Expired; for one
-// that it has not reached, TooLarge. After ServiceUnavailable, or an error without a status, a reflector watches again,
-// and lists if that fails ten times. After Disconnected it does not list.
+// A *apierrors.StatusError is passed on unchanged. For a revision that the store has forgotten,
+// return Expired; for one that it has not reached, TooLarge. After ServiceUnavailable, or an error
+// without a status, a reflector watches again, and lists if that fails ten times. After
+// Disconnected it does not list.
 type KeyValueStore interface {
-	// List calls take once for each live key of the range, as it was at one revision. List passes the revision to take
-	// and returns it. An error of take ends the list and is returned. more is true if the limit omitted keys.
+	// List calls take once for each live key of the range, as it was at one revision. List passes
+	// the revision to take and returns it. An error of take ends the list and is returned. more is
+	// true if the limit omitted keys.
 	List(ctx context.Context, keys KeyRange, take func(revision uint64, kv KeyValue) error) (revision uint64, more bool, err error)
-	// Watch starts to watch the changes after a revision. ctx is only that of the call, unlike in a Source's
-	// WatchWithContext: the watch continues after ctx has ended, until its Stop.
+	// Watch starts to watch the changes after a revision. ctx is only that of the call, unlike in a
+	// Source's WatchWithContext: the watch continues after ctx has ended, until its Stop.
 	Watch(ctx context.Context, after uint64) (KeyWatch, error)
 }
 
 // KeyWatch is one watch. One goroutine at a time calls it.
 type KeyWatch interface {
-	// Next blocks until there are changes, and returns all changes of one revision, in order. A revision without
-	// changes means that every change up to it has been returned: a bookmark.
+	// Next blocks until there are changes, and returns all changes of one revision, in order. A
+	// revision without changes means that every change up to it has been returned: a bookmark.
 	Next(ctx context.Context) (revision uint64, changes []KeyChange, err error)
 	// Stop ends the watch and waits for its goroutines.
 	Stop()
@@ -47,24 +49,26 @@ type KeyWatch interface {
 
 // KeyRange is the range of keys that a list requests.
 type KeyRange struct {
-	// Revision selects the state; 0 means the newest. A store without old states returns Expired for any other, and
-	// must ignore Limit.
+	// Revision selects the state; 0 means the newest. A store without old states returns Expired
+	// for any other, and must ignore Limit.
 	Revision uint64
-	// After is the last key of the previous page: the list begins after it. It is empty for the first page.
+	// After is the last key of the previous page: the list begins after it. It is empty for the
+	// first page.
 	After string
-	// Limit is the maximum number of keys; 0 means all. A store may ignore it. A store that applies it must be able to
-	// list the first page's revision again for at least a minute, because the next pages are requested at it.
+	// Limit is the maximum number of keys; 0 means all. A store may ignore it. A store that applies
+	// it must be able to list the first page's revision again for at least a minute, because the
+	// next pages are requested at it.
 	Limit int64
 }
 
 // KeyValue is the state of a key.
 type KeyValue struct {
-	// Key identifies the object: the text before its first slash is the namespace, the rest the name. Without a slash
-	// all of it is the name.
+	// Key identifies the object: the text before its first slash is the namespace, the rest the
+	// name. Without a slash all of it is the name.
 	Key   string
 	Value []byte
-	// Created is the revision that created the key; the object's UID is derived from it. 0 means that the object has no
-	// UID.
+	// Created is the revision that created the key; the object's UID is derived from it. 0 means
+	// that the object has no UID.
 	Created uint64
 	// Revision is the one that set the value, or that deleted the key.
 	Revision uint64
@@ -79,18 +83,20 @@ type KeyChange struct {
 	LastUnknown bool
 }
 
-// KeyValueSource is a Source, and a ListerWatcher, over a KeyValueStore. All methods may be called concurrently.
+// KeyValueSource is a Source, and a ListerWatcher, over a KeyValueStore. All methods may be called
+// concurrently.
 //
-// Resource versions are the store's revisions; "empty" is that of a store to which nothing was ever written. An object
-// whose value cannot be decoded is quarantined. The changes of one revision, such as those of a transaction, are
-// delivered one after the other with the same version: a reader may see only some of them.
+// Resource versions are the store's revisions; "empty" is that of a store to which nothing was ever
+// written. An object whose value cannot be decoded is quarantined. The changes of one revision,
+// such as those of a transaction, are delivered one after the other with the same version: a reader
+// may see only some of them.
 type KeyValueSource[T Object] struct {
 	store  KeyValueStore
 	decode func(kv KeyValue) (T, error)
 
 	mu sync.Mutex
-	// partial has the revisions of which a stopped watch has sent some changes but not all. A watch from such a
-	// revision begins before it.
+	// partial has the revisions of which a stopped watch has sent some changes but not all. A watch
+	// from such a revision begins before it.
 	partial map[uint64]bool
 }
 
@@ -100,10 +106,11 @@ var (
 	_ cache.ItemLister    = (*KeyValueSource[*Entry[string]])(nil)
 )
 
-// NewKeyValueSource returns a source. decode makes an object from each listed or changed state, possibly concurrently.
-// It must neither change nor retain the bytes of the value. The source sets the object's namespace, name and resource
-// version, and its UID if it has none. An error or a panic of decode quarantines the object. NewKeyValueSource starts
-// no goroutine, and panics if store or decode is nil.
+// NewKeyValueSource returns a source. decode makes an object from each listed or changed state,
+// possibly concurrently. It must neither change nor retain the bytes of the value. The source sets
+// the object's namespace, name and resource version, and its UID if it has none. An error or a
+// panic of decode quarantines the object. NewKeyValueSource starts no goroutine, and panics if
+// store or decode is nil.
 func NewKeyValueSource[T Object](store KeyValueStore, decode func(kv KeyValue) (T, error)) *KeyValueSource[T] {
 	if store == nil || decode == nil {
 		panic("sources: NewKeyValueSource: the store or the decode function is nil")
@@ -116,8 +123,9 @@ func (s *KeyValueSource[T]) List(options metav1.ListOptions) (runtime.Object, er
 	return s.ListWithContext(context.Background(), options)
 }
 
-// ListWithContext returns a *metav1.List. It supports resource version, match, limit and continue token, as far as the
-// store does. Selectors are refused with 400 Bad Request: use a separate prefix and source for each part.
+// ListWithContext returns a *metav1.List. It supports resource version, match, limit and continue
+// token, as far as the store does. Selectors are refused with 400 Bad Request: use a separate
+// prefix and source for each part.
 func (s *KeyValueSource[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	return collect(func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
 		return s.ListItems(ctx, options, take)
@@ -188,14 +196,15 @@ func setMetadata(obj Object, kv KeyValue) Object {
 	return obj
 }
 
-// uidOf derives a UID from a key and the revision that created it, the same in every process. It is a hash, because
-// package sharding needs random bits.
+// uidOf derives a UID from a key and the revision that created it, the same in every process. It is
+// a hash, because package sharding needs random bits.
 func uidOf(kv KeyValue) types.UID {
 	sum := sha256.Sum256([]byte(formatVersion(kv.Created) + "/" + kv.Key))
 	return types.UID(hex.EncodeToString(sum[:16]))
 }
 
-// emptyVersion is the version of a store at revision 0, to which nothing was ever written: "0" would mean any version.
+// emptyVersion is the version of a store at revision 0, to which nothing was ever written: "0"
+// would mean any version.
 const emptyVersion = "empty"
 
 // position is the version of a request.
@@ -227,7 +236,8 @@ func parsePosition(options metav1.ListOptions) (position, error) {
 	return position{revision, revision == 0}, err
 }
 
-// errLastUnknown does not quarantine: the deletion is applied, and handlers receive the last state in the cache.
+// errLastUnknown does not quarantine: the deletion is applied, and handlers receive the last state
+// in the cache.
 var errLastUnknown = errors.New("the last value of the deleted key is unknown")
 
 // event returns the event for a change.

@@ -12,12 +12,13 @@ func (s *KeyValueSource[T]) Watch(options metav1.ListOptions) (watch.Interface, 
 	return s.WatchWithContext(context.Background(), options)
 }
 
-// WatchWithContext delivers the changes after a version. A watch from "" or "0" first delivers the current objects as
-// Added. It fails with 410 Expired for an expired version, 504 Timeout for a future one, 400 Bad Request for selectors,
-// and 422 Invalid for sendInitialEvents.
+// WatchWithContext delivers the changes after a version. A watch from "" or "0" first delivers the
+// current objects as Added. It fails with 410 Expired for an expired version, 504 Timeout for a
+// future one, 400 Bad Request for selectors, and 422 Invalid for sendInitialEvents.
 //
-// The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an Error event. Stop
-// waits for its goroutines. If the store panics, Stop panics with a *cache.PanicError.
+// The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an
+// Error event. Stop waits for its goroutines. If the store panics, Stop panics with a
+// *cache.PanicError.
 func (s *KeyValueSource[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	from, err := parsePosition(options)
 	if err == nil {

@@ -1,18 +1,19 @@
 // Package sources makes sources from functions and from key-value stores.
 //
-// A [PollingSource] is made from a function that returns the current objects. It calls the function for each list and,
-// while a watch is open, at an interval. It compares each result with the previous one, and delivers the differences as
-// events:
+// A [PollingSource] is made from a function that returns the current objects. It calls the function
+// for each list and, while a watch is open, at an interval. It compares each result with the
+// previous one, and delivers the differences as events:
 //
 //	source := sources.NewPollingSource(listMachines, sources.PollingOptions[*Machine]{})
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*Machine]{})
 //
-// A change that is reverted between two calls is not noticed. An object that is deleted and created again between two
-// calls is updated, unless it has another UID.
+// A change that is reverted between two calls is not noticed. An object that is deleted and created
+// again between two calls is updated, unless it has another UID.
 //
-// A [KeyValueSource] is made from a store of keys whose changes have increasing revisions, with the two methods of
-// [KeyValueStore] and the two of [KeyWatch]. Packages sources/etcd and sources/nats are such sources. [docs/sources.md]
-// explains when to write a source by hand instead; [Expired] and [TooLarge] are errors for such a source.
+// A [KeyValueSource] is made from a store of keys whose changes have increasing revisions, with the
+// two methods of [KeyValueStore] and the two of [KeyWatch]. Packages sources/etcd and sources/nats
+// are such sources. [docs/sources.md] explains when to write a source by hand instead; [Expired]
+// and [TooLarge] are errors for such a source.
 //
 // [docs/sources.md]: https://github.com/watchmirror/cache/blob/main/docs/sources.md
 package sources
@@ -46,7 +47,8 @@ const (
 	defaultHistory  = 1000
 	// Pause after a failed call. It doubles with each further failure, up to longestPause.
 	firstPause, longestPause = time.Second, 30 * time.Second
-	// requestWait is how long a request waits for the next call. It bounds the rate of a caller that never pauses.
+	// requestWait is how long a request waits for the next call. It bounds the rate of a caller
+	// that never pauses.
 	requestWait = time.Second
 )
 
@@ -58,51 +60,59 @@ type Object interface {
 
 // PollingOptions configures a PollingSource. All fields are optional.
 type PollingOptions[T Object] struct {
-	// Interval is the pause between two calls of the function while a watch is open. The objects may be older by it than
-	// Status.LastCurrent says, which is when the source last knew of nothing newer. Default: 30 seconds.
+	// Interval is the pause between two calls of the function while a watch is open. The objects
+	// may be older by it than Status.LastCurrent says, which is when the source last knew of
+	// nothing newer. Default: 30 seconds.
 	Interval time.Duration
 	// Timeout bounds a call: its context ends, and the call counts as failed. Default: one minute.
 	Timeout time.Duration
-	// Equal returns whether two states of one object are equal, so that there is no event. Their resource versions are
-	// equal, and so are the UIDs unless the function sets them. It must not change them. Default:
-	// equality.Semantic.DeepEqual, which panics for a type with unexported fields.
+	// Equal returns whether two states of one object are equal, so that there is no event. Their
+	// resource versions are equal, and so are the UIDs unless the function sets them. It must not
+	// change them. Default: equality.Semantic.DeepEqual, which panics for a type with unexported
+	// fields.
 	Equal func(a, b T) bool
-	// History is the number of changes kept for watches that resume or read slowly; those of the last call are always
-	// kept. An older version is expired. Default: 1,000.
+	// History is the number of changes kept for watches that resume or read slowly; those of the
+	// last call are always kept. An older version is expired. Default: 1,000.
 	History int
 }
 
-// PollingSource is a Source, and a ListerWatcher, over a function. All methods may be called concurrently.
+// PollingSource is a Source, and a ListerWatcher, over a function. All methods may be called
+// concurrently.
 //
-// Each list calls the function; concurrent lists share a call. All open watches share one call each interval, and get a
-// bookmark after it if it has sent them no event. After a failure the function is called again after 1, 2, 4, 8, 16 and
-// then every 30 seconds, however many callers there are. A request that comes earlier waits for that call for a second,
-// and then fails with the last error. A failure ends the open watches with an Error event. Requests and watches report a
-// failure alike: with the error's Status, or ServiceUnavailable, and the time until the next call as its Retry-After.
+// Each list calls the function; concurrent lists share a call. All open watches share one call each
+// interval, and get a bookmark after it if it has sent them no event. After a failure the function
+// is called again after 1, 2, 4, 8, 16 and then every 30 seconds, however many callers there are. A
+// request that comes earlier waits for that call for a second, and then fails with the last error.
+// A failure ends the open watches with an Error event. Requests and watches report a failure alike:
+// with the error's Status, or ServiceUnavailable, and the time until the next call as its
+// Retry-After.
 //
-// Resource versions are the source's own: decimal, one for each change. An object without a UID gets a random one, so
-// that a relist recognizes it as unchanged. Objects are copied in and out.
+// Resource versions are the source's own: decimal, one for each change. An object without a UID
+// gets a random one, so that a relist recognizes it as unchanged. Objects are copied in and out.
 type PollingSource struct {
 	list              func(ctx context.Context) ([]Object, error)
 	equal             func(a, b Object) bool
 	interval, timeout time.Duration
 	historySize       int
-	// semaphore is held by the caller that calls the function. Only that caller writes the fields that mu guards.
+	// semaphore is held by the caller that calls the function. Only that caller writes the fields
+	// that mu guards.
 	semaphore chan struct{}
 
 	mu sync.Mutex
-	// started is the number of the last call that began, finished that of the last one with a result; err is its error.
+	// started is the number of the last call that began, finished that of the last one with a
+	// result; err is its error.
 	started, finished uint64
 	err               error
 	failures          int
 	// nextCall is when the next call is due.
 	nextCall time.Time
 	version  uint64
-	// objects has the current objects in the function's order, byName the same ones by name. The objects and the slice
-	// are immutable.
+	// objects has the current objects in the function's order, byName the same ones by name. The
+	// objects and the slice are immutable.
 	objects []Object
 	byName  map[cache.ObjectName]Object
-	// example is an object of the source's type and kind, for bookmarks; nil if the kind is not known.
+	// example is an object of the source's type and kind, for bookmarks; nil if the kind is not
+	// known.
 	example Object
 	// history has the last changes. The last one led to version; versions increase by one.
 	history []change
@@ -122,10 +132,10 @@ type change struct {
 	before, after Object
 }
 
-// NewPollingSource returns a source for a function that returns the current objects, each namespace and name once. The
-// function must return when its context ends, must not call the source, and keeps ownership of its objects.
-// NewPollingSource starts no goroutine, and panics if the function is nil, an option is negative, or more than one
-// PollingOptions are given.
+// NewPollingSource returns a source for a function that returns the current objects, each namespace
+// and name once. The function must return when its context ends, must not call the source, and
+// keeps ownership of its objects. NewPollingSource starts no goroutine, and panics if the function
+// is nil, an option is negative, or more than one PollingOptions are given.
 func NewPollingSource[T Object](
 	list func(ctx context.Context) ([]T, error), optional ...PollingOptions[T],
 ) *PollingSource {
@@ -164,7 +174,8 @@ func NewPollingSource[T Object](
 	}
 }
 
-// exampleOf returns a new T, nil for an interface or an untyped object, whose kind only a listed object shows.
+// exampleOf returns a new T, nil for an interface or an untyped object, whose kind only a listed
+// object shows.
 func exampleOf[T Object]() Object {
 	objectType := reflect.TypeFor[T]()
 	if objectType.Kind() != reflect.Pointer {
@@ -177,9 +188,9 @@ func exampleOf[T Object]() Object {
 	return example
 }
 
-// Poll calls the function, for a program that knows of a change: at once, or at the end of the pause after a failure. It
-// blocks until the call has returned. If it returns nil, lists and open watches have all changes made before it was
-// called.
+// Poll calls the function, for a program that knows of a change: at once, or at the end of the
+// pause after a failure. It blocks until the call has returned. If it returns nil, lists and open
+// watches have all changes made before it was called.
 func (p *PollingSource) Poll(ctx context.Context) error { return p.pollAnew(ctx, longestPause) }
 
 // pollAnew waits for the result of a call that begins after pollAnew.
@@ -195,8 +206,9 @@ func (p *PollingSource) List(options metav1.ListOptions) (runtime.Object, error)
 	return p.ListWithContext(context.Background(), options)
 }
 
-// ListWithContext calls the function and returns a *metav1.List of copies. It supports resource version and match,
-// label selectors, and field selectors of metadata.name and metadata.namespace. It ignores a limit.
+// ListWithContext calls the function and returns a *metav1.List of copies. It supports resource
+// version and match, label selectors, and field selectors of metadata.name and metadata.namespace.
+// It ignores a limit.
 func (p *PollingSource) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	return collect(func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
 		return p.ListItems(ctx, options, take)
@@ -236,8 +248,9 @@ func (p *PollingSource) ListItems(
 	return listMeta, nil
 }
 
-// poll calls the function, unless a call with a number above newerThan has ended by then, whose result it shares. In the
-// pause after a failure it waits for the next call, but not longer than maxWait. Then it returns that failure.
+// poll calls the function, unless a call with a number above newerThan has ended by then, whose
+// result it shares. In the pause after a failure it waits for the next call, but not longer than
+// maxWait. Then it returns that failure.
 func (p *PollingSource) poll(ctx context.Context, newerThan uint64, maxWait time.Duration) error {
 	giveUp := time.Now().Add(maxWait)
 	for ctx.Err() == nil {
@@ -316,7 +329,8 @@ func (p *PollingSource) applyLocked(byName map[cache.ObjectName]Object, objects 
 	}
 }
 
-// failureLocked returns the error of the last call as requests and watches report it, nil if it has succeeded.
+// failureLocked returns the error of the last call as requests and watches report it, nil if it has
+// succeeded.
 func (p *PollingSource) failureLocked() error {
 	if p.err == nil {
 		return nil
@@ -351,8 +365,8 @@ func (e *callError) Unwrap() error { return e.err }
 // Status implements apierrors.APIStatus.
 func (e *callError) Status() metav1.Status { return e.status }
 
-// call calls the function and compares its result with the current objects. Deletions come first, by name, then other
-// changes in the function's order. The caller holds semaphore.
+// call calls the function and compares its result with the current objects. Deletions come first,
+// by name, then other changes in the function's order. The caller holds semaphore.
 func (p *PollingSource) call(ctx context.Context) (
 	byName map[cache.ObjectName]Object, objects []Object, changes []change, err error,
 ) {
@@ -405,8 +419,8 @@ func (p *PollingSource) call(ctx context.Context) (
 	return byName, objects, changes, nil
 }
 
-// identify returns a copy of an object with the version and UID of its current state, and that state, nil if there is
-// none. listed has the objects before it in the result.
+// identify returns a copy of an object with the version and UID of its current state, and that
+// state, nil if there is none. listed has the objects before it in the result.
 func (p *PollingSource) identify(obj Object, listed map[cache.ObjectName]Object) (before, after Object, err error) {
 	if isNil(obj) {
 		return nil, nil, errors.New("it is nil")

@@ -191,7 +191,8 @@ func follow(t *testing.T, source *sources.PollingSource, options metav1.ListOpti
 	return w
 }
 
-// ready returns the events that the watch has sent by now, as "MODIFIED a=2 @4", and "closed" if it is closed.
+// ready returns the events that the watch has sent by now, as "MODIFIED a=2 @4", and "closed" if it
+// is closed.
 func ready(t *testing.T, w watch.Interface) (events []string) {
 	t.Helper()
 	for {
@@ -737,7 +738,8 @@ func TestBookmarksDoNotWaitForACall(t *testing.T) {
 	})
 }
 
-// Also if the calls find nothing new, or nothing that the watch selects, and if there is no object at all.
+// Also if the calls find nothing new, or nothing that the watch selects, and if there is no object
+// at all.
 func TestEachSuccessfulCallIsABookmarkUnlessItIsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// bookmarkInterval is the time between bookmarks of a watch that allows them; about that of API servers.
+// bookmarkInterval is the time between bookmarks of a watch that allows them; about that of API
+// servers.
 const bookmarkInterval = time.Minute
 
 // Watch is WatchWithContext without a context.
@@ -22,12 +23,14 @@ func (p *PollingSource) Watch(options metav1.ListOptions) (watch.Interface, erro
 	return p.WatchWithContext(context.Background(), options)
 }
 
-// WatchWithContext delivers the changes after a version, and then those that calls of the function find. A watch from
-// "" or "0" first delivers the current objects as Added. It fails with 410 Expired for an expired version, 504 Timeout
-// for a future one, and 422 Invalid for sendInitialEvents.
+// WatchWithContext delivers the changes after a version, and then those that calls of the function
+// find. A watch from "" or "0" first delivers the current objects as Added. It fails with 410
+// Expired for an expired version, 504 Timeout for a future one, and 422 Invalid for
+// sendInitialEvents.
 //
-// The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an Error event. Stop
-// waits for its goroutine and for a running call. If the function panics, Stop panics with a *cache.PanicError.
+// The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an
+// Error event. Stop waits for its goroutine and for a running call. If the function panics, Stop
+// panics with a *cache.PanicError.
 func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	selected, from, err := parseOptions(options)
 	if err != nil {
@@ -80,7 +83,8 @@ type pollWatch struct {
 	initial      []Object
 	cursor       uint64
 	lastBookmark time.Time // time of the last bookmark
-	// provenBy is the number of the last call of which the reader knows that it succeeded: by an event or a bookmark.
+	// provenBy is the number of the last call of which the reader knows that it succeeded: by an
+	// event or a bookmark.
 	provenBy uint64
 }
 
@@ -96,7 +100,8 @@ func (w *pollWatch) deliver() {
 	}
 }
 
-// step takes the next step, or waits until there may be one. It returns false if the watch has ended.
+// step takes the next step, or waits until there may be one. It returns false if the watch has
+// ended.
 func (w *pollWatch) step() bool {
 	now := w.source.read(w.cursor)
 	switch {
@@ -120,7 +125,8 @@ func (w *pollWatch) step() bool {
 
 // pollState is what a watch reads of its source.
 type pollState struct {
-	// next is the change after the cursor, nil if there is none. Changes before oldest are forgotten.
+	// next is the change after the cursor, nil if there is none. Changes before oldest are
+	// forgotten.
 	next   *change
 	oldest uint64
 	// finished, err and nextCall are those of the last call.
@@ -160,8 +166,8 @@ func (w *pollWatch) sendChange(next change, finished uint64) bool {
 
 func (w *pollWatch) mayBookmark(now pollState) bool { return w.bookmarks && now.example != nil }
 
-// isBookmarkDue returns whether a call has succeeded that the reader does not know of, or whether the last bookmark is
-// old: one about each minute shows that the watch works.
+// isBookmarkDue returns whether a call has succeeded that the reader does not know of, or whether
+// the last bookmark is old: one about each minute shows that the watch works.
 func (w *pollWatch) isBookmarkDue(now pollState) bool {
 	return now.finished != w.provenBy || !time.Now().Before(w.nextBookmark())
 }
@@ -225,8 +231,9 @@ func (s selection) matches(obj Object) bool {
 		s.fields.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()})
 }
 
-// event returns the event that a watch with the selection gets for a change. An object that enters the selection is
-// Added; one that leaves it is Deleted, with its last selected state. The type is "" if there is no event.
+// event returns the event that a watch with the selection gets for a change. An object that enters
+// the selection is Added; one that leaves it is Deleted, with its last selected state. The type is
+// "" if there is no event.
 func (s selection) event(c change) watch.Event {
 	switch before, after := s.matches(c.before), s.matches(c.after); {
 	case before && after:

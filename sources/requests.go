@@ -15,13 +15,14 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Expired returns the error for a version that a source has forgotten: 410 Expired. A reflector lists.
+// Expired returns the error for a version that a source has forgotten: 410 Expired. A reflector
+// lists.
 func Expired(requested, oldest uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", requested, oldest))
 }
 
-// TooLarge returns the error for a version that a source has not reached: 504 Timeout with ResourceVersionTooLarge. A
-// reflector lists at "".
+// TooLarge returns the error for a version that a source has not reached: 504 Timeout with
+// ResourceVersionTooLarge. A reflector lists at "".
 func TooLarge(requested, version uint64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", requested, version), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
@@ -30,8 +31,8 @@ func TooLarge(requested, version uint64) error {
 	return err
 }
 
-// Disconnected returns the error for a request without a connection. A reflector watches again, however often that
-// fails, and does not list.
+// Disconnected returns the error for a request without a connection. A reflector watches again,
+// however often that fails, and does not list.
 func Disconnected(err error) error { return disconnected{err} }
 
 type disconnected struct{ error }

@@ -80,8 +80,8 @@ func podBackend(t testing.TB) (*cachetest.Source, *cachetest.Handler) {
 	})
 }
 
-// The suite accepts any store. This package's stores must pass the same checks as the library's own, client-go's those
-// that apply to them.
+// The suite accepts any store. This package's stores must pass the same checks as the library's
+// own, client-go's those that apply to them.
 func TestIndexersOfClientGoKeepThePromisesOfAStore(t *testing.T) {
 	for name, config := range map[string]cachetest.StoreConfig{
 		"presented": {

@@ -10,19 +10,20 @@
 //
 // # Informers
 //
-// InformerFor replaces a generated factory's informer for a type by one of this library. Call it before anything else
-// requests that informer from the factory:
+// InformerFor replaces a generated factory's informer for a type by one of this library. Call it
+// before anything else requests that informer from the factory:
 //
 //	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 10*time.Minute,
 //		informers.WithNamespace(namespace), informers.WithTweakListOptions(tweak))
 //	informer, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods(namespace),
 //		clientgo.FactoryOptions{TweakListOptions: tweak})
 //
-// Keep the result: it is a cache.StatusReporter, which factory.Core().V1().Pods().Informer() is not, since client-go v0.37
-// wraps it. From then on, the Informer and the Lister of factory.Core().V1().Pods() use it. The factory's resync period and
-// WithTransform apply to it. The namespace is that of the client, metav1.NamespaceAll for all. The function of
-// WithTweakListOptions must be passed again in the options. WithInformerName has no effect on it. Fake clientsets work
-// too.
+// Keep the result: it is a cache.StatusReporter, which factory.Core().V1().Pods().Informer() is
+// not, since client-go v0.37 wraps it. From then on, the Informer and the Lister of
+// factory.Core().V1().Pods() use it. The factory's resync period and WithTransform apply to it. The
+// namespace is that of the client, metav1.NamespaceAll for all. The function of
+// WithTweakListOptions must be passed again in the options. WithInformerName has no effect on it.
+// Fake clientsets work too.
 //
 // A manager of controller-runtime makes all of its informers with this function:
 //
@@ -32,11 +33,12 @@
 //
 // or, with options for all of them, with clientgo.NewInformerFunc(options).
 //
-// Handlers, indexes, transforms and watch error handlers need no change. SharedIndexInformer lists the differences.
-// NewInformerWithOptions accepts all options of this library. As in client-go, the first list is streamed unless the
-// source says that it cannot stream; ReflectorOptions.Strategy changes that, client-go's feature gate WatchListClient
-// does not. SharedIndexInformer, Indexer and GenericLister present an existing informer, indexer or lister.
-// ResourceEventHandler adapts a handler written for client-go to an informer of this library.
+// Handlers, indexes, transforms and watch error handlers need no change. SharedIndexInformer lists
+// the differences. NewInformerWithOptions accepts all options of this library. As in client-go, the
+// first list is streamed unless the source says that it cannot stream; ReflectorOptions.Strategy
+// changes that, client-go's feature gate WatchListClient does not. SharedIndexInformer, Indexer and
+// GenericLister present an existing informer, indexer or lister. ResourceEventHandler adapts a
+// handler written for client-go to an informer of this library.
 //
 // # Sources
 //
@@ -60,8 +62,9 @@
 //
 //	source := clientgo.NewSourceOf(clientset.CoreV1().Pods(namespace), nil)
 //
-// The first two return a *kubeapi.ListerWatcher. Its documentation describes the lists, watches and errors; the errors are
-// apimachinery's, so errors.IsForbidden and similar functions work. Use it like any source:
+// The first two return a *kubeapi.ListerWatcher. Its documentation describes the lists, watches and
+// errors; the errors are apimachinery's, so errors.IsForbidden and similar functions work. Use it
+// like any source:
 //
 //	controller := cache.New(&cache.Config{ListerWatcher: source, Store: indexer})
 //
@@ -70,9 +73,9 @@
 //
 // # Fields by name
 //
-// kubeapi.Options.Fields names the fields of objects to keep; all others are dropped before decoding. NewSource and
-// NewSourceForClient support it, and so does every informer with such a source, including client-go's own and those of generated
-// factories:
+// kubeapi.Options.Fields names the fields of objects to keep; all others are dropped before
+// decoding. NewSource and NewSourceForClient support it, and so does every informer with such a
+// source, including client-go's own and those of generated factories:
 //
 //	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {
 //		source, err := clientgo.NewSourceForClient(client.CoreV1().RESTClient(), kubeapi.Options{
@@ -83,8 +86,8 @@
 //		return clientgo.NewInformer(source, &corev1.Pod{}, resync, toolscache.Indexers{})
 //	})
 //
-// NewListWatchFromClient has no such option, because client-go's codecs decode its objects. The documentation of
-// package kubeapi describes such objects and what prevents writing them back.
+// NewListWatchFromClient has no such option, because client-go's codecs decode its objects. The
+// documentation of package kubeapi describes such objects and what prevents writing them back.
 //
 // # Fields of a rest.Config that apply
 //
@@ -103,10 +106,10 @@
 //	                                nothing named is kubeapi's default
 //	DisableCompression              either of the two sets it
 //
-// Not used: Timeout, because client-go applies it to a whole request, which would end every watch (bound lists with a
-// context; stalled ones fail by themselves, see kubeapi.Options.StallTimeout); APIPath and GroupVersion, because paths
-// are built from Options.Resource (/api/VERSION for the core API, /apis/GROUP/VERSION for others);
-// NegotiatedSerializer, because kubeapi decodes.
+// Not used: Timeout, because client-go applies it to a whole request, which would end every watch
+// (bound lists with a context; stalled ones fail by themselves, see kubeapi.Options.StallTimeout);
+// APIPath and GroupVersion, because paths are built from Options.Resource (/api/VERSION for the
+// core API, /apis/GROUP/VERSION for others); NegotiatedSerializer, because kubeapi decodes.
 //
 // # Differences from client-go's clients
 //
@@ -128,24 +131,26 @@
 //
 // # Connections
 //
-// client-go manages them: configs with the same TLS settings share a transport, and over HTTP/2 that is one connection
-// for any number of sources. client-go cannot compare functions, so a config with Dial or Proxy gets its own
-// connections for each source. To share those, make one REST client and several sources of it. For a client certificate
-// in a file, client-go has a goroutine that watches the file until the transport is garbage collected.
+// client-go manages them: configs with the same TLS settings share a transport, and over HTTP/2
+// that is one connection for any number of sources. client-go cannot compare functions, so a config
+// with Dial or Proxy gets its own connections for each source. To share those, make one REST client
+// and several sources of it. For a client certificate in a file, client-go has a goroutine that
+// watches the file until the transport is garbage collected.
 //
 // # client-go's own informers
 //
-// A source is also a ListerWatcher for client-go: its cache.NewSharedIndexInformer accepts it. client-go requests whole
-// lists, not items, and does not know *kubeapi.UndecodableObject, which stands for an object that could not be decoded.
-// It drops one from a watch with a line in the log. One from a list is stored, and passed to handlers, like any other
-// object. Set a transform that returns its DecodeError: then the list fails and is retried, as with client-go's own
-// clients.
+// A source is also a ListerWatcher for client-go: its cache.NewSharedIndexInformer accepts it.
+// client-go requests whole lists, not items, and does not know *kubeapi.UndecodableObject, which
+// stands for an object that could not be decoded. It drops one from a watch with a line in the log.
+// One from a list is stored, and passed to handlers, like any other object. Set a transform that
+// returns its DecodeError: then the list fails and is retried, as with client-go's own clients.
 //
-// A transform does not help with deletions. client-go's reflector drops a DELETED event whose object could not be
-// decoded before any transform, because its type is not the expected one, and continues the watch. The informer's store
-// keeps the object until the next list, possibly for days, and no handler is notified of the deletion. (An event that
-// may have been damaged in transit ends the watch first: see package kubeapi.)
+// A transform does not help with deletions. client-go's reflector drops a DELETED event whose
+// object could not be decoded before any transform, because its type is not the expected one, and
+// continues the watch. The informer's store keeps the object until the next list, possibly for
+// days, and no handler is notified of the deletion. (An event that may have been damaged in transit
+// ends the watch first: see package kubeapi.)
 //
-// The reflectors of this library quarantine such an object, report it, and continue. They delete a deleted object as
-// long as its name can be read.
+// The reflectors of this library quarantine such an object, report it, and continue. They delete a
+// deleted object as long as its name can be read.
 package clientgo

@@ -12,8 +12,9 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// encodingsOf returns the encodings that a client of this config accepts, the preferred one first, without those that
-// kubeapi cannot decode into the objects' type. It returns nil, which means the default, if none is left.
+// encodingsOf returns the encodings that a client of this config accepts, the preferred one first,
+// without those that kubeapi cannot decode into the objects' type. It returns nil, which means the
+// default, if none is left.
 func encodingsOf(content rest.ContentConfig, objectType runtime.Object) []kubeapi.Encoding {
 	accepted := content.AcceptContentTypes
 	if accepted == "" {
@@ -32,8 +33,8 @@ func encodingsOf(content rest.ContentConfig, objectType runtime.Object) []kubeap
 		default:
 			continue
 		}
-		// A type may occur twice with different parameters: metadata clients accept ";as=PartialObjectMetadata" and the
-		// plain type. kubeapi adds the parameters itself.
+		// A type may occur twice with different parameters: metadata clients accept
+		// ";as=PartialObjectMetadata" and the plain type. kubeapi adds the parameters itself.
 		if !slices.Contains(encodings, encoding) {
 			encodings = append(encodings, encoding)
 		}
@@ -47,8 +48,8 @@ type clause struct {
 	weight float64
 }
 
-// clausesOf parses an Accept header, the largest weight first, equal ones in order. It ignores invalid clauses and
-// those with weight 0, which name types that are not accepted.
+// clausesOf parses an Accept header, the largest weight first, equal ones in order. It ignores
+// invalid clauses and those with weight 0, which name types that are not accepted.
 func clausesOf(accepted string) []clause {
 	var clauses []clause
 	for text := range strings.SplitSeq(accepted, ",") {

@@ -60,8 +60,8 @@ func ExampleNewInformer() {
 	// version 2 with 2 calls of the handler
 }
 
-// A function that makes informers with options, for code that requires such a function, for example NewInformer of
-// controller-runtime's cache.Options.
+// A function that makes informers with options, for code that requires such a function, for example
+// NewInformer of controller-runtime's cache.Options.
 func ExampleNewInformerFunc() {
 	newInformer := clientgo.NewInformerFunc(cache.SharedIndexInformerOptions{
 		Handlers: cache.HandlerOptions{

@@ -19,8 +19,8 @@ type Factory[NewInformer any] interface {
 	InformerFor(obj runtime.Object, newFunc NewInformer) toolscache.SharedIndexInformer
 }
 
-// Collection is a generated client of one resource, in one namespace or in all: clientset.CoreV1().Pods(namespace), for
-// example.
+// Collection is a generated client of one resource, in one namespace or in all:
+// clientset.CoreV1().Pods(namespace), for example.
 type Collection[List runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (List, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
@@ -28,33 +28,36 @@ type Collection[List runtime.Object] interface {
 
 // FactoryOptions are options that InformerFor cannot read from a factory.
 type FactoryOptions struct {
-	// TweakListOptions, if set, changes the options of each list and watch, possibly concurrently. Pass the factory's
-	// function of WithTweakListOptions.
+	// TweakListOptions, if set, changes the options of each list and watch, possibly concurrently.
+	// Pass the factory's function of WithTweakListOptions.
 	TweakListOptions func(*metav1.ListOptions)
 
-	// Informer are the options of the informer. ResyncPeriod must be 0: resync period and transform are the factory's.
+	// Informer are the options of the informer. ResyncPeriod must be 0: resync period and transform
+	// are the factory's.
 	Informer cache.SharedIndexInformerOptions
 }
 
-// InformerFor makes the factory's informer for the type of example an informer of this library, and returns it. From
-// then on, all informers and listers of the factory for this type use it. The type arguments are inferred:
+// InformerFor makes the factory's informer for the type of example an informer of this library, and
+// returns it. From then on, all informers and listers of the factory for this type use it. The type
+// arguments are inferred:
 //
 //	factory := informers.NewSharedInformerFactoryWithOptions(clientset, resync, informers.WithNamespace("shop"))
 //	informer, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods("shop"), clientgo.FactoryOptions{})
 //
-// The result is a cache.StatusReporter. factory.Core().V1().Pods().Informer() is none, because client-go v0.37 wraps it in
-// a typed informer; its GetController() is one. So this shows whether an informer is of this library:
+// The result is a cache.StatusReporter. factory.Core().V1().Pods().Informer() is none, because
+// client-go v0.37 wraps it in a typed informer; its GetController() is one. So this shows whether
+// an informer is of this library:
 //
 //	_, ours := factory.Core().V1().Pods().Informer().GetController().(cache.StatusReporter)
 //
-// The namespace is that of the collection, and the selectors are those of the options, because a factory does not
-// expose its own. Resync period and transform are the factory's. Fake clientsets work too. The informer has client-go's
-// namespace index.
+// The namespace is that of the collection, and the selectors are those of the options, because a
+// factory does not expose its own. Resync period and transform are the factory's. Fake clientsets
+// work too. The informer has client-go's namespace index.
 //
-// Call it before anything else requests the type from the factory. Otherwise it returns the factory's existing informer
-// and ErrInformerExists. It returns an error if the objects of the collection have another type than example. It starts
-// no goroutine and sends nothing. It panics if the factory or the collection is nil, and under the conditions of
-// NewInformerFunc.
+// Call it before anything else requests the type from the factory. Otherwise it returns the
+// factory's existing informer and ErrInformerExists. It returns an error if the objects of the
+// collection have another type than example. It starts no goroutine and sends nothing. It panics if
+// the factory or the collection is nil, and under the conditions of NewInformerFunc.
 func InformerFor[NewInformer ~func(Clientset, time.Duration) toolscache.SharedIndexInformer, Clientset any, List runtime.Object](
 	factory Factory[NewInformer], example runtime.Object, collection Collection[List], options FactoryOptions,
 ) (toolscache.SharedIndexInformer, error) {
@@ -91,14 +94,15 @@ func listedType[List runtime.Object]() reflect.Type {
 	return reflect.PointerTo(items.Type.Elem())
 }
 
-// NewSourceOf makes a source of a generated client, a fake one included, for informers that the program constructs:
+// NewSourceOf makes a source of a generated client, a fake one included, for informers that the
+// program constructs:
 //
 //	source := clientgo.NewSourceOf(clientset.CoreV1().Pods("shop"), nil)
 //	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{})
 //
-// The function tweak, if set, changes the options of each list and watch, possibly concurrently. The client decodes whole
-// lists; NewSource and NewSourceForClient decode one item at a time. The first list is not streamed. It panics if the
-// collection is nil.
+// The function tweak, if set, changes the options of each list and watch, possibly concurrently.
+// The client decodes whole lists; NewSource and NewSourceForClient decode one item at a time. The
+// first list is not streamed. It panics if the collection is nil.
 func NewSourceOf[List runtime.Object](collection Collection[List], tweak func(*metav1.ListOptions)) *cache.ListWatch {
 	if isNil(collection) {
 		panic("clientgo.NewSourceOf: the collection is nil")

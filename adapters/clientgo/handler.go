@@ -10,10 +10,10 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// ResourceEventHandler adapts a handler written for client-go to an informer of this library. The methods are the same,
-// so an unadapted handler compiles, but it would not recognize tombstones: OnDelete receives the
-// DeletedFinalStateUnknown of the informer's package, and those of the two packages are different types. For a nil
-// handler it returns nil.
+// ResourceEventHandler adapts a handler written for client-go to an informer of this library. The
+// methods are the same, so an unadapted handler compiles, but it would not recognize tombstones:
+// OnDelete receives the DeletedFinalStateUnknown of the informer's package, and those of the two
+// packages are different types. For a nil handler it returns nil.
 //
 // Handlers that are added through SharedIndexInformer do not need it.
 func ResourceEventHandler(handler toolscache.ResourceEventHandler) cache.ResourceEventHandler {
@@ -41,8 +41,9 @@ func (h eventHandler) OnDelete(obj any) {
 	h.handler.OnDelete(obj)
 }
 
-// handlerName returns the name that an informer of this library would give to the unwrapped handler: its type, or the
-// name of the first function of a handler made of functions. A filter has the name of its Handler.
+// handlerName returns the name that an informer of this library would give to the unwrapped
+// handler: its type, or the name of the first function of a handler made of functions. A filter has
+// the name of its Handler.
 func handlerName(handler toolscache.ResourceEventHandler) string {
 	if filter, ok := handler.(toolscache.FilteringResourceEventHandler); ok && filter.Handler != nil {
 		handler = filter.Handler
@@ -64,7 +65,8 @@ func handlerName(handler toolscache.ResourceEventHandler) string {
 	return fmt.Sprintf("%T", handler)
 }
 
-// functionName returns the name of the first function that is not nil, or the type of a handler without functions.
+// functionName returns the name of the first function that is not nil, or the type of a handler
+// without functions.
 func functionName(handler any, functions ...any) string {
 	for _, function := range functions {
 		if value := reflect.ValueOf(function); !value.IsNil() {

@@ -126,8 +126,8 @@ func TestAGenericListerOfOursIsOneOfClientGos(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 }
 
-// For a generated lister, a key whose only state is quarantined is not NotFound, and deleting a tombstone of it does
-// nothing and returns no error.
+// For a generated lister, a key whose only state is quarantined is not NotFound, and deleting a
+// tombstone of it does nothing and returns no error.
 func TestAQuarantinedKeyIsNotNotFoundForClientGo(t *testing.T) {
 	refused := errors.New("refused")
 	ours := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": func(any) ([]string, error) { return nil, refused }})

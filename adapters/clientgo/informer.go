@@ -13,26 +13,29 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// NewInformer returns an informer of this library as a client-go informer. Its signature is that of client-go's
-// NewSharedIndexInformer, so it can be the NewInformer of controller-runtime's cache.Options, and be called in a
-// generated factory's InformerFor.
+// NewInformer returns an informer of this library as a client-go informer. Its signature is that of
+// client-go's NewSharedIndexInformer, so it can be the NewInformer of controller-runtime's
+// cache.Options, and be called in a generated factory's InformerFor.
 //
-// The source may be of either library. Its methods with a context and for items (cache.ItemLister) are used if it has
-// them. The first list is streamed, as in client-go, unless the source has a method IsWatchListSemanticsUnSupported
-// that returns true. If the stream fails, it is listed.
+// The source may be of either library. Its methods with a context and for items (cache.ItemLister)
+// are used if it has them. The first list is streamed, as in client-go, unless the source has a
+// method IsWatchListSemanticsUnSupported that returns true. If the stream fails, it is listed.
 //
-// As in client-go, a resync period below a second is raised to a second, and a negative one means none; both are
-// logged. NewInformer starts no goroutine. It panics if lw is nil or an index has no function.
+// As in client-go, a resync period below a second is raised to a second, and a negative one means
+// none; both are logged. NewInformer starts no goroutine. It panics if lw is nil or an index has no
+// function.
 func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	return NewInformerFunc(cache.SharedIndexInformerOptions{})(lw, exampleObject, resync, indexers)
 }
 
-// NewInformerFunc returns NewInformer with options that all its informers have. It is for code that expects such a
-// function: the NewInformer of controller-runtime's cache.Options, and generated factories.
+// NewInformerFunc returns NewInformer with options that all its informers have. It is for code that
+// expects such a function: the NewInformer of controller-runtime's cache.Options, and generated
+// factories.
 //
-// Source, example, resync period and indexers are the returned function's parameters; the indexers are added to those
-// of the options. Handlers are added by code that only knows client-go's options, so the option Handlers sets their
-// delivery and the recovery of their panics. Some options cannot be shared, or are overridden:
+// Source, example, resync period and indexers are the returned function's parameters; the indexers
+// are added to those of the options. Handlers are added by code that only knows client-go's
+// options, so the option Handlers sets their delivery and the recovery of their panics. Some
+// options cannot be shared, or are overridden:
 //
 //   - ResyncPeriod must be 0, or NewInformerFunc panics: it is a parameter of the function.
 //   - Transform is overridden by SetTransform. controller-runtime calls that for each informer, even without a transform; set
@@ -42,8 +45,8 @@ func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resy
 //   - A Name in ReflectorOptions would be the name of all informers, and so would an Identifier, with a
 //     metrics provider. Without it each informer is named after its type.
 //
-// The options are copied, except for values that they point to. The returned function may be called concurrently. It
-// panics under the conditions of NewInformerWithOptions.
+// The options are copied, except for values that they point to. The returned function may be called
+// concurrently. It panics under the conditions of NewInformerWithOptions.
 func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	if options.ResyncPeriod != 0 {
 		panic("clientgo.NewInformerFunc: SharedIndexInformerOptions.ResyncPeriod is set: it is the function's parameter")
@@ -65,8 +68,9 @@ func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.L
 	}
 }
 
-// typeName returns the kind and group of an object that has them, such as Deployment.apps, and otherwise
-// its Go type, such as v1.Deployment. All callers in controller-runtime are at the same file and line.
+// typeName returns the kind and group of an object that has them, such as Deployment.apps, and
+// otherwise its Go type, such as v1.Deployment. All callers in controller-runtime are at the same
+// file and line.
 func typeName(example runtime.Object) string {
 	if example == nil {
 		return ""
@@ -77,9 +81,10 @@ func typeName(example runtime.Object) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", example), "*")
 }
 
-// NewInformerWithOptions is NewInformer with all options of an informer. Indexers converts client-go's index functions.
-// ReflectorOptions.Strategy decides how the first list is made; cache.ListAutomatic means as in NewInformer. It panics
-// under the conditions of cache.NewSharedIndexInformerWithOptions, but not for the resync period.
+// NewInformerWithOptions is NewInformer with all options of an informer. Indexers converts
+// client-go's index functions. ReflectorOptions.Strategy decides how the first list is made;
+// cache.ListAutomatic means as in NewInformer. It panics under the conditions of
+// cache.NewSharedIndexInformerWithOptions, but not for the resync period.
 func NewInformerWithOptions(lw toolscache.ListerWatcher, exampleObject runtime.Object, options cache.SharedIndexInformerOptions) toolscache.SharedIndexInformer {
 	if options.ReflectorOptions.Strategy == cache.ListAutomatic && !saysWhetherItStreams(lw) {
 		options.ReflectorOptions.Strategy = cache.ListStreaming
@@ -88,8 +93,8 @@ func NewInformerWithOptions(lw toolscache.ListerWatcher, exampleObject runtime.O
 	return present(cache.NewSharedIndexInformerWithOptions(lw, exampleObject, options), options.ReflectorOptions.ErrorHandler)
 }
 
-// saysWhetherItStreams returns whether a source declares if it can stream. Without a declaration, client-go streams and
-// this library lists. The sources that controller-runtime makes have none.
+// saysWhetherItStreams returns whether a source declares if it can stream. Without a declaration,
+// client-go streams and this library lists. The sources that controller-runtime makes have none.
 func saysWhetherItStreams(lw toolscache.ListerWatcher) bool {
 	_, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool })
 	return ok
@@ -98,8 +103,8 @@ func saysWhetherItStreams(lw toolscache.ListerWatcher) bool {
 // minimumResync is the smallest resync period, in client-go and here.
 const minimumResync = time.Second
 
-// resyncPeriod returns the period to use for a requested one. This library refuses periods that it cannot keep;
-// client-go uses the nearest one, and programs that rely on that must still start.
+// resyncPeriod returns the period to use for a requested one. This library refuses periods that it
+// cannot keep; client-go uses the nearest one, and programs that rely on that must still start.
 func resyncPeriod(asked time.Duration, logger *klog.Logger) time.Duration {
 	var used time.Duration
 	switch {

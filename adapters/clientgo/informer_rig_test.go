@@ -56,7 +56,8 @@ func run(t *testing.T, informer toolscache.SharedIndexInformer) (end func()) {
 	return end
 }
 
-// recorder is a handler written for client-go: it knows client-go's tombstones, and nothing of this library.
+// recorder is a handler written for client-go: it knows client-go's tombstones, and nothing of this
+// library.
 type recorder struct {
 	mu  sync.Mutex
 	got []string

@@ -186,7 +186,8 @@ func TestTheFirstStateIsStreamedAsInClientGo(t *testing.T) {
 	}
 }
 
-// controller-runtime makes such a source if bookmarks are disabled: a server refuses to stream to it.
+// controller-runtime makes such a source if bookmarks are disabled: a server refuses to stream to
+// it.
 func TestASourceWithoutBookmarksIsListed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		source := podSource(t, "web-0")

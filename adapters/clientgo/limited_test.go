@@ -20,8 +20,8 @@ type pool struct {
 
 func (p *pool) CloseIdleConnections() { p.closed++ }
 
-// http.Client only calls CloseIdleConnections of its own transport, and client-go's transports with credentials do not
-// have it.
+// http.Client only calls CloseIdleConnections of its own transport, and client-go's transports with
+// credentials do not have it.
 func TestClosingIdleConnectionsReachesThoseBehindTheRateLimiter(t *testing.T) {
 	connections := &pool{}
 	inner, err := rest.TransportFor(&rest.Config{Transport: connections, BearerToken: "s3cret"})

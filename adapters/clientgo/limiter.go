@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// limiterOf returns the config's rate limiter, or nil. client-go's clients use DefaultQPS if QPS is 0. A source does
-// not need that, because a reflector limits its requests to fewer.
+// limiterOf returns the config's rate limiter, or nil. client-go's clients use DefaultQPS if QPS is
+// 0. A source does not need that, because a reflector limits its requests to fewer.
 func limiterOf(config *rest.Config) flowcontrol.RateLimiter {
 	switch {
 	case config.RateLimiter != nil:
@@ -23,7 +23,8 @@ func limiterOf(config *rest.Config) flowcontrol.RateLimiter {
 	return flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 }
 
-// throttled returns a transport that waits for the limiter before each request, or next if limiter is nil.
+// throttled returns a transport that waits for the limiter before each request, or next if limiter
+// is nil.
 func throttled(next http.RoundTripper, limiter flowcontrol.RateLimiter) http.RoundTripper {
 	if limiter == nil {
 		return next
@@ -31,8 +32,9 @@ func throttled(next http.RoundTripper, limiter flowcontrol.RateLimiter) http.Rou
 	return &limited{limiter: limiter, next: next}
 }
 
-// limited waits in the transport. kubeapi.Options.Authorize would report a failure as one of credentials. It waits
-// before client-go's transports, so that a token that expires meanwhile is renewed.
+// limited waits in the transport. kubeapi.Options.Authorize would report a failure as one of
+// credentials. It waits before client-go's transports, so that a token that expires meanwhile is
+// renewed.
 type limited struct {
 	limiter flowcontrol.RateLimiter
 	next    http.RoundTripper // nil means http.DefaultTransport at the time of the request
@@ -57,8 +59,8 @@ func (l *limited) WrappedRoundTripper() http.RoundTripper {
 	return l.next
 }
 
-// CloseIdleConnections is called by http.Client.CloseIdleConnections. Most of client-go's transports have no such
-// method and must be unwrapped, which net/http does not do.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections. Most of client-go's
+// transports have no such method and must be unwrapped, which net/http does not do.
 func (l *limited) CloseIdleConnections() {
 	utilnet.CloseIdleConnectionsFor(l.WrappedRoundTripper())
 }

@@ -167,8 +167,8 @@ func TestClientGosInformerKeepsOutWhatCannotBeDecodedOnlyByATransform(t *testing
 	}
 }
 
-// The package documentation describes this fault of client-go. If this test fails, client-go has fixed it, and the
-// documentation must change.
+// The package documentation describes this fault of client-go. If this test fails, client-go has
+// fixed it, and the documentation must change.
 func TestClientGosInformerKeepsWhatWasDeletedIfTheDeletionCannotBeDecoded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCluster(cachetest.Options{})

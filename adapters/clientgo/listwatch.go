@@ -13,14 +13,15 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// NewListWatchFromClient returns a source that uses a REST client, for a resource in one namespace (in all, if it is
-// empty) and for objects that match the field selector (all, if it is nil). It replaces the field selector of each
-// request.
+// NewListWatchFromClient returns a source that uses a REST client, for a resource in one namespace
+// (in all, if it is empty) and for objects that match the field selector (all, if it is nil). It
+// replaces the field selector of each request.
 //
-// Lists and watches are the client's own, decoded by its codecs and limited by its rate limiter. A list is held in
-// memory as a whole; NewSourceForClient returns a source that decodes object by object. NewInformer streams its first
-// list. To stream in other informers, pass it to cache.ToListWatcherWithWatchListSemantics together with the client. It
-// panics if client is nil, as a fake clientset's is.
+// Lists and watches are the client's own, decoded by its codecs and limited by its rate limiter. A
+// list is held in memory as a whole; NewSourceForClient returns a source that decodes object by
+// object. NewInformer streams its first list. To stream in other informers, pass it to
+// cache.ToListWatcherWithWatchListSemantics together with the client. It panics if client is nil,
+// as a fake clientset's is.
 func NewListWatchFromClient(client toolscache.Getter, resource, namespace string, fieldSelector fields.Selector) *cache.ListWatch {
 	return NewFilteredListWatchFromClient(client, resource, namespace, func(options *metav1.ListOptions) {
 		options.FieldSelector = ""
@@ -30,9 +31,9 @@ func NewListWatchFromClient(client toolscache.Getter, resource, namespace string
 	})
 }
 
-// NewFilteredListWatchFromClient is NewListWatchFromClient with a function that may change the options of each request,
-// for example set a label selector. It may be nil. All four functions of the ListWatch are set, since some code calls
-// those without a context.
+// NewFilteredListWatchFromClient is NewListWatchFromClient with a function that may change the
+// options of each request, for example set a label selector. It may be nil. All four functions of
+// the ListWatch are set, since some code calls those without a context.
 func NewFilteredListWatchFromClient(client toolscache.Getter, resource, namespace string, optionsModifier func(options *metav1.ListOptions)) *cache.ListWatch {
 	if isNil(client) {
 		panic("clientgo.NewFilteredListWatchFromClient: the client is nil")

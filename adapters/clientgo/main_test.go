@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// pluginEnv makes this test binary an exec plugin, which prints credentials with the variable's value as token.
+// pluginEnv makes this test binary an exec plugin, which prints credentials with the variable's
+// value as token.
 const pluginEnv = "CLIENTGO_TEST_PLUGIN_TOKEN"
 
 func TestMain(m *testing.M) {

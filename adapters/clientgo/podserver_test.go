@@ -19,8 +19,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// podServer lists one pod, and a watch delivers that it was modified. It uses the encoding that is requested first,
-// written by client-go's codecs as an API server does.
+// podServer lists one pod, and a watch delivers that it was modified. It uses the encoding that is
+// requested first, written by client-go's codecs as an API server does.
 type podServer struct {
 	t      *testing.T
 	wanted kubeapi.Encoding // the encoding that must be requested first
@@ -53,7 +53,8 @@ func (s podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	assert.NoError(s.t, encoder(info, metadataOnly).Encode(listOf(pod("web-0", "5"), metadataOnly), w))
 }
 
-// encoder writes pods with the scheme's types. The scheme has no lists of metadata; those have their own TypeMeta.
+// encoder writes pods with the scheme's types. The scheme has no lists of metadata; those have
+// their own TypeMeta.
 func encoder(info runtime.SerializerInfo, metadataOnly bool) runtime.Encoder {
 	if metadataOnly {
 		return info.Serializer

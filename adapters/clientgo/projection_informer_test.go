@@ -15,7 +15,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// Fails if a way to make a source ignores the fields, or if an informer of either library does not accept the objects.
+// Fails if a way to make a source ignores the fields, or if an informer of either library does not
+// accept the objects.
 func TestInformersOfBothLibrariesHoldTheFieldsThatAreNamed(t *testing.T) {
 	informers := map[string]func(toolscache.ListerWatcher) toolscache.SharedIndexInformer{
 		"ours": func(lw toolscache.ListerWatcher) toolscache.SharedIndexInformer {

@@ -40,7 +40,8 @@ func pathsOf(of reflect.Type, above []string, seen []reflect.Type) [][]string {
 		field := of.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if len(above) > 0 && field.Type == reflect.TypeFor[metav1.TypeMeta]() {
-			// Protobuf does not have the type of an object within an object, so its fields cannot be named.
+			// Protobuf does not have the type of an object within an object, so its fields cannot
+			// be named.
 			continue
 		}
 		path := above

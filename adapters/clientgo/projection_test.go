@@ -69,7 +69,8 @@ func bodyOf(t testing.TB, kind schema.GroupVersionKind, objects []runtime.Object
 	return body.Bytes()
 }
 
-// Fails if, for any Kubernetes type in either encoding, a named field is lost or another field is kept.
+// Fails if, for any Kubernetes type in either encoding, a named field is lost or another field is
+// kept.
 func TestProjectedObjectsOfEveryTypeAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.T) {
 	tried := 0
 	types := scheme.Scheme.AllKnownTypes()

@@ -23,9 +23,9 @@ func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
 	return doneChecker(r.handle.HasSyncedChecker())
 }
 
-// ShutdownChan is called by client-go's ShutDownEventHandler after it has removed the handler. The call waits for the
-// handler's running call, at most 30 s in case that hangs or shuts its own handler down, and returns a closed channel.
-// It returns nil if the handler has not been removed.
+// ShutdownChan is called by client-go's ShutDownEventHandler after it has removed the handler. The
+// call waits for the handler's running call, at most 30 s in case that hangs or shuts its own
+// handler down, and returns a closed channel. It returns nil if the handler has not been removed.
 func (r *registration) ShutdownChan() <-chan struct{} {
 	if !r.removed.Load() {
 		return nil

@@ -180,7 +180,8 @@ func TestTheCheckerOfAnInformerThatStoppedBeforeItSyncedIsNotDone(t *testing.T) 
 	})
 }
 
-// oneChannel is the checker of another package's informer, without a channel that only success closes.
+// oneChannel is the checker of another package's informer, without a channel that only success
+// closes.
 type oneChannel struct {
 	done chan struct{}
 	err  error

@@ -10,20 +10,22 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// NewSourceForClient returns a source that uses an existing REST client, for example clientset.CoreV1().RESTClient():
-// its address, its HTTP client with credentials and connections, and its rate limiter.
+// NewSourceForClient returns a source that uses an existing REST client, for example
+// clientset.CoreV1().RESTClient(): its address, its HTTP client with credentials and connections,
+// and its rate limiter.
 //
-// The options are those of NewSource, with these differences, because a REST client does not expose its configuration:
+// The options are those of NewSource, with these differences, because a REST client does not expose
+// its configuration:
 //
 //   - If Resource has only a plural name, group and version are the client's. If it has a group without a version, the version is
 //     the client's if the group is too. (A version without a group is of the core API.)
 //   - Without a UserAgent, the client's own is used, or net/http's if the client has none.
 //   - If Encodings or OnWarning is empty, kubeapi's default applies. The client's warning handler is not called.
 //
-// The client must be a *rest.RESTClient with a server. For any other, such as client-go's fakes, the error is
-// ErrUnsupportedClient. (A test can respond to requests in the Transport of a rest.Config, with NewSource.) It sends
-// nothing. The client is not changed. A copy of its HTTP client without a Timeout is used, since a Timeout would end
-// watches.
+// The client must be a *rest.RESTClient with a server. For any other, such as client-go's fakes,
+// the error is ErrUnsupportedClient. (A test can respond to requests in the Transport of a
+// rest.Config, with NewSource.) It sends nothing. The client is not changed. A copy of its HTTP
+// client without a Timeout is used, since a Timeout would end watches.
 func NewSourceForClient(client rest.Interface, options kubeapi.Options) (*kubeapi.ListerWatcher, error) {
 	if err := unset(options); err != nil {
 		return nil, err
@@ -61,8 +63,8 @@ func asRESTClient(client rest.Interface) (*rest.RESTClient, error) {
 // cureForTests is part of the errors that mostly tests get.
 const cureForTests = "in a test, use NewSource with a rest.Config whose Transport is the test's"
 
-// httpClientOf returns a client that sends requests as the REST client does, without a Timeout. Without an HTTP client
-// it uses net/http's default.
+// httpClientOf returns a client that sends requests as the REST client does, without a Timeout.
+// Without an HTTP client it uses net/http's default.
 func httpClientOf(client *rest.RESTClient) *http.Client {
 	var own http.Client
 	if client.Client != nil {
@@ -73,8 +75,8 @@ func httpClientOf(client *rest.RESTClient) *http.Client {
 	return &own
 }
 
-// completed sets the missing parts of a resource from the client. An empty group with a version is the core API,
-// whatever the client's group.
+// completed sets the missing parts of a resource from the client. An empty group with a version is
+// the core API, whatever the client's group.
 func completed(resource schema.GroupVersionResource, client schema.GroupVersion) schema.GroupVersionResource {
 	if resource.Version == "" && (resource.Group == "" || resource.Group == client.Group) {
 		return client.WithResource(resource.Resource)
@@ -82,8 +84,8 @@ func completed(resource schema.GroupVersionResource, client schema.GroupVersion)
 	return resource
 }
 
-// withoutUserAgent removes kubeapi's default, because the client's transport sets its own only on requests without one.
-// It is a kubeapi.Options.Authorize.
+// withoutUserAgent removes kubeapi's default, because the client's transport sets its own only on
+// requests without one. It is a kubeapi.Options.Authorize.
 func withoutUserAgent(request *http.Request) error {
 	request.Header.Del("User-Agent")
 	return nil

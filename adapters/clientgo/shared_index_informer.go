@@ -11,14 +11,14 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// SharedIndexInformer returns an informer of this library as a client-go SharedIndexInformer. Calls of either apply to
-// both; run one of the two, once. If the informer is a cache.StatusReporter, so are the result and its GetController.
-// The generated factories of client-go v0.37 wrap the result in a typed informer, which is no cache.StatusReporter; its
-// GetController still is.
+// SharedIndexInformer returns an informer of this library as a client-go SharedIndexInformer. Calls
+// of either apply to both; run one of the two, once. If the informer is a cache.StatusReporter, so
+// are the result and its GetController. The generated factories of client-go v0.37 wrap the result
+// in a typed informer, which is no cache.StatusReporter; its GetController still is.
 //
-// Handlers that are added through the result receive client-go's DeletedFinalStateUnknown for deletions that were not
-// observed. Add a handler that expects this library's type to the informer itself. To add a client-go handler there,
-// use ResourceEventHandler.
+// Handlers that are added through the result receive client-go's DeletedFinalStateUnknown for
+// deletions that were not observed. Add a handler that expects this library's type to the informer
+// itself. To add a client-go handler there, use ResourceEventHandler.
 //
 // Differences from client-go's informer, in addition to those of the informer itself:
 //
@@ -46,8 +46,8 @@ func SharedIndexInformer(informer cache.SharedIndexInformer) toolscache.SharedIn
 	return present(informer, nil)
 }
 
-// present implements SharedIndexInformer. onError receives the errors that client-go's watch error handlers are not
-// called with; nil means the default.
+// present implements SharedIndexInformer. onError receives the errors that client-go's watch error
+// handlers are not called with; nil means the default.
 func present(informer cache.SharedIndexInformer, onError cache.WatchErrorHandlerWithContext) toolscache.SharedIndexInformer {
 	if isNil(informer) {
 		panic("clientgo.SharedIndexInformer: the informer is nil")

@@ -67,8 +67,8 @@ func TestAPathPrefixStandsBeforeThePathsOfTheAPI(t *testing.T) {
 	}
 }
 
-// client-go decodes the prefix, as a server would that compares decoded paths. A config and the client made from it
-// must use the same address.
+// client-go decodes the prefix, as a server would that compares decoded paths. A config and the
+// client made from it must use the same address.
 func TestEscapesInAPathPrefixAreSentAsClientGoSendsThem(t *testing.T) {
 	for prefix, want := range map[string]string{
 		"/a%2Fb":     "/a/b/api/v1/pods",

@@ -13,8 +13,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// standIn is a client-go reflector with the name of one of ours, for watch error handlers, which read that name. It is
-// made at the first failure, and never run.
+// standIn is a client-go reflector with the name of one of ours, for watch error handlers, which
+// read that name. It is made at the first failure, and never run.
 type standIn struct {
 	once      sync.Once
 	reflector *toolscache.Reflector

@@ -26,8 +26,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// resetting is a server that cuts each of its first watches after one event, as a restarting proxy cuts an HTTP/2
-// connection.
+// resetting is a server that cuts each of its first watches after one event, as a restarting proxy
+// cuts an HTTP/2 connection.
 type resetting struct {
 	end func()
 
@@ -72,8 +72,9 @@ func (s *resetting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// client-go's clients report a reset HTTP/2 stream and a lost connection as an error event with code 500. It is treated
-// as a cut connection: the watch continues from its last version, without a list.
+// client-go's clients report a reset HTTP/2 stream and a lost connection as an error event with
+// code 500. It is treated as a cut connection: the watch continues from its last version, without a
+// list.
 func TestAWatchOfClientGoThatHTTP2CutsIsResumedWithoutAList(t *testing.T) {
 	for way, source := range map[string]func(*testing.T, *rest.Config) (cache.ListerWatcher, runtime.Object){
 		"typed client": func(t *testing.T, config *rest.Config) (cache.ListerWatcher, runtime.Object) {

@@ -70,8 +70,8 @@ func TestWatchErrorHandlersOfClientGoAreGivenAReflectorWithAName(t *testing.T) {
 	require.ErrorContains(t, informer.SetWatchErrorHandlerWithContext(nil), "handler is nil")
 }
 
-// withoutErrorHandlers removes apimachinery's error handlers. One of them waits according to the time since the
-// process's last error, which is decades if that was outside of the bubble.
+// withoutErrorHandlers removes apimachinery's error handlers. One of them waits according to the
+// time since the process's last error, which is decades if that was outside of the bubble.
 func withoutErrorHandlers(t *testing.T) {
 	t.Helper()
 	handlers := utilruntime.ErrorHandlers
@@ -92,7 +92,8 @@ func TestTheReflectorOfAWatchErrorHandlerMirrorsNothing(t *testing.T) {
 	})
 }
 
-// Such a handler may count without a lock, since only reflectors call it. The race detector checks that.
+// Such a handler may count without a lock, since only reflectors call it. The race detector checks
+// that.
 func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		withoutPanicHandlers(t)

@@ -12,15 +12,16 @@ import (
 const (
 	// LongWatch is how long a watch must live to end a stretch.
 	LongWatch = 10 * time.Second
-	// workingWatch is how long a watch must live to end a series. Watches that are cut after that keep
-	// WorkingLimit without a pause.
+	// workingWatch is how long a watch must live to end a series. Watches that are cut after that
+	// keep WorkingLimit without a pause.
 	workingWatch = 6 * time.Second
 	// MaxRetryAfter bounds Retry-After, before its jitter.
 	MaxRetryAfter = 5 * time.Minute
 	// LongestPause is the longest default pause, before its jitter.
 	LongestPause = 30 * time.Second
-	// FirstMinuteLimit, FailingLimit and WorkingLimit are the limits of G13: the requests in the first
-	// minute of a stretch, and in any later one while requests fail or while short watches work.
+	// FirstMinuteLimit, FailingLimit and WorkingLimit are the limits of G13: the requests in the
+	// first minute of a stretch, and in any later one while requests fail or while short watches
+	// work.
 	FirstMinuteLimit = 20
 	FailingLimit     = 3
 	WorkingLimit     = 11
@@ -30,25 +31,28 @@ const (
 	// limitMinute is the window of the limits.
 	limitMinute = time.Minute
 
-	// The default pauses start at firstPause and grow by pauseGrowth: up to steadyPause in the first
-	// minute of a series, and up to LongestPause later.
+	// The default pauses start at firstPause and grow by pauseGrowth: up to steadyPause in the
+	// first minute of a series, and up to LongestPause later.
 	firstPause  = 200 * time.Millisecond
 	pauseGrowth = 1.5
 	steadyPause = 5 * time.Second
-	// In the first minute, the pause before request n is at most max(1, n - quickRequests) seconds. So a
-	// request soon follows the end of a short outage, and failures that cost two requests for each
-	// pause keep the limit as well.
+	// In the first minute, the pause before request n is at most max(1, n - quickRequests) seconds.
+	// So a request soon follows the end of a short outage, and failures that cost two requests for
+	// each pause keep the limit as well.
 	quickRequests = 8
-	// Jitter shortens a pause below steadyPause by up to half, and extends any other by up to a quarter.
+	// Jitter shortens a pause below steadyPause by up to half, and extends any other by up to a
+	// quarter.
 	jitterShorter = 0.5
 	jitterLonger  = 0.25
-	// retryAfterJitter extends Retry-After: it is the same for all clients that a server has refused.
+	// retryAfterJitter extends Retry-After: it is the same for all clients that a server has
+	// refused.
 	retryAfterJitter = 0.1
 
-	// watchSpacing is the time between the requests of short watches that work. It keeps WorkingLimit.
+	// watchSpacing is the time between the requests of short watches that work. It keeps
+	// WorkingLimit.
 	watchSpacing = 5500 * time.Millisecond
-	// quickWatches is how many short watches of a stretch that advanced the version are followed after
-	// firstPause in place of watchSpacing: a short disturbance should cost no freshness.
+	// quickWatches is how many short watches of a stretch that advanced the version are followed
+	// after firstPause in place of watchSpacing: a short disturbance should cost no freshness.
 	quickWatches = 2
 
 	// recorded is the number of recorded requests, as many as the largest limit needs.
@@ -94,8 +98,8 @@ type stretch struct {
 	quick int
 }
 
-// New returns the backoff of a reflector. A nil configuration means the default pauses and limits. A
-// reset of zero means two minutes.
+// New returns the backoff of a reflector. A nil configuration means the default pauses and limits.
+// A reset of zero means two minutes.
 func New(configured *wait.Backoff, reset time.Duration, random func() float64) *Backoff {
 	b := &Backoff{
 		initial: wait.Backoff{Duration: firstPause, Factor: pauseGrowth, Steps: math.MaxInt32, Cap: LongestPause},
@@ -297,8 +301,8 @@ func (b *Backoff) RecordFailure(now, began time.Time) {
 func (b *Backoff) Delay(now time.Time, n int) time.Duration { return b.delay(now, n, false) }
 
 // delay returns how long the next n requests must wait for the limits of G13. A list costs a source
-// far more than a watch: while requests fail, it keeps the lower limit, although short watches between
-// the failures work.
+// far more than a watch: while requests fail, it keeps the lower limit, although short watches
+// between the failures work.
 func (b *Backoff) delay(now time.Time, n int, list bool) time.Duration {
 	if b.stretch.start.IsZero() || b.configured {
 		return 0
@@ -320,8 +324,8 @@ func (b *Backoff) delay(now time.Time, n int, list bool) time.Duration {
 	return b.requests.delay(now, n, FailingLimit, counted)
 }
 
-// firstMinuteDelay returns how long the next n requests must wait for the limit of a stretch's first
-// minute, 0 after it.
+// firstMinuteDelay returns how long the next n requests must wait for the limit of a stretch's
+// first minute, 0 after it.
 func (b *Backoff) firstMinuteDelay(now time.Time, n int) time.Duration {
 	end := b.stretch.start.Add(limitMinute)
 	if !now.Before(end) || len(b.requests.since(b.stretch.start))+n <= FirstMinuteLimit {
@@ -340,8 +344,8 @@ func later(a, b time.Time) time.Time {
 // requests are the last requests of a reflector, oldest first.
 type requests struct {
 	times []time.Time
-	// group is the first request of the last group: each request of it comes less than LongWatch after
-	// the one before it, or is the watch after a list.
+	// group is the first request of the last group: each request of it comes less than LongWatch
+	// after the one before it, or is the watch after a list.
 	group time.Time
 	// listed is true if the last request was a list.
 	listed bool
@@ -357,8 +361,8 @@ func (r *requests) add(at time.Time, list bool) {
 	r.listed = list
 }
 
-// groupStart returns the first request of the group of a request that began then, or began itself if
-// its group has ended.
+// groupStart returns the first request of the group of a request that began then, or began itself
+// if its group has ended.
 func (r *requests) groupStart(began time.Time) time.Time {
 	last := len(r.times) - 1
 	if last >= 0 && began.Sub(r.times[last]) < LongWatch {
@@ -373,8 +377,8 @@ func (r *requests) since(from time.Time) []time.Time {
 	return r.times[first:]
 }
 
-// delay returns how long the next n requests must wait until at most allowed are made in any minute.
-// Requests before from do not count.
+// delay returns how long the next n requests must wait until at most allowed are made in any
+// minute. Requests before from do not count.
 func (r *requests) delay(now time.Time, n, allowed int, from time.Time) time.Duration {
 	made := r.since(from)
 	// excess is how many requests must leave the window first.

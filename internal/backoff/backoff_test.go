@@ -111,8 +111,8 @@ func perMinute(start time.Time, times []time.Time) (first, later int) {
 	return first, later
 }
 
-// B27: a short watch that advanced the version is followed within 0.2 s, the third in a row and later
-// ones so that the watches are evenly spaced.
+// B27: a short watch that advanced the version is followed within 0.2 s, the third in a row and
+// later ones so that the watches are evenly spaced.
 func TestShortWatchesThatWorkAreEvenlySpaced(t *testing.T) {
 	b := newDefault(0)
 	now := time.Unix(0, 0)

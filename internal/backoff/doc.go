@@ -1,4 +1,5 @@
-// Package backoff computes the pauses before a reflector's requests. It neither waits nor reads a clock.
+// Package backoff computes the pauses before a reflector's requests. It neither waits nor reads a
+// clock.
 //
 // A series of failures has growing pauses. It ends with a watch that worked: one that lived 6 s or
 // advanced the version. It also ends when nothing has failed for two minutes.

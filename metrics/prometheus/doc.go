@@ -1,8 +1,9 @@
-// Package prometheus publishes the metrics of informers, reflectors and controllers to Prometheus. It is a separate
-// module, because the library does not need github.com/prometheus/client_golang.
+// Package prometheus publishes the metrics of informers, reflectors and controllers to Prometheus.
+// It is a separate module, because the library does not need github.com/prometheus/client_golang.
 //
-// One Metrics serves a whole program. Register it, set it as the MetricsProvider of informers for their instruments,
-// and add each informer by name for the metrics that are read from its status at each scrape:
+// One Metrics serves a whole program. Register it, set it as the MetricsProvider of informers for
+// their instruments, and add each informer by name for the metrics that are read from its status at
+// each scrape:
 //
 //	metrics := cacheprometheus.New()
 //	registry.MustRegister(metrics)
@@ -12,5 +13,6 @@
 //	})
 //	remove, err := metrics.Add("pods", pods)
 //
-// README.md in this directory lists the metrics. dashboard.json is a Grafana dashboard, alerts.yaml has alert rules.
+// README.md in this directory lists the metrics. dashboard.json is a Grafana dashboard, alerts.yaml
+// has alert rules.
 package prometheus

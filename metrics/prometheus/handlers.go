@@ -13,8 +13,9 @@ type counterName struct {
 	handler string
 }
 
-// handlerCounters keeps the counters of handlers from falling: handlers of one name share a counter, and a status no
-// longer has the counts of a removed handler. Prometheus would take the fall for a restart and count everything again.
+// handlerCounters keeps the counters of handlers from falling: handlers of one name share a
+// counter, and a status no longer has the counts of a removed handler. Prometheus would take the
+// fall for a restart and count everything again.
 type handlerCounters struct {
 	mu sync.Mutex
 	// round is the number of applied statuses.
@@ -30,8 +31,8 @@ func (c *handlerCounters) begin() uint64 {
 	return c.round
 }
 
-// add applies the sums of a status that was read since round, and returns the counters. If another status was applied
-// since then, it is not known which one is newer: the counters stay.
+// add applies the sums of a status that was read since round, and returns the counters. If another
+// status was applied since then, it is not known which one is newer: the counters stay.
 func (c *handlerCounters) add(sums map[counterName]float64, round uint64) map[counterName]float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

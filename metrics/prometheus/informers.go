@@ -6,7 +6,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// informerInstruments are those of cache.InformerMetricsProvider, labelled by the informer's name and resource.
+// informerInstruments are those of cache.InformerMetricsProvider, labelled by the informer's name
+// and resource.
 type informerInstruments struct {
 	queued, appliedVersion *prometheus.GaugeVec
 	latency                *prometheus.HistogramVec
@@ -65,7 +66,8 @@ func (m *Metrics) publishLocked(id cache.InformerNameAndResource) []string {
 	return labels.values()
 }
 
-// ReleaseInformerMetrics removes the series of an informer. The informer calls it when its run ends.
+// ReleaseInformerMetrics removes the series of an informer. The informer calls it when its run
+// ends.
 func (m *Metrics) ReleaseInformerMetrics(id cache.InformerNameAndResource) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,8 +76,8 @@ func (m *Metrics) ReleaseInformerMetrics(id cache.InformerNameAndResource) {
 	}
 }
 
-// dropUnreserved removes the series of released names. For a store with metrics there is no other notification of its
-// end.
+// dropUnreserved removes the series of released names. For a store with metrics there is no other
+// notification of its end.
 func (m *Metrics) dropUnreserved() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +95,8 @@ func (m *Metrics) dropLocked(labels informerLabels) {
 	}
 }
 
-// reservedGauge ignores values once its name has been released, since another informer may have reserved it.
+// reservedGauge ignores values once its name has been released, since another informer may have
+// reserved it.
 type reservedGauge struct {
 	id    cache.InformerNameAndResource
 	gauge prometheus.Gauge

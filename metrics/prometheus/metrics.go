@@ -11,8 +11,9 @@ import (
 
 const namespace = "watchmirror_cache"
 
-// Metrics are the metrics of a program's informers, reflectors and controllers: a prometheus.Collector, and the
-// provider of their instruments. New returns one. All methods may be called concurrently.
+// Metrics are the metrics of a program's informers, reflectors and controllers: a
+// prometheus.Collector, and the provider of their instruments. New returns one. All methods may be
+// called concurrently.
 type Metrics struct {
 	reflectorInstruments
 	informerInstruments
@@ -32,7 +33,8 @@ var (
 	_ cache.InformerMetricsProvider = (*Metrics)(nil)
 )
 
-// New returns metrics without series. For labels of the whole program, register it with prometheus.WrapRegistererWith.
+// New returns metrics without series. For labels of the whole program, register it with
+// prometheus.WrapRegistererWith.
 func New() *Metrics {
 	return &Metrics{
 		reflectorInstruments: newReflectorInstruments(),
@@ -51,7 +53,8 @@ func (m *Metrics) Describe(descs chan<- *prometheus.Desc) {
 	describeStatus(descs)
 }
 
-// Collect implements prometheus.Collector. It calls Status of each added informer, reflector and controller.
+// Collect implements prometheus.Collector. It calls Status of each added informer, reflector and
+// controller.
 func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	m.dropUnreserved()
 	for _, instrument := range m.instruments() {

@@ -91,8 +91,8 @@ func TestFailuresAreCountedByCause(t *testing.T) {
 	})
 }
 
-// Fails if the result of a periodic Verify is not counted, or if the counter does not begin at 0: alerts would not
-// notice its first increase.
+// Fails if the result of a periodic Verify is not counted, or if the counter does not begin at 0:
+// alerts would not notice its first increase.
 func TestDivergencesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 3)
@@ -111,7 +111,8 @@ func TestDivergencesAreCounted(t *testing.T) {
 	})
 }
 
-// Fails if the time to the first sync does not include failed lists, exists before the sync, or changes with a relist.
+// Fails if the time to the first sync does not include failed lists, exists before the sync, or
+// changes with a relist.
 func TestTheTimeToTheFirstSyncIsPublishedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 3)
@@ -190,8 +191,8 @@ func TestEachNamespaceHasItsOwnPhase(t *testing.T) {
 	})
 }
 
-// Fails if the store of AddWithStore is not counted, or if handlers with one name are two series, which a scrape must
-// not have.
+// Fails if the store of AddWithStore is not counted, or if handlers with one name are two series,
+// which a scrape must not have.
 func TestAControllerAReflectorAndAnUntypedInformerAreAdded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 3)
@@ -273,7 +274,8 @@ func TestTenThousandStartsAndStopsLeaveAsManySeriesAsBefore(t *testing.T) {
 	})
 }
 
-// Fails if runs with one name are not counted, or if the first that ends removes the series of both.
+// Fails if runs with one name are not counted, or if the first that ends removes the series of
+// both.
 func TestReflectorsThatShareANameShareItsSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 1)

@@ -42,8 +42,8 @@ func (i *reflectorInstruments) vectors() []vector {
 	return []vector{i.lists, i.watches, i.shortWatches, i.listDuration, i.itemsInList, i.watchDuration, i.itemsInWatch, i.receivedVersion, i.firstSync}
 }
 
-// NewListsMetric implements cache.MetricsProvider. Each run requests this instrument first, and once, so the runs of a
-// name are counted here.
+// NewListsMetric implements cache.MetricsProvider. Each run requests this instrument first, and
+// once, so the runs of a name are counted here.
 func (m *Metrics) NewListsMetric(name string) cache.CounterMetric {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -58,8 +58,8 @@ func newProgram(t *testing.T) *program {
 	return &program{t, metrics, server}
 }
 
-// scraped has the values of a scrape by name and labels, such as `objects{name="pods"}`. For a histogram it has the
-// count.
+// scraped has the values of a scrape by name and labels, such as `objects{name="pods"}`. For a
+// histogram it has the count.
 type scraped map[string]float64
 
 func (p *program) scrape() scraped {

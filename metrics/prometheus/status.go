@@ -19,10 +19,11 @@ type pipeline struct {
 	counters handlerCounters
 }
 
-// Add publishes the status of an informer, reflector or controller until remove is called. Its series have the label
-// name; best use the name in its config. The argument must have a method Status() cache.Status. Everything that this
-// library returns has one, including a cache.SharedIndexInformer and a cache.Controller, whose interfaces do not declare
-// it. Add fails for anything else, and if the name is in use.
+// Add publishes the status of an informer, reflector or controller until remove is called. Its
+// series have the label name; best use the name in its config. The argument must have a method
+// Status() cache.Status. Everything that this library returns has one, including a
+// cache.SharedIndexInformer and a cache.Controller, whose interfaces do not declare it. Add fails
+// for anything else, and if the name is in use.
 //
 // The number of objects is published for informers. For a reflector or controller use AddWithStore.
 func (m *Metrics) Add(name string, informerOrReflector any) (remove func(), err error) {
@@ -67,7 +68,8 @@ func (m *Metrics) allPipelines() []*pipeline {
 	return all
 }
 
-// counterOf returns a function that counts the objects of an informer or store without copying them, or nil.
+// counterOf returns a function that counts the objects of an informer or store without copying
+// them, or nil.
 func counterOf(store any) func() int {
 	switch s := store.(type) {
 	case interface{ Len() int }:
@@ -78,8 +80,8 @@ func counterOf(store any) func() int {
 	return nil
 }
 
-// Labels of the metrics from a status. source_namespace is empty for a single source. It is not called namespace, since
-// scrape targets often have that label.
+// Labels of the metrics from a status. source_namespace is empty for a single source. It is not
+// called namespace, since scrape targets often have that label.
 var (
 	byName     = []string{"name"}
 	bySource   = []string{"name", "source_namespace"}
@@ -97,8 +99,8 @@ func desc(name, help string, labels []string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
 }
 
-// sourceMetrics are those of a reflector: one series for each namespace, one for a single source. A false result omits
-// the series.
+// sourceMetrics are those of a reflector: one series for each namespace, one for a single source. A
+// false result omits the series.
 var sourceMetrics = []struct {
 	desc  *prometheus.Desc
 	value func(s cache.Status, now time.Time) (float64, bool)
@@ -129,7 +131,8 @@ var sourceMetrics = []struct {
 	}},
 }
 
-// handlerMetrics are those of a handler. Handlers with the same name share a series: join combines their values.
+// handlerMetrics are those of a handler. Handlers with the same name share a series: join combines
+// their values.
 var handlerMetrics = []struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -239,7 +242,8 @@ func joined(
 	return values
 }
 
-// constant returns a metric. It panics if labels are invalid or missing, which would be a fault of this package.
+// constant returns a metric. It panics if labels are invalid or missing, which would be a fault of
+// this package.
 func constant(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(desc, kind, value, labels...)
 }

@@ -3,15 +3,16 @@ package etcd
 import "sync"
 
 const (
-	// maxPageSize is the number of keys in one request if the list has no limit; the same as in API servers.
+	// maxPageSize is the number of keys in one request if the list has no limit; the same as in API
+	// servers.
 	maxPageSize = 500
-	// growAfter is the number of full pages in a row after which a smaller page grows. If the larger one fails again, one
-	// request of nine was in vain.
+	// growAfter is the number of full pages in a row after which a smaller page grows. If the
+	// larger one fails again, one request of nine was in vain.
 	growAfter = 8
 )
 
-// pageSize is the number of keys that a source requests at once. It is halved when a page was larger than the client
-// accepts, or took too long, and doubled after growAfter full pages.
+// pageSize is the number of keys that a source requests at once. It is halved when a page was
+// larger than the client accepts, or took too long, and doubled after growAfter full pages.
 type pageSize struct {
 	mu   sync.Mutex
 	keys int64

@@ -1,15 +1,16 @@
 // Package etcd makes a source of the keys of an etcd cluster that have a prefix.
 //
-// The source lists the keys in pages at one revision, and watches from that revision, so a cache converges to the keys'
-// values. The program's function decodes them:
+// The source lists the keys in pages at one revision, and watches from that revision, so a cache
+// converges to the keys' values. The program's function decodes them:
 //
 //	source := etcd.NewSource(client, "machines/", sources.Values(decodeMachine), etcd.Options{})
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*sources.Entry[Machine]]{})
 //
-// Resource versions are revisions of the cluster. WaitForResourceVersion with the revision in a write's response waits
-// until the cache has the write. An object's UID is derived from the key and its create revision, so a key that was
-// deleted and created again is a deletion and an addition, even if only a list shows it. Every change is delivered,
-// deletions with the last value. [docs/sources.md] has the guarantees, [docs/scaling.md] when to use it.
+// Resource versions are revisions of the cluster. WaitForResourceVersion with the revision in a
+// write's response waits until the cache has the write. An object's UID is derived from the key and
+// its create revision, so a key that was deleted and created again is a deletion and an addition,
+// even if only a list shows it. Every change is delivered, deletions with the last value.
+// [docs/sources.md] has the guarantees, [docs/scaling.md] when to use it.
 //
 // [docs/scaling.md]: https://github.com/watchmirror/cache/blob/main/docs/scaling.md
 // [docs/sources.md]: https://github.com/watchmirror/cache/blob/main/docs/sources.md
@@ -44,23 +45,24 @@ const (
 
 // Options configures a source. All fields are optional.
 type Options struct {
-	// Timeout bounds the wait for a response: to the request for a page of a list, for a watch, and to each of two
-	// requests for the progress of a watch. Default: 10 seconds.
+	// Timeout bounds the wait for a response: to the request for a page of a list, for a watch, and
+	// to each of two requests for the progress of a watch. Default: 10 seconds.
 	Timeout time.Duration
-	// ProgressInterval is how long a watch may be silent before it requests its progress. The response becomes a
-	// bookmark. Without a response the watch ends, since its connection or its member does not work. Default: 30
-	// seconds.
+	// ProgressInterval is how long a watch may be silent before it requests its progress. The
+	// response becomes a bookmark. Without a response the watch ends, since its connection or its
+	// member does not work. Default: 30 seconds.
 	ProgressInterval time.Duration
 }
 
-// NewSource returns a source of the keys that begin with prefix and are longer; "" means all. Without the prefix, the
-// text of a key before the first slash is the object's namespace, the rest its name. decode makes an object from a
-// value; sources.Values returns such a function for types without metadata. NewSource starts no goroutine, and does not
-// close the client. It uses the client's connection, not its KV or Watcher, so a prefix of etcd's package namespace
-// must be part of prefix.
+// NewSource returns a source of the keys that begin with prefix and are longer; "" means all.
+// Without the prefix, the text of a key before the first slash is the object's namespace, the rest
+// its name. decode makes an object from a value; sources.Values returns such a function for types
+// without metadata. NewSource starts no goroutine, and does not close the client. It uses the
+// client's connection, not its KV or Watcher, so a prefix of etcd's package namespace must be part
+// of prefix.
 //
-// An error of decode quarantines the object. NewSource panics if the client or the function is nil, an option is
-// negative, or more than one Options are given.
+// An error of decode quarantines the object. NewSource panics if the client or the function is nil,
+// an option is negative, or more than one Options are given.
 func NewSource[T sources.Object](
 	client *clientv3.Client, prefix string, decode func(kv sources.KeyValue) (T, error), optional ...Options,
 ) *sources.KeyValueSource[T] {
@@ -125,9 +127,9 @@ type listing struct {
 	after    string
 }
 
-// next requests the next page, of at most left keys if left is not 0. A page that is too large for the client is
-// requested again with half of the keys. One that takes too long is so only once, and not if it is the first of the
-// list: the server may be down, which must be reported.
+// next requests the next page, of at most left keys if left is not 0. A page that is too large for
+// the client is requested again with half of the keys. One that takes too long is so only once, and
+// not if it is the first of the list: the server may be down, which must be reported.
 func (l *listing) next(ctx context.Context, left int64) (*clientv3.GetResponse, error) {
 	mayBeSlow := l.after != ""
 	for {
@@ -215,8 +217,8 @@ func compacted(revision uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("etcd: revision %d has been compacted", revision))
 }
 
-// asStatus translates a failed request into a Status for a reflector. ServiceUnavailable, for all other failures, makes
-// it watch again.
+// asStatus translates a failed request into a Status for a reflector. ServiceUnavailable, for all
+// other failures, makes it watch again.
 func (s *store) asStatus(verb string, err error) error {
 	err = rpctypes.Error(err)
 	switch {
@@ -227,7 +229,8 @@ func (s *store) asStatus(verb string, err error) error {
 	case errors.Is(err, rpctypes.ErrTooManyRequests):
 		return apierrors.NewTooManyRequests(fmt.Sprintf("etcd: %s %q: %v", verb, s.prefix, err), 1)
 	}
-	// The client waits for a connection until the context ends, and its error does not mention the connection.
+	// The client waits for a connection until the context ends, and its error does not mention the
+	// connection.
 	switch state := s.client.ActiveConnection().GetState(); state {
 	case connectivity.Connecting, connectivity.TransientFailure:
 		return sources.Disconnected(fmt.Errorf("etcd: %s %q: no connection: %w, the client is %s", verb, s.prefix, err, state))
@@ -235,8 +238,8 @@ func (s *store) asStatus(verb string, err error) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("etcd: %s %q: %v", verb, s.prefix, err))
 }
 
-// isUnauthorized returns whether the cluster does not accept the client's user, password or token. etcd gives some of
-// these errors the code of an invalid argument or of a failed precondition.
+// isUnauthorized returns whether the cluster does not accept the client's user, password or token.
+// etcd gives some of these errors the code of an invalid argument or of a failed precondition.
 func isUnauthorized(err error) bool {
 	for _, refusal := range []error{rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound} {
 		if errors.Is(err, refusal) {

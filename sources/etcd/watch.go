@@ -18,9 +18,9 @@ import (
 	"github.com/watchmirror/cache/sources"
 )
 
-// keyWatch is one watch on its own stream. The client's Watcher reconnects silently and buffers unread events without a
-// bound. Here a lost connection ends the watch, so that the cache's status shows it, and a slow reader slows the
-// server.
+// keyWatch is one watch on its own stream. The client's Watcher reconnects silently and buffers
+// unread events without a bound. Here a lost connection ends the watch, so that the cache's status
+// shows it, and a slow reader slows the server.
 type keyWatch struct {
 	store  *store
 	stream grpc.BidiStreamingClient[pb.WatchRequest, pb.WatchResponse]
@@ -28,7 +28,8 @@ type keyWatch struct {
 	// responses has the received responses, until done is closed.
 	responses chan received
 	done      chan struct{}
-	// revision is the one up to which all changes were received. pending has those not returned yet, in order.
+	// revision is the one up to which all changes were received. pending has those not returned
+	// yet, in order.
 	revision uint64
 	pending  []*mvccpb.Event
 	// timer fires when the watch must request its progress, or when that request has timed out.
@@ -69,8 +70,8 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 	return w, nil
 }
 
-// endlessContext returns a context that ends with ctx and has no deadline. A member that knows the deadline ends the
-// stream with an error, which may arrive before ctx ends.
+// endlessContext returns a context that ends with ctx and has no deadline. A member that knows the
+// deadline ends the stream with an error, which may arrive before ctx ends.
 func endlessContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	endless, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -109,8 +110,8 @@ func (w *keyWatch) created(ctx context.Context) error {
 	}
 }
 
-// reached compares the revision of a member with that of the watch. A member may lag behind others. If the whole
-// cluster is behind, it was restored from an older copy.
+// reached compares the revision of a member with that of the watch. A member may lag behind others.
+// If the whole cluster is behind, it was restored from an older copy.
 func (w *keyWatch) reached(ctx context.Context, revision uint64) error {
 	if revision >= w.revision {
 		return nil
@@ -135,8 +136,8 @@ func (w *keyWatch) failure(r received) error {
 	return nil
 }
 
-// canceledError returns the error of a reason for which a member has canceled a watch: the text of an error, some with
-// its code.
+// canceledError returns the error of a reason for which a member has canceled a watch: the text of
+// an error, some with its code.
 func canceledError(reason string) error {
 	if _, description, hasCode := strings.Cut(reason, " desc = "); hasCode {
 		reason = description
@@ -175,8 +176,8 @@ func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error
 	return w.take()
 }
 
-// askProgress requests a response that follows all earlier changes. A member does not respond while it sends older
-// changes, so the watch asks twice.
+// askProgress requests a response that follows all earlier changes. A member does not respond while
+// it sends older changes, so the watch asks twice.
 func (w *keyWatch) askProgress() error {
 	if w.asked == 2 {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf(

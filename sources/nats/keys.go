@@ -12,16 +12,17 @@ import (
 // keptDeletions bounds the deleted keys that are kept for watches that are behind.
 const keptDeletions = 1000
 
-// keyTable has information that a bucket's messages lack: whether a key existed before, and the last value of a deleted
-// key. All watches and lists of a source share it, each at its own revision.
+// keyTable has information that a bucket's messages lack: whether a key existed before, and the
+// last value of a deleted key. All watches and lists of a source share it, each at its own
+// revision.
 type keyTable struct {
 	mu   sync.Mutex
 	live map[string]keyState
 	// dead has the last states of deleted keys; order has their keys, the oldest first.
 	dead  map[string]keyState
 	order []string
-	// complete is true once a list has shown all keys, at revision since. Later deletions are kept, unless they are at
-	// or before evicted.
+	// complete is true once a list has shown all keys, at revision since. Later deletions are kept,
+	// unless they are at or before evicted.
 	complete       bool
 	since, evicted uint64
 	// created is when the bucket was created, newest the highest revision seen.
@@ -29,8 +30,8 @@ type keyTable struct {
 	newest  uint64
 }
 
-// keyState is the last state of a key. deleted is the revision of its deletion, 0 if that is not known; then it was at
-// until or before.
+// keyState is the last state of a key. deleted is the revision of its deletion, 0 if that is not
+// known; then it was at until or before.
 type keyState struct {
 	created, revision, deleted, until uint64
 	value                             []byte
@@ -57,7 +58,8 @@ func (t *keyTable) listed(revision uint64, state map[string]sources.KeyValue) {
 	}
 }
 
-// at returns the keys at a revision, and whether they are known. Some of them may have been deleted before it.
+// at returns the keys at a revision, and whether they are known. Some of them may have been deleted
+// before it.
 func (t *keyTable) at(revision uint64) (keys map[string]bool, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +77,8 @@ func (t *keyTable) at(revision uint64) (keys map[string]bool, known bool) {
 	return keys, t.complete && revision >= max(t.since, t.evicted)
 }
 
-// change returns the change that a message means. redundant is true if it deletes a key that did not exist.
+// change returns the change that a message means. redundant is true if it deletes a key that did
+// not exist.
 func (t *keyTable) change(m message) (c sources.KeyChange, redundant bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +106,8 @@ func (t *keyTable) change(m message) (c sources.KeyChange, redundant bool) {
 	return c, false
 }
 
-// putLocked records a value, unless a later one is known, and returns watch.Added or watch.Modified.
+// putLocked records a value, unless a later one is known, and returns watch.Added or
+// watch.Modified.
 func (t *keyTable) putLocked(kv sources.KeyValue) watch.EventType {
 	known, lives := t.live[kv.Key]
 	last, died := t.dead[kv.Key]
@@ -143,8 +147,9 @@ func (t *keyTable) newestSeen() uint64 {
 	return t.newest
 }
 
-// sawBucket records a bucket's creation time and newest revision. before is newestSeen at the time of the request. If
-// the bucket was created again (then it returns true) or restored from an older copy, it forgets all keys.
+// sawBucket records a bucket's creation time and newest revision. before is newestSeen at the time
+// of the request. If the bucket was created again (then it returns true) or restored from an older
+// copy, it forgets all keys.
 func (t *keyTable) sawBucket(created time.Time, newest, before uint64) (another bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

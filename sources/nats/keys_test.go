@@ -16,7 +16,8 @@ func deletion(key string, revision uint64) message {
 	return message{KeyValue: sources.KeyValue{Key: key, Revision: revision}, deletion: true}
 }
 
-// expect checks the change that a message makes, written as "DELETED 1", "DELETED unknown" or "redundant".
+// expect checks the change that a message makes, written as "DELETED 1", "DELETED unknown" or
+// "redundant".
 func expect(t *testing.T, keys *keyTable, m message, want string) {
 	t.Helper()
 	c, redundant := keys.change(m)

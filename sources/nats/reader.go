@@ -25,9 +25,9 @@ type message struct {
 	deletion bool
 }
 
-// reader reads messages in order through its own consumer, which the server keeps in memory. It fails if a message is
-// missing or the connection is lost. The client library's ordered consumer would start again instead, but a watch must
-// first find out whether its version has expired.
+// reader reads messages in order through its own consumer, which the server keeps in memory. It
+// fails if a message is missing or the connection is lost. The client library's ordered consumer
+// would start again instead, but a watch must first find out whether its version has expired.
 type reader struct {
 	store    *store
 	consumer jetstream.Consumer
@@ -128,7 +128,8 @@ func (r *reader) message(msg jetstream.Msg) (m message, err error) {
 	return m, nil
 }
 
-// stop ends the reader, waits for its goroutine and removes the consumer. If that fails, the server removes it later.
+// stop ends the reader, waits for its goroutine and removes the consumer. If that fails, the server
+// removes it later.
 func (r *reader) stop() {
 	close(r.stopping)
 	if r.messages != nil {

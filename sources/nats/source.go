@@ -1,19 +1,20 @@
 // Package nats makes a source of a key-value bucket of NATS JetStream.
 //
-// The source lists the last value of each key, and watches the bucket's stream from there, so a cache converges to the
-// bucket's content. The program's function decodes the values:
+// The source lists the last value of each key, and watches the bucket's stream from there, so a
+// cache converges to the bucket's content. The program's function decodes the values:
 //
 //	source := nats.NewSource(js, "machines", sources.Values(decodeMachine), nats.Options{})
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*sources.Entry[Machine]]{})
 //
-// Resource versions are sequences of the bucket's stream. WaitForResourceVersion with the revision that a Put returned
-// waits until the cache has the write. Deletions are delivered with the last value; the source keeps one value for each
-// key. Objects have no UID, since a bucket does not know when a key was created. Therefore a list after the first one
-// delivers an update of every object, and a key that was deleted and created again is an update if only such a list
-// shows it.
+// Resource versions are sequences of the bucket's stream. WaitForResourceVersion with the revision
+// that a Put returned waits until the cache has the write. Deletions are delivered with the last
+// value; the source keeps one value for each key. Objects have no UID, since a bucket does not know
+// when a key was created. Therefore a list after the first one delivers an update of every object,
+// and a key that was deleted and created again is an update if only such a list shows it.
 //
-// A bucket removes old deletion markers. So before a watch is resumed, and when it is silent after a change of the
-// bucket, the source compares the keys that it knows with those of the bucket. If a key has disappeared without a deletion marker, the version is expired, and a cache lists.
+// A bucket removes old deletion markers. So before a watch is resumed, and when it is silent after
+// a change of the bucket, the source compares the keys that it knows with those of the bucket. If a
+// key has disappeared without a deletion marker, the version is expired, and a cache lists.
 // [docs/sources.md] has the guarantees, [docs/scaling.md] when to use it.
 //
 // [docs/scaling.md]: https://github.com/watchmirror/cache/blob/main/docs/scaling.md
@@ -41,33 +42,36 @@ import (
 const (
 	defaultTimeout  = 10 * time.Second
 	defaultProgress = 30 * time.Second
-	// consumerLife is the time after which the server removes an unused consumer, in case its removal failed.
+	// consumerLife is the time after which the server removes an unused consumer, in case its
+	// removal failed.
 	consumerLife = time.Minute
-	// quickRounds is how often a list checks for writes since its last message before it requests the names of all
-	// keys.
+	// quickRounds is how often a list checks for writes since its last message before it requests
+	// the names of all keys.
 	quickRounds = 3
 )
 
 // Options configures a source. All fields are optional.
 type Options struct {
-	// Filter limits the source to some keys, as in Watch of a bucket: "racks.*.machines" or "racks.>". Default: all.
+	// Filter limits the source to some keys, as in Watch of a bucket: "racks.*.machines" or
+	// "racks.>". Default: all.
 	Filter string
-	// Timeout bounds the wait for a response, and the silence of a server that has more messages to send for a list or
-	// a watch. Default: 10 seconds; at least 1 second.
+	// Timeout bounds the wait for a response, and the silence of a server that has more messages to
+	// send for a list or a watch. Default: 10 seconds; at least 1 second.
 	Timeout time.Duration
-	// ProgressInterval is how long a watch may be silent before it compares its version with the bucket's. The result
-	// is a bookmark. Default: 30 seconds.
+	// ProgressInterval is how long a watch may be silent before it compares its version with the
+	// bucket's. The result is a bookmark. Default: 30 seconds.
 	ProgressInterval time.Duration
 }
 
-// NewSource returns a source of the keys of a bucket. The text of a key before its first slash, if there is one, is the
-// object's namespace, the rest its name. decode makes an object from a value; sources.Values returns such a function
-// for types without metadata. NewSource starts no goroutine, and does not close the connection, which should have
-// MaxReconnects(-1).
+// NewSource returns a source of the keys of a bucket. The text of a key before its first slash, if
+// there is one, is the object's namespace, the rest its name. decode makes an object from a value;
+// sources.Values returns such a function for types without metadata. NewSource starts no goroutine,
+// and does not close the connection, which should have MaxReconnects(-1).
 //
-// A bucket whose keys may disappear without a message is refused: one with a TTL, or whose stream allows one for each
-// message, without LimitMarkerTTL, and one whose stream has limits and discards old messages. An error of decode quarantines the object. NewSource panics if js
-// or decode is nil, if the bucket has no name, if an option is negative, or if more than one Options are given.
+// A bucket whose keys may disappear without a message is refused: one with a TTL, or whose stream
+// allows one for each message, without LimitMarkerTTL, and one whose stream has limits and discards
+// old messages. An error of decode quarantines the object. NewSource panics if js or decode is nil,
+// if the bucket has no name, if an option is negative, or if more than one Options are given.
 func NewSource[T sources.Object](
 	js jetstream.JetStream, bucket string, decode func(kv sources.KeyValue) (T, error), optional ...Options,
 ) *sources.KeyValueSource[T] {
@@ -88,13 +92,15 @@ func NewSource[T sources.Object](
 // store presents a bucket as a sources.KeyValueStore.
 type store struct {
 	js jetstream.JetStream
-	// prefix is the prefix of the keys' subjects, subject matches the subjects of the source's keys.
+	// prefix is the prefix of the keys' subjects, subject matches the subjects of the source's
+	// keys.
 	bucket, stream, prefix, subject string
 	timeout, progress               time.Duration
 	keys                            *keyTable
 }
 
-// List implements sources.KeyValueStore. It ignores the limit: a bucket has no old states for a second page.
+// List implements sources.KeyValueStore. It ignores the limit: a bucket has no old states for a
+// second page.
 func (s *store) List(
 	ctx context.Context, keys sources.KeyRange, take func(revision uint64, kv sources.KeyValue) error,
 ) (revision uint64, more bool, err error) {
@@ -136,8 +142,9 @@ func (s *store) state(ctx context.Context) (state map[string]sources.KeyValue, r
 	return state, revision, nil
 }
 
-// readState reads the last messages of all keys, and later messages until none is missing: the server removes a value
-// that is overwritten before it was read, and its successor may come after the newest requested message.
+// readState reads the last messages of all keys, and later messages until none is missing: the
+// server removes a value that is overwritten before it was read, and its successor may come after
+// the newest requested message.
 func (s *store) readState(ctx context.Context, newest uint64, state map[string]sources.KeyValue) (last uint64, err error) {
 	r, err := s.read(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy})
 	if err != nil {
@@ -203,8 +210,8 @@ func isSubset(keys, of map[string]bool) bool {
 // end is the state of a bucket's stream.
 type end struct {
 	*jetstream.StreamInfo
-	// version is the stream's last sequence. newest is that of the last message of the source's keys, 0 if there is
-	// none; messages after it were removed or are of other keys.
+	// version is the stream's last sequence. newest is that of the last message of the source's
+	// keys, 0 if there is none; messages after it were removed or are of other keys.
 	version, newest uint64
 	// another is true if the bucket was deleted and created again since the source last saw it.
 	another bool
@@ -232,8 +239,8 @@ func (s *store) end(ctx context.Context) (end, error) {
 	return e, err
 }
 
-// newest returns the sequence of the last message of the source's keys. A member that lags behind may respond to the
-// client library's own request.
+// newest returns the sequence of the last message of the source's keys. A member that lags behind
+// may respond to the client library's own request.
 func (s *store) newest(ctx context.Context) (uint64, error) {
 	prefix := jetstream.DefaultAPIPrefix
 	switch options := s.js.Options(); {
@@ -292,8 +299,8 @@ func (s *store) connected() error {
 	return nil
 }
 
-// asStatus translates a failed request into a Status for a reflector. ServiceUnavailable, for all other failures, makes
-// it watch again.
+// asStatus translates a failed request into a Status for a reflector. ServiceUnavailable, for all
+// other failures, makes it watch again.
 func (s *store) asStatus(err error) error {
 	switch status := s.js.Conn().Status(); {
 	case errors.Is(err, jetstream.ErrStreamNotFound):

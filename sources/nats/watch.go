@@ -25,8 +25,8 @@ type keyWatch struct {
 	compared content
 }
 
-// content identifies what a stream contains: a written message increases the last sequence, a removed one decreases the
-// number of messages.
+// content identifies what a stream contains: a written message increases the last sequence, a
+// removed one decreases the number of messages.
 type content struct{ last, messages uint64 }
 
 func contentOf(e end) content { return content{e.State.LastSeq, e.State.Msgs} }
@@ -37,8 +37,8 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 	if err != nil {
 		return nil, err
 	}
-	// After the consumer was created: a message removed before is noticed here; of a key removed later the consumer has
-	// this or a later message.
+	// After the consumer was created: a message removed before is noticed here; of a key removed
+	// later the consumer has this or a later message.
 	end, err := s.end(ctx)
 	if err == nil {
 		err = s.continues(after, end)
@@ -64,8 +64,8 @@ func (s *store) continues(after uint64, end end) error {
 	return nil
 }
 
-// isComplete checks that the messages after a revision lead from its keys to the bucket's: each key of the revision
-// still has a message, if only the mark of its deletion.
+// isComplete checks that the messages after a revision lead from its keys to the bucket's: each key
+// of the revision still has a message, if only the mark of its deletion.
 func (s *store) isComplete(ctx context.Context, after uint64) error {
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -109,7 +109,8 @@ func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error
 	}
 }
 
-// compare compares the watch with the bucket after a silence. It returns true if the watch has everything.
+// compare compares the watch with the bucket after a silence. It returns true if the watch has
+// everything.
 func (w *keyWatch) compare(ctx context.Context) (reached bool, err error) {
 	s := w.store
 	end, err := s.end(ctx)
@@ -132,8 +133,9 @@ func (w *keyWatch) compare(ctx context.Context) (reached bool, err error) {
 	return true, w.compareKeys(ctx, end)
 }
 
-// compareKeys compares the keys with the bucket's, unless its content has not changed since they were last compared.
-// Numbers of keys prove nothing: the stream also counts deleted keys and those of other filters.
+// compareKeys compares the keys with the bucket's, unless its content has not changed since they
+// were last compared. Numbers of keys prove nothing: the stream also counts deleted keys and those
+// of other filters.
 func (w *keyWatch) compareKeys(ctx context.Context, end end) error {
 	if contentOf(end) == w.compared {
 		return nil

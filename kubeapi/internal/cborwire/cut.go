@@ -6,11 +6,11 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Cut copies the wanted entries of a map. It writes maps of indefinite length, since the number of entries is not known
-// in advance. A duplicate field is kept, for the decoder to refuse.
+// Cut copies the wanted entries of a map. It writes maps of indefinite length, since the number of
+// entries is not known in advance. A duplicate field is kept, for the decoder to refuse.
 //
-// If only some fields of a value are wanted and the value is neither a map nor an array, it becomes null, as in JSON. A
-// tag other than self-description has the same effect.
+// If only some fields of a value are wanted and the value is neither a map nor an array, it becomes
+// null, as in JSON. A tag other than self-description has the same effect.
 func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, limits wire.Limits) ([]byte, error) {
 	h, raw := untagged(raw)
 	if h.size == 0 || h.major != majorMap {
@@ -41,7 +41,8 @@ const (
 	null          = majorOther<<5 | infoNull
 )
 
-// mapValue copies the wanted fields of the map at the front of data, and returns the bytes after the map.
+// mapValue copies the wanted fields of the map at the front of data, and returns the bytes after
+// the map.
 func (c *cutter) mapValue(h head, data []byte, wanted *wire.Names) ([]byte, error) {
 	left, err := c.enter(h)
 	if err != nil {

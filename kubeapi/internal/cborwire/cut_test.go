@@ -101,7 +101,8 @@ func TestACutDescendsNoDeeperThanTheLimitOnNesting(t *testing.T) {
 	require.NoError(t, err, "what nobody wants may be as deep as it likes")
 }
 
-// FuzzCBORCut compares an object that is cut and then decoded with one that is decoded and then cut.
+// FuzzCBORCut compares an object that is cut and then decoded with one that is decoded and then
+// cut.
 func FuzzCBORCut(f *testing.F) {
 	object := &carps(1).Items[0]
 	f.Add(served(f, object))
@@ -132,7 +133,8 @@ func FuzzCBORCut(f *testing.F) {
 	})
 }
 
-// mayHaveTags reports whether a byte may be the head of a tag that changes how the following value is read.
+// mayHaveTags reports whether a byte may be the head of a tag that changes how the following value
+// is read.
 func mayHaveTags(raw []byte) bool {
 	described := []byte{0xd9, 0xd9, 0xf7}
 	return slices.ContainsFunc(bytes.ReplaceAll(raw, described, nil), func(b byte) bool { return b>>5 == majorTag })

@@ -73,13 +73,14 @@ func (e encoding) DecodeFields(fields []byte, limits wire.Limits, object runtime
 	return e.Into(raw, limits, object)
 }
 
-// Intact reports whether raw is a valid CBOR value that decodes without a Go type, as all objects do.
+// Intact reports whether raw is a valid CBOR value that decodes without a Go type, as all objects
+// do.
 func (encoding) Intact(raw []byte, limits wire.Limits) bool {
 	return checkValues(raw, wire.Sizes{}, limits) == nil && direct.Unmarshal(raw, new(any)) == nil
 }
 
-// singleTypeScheme is a scheme that decodes everything into one object, whatever type the data claims. The caller
-// checks the type.
+// singleTypeScheme is a scheme that decodes everything into one object, whatever type the data
+// claims. The caller checks the type.
 type singleTypeScheme struct{ object runtime.Object }
 
 // ObjectKinds returns a placeholder for objects that claim no type. The object does not get it.
@@ -100,7 +101,8 @@ func decodeMap(raw []byte) (map[string]any, error) {
 	return content, nil
 }
 
-// checkObject makes the checks that apimachinery does not: that raw is one object, and its nesting and memory.
+// checkObject makes the checks that apimachinery does not: that raw is one object, and its nesting
+// and memory.
 func checkObject(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	if h, _ := untagged(raw); h.size == 0 || h.major != majorMap {
 		return errNotMap
@@ -117,8 +119,8 @@ func checkValues(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	return limits.CheckMemory(s.memory(sizes), len(raw))
 }
 
-// memory returns the charge for the scanned values. If an array does not state its length, all values count as
-// elements.
+// memory returns the charge for the scanned values. If an array does not state its length, all
+// values count as elements.
 func (s *scanner) memory(sizes wire.Sizes) int64 {
 	elements := s.elements
 	if s.indefiniteArrays {

@@ -62,9 +62,9 @@ func checkItem(t *testing.T, item []byte) {
 	}
 }
 
-// isTheirs reports whether there is something that only apimachinery accepts, or reads differently: a tag before an
-// object, its metadata, or a field of either, since it makes a text of a number tagged as a time unless a text is
-// expected; or a null as the name of a field.
+// isTheirs reports whether there is something that only apimachinery accepts, or reads differently:
+// a tag before an object, its metadata, or a field of either, since it makes a text of a number
+// tagged as a time unless a text is expected; or a null as the name of a field.
 func isTheirs(item []byte) bool {
 	h, _ := untagged(item)
 	is := h.major == majorTag

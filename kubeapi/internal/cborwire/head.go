@@ -26,7 +26,8 @@ type head struct {
 	major byte
 	// size is the length of the head in bytes.
 	size int
-	// argument is a number, a length in bytes, a count of elements or pairs, a tag, or a simple value.
+	// argument is a number, a length in bytes, a count of elements or pairs, a tag, or a simple
+	// value.
 	argument uint64
 	// indefinite means that a break ends the value; for majorOther, that it is the break.
 	indefinite bool

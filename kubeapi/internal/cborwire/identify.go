@@ -6,8 +6,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Identify reads until the first error at the top level of the object or of its metadata. It does not see deeper
-// errors.
+// Identify reads until the first error at the top level of the object or of its metadata. It does
+// not see deeper errors.
 func (encoding) Identify(raw []byte) wire.Identity {
 	var id wire.Identity
 	outer, inner := scanner{levels: maxLevels}, scanner{levels: maxLevels}

@@ -16,12 +16,14 @@ type scanner struct {
 	levels int
 
 	at int // scanned up to here; beyond the data if a string is longer
-	// open has the number of missing values of each open array and map, the current one included, or untilBreak.
+	// open has the number of missing values of each open array and map, the current one included,
+	// or untilBreak.
 	open         []int64
 	chunkedMajor byte // the major type of an open string of indefinite length, or 0
 	ended        bool // the end was found
 
-	// Counts so far: heads, heads of maps, and elements of arrays. growing is set if an array did not state its length.
+	// Counts so far: heads, heads of maps, and elements of arrays. growing is set if an array did
+	// not state its length.
 	heads, maps, elements int
 	indefiniteArrays      bool
 }

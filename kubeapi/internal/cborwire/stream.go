@@ -22,7 +22,8 @@ type stream struct {
 
 func newStream(body io.Reader, first int, limits wire.Limits) stream {
 	return stream{
-		// The window must have room for a head even if the limit on values is smaller. That limit is checked here.
+		// The window must have room for a head even if the limit on values is smaller. That limit
+		// is checked here.
 		window:  wire.NewWindow(body, first, max(limits.ValueBytes, maxHeadSize)),
 		scanner: scanner{levels: maxLevels},
 		limit:   limits.ValueBytes,
@@ -36,7 +37,8 @@ func (s *stream) release() {
 	s.unreleased = 0
 }
 
-// peek returns the head of the next value without consuming it. io.EOF means that the body ended before it.
+// peek returns the head of the next value without consuming it. io.EOF means that the body ended
+// before it.
 func (s *stream) peek() (head, error) {
 	s.release()
 	for {
@@ -55,8 +57,8 @@ func (s *stream) peek() (head, error) {
 
 var errTag = fmt.Errorf("%w: an unsupported CBOR tag", wire.ErrMalformed)
 
-// head consumes the head of the next value and tags of self-description before it, at most as many as a value may have
-// bytes.
+// head consumes the head of the next value and tags of self-description before it, at most as many
+// as a value may have bytes.
 func (s *stream) head() (head, error) {
 	for range s.limit {
 		h, err := s.peek()
@@ -74,7 +76,8 @@ func (s *stream) head() (head, error) {
 	return head{}, s.tooLarge()
 }
 
-// value returns the next value, valid until the next read. io.EOF means that the body ended before it.
+// value returns the next value, valid until the next read. io.EOF means that the body ended before
+// it.
 func (s *stream) value() ([]byte, error) {
 	s.release()
 	s.scanner.restart()

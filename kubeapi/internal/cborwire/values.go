@@ -11,7 +11,8 @@ import (
 // tagSelfDescribed is the tag that marks data as CBOR and has no other meaning.
 const tagSelfDescribed = 55799
 
-// untagged returns a value without that tag, and its head, which is zero if the value is truncated or malformed.
+// untagged returns a value without that tag, and its head, which is zero if the value is truncated
+// or malformed.
 func untagged(value []byte) (head, []byte) {
 	for {
 		h, err := parseHead(value)

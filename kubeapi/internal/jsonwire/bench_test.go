@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// pods returns different pods, so that neither a branch predictor nor a table of strings adapts to one.
+// pods returns different pods, so that neither a branch predictor nor a table of strings adapts to
+// one.
 func pods() (pods [][]byte) {
 	for i := range 64 {
 		pods = append(pods, podJSON(i))

@@ -35,7 +35,8 @@ func TestWriteCorpora(t *testing.T) {
 	}
 }
 
-// listInput makes an input of a list's body. It is characterized by its fields and those of its items.
+// listInput makes an input of a list's body. It is characterized by its fields and those of its
+// items.
 func listInput(body []byte) recording.Input {
 	listing := readList(bytes.NewReader(body), limits)
 	things := fieldNames(body)
@@ -45,7 +46,8 @@ func listInput(body []byte) recording.Input {
 	return recording.NewInput(append(things, fmt.Sprint(len(listing.items), " items")), body)
 }
 
-// pieces are the lengths to which a long stream is cut, possibly in the middle of a frame, as a network does.
+// pieces are the lengths to which a long stream is cut, possibly in the middle of a frame, as a
+// network does.
 var pieces = [...]int{500, 1000, 2000, 3000}
 
 // watchInputs makes inputs of the beginnings of a watch's body, whole and cut.
@@ -73,8 +75,8 @@ func objectInputs(body []byte) (inputs []recording.Input) {
 	return inputs
 }
 
-// fieldNames returns the paths of an object's fields, two levels deep, in order. Keys of labels and similar maps are
-// omitted, but not the types of their values.
+// fieldNames returns the paths of an object's fields, two levels deep, in order. Keys of labels and
+// similar maps are omitted, but not the types of their values.
 func fieldNames(object []byte) (names []string) {
 	fields, is := fieldsOf(object)
 	if is != anObject {

@@ -11,8 +11,8 @@ import (
 // firstBytes is the size of the first read of a body, and the buffer of an idle watch.
 const firstBytes = 4 << 10
 
-// cursor walks through a body token by token. Bytes before the cursor are released, except within a frame, which stays
-// in memory until it is complete (keep).
+// cursor walks through a body token by token. Bytes before the cursor are released, except within a
+// frame, which stays in memory until it is complete (keep).
 type cursor struct {
 	window *wire.Window
 	limit  int    // bytes of a value, of a frame, and of consecutive blanks
@@ -28,8 +28,8 @@ func newCursor(body io.Reader, limits wire.Limits) cursor {
 	return cursor{window: window, limit: limits.ValueBytes}
 }
 
-// fill reads more. Offsets in unread stay valid, slices of it do not. At the end of the body it returns io.EOF, even
-// inside a value.
+// fill reads more. Offsets in unread stay valid, slices of it do not. At the end of the body it
+// returns io.EOF, even inside a value.
 func (c *cursor) fill() error {
 	err := c.window.Fill()
 	c.unread = c.window.Unread()
@@ -130,9 +130,9 @@ func (c *cursor) strictValueEnd(s scanner) (int, error) {
 	return to, err
 }
 
-// field moves past the next field name of an object to its value, and returns the name if this package uses it, else
-// "". At the end of the object it moves past the brace and returns false. first means that this is the object's first
-// field.
+// field moves past the next field name of an object to its value, and returns the name if this
+// package uses it, else "". At the end of the object it moves past the brace and returns false.
+// first means that this is the object's first field.
 func (c *cursor) field(first bool) (name string, ok bool, err error) {
 	token, err := c.token()
 	if err != nil {

@@ -8,11 +8,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Cut copies the wanted fields of an object. Of other fields it only finds the end, as when the object was cut out of
-// its body. Duplicate fields are all kept, in order, for the decoder.
+// Cut copies the wanted fields of an object. Of other fields it only finds the end, as when the
+// object was cut out of its body. Duplicate fields are all kept, in order, for the decoder.
 //
-// If only some fields of a value are wanted and the value is neither an object nor an array, it becomes null. Dropping
-// it would let an earlier duplicate count, or shift the elements of an array.
+// If only some fields of a value are wanted and the value is neither an object nor an array, it
+// becomes null. Dropping it would let an earlier duplicate count, or shift the elements of an
+// array.
 func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, limits wire.Limits) ([]byte, error) {
 	if err := checkObject(raw); err != nil {
 		return dst, err

@@ -10,8 +10,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// knownName returns the name of a field, given as written in the JSON, if this package uses it, else "". The result is
-// a constant and allocates nothing.
+// knownName returns the name of a field, given as written in the JSON, if this package uses it,
+// else "". The result is a constant and allocates nothing.
 func knownName(raw []byte) string {
 	name := raw[1 : len(raw)-1]
 	if bytes.IndexByte(name, '\\') >= 0 {
@@ -57,8 +57,8 @@ func knownName(raw []byte) string {
 	return ""
 }
 
-// checkName refuses a name that is not valid JSON or UTF-8. One damaged byte would make a known field unknown, and
-// unknown fields are skipped: a full list would look empty.
+// checkName refuses a name that is not valid JSON or UTF-8. One damaged byte would make a known
+// field unknown, and unknown fields are skipped: a full list would look empty.
 func checkName(raw []byte) error {
 	if end, isQuote := plainEnd(raw, 1); isQuote && end == len(raw)-1 {
 		return nil
@@ -70,8 +70,8 @@ func checkName(raw []byte) error {
 	return nil
 }
 
-// formatByte formats a byte for an error's text. A non-ASCII byte is part of a character whose other bytes may not have
-// arrived.
+// formatByte formats a byte for an error's text. A non-ASCII byte is part of a character whose
+// other bytes may not have arrived.
 func formatByte(c byte) string {
 	if c >= utf8.RuneSelf {
 		return fmt.Sprintf("byte %#02x", c)

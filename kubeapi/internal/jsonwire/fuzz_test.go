@@ -21,8 +21,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
-// FuzzListBody reads any body as a list, whole and in pieces, and compares the result with encoding/json's, if that
-// accepts the body as JSON.
+// FuzzListBody reads any body as a list, whole and in pieces, and compares the result with
+// encoding/json's, if that accepts the body as JSON.
 func FuzzListBody(f *testing.F) {
 	for _, body := range []string{
 		`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"x","remainingItemCount":3},"items":[{"a":1},null,"x"]}`,
@@ -67,7 +67,8 @@ func sameListing(a, b listing) bool {
 	return reflect.DeepEqual(a.items, b.items) && reflect.DeepEqual(a.header, b.header)
 }
 
-// modelOfList returns the list that encoding/json reads. known is false if it does not accept the body as JSON.
+// modelOfList returns the list that encoding/json reads. known is false if it does not accept the
+// body as JSON.
 func modelOfList(body []byte) (want listing, known bool) {
 	fields, is := fieldsOf(body)
 	switch {
@@ -137,7 +138,8 @@ const (
 	anObject
 )
 
-// fieldsOf returns the fields of a JSON object as encoding/json reads them, all values of each in order.
+// fieldsOf returns the fields of a JSON object as encoding/json reads them, all values of each in
+// order.
 func fieldsOf(body []byte) (fields map[string][]json.RawMessage, is int) {
 	if !json.Valid(body) {
 		return nil, notJSON
@@ -158,8 +160,8 @@ func fieldsOf(body []byte) (fields map[string][]json.RawMessage, is int) {
 	return fields, anObject
 }
 
-// FuzzWatchBody reads any body as a watch, whole and in pieces, and compares the frames with those that encoding/json
-// finds, up to its first error.
+// FuzzWatchBody reads any body as a watch, whole and in pieces, and compares the frames with those
+// that encoding/json finds, up to its first error.
 func FuzzWatchBody(f *testing.F) {
 	for _, body := range []string{
 		`{"type":"ADDED","object":{"a":1}}` + "\n" + `{"object":{"b":[]},"type":"DELETED"} `,
@@ -170,7 +172,8 @@ func FuzzWatchBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := readWatch(bytes.NewReader(body), limits)
 		again, errAgain := readWatch(iotest.OneByteReader(bytes.NewReader(body)), limits)
-		// A frame is complete before the following bytes are known: in pieces it may have been passed on.
+		// A frame is complete before the following bytes are known: in pieces it may have been
+		// passed on.
 		early := errors.Is(err, wire.ErrMalformed) && errors.Is(errAgain, wire.ErrMalformed) && len(again) == len(got)+1
 		if early {
 			again, errAgain = again[:len(got)], err
@@ -226,8 +229,8 @@ func modelOfFrame(raw json.RawMessage) (want event, ok bool) {
 	return want, json.Unmarshal(last("type"), &want.Type) == nil && want.Type != "" && want.Object != "null"
 }
 
-// FuzzUnstructured compares any object with apimachinery's result, and its identity with the object. The identity must
-// be the same for one item among others, if brackets show where it ends.
+// FuzzUnstructured compares any object with apimachinery's result, and its identity with the
+// object. The identity must be the same for one item among others, if brackets show where it ends.
 func FuzzUnstructured(f *testing.F) {
 	for _, raw := range append(objects, others...) {
 		f.Add([]byte(raw))

@@ -8,8 +8,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// identify reads the identity of an object that could not be decoded. It relies only on brackets and quotes; any other
-// fault affects only the field that it is in.
+// identify reads the identity of an object that could not be decoded. It relies only on brackets
+// and quotes; any other fault affects only the field that it is in.
 func identify(raw []byte) (id wire.Identity) {
 	eachField(raw, func(name string, value []byte) {
 		switch name {
@@ -60,8 +60,9 @@ func readNamespace(value []byte) (namespace string, unread bool) {
 	return "", err != nil || read != nil && read != ""
 }
 
-// eachField calls visit with each field of an object whose name this package uses. The value is everything up to the
-// next comma, without surrounding blanks. It stops at an unclosed bracket or quote.
+// eachField calls visit with each field of an object whose name this package uses. The value is
+// everything up to the next comma, without surrounding blanks. It stops at an unclosed bracket or
+// quote.
 func eachField(object []byte, visit func(name string, value []byte)) {
 	at := skipBlanks(object, 0)
 	if at == len(object) || object[at] != '{' {

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// maxInternedLength is the length of the longest interned string: field names, keys of field sets, phases, images,
-	// owners' UIDs, times. Longer strings seldom repeat.
+	// maxInternedLength is the length of the longest interned string: field names, keys of field
+	// sets, phases, images, owners' UIDs, times. Longer strings seldom repeat.
 	maxInternedLength = 64
 
 	slotBits = 10
 )
 
-// internTable returns the same string for the same bytes in most cases. It has a fixed number of slots, each with the
-// last string that hashed there, so no input makes it grow.
+// internTable returns the same string for the same bytes in most cases. It has a fixed number of
+// slots, each with the last string that hashed there, so no input makes it grow.
 type internTable [1 << slotBits]internEntry
 
 type internEntry struct {
@@ -31,8 +31,8 @@ func (t *internTable) find(raw []byte) *internEntry {
 	return slot
 }
 
-// slotFor hashes the first and last bytes and the length, which is faster than hashing everything. Strings that differ
-// only in the middle replace one another.
+// slotFor hashes the first and last bytes and the length, which is faster than hashing everything.
+// Strings that differ only in the middle replace one another.
 func slotFor(raw []byte) uint64 {
 	var first, last uint64
 	switch n := len(raw); {

@@ -8,8 +8,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// list reads the body of a list: one object with fields in any order. All values except items count as
-// one value for the limit, so no list is endless.
+// list reads the body of a list: one object with fields in any order. All values except items count
+// as one value for the limit, so no list is endless.
 type list struct {
 	cursor
 	limits      wire.Limits
@@ -165,8 +165,8 @@ func (l *list) setMetadata(value any, raw []byte) error {
 	return l.header.SetMetadata(metadata)
 }
 
-// nextItem returns the next item, or nil after it has moved past the closing bracket. It returns any JSON value: a bad
-// item is refused alone, later.
+// nextItem returns the next item, or nil after it has moved past the closing bracket. It returns
+// any JSON value: a bad item is refused alone, later.
 func (l *list) nextItem() ([]byte, error) {
 	token, err := l.token()
 	if err != nil {
@@ -193,8 +193,8 @@ func (l *list) nextItem() ([]byte, error) {
 	return l.unread[from:to], nil
 }
 
-// finish reads to the end of the body, so that the connection can be reused and a truncated or longer body is detected.
-// It never returns nil.
+// finish reads to the end of the body, so that the connection can be reused and a truncated or
+// longer body is detected. It never returns nil.
 func (l *list) finish() error {
 	if _, err := l.token(); err != nil {
 		return err

@@ -6,8 +6,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// checkMemory charges for the values of a large object. Like scanner it looks only at brackets and strings. A decoder
-// stops at invalid JSON, and has allocated at most the charge by then.
+// checkMemory charges for the values of a large object. Like scanner it looks only at brackets and
+// strings. A decoder stops at invalid JSON, and has allocated at most the charge by then.
 func checkMemory(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	perElement, perObject := sizes.PerElement(), sizes.PerObject()
 	// A value has at least two bytes including its separator, an object three.

@@ -11,7 +11,8 @@ import (
 // maxInt64Digits is the number of digits that always fit into an int64.
 const maxInt64Digits = 18
 
-// number parses a number: an int64 if it has no fraction or exponent and fits, else a float64, else an error.
+// number parses a number: an int64 if it has no fraction or exponent and fits, else a float64, else
+// an error.
 func (p *parser) number() (any, error) {
 	start, at := p.at, p.at
 	negative := at < len(p.data) && p.data[at] == '-'

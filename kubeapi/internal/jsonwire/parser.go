@@ -7,12 +7,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// maxNesting bounds the nesting regardless of the limits, as encoding/json does. It protects the stacks of the parser
-// and of recursive callers.
+// maxNesting bounds the nesting regardless of the limits, as encoding/json does. It protects the
+// stacks of the parser and of recursive callers.
 const maxNesting = 10_000
 
-// parser decodes JSON into the Go values that apimachinery would make, in one pass. It collects fields and elements on
-// stacks, so that each map and slice is made once with its final size.
+// parser decodes JSON into the Go values that apimachinery would make, in one pass. It collects
+// fields and elements on stacks, so that each map and slice is made once with its final size.
 type parser struct {
 	data    []byte
 	at      int
@@ -31,8 +31,8 @@ type field struct {
 	value any
 }
 
-// parsers pools parsers: they are large, and their interned strings become more useful over time. The pool has about as
-// many as decode concurrently.
+// parsers pools parsers: they are large, and their interned strings become more useful over time.
+// The pool has about as many as decode concurrently.
 var parsers = sync.Pool{New: func() any { return new(parser) }}
 
 // Parsers with larger stacks are not pooled: they come from an unusually large object or an attack.
@@ -170,7 +170,8 @@ func (p *parser) object() (map[string]any, error) {
 // smallMapSize is the number of fields that every Go map holds without growing.
 const smallMapSize = 8
 
-// newMap makes a map for so many fields. Most maps are small, and making those without a size is measurably faster.
+// newMap makes a map for so many fields. Most maps are small, and making those without a size is
+// measurably faster.
 func newMap(fields int) map[string]any {
 	if fields <= smallMapSize {
 		return make(map[string]any)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// podJSON returns a pod of about 10 KiB as a cluster has it: annotations of tools, two containers, four conditions, and
-// the field sets of its managers.
+// podJSON returns a pod of about 10 KiB as a cluster has it: annotations of tools, two containers,
+// four conditions, and the field sets of its managers.
 func podJSON(number int) []byte {
 	random := rand.New(rand.NewPCG(1, uint64(number)))
 	hex := func(n int) string {

@@ -12,19 +12,20 @@ const (
 
 var byteClasses = [256]byte{'"': classQuote, '{': classOpen, '[': classOpen, '}': classClose, ']': classClose}
 
-// scanner finds the end of a value by counting brackets outside of strings; a decoder checks the rest. The zero value
-// is for a value that begins with a bracket or a quote.
+// scanner finds the end of a value by counting brackets outside of strings; a decoder checks the
+// rest. The zero value is for a value that begins with a bracket or a quote.
 type scanner struct {
-	// literal is set for any other value: null, true, false, a number, or a word that a decoder will refuse later.
+	// literal is set for any other value: null, true, false, a number, or a word that a decoder
+	// will refuse later.
 	literal bool
 
 	depth    int
 	inString bool
 }
 
-// end scans data from the offset at. It returns the offset after the value and true, or len(data) and false if the
-// value continues. Then call it again from there with more data. data must start at or before the value, and its bytes
-// must not change.
+// end scans data from the offset at. It returns the offset after the value and true, or len(data)
+// and false if the value continues. Then call it again from there with more data. data must start
+// at or before the value, and its bytes must not change.
 func (s *scanner) end(data []byte, at int) (int, bool) {
 	if s.literal {
 		return literalEnd(data, at)
@@ -70,8 +71,8 @@ insideString:
 	}
 }
 
-// isEscaped reports whether the quote at an offset is escaped: an odd number of backslashes precedes it. Counting stops
-// at the previous quote, so each backslash is counted once.
+// isEscaped reports whether the quote at an offset is escaped: an odd number of backslashes
+// precedes it. Counting stops at the previous quote, so each backslash is counted once.
 func isEscaped(data []byte, at int) bool {
 	first := at
 	for first > 0 && data[first-1] == '\\' {

@@ -7,10 +7,10 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// strictScanner finds the end of a value in a watch. One damaged byte must not make later frames part of the value. API
-// servers end each frame with a line break. After a missing or extra quote that line break is inside a string; after a
-// missing or extra bracket it is between two values. JSON allows neither, so it suffices to check the byte after each
-// line break.
+// strictScanner finds the end of a value in a watch. One damaged byte must not make later frames
+// part of the value. API servers end each frame with a line break. After a missing or extra quote
+// that line break is inside a string; after a missing or extra bracket it is between two values.
+// JSON allows neither, so it suffices to check the byte after each line break.
 type strictScanner struct {
 	scanner
 	// afterLineBreak means that only blanks followed the last line break.
@@ -52,7 +52,8 @@ func (s *strictScanner) end(data []byte, at int) (int, bool, error) {
 	}
 }
 
-// mayBeginValue reports whether an object or array may begin at an offset, judging by the byte before it.
+// mayBeginValue reports whether an object or array may begin at an offset, judging by the byte
+// before it.
 func mayBeginValue(data []byte, at int) bool {
 	for at--; at >= 0; at-- {
 		if c := data[at]; !isBlank(c) {

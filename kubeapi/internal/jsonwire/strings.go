@@ -50,8 +50,9 @@ func (p *parser) quotedString() ([]byte, error) {
 // longString is the length from which a string's buffer is sized in advance.
 const longString = 64 << 10
 
-// unquoteBuffer returns an empty buffer for the string at an offset. For a long string it has the final size, three
-// times the string's if bytes become U+FFFD. Growing it by append would allocate five times that in total.
+// unquoteBuffer returns an empty buffer for the string at an offset. For a long string it has the
+// final size, three times the string's if bytes become U+FFFD. Growing it by append would allocate
+// five times that in total.
 func (p *parser) unquoteBuffer(start int) []byte {
 	empty := p.unquoted[:0]
 	if len(p.data)-start < longString {
@@ -71,8 +72,9 @@ const (
 	highBits = 0x80 * eachByte
 )
 
-// plainEnd finds the first byte from an offset on that is a quote, a backslash, a control character or not ASCII, eight
-// bytes at a time. In each term only the lowest set bit is reliable, since subtractions borrow from the next byte.
+// plainEnd finds the first byte from an offset on that is a quote, a backslash, a control character
+// or not ASCII, eight bytes at a time. In each term only the lowest set bit is reliable, since
+// subtractions borrow from the next byte.
 func plainEnd(data []byte, at int) (end int, isQuote bool) {
 	for ; at+8 <= len(data); at += 8 {
 		word := binary.LittleEndian.Uint64(data[at:])
@@ -91,8 +93,8 @@ func plainEnd(data []byte, at int) (end int, isQuote bool) {
 	return at, false
 }
 
-// unquote appends to unquoted up to the end of the string. Like encoding/json it replaces invalid UTF-8 and lone
-// surrogates by U+FFFD.
+// unquote appends to unquoted up to the end of the string. Like encoding/json it replaces invalid
+// UTF-8 and lone surrogates by U+FFFD.
 func (p *parser) unquote() ([]byte, error) {
 	for p.at < len(p.data) {
 		switch c := p.data[p.at]; {

@@ -18,7 +18,8 @@ func unmarshal(raw []byte, object runtime.Object) (err error) {
 	return nil
 }
 
-// nestsDeeper reports whether brackets are nested deeper than a limit. The decoder refuses unbalanced brackets.
+// nestsDeeper reports whether brackets are nested deeper than a limit. The decoder refuses
+// unbalanced brackets.
 func nestsDeeper(raw []byte, limit int) bool {
 	if bytes.Count(raw, []byte{'{'})+bytes.Count(raw, []byte{'['}) <= limit {
 		return false // most objects

@@ -12,7 +12,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// objects are difficult inputs for a parser. They are compared with apimachinery here, and seed the fuzz target.
+// objects are difficult inputs for a parser. They are compared with apimachinery here, and seed the
+// fuzz target.
 var objects = []string{
 	`{}`, " {\t}\r\n", `{"":""}`, `{"a":{"b":[{},[],null,true,false,"x"]}}`, `{"a":[ 1 , 2 ]}`,
 	`{"a":1,"a":2}`, `{"a":{"x":1},"a":{"y":2}}`, `{"a":1,"\u0061":2}`, `{"a":1,"A":2}`,

@@ -10,8 +10,9 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// watcher reads the body of a watch: a sequence of objects {"type":…,"object":…} with fields in any order. A frame
-// stays in the window until the next call of Next, and the returned object is part of it.
+// watcher reads the body of a watch: a sequence of objects {"type":…,"object":…} with fields in any
+// order. A frame stays in the window until the next call of Next, and the returned object is part
+// of it.
 type watcher struct {
 	cursor
 	limits wire.Limits
@@ -35,8 +36,8 @@ func (w *watcher) Frame() (wire.Frame, error) {
 // Begun implements wire.WatchBody.
 func (w *watcher) Begun() bool { return w.keep }
 
-// checkNextByte refuses a frame that a damaged byte has ended too early: a closing bracket follows. It does not wait
-// for more bytes; if the bracket arrives later, the watch fails then.
+// checkNextByte refuses a frame that a damaged byte has ended too early: a closing bracket follows.
+// It does not wait for more bytes; if the bracket arrives later, the watch fails then.
 func (w *watcher) checkNextByte() error {
 	if w.at < len(w.unread) && byteClasses[w.unread[w.at]] == classClose {
 		return w.unexpected("the end of a watch frame")
@@ -120,7 +121,8 @@ func (p *frameFields) notFrame(data []byte, limits wire.Limits) error {
 	return wire.NotFrame(kind, status)
 }
 
-// eventTypeOf reads the type of an event, empty if there is none. It allocates nothing for the known types.
+// eventTypeOf reads the type of an event, empty if there is none. It allocates nothing for the
+// known types.
 func eventTypeOf(raw []byte) (watch.EventType, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil

@@ -104,7 +104,8 @@ func TestAnErrorOfTheBodyOfAWatchComesAsItIs(t *testing.T) {
 	}
 }
 
-// Other servers than API servers indent their JSON, or copy an object into a frame as it was stored.
+// Other servers than API servers indent their JSON, or copy an object into a frame as it was
+// stored.
 func TestLineBreaksBetweenTokensAreNoDamage(t *testing.T) {
 	object := "{\n  \"a\": [\n{\"type\":\"x\"}\n,\r\n{\n}, [], [\n[1\n,2],{}]],\n\"b\" : {\n}\n,\"c\":\n{}\n}"
 	body := strings.Repeat("{\n\"type\":\n\"ADDED\"\n,\"object\":"+object+"\n}\n", 3)
@@ -115,7 +116,8 @@ func TestLineBreaksBetweenTokensAreNoDamage(t *testing.T) {
 	})
 }
 
-// Each body ends with a good frame. The watch must end before that, without an event for the damaged bytes.
+// Each body ends with a good frame. The watch must end before that, without an event for the
+// damaged bytes.
 func TestDamageEndsAWatchAtTheNextFrameAtTheLatest(t *testing.T) {
 	const next = `{"type":"ADDED","object":{"b":"c"}}` + "\n"
 	for name, test := range map[string]struct{ frame, text string }{

@@ -7,8 +7,9 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// alwaysKept has the metadata that is kept: all but annotations and managedFields. The cache, indexes and selectors
-// need it, and writing back an object with a partial list would lose the rest.
+// alwaysKept has the metadata that is kept: all but annotations and managedFields. The cache,
+// indexes and selectors need it, and writing back an object with a partial list would lose the
+// rest.
 var alwaysKept = [][]string{
 	{"metadata", "name"}, {"metadata", "generateName"}, {"metadata", "namespace"},
 	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
@@ -18,8 +19,9 @@ var alwaysKept = [][]string{
 
 var errNoMetadata = errors.New("fields of this type cannot be selected: its struct tags have no metadata, or it decodes its JSON itself")
 
-// New returns the fields for paths, which it checks against the struct type. With a nil type, for unstructured objects,
-// only the syntax is checked. The result also has the fields that every object must keep.
+// New returns the fields for paths, which it checks against the struct type. With a nil type, for
+// unstructured objects, only the syntax is checked. The result also has the fields that every
+// object must keep.
 //
 // Numbers is nil if the type lacks the number of any field.
 func New(paths []string, structType reflect.Type) (*wire.Fields, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// thing has shapes that Carp does not have: a struct that is inline in JSON and a message in protobuf, maps of
-// messages, fields without numbers.
+// thing has shapes that Carp does not have: a struct that is inline in JSON and a message in
+// protobuf, maps of messages, fields without numbers.
 type thing struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`

@@ -66,7 +66,8 @@ func (b *builder) fieldNumbers(parent *wire.Numbers, field reflect.StructField) 
 	return &wire.Numbers{}
 }
 
-// elementType returns the type in which a path continues, behind pointers and lists. Bytes count as a string.
+// elementType returns the type in which a path continues, behind pointers and lists. Bytes count as
+// a string.
 func elementType(t reflect.Type) reflect.Type {
 	for !isLeaf(t) {
 		switch t.Kind() {
@@ -83,8 +84,8 @@ func elementType(t reflect.Type) reflect.Type {
 	return t
 }
 
-// isLeaf reports whether a path cannot descend into a type: its JSON is not that of its fields, or it is a list that is
-// a message in protobuf.
+// isLeaf reports whether a path cannot descend into a type: its JSON is not that of its fields, or
+// it is a list that is a message in protobuf.
 func isLeaf(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return false
@@ -97,8 +98,8 @@ func isLeaf(t reflect.Type) bool {
 	return isMessage && t.Kind() != reflect.Struct
 }
 
-// findField finds a field by its JSON name. It returns the fields on the way, embedded ones first, or nil and a similar
-// name.
+// findField finds a field by its JSON name. It returns the fields on the way, embedded ones first,
+// or nil and a similar name.
 func findField(of reflect.Type, name string) (fields []reflect.StructField, similar string) {
 	var embedded []reflect.StructField
 	for i := range of.NumField() {

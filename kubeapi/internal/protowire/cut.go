@@ -4,12 +4,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Cut copies the wanted fields of a message, including their tags. If only parts of a field are wanted, it cuts that
-// message too. Of an envelope it keeps everything but the dropped parts of raw: its type shows whether this is the
-// requested object.
+// Cut copies the wanted fields of a message, including their tags. If only parts of a field are
+// wanted, it cuts that message too. Of an envelope it keeps everything but the dropped parts of
+// raw: its type shows whether this is the requested object.
 //
-// A field that is kept whole is not parsed. A wanted field of an invalid wire type is copied, so that the decoder
-// refuses the object.
+// A field that is kept whole is not parsed. A wanted field of an invalid wire type is copied, so
+// that the decoder refuses the object.
 func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, _ wire.Limits) ([]byte, error) {
 	if !isEnvelope(raw) {
 		return cutMessage(dst, raw, wanted.Numbers)
@@ -58,8 +58,8 @@ func cutMessage(dst, message []byte, wanted *wire.Numbers) ([]byte, error) {
 	return dst, nil
 }
 
-// cutMapEntry copies a map entry if its key is wanted. As in all decoders, a missing key is the empty one, and the last
-// of duplicate keys counts.
+// cutMapEntry copies a map entry if its key is wanted. As in all decoders, a missing key is the
+// empty one, and the last of duplicate keys counts.
 func cutMapEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error) {
 	var key []byte
 	for rest := entry; len(rest) > 0; {
@@ -82,8 +82,8 @@ func cutMapEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error)
 	return cutMessageField(dst, field, entry, wanted)
 }
 
-// cutMessageField copies a message field without its unwanted fields. The new length takes as many bytes as the old
-// one, since decoders accept leading zeros.
+// cutMessageField copies a message field without its unwanted fields. The new length takes as many
+// bytes as the old one, since decoders accept leading zeros.
 func cutMessageField(dst, field, value []byte, wanted *wire.Numbers) ([]byte, error) {
 	before := len(field) - len(value)
 	dst = append(dst, field[:before]...)

@@ -74,8 +74,8 @@ func TestOnlyWantedFieldsAreLeftOfAMessage(t *testing.T) {
 	require.Equal(t, want, decodedCut(t, served(t, enveloped)))
 }
 
-// A message that became shorter needs fewer bytes for its length. Fails if the written length differs from the read
-// one, for any number of bytes that a length can have.
+// A message that became shorter needs fewer bytes for its length. Fails if the written length
+// differs from the read one, for any number of bytes that a length can have.
 func TestLengthsOfAnySizeAreRightWhenTheirMessageWasCut(t *testing.T) {
 	for _, size := range []int{0, 1, 90, 127, 128, 16_000, 16_384, 70_000, 3 << 20} {
 		object := full()
@@ -167,8 +167,8 @@ func TestACutCostsNothingButItsBuffer(t *testing.T) {
 	}))
 }
 
-// FuzzProtobufCut compares the result of cutting any bytes with the wanted leaves, which are found in another way, and
-// checks that nothing else remains.
+// FuzzProtobufCut compares the result of cutting any bytes with the wanted leaves, which are found
+// in another way, and checks that nothing else remains.
 func FuzzProtobufCut(f *testing.F) {
 	bare, err := full().Marshal()
 	require.NoError(f, err)

@@ -34,7 +34,8 @@ func (encoding) Intact([]byte, wire.Limits) bool { return false }
 
 type unmarshaler interface{ Unmarshal([]byte) error }
 
-// Supports reports whether an object can be decoded: it has an Unmarshal method, as generated types do.
+// Supports reports whether an object can be decoded: it has an Unmarshal method, as generated types
+// do.
 func Supports(object runtime.Object) bool {
 	_, ok := object.(unmarshaler)
 	return ok

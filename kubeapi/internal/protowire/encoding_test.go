@@ -15,7 +15,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// custom is a type like those of custom resources. Both of its embedded types have an Unmarshal method, so it has none.
+// custom is a type like those of custom resources. Both of its embedded types have an Unmarshal
+// method, so it has none.
 type custom struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta

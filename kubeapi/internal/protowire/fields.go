@@ -27,8 +27,9 @@ var (
 // maxVarint is the length of the longest varint in bytes.
 const maxVarint = binary.MaxVarintLen64
 
-// varint reads a number from the front of data and returns its length: 0 if data is too short, negative if the number
-// is too long. Bits of the tenth byte beyond 64 are dropped, as in generated code, so that both read the same.
+// varint reads a number from the front of data and returns its length: 0 if data is too short,
+// negative if the number is too long. Bits of the tenth byte beyond 64 are dropped, as in generated
+// code, so that both read the same.
 func varint(data []byte) (uint64, int) {
 	var value uint64
 	for i, b := range data {
@@ -73,8 +74,8 @@ func (t tag) requireBytes(what string) error {
 	return nil
 }
 
-// nextField reads a field from the front of a complete message. value is a part of data, and set only for strings,
-// bytes and messages.
+// nextField reads a field from the front of a complete message. value is a part of data, and set
+// only for strings, bytes and messages.
 func nextField(data []byte) (t tag, value, rest []byte, err error) {
 	number, rest, err := nextVarint(data)
 	if err != nil {
@@ -106,8 +107,8 @@ func nextField(data []byte) (t tag, value, rest []byte, err error) {
 	return t, value, rest[length:], nil
 }
 
-// fieldEnd returns the length of the field at the front of data, or 0 if data is too short. data may be only the
-// beginning of a message of size bytes.
+// fieldEnd returns the length of the field at the front of data, or 0 if data is too short. data
+// may be only the beginning of a message of size bytes.
 func fieldEnd(data []byte, size int) (int, error) {
 	number, tagSize := varint(data)
 	if tagSize < 0 {

@@ -50,8 +50,8 @@ func (encoding) Identify(raw []byte) wire.Identity {
 	return id
 }
 
-// eachField calls call with the fields of a message, up to the first error. ok is false for a field without bytes and
-// for the one that cannot be read.
+// eachField calls call with the fields of a message, up to the first error. ok is false for a field
+// without bytes and for the one that cannot be read.
 func eachField(message []byte, call func(number int32, value []byte, ok bool)) {
 	for len(message) > 0 {
 		t, value, rest, err := nextField(message)

@@ -7,8 +7,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// messageCost has the memory charged for each field of a message, by number. Two bytes can encode an empty message,
-// which becomes a Go struct of a kilobyte.
+// messageCost has the memory charged for each field of a message, by number. Two bytes can encode
+// an empty message, which becomes a Go struct of a kilobyte.
 type messageCost struct {
 	fields map[int32]fieldCost
 }
@@ -111,8 +111,8 @@ func isLengthDelimited(t reflect.Type) bool {
 	return false
 }
 
-// checkMemory charges for the fields of a large object. It refuses fields that exceed their map entry: generated code
-// would read the bytes after each entry again.
+// checkMemory charges for the fields of a large object. It refuses fields that exceed their map
+// entry: generated code would read the bytes after each entry again.
 func checkMemory(message []byte, object reflect.Type, limits wire.Limits) error {
 	costs := typeCostOf(object)
 	// An entry that exceeds itself has at least eight bytes.

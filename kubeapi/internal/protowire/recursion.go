@@ -9,9 +9,9 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// recursiveFields are the fields through which a message type contains itself. Generated code recurses for each level,
-// which takes five bytes, and a stack of 1 GB ends the process. A malformed map entry also makes it read beyond the
-// entry, which doubles the work with each level.
+// recursiveFields are the fields through which a message type contains itself. Generated code
+// recurses for each level, which takes five bytes, and a stack of 1 GB ends the process. A
+// malformed map entry also makes it read beyond the entry, which doubles the work with each level.
 type recursiveFields struct {
 	messages map[int32]*recursiveFields
 	// mapEntries are maps whose values are messages.
@@ -21,8 +21,8 @@ type recursiveFields struct {
 // recursiveFieldsCache has nil for a type that cannot contain itself.
 var recursiveFieldsCache sync.Map // reflect.Type: *recursiveFields
 
-// recursiveFieldsOf derives a type's recursive fields from the struct tags of generated code. It returns nil if the
-// type cannot contain itself.
+// recursiveFieldsOf derives a type's recursive fields from the struct tags of generated code. It
+// returns nil if the type cannot contain itself.
 func recursiveFieldsOf(pointer reflect.Type) *recursiveFields {
 	if known, ok := recursiveFieldsCache.Load(pointer); ok {
 		return known.(*recursiveFields)
@@ -69,7 +69,8 @@ func (known recursiveFieldsByType) of(t reflect.Type) *recursiveFields {
 	return r
 }
 
-// fieldTag returns the number and the encoding in a field's tag, for example "bytes,3,rep,name=properties".
+// fieldTag returns the number and the encoding in a field's tag, for example
+// "bytes,3,rep,name=properties".
 func fieldTag(field reflect.StructField) (number int32, encoding string, ok bool) {
 	parts := strings.Split(field.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 {
@@ -79,8 +80,8 @@ func fieldTag(field reflect.StructField) (number int32, encoding string, ok bool
 	return int32(parsed), parts[0], err == nil
 }
 
-// checkNesting returns an error if a message is nested deeper than limit or a field exceeds its container. level is the
-// message's own.
+// checkNesting returns an error if a message is nested deeper than limit or a field exceeds its
+// container. level is the message's own.
 func (r *recursiveFields) checkNesting(message []byte, level, limit int) error {
 	if r == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// tree contains itself, like the schemas in a CustomResourceDefinition, in each way in which a generated type can. Its
-// Unmarshal reads like generated code, with the same carelessness for maps.
+// tree contains itself, like the schemas in a CustomResourceDefinition, in each way in which a
+// generated type can. Its Unmarshal reads like generated code, with the same carelessness for maps.
 type tree struct {
 	metav1.PartialObjectMetadata `protobuf:"bytes,1,opt,name=metadata"`
 
@@ -148,8 +148,8 @@ func TestTheDeepestNestingThatFitsIntoAnItemIsRefused(t *testing.T) {
 }
 
 func TestEntriesOfMapsThatReachOutOfThemselvesAreRefused(t *testing.T) {
-	// Each level is an entry of four bytes and, within it, a value that reaches to the end. With each level, Unmarshal
-	// would read the rest twice.
+	// Each level is an entry of four bytes and, within it, a value that reaches to the end. With
+	// each level, Unmarshal would read the rest twice.
 	overlapping := func(valueTag []byte) []byte {
 		var data []byte
 		for range 12 {

@@ -18,8 +18,8 @@ type stream struct {
 }
 
 func newStream(body io.Reader, first int, limits wire.Limits) stream {
-	// The window must have room for a number even if the limit on values is smaller. Lengths are checked here before
-	// their bytes are read.
+	// The window must have room for a number even if the limit on values is smaller. Lengths are
+	// checked here before their bytes are read.
 	return stream{
 		window: wire.NewWindow(body, first, max(limits.ValueBytes, 2*maxVarint)),
 		limit:  limits.ValueBytes,

@@ -53,8 +53,9 @@ func (w *watcher) Frame() (wire.Frame, error) {
 	return parseFrame(data)
 }
 
-// frame returns a frame, valid until release is called. It checks the fields as they arrive, so that a length that is
-// too large does not swallow later frames: the length of a frame below 16 MiB begins with 0, which begins no field.
+// frame returns a frame, valid until release is called. It checks the fields as they arrive, so
+// that a length that is too large does not swallow later frames: the length of a frame below 16 MiB
+// begins with 0, which begins no field.
 func (w *watcher) frame(length int64) ([]byte, error) {
 	if length > int64(w.limit) {
 		return w.take(length)
@@ -80,8 +81,9 @@ func (w *watcher) frame(length int64) ([]byte, error) {
 	return w.take(length)
 }
 
-// unframedError returns the error for a body that is a single object: a list, from a server that does not know the
-// watch parameter, or a bare Status. Its magic bytes read as a length exceed any frame's.
+// unframedError returns the error for a body that is a single object: a list, from a server that
+// does not know the watch parameter, or a bare Status. Its magic bytes read as a length exceed any
+// frame's.
 func (w *watcher) unframedError() error {
 	body := newList(nil, w.limits)
 	body.stream = w.stream

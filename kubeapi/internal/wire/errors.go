@@ -11,20 +11,23 @@ import (
 )
 
 var (
-	// ErrMalformed is wrapped by errors for bytes that do not conform to the encoding or the protocol.
+	// ErrMalformed is wrapped by errors for bytes that do not conform to the encoding or the
+	// protocol.
 	ErrMalformed error = &apiclient.Sentinel{Text: "malformed response", Cause: apiclient.CauseInvalidResponse}
 
 	// ErrNotSelfDescribing: the bytes have a meaning only together with a Go type.
 	ErrNotSelfDescribing = errors.New("the encoding is not self-describing, decoding needs a Go type")
 )
 
-// Undecodable wraps a decoder's error, or that of a type's own method, as an ErrMalformed. It keeps only a short text:
-// such errors may contain the input, and are kept as long as the object is quarantined.
+// Undecodable wraps a decoder's error, or that of a type's own method, as an ErrMalformed. It keeps
+// only a short text: such errors may contain the input, and are kept as long as the object is
+// quarantined.
 func Undecodable(err error) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, apiclient.Printable(err.Error(), apiclient.MaxForeignText))
 }
 
-// Caught, deferred around a decoder, turns its panic into an error: a type's methods are the caller's code.
+// Caught, deferred around a decoder, turns its panic into an error: a type's methods are the
+// caller's code.
 func Caught(object any, err *error) {
 	if cause := recover(); cause != nil {
 		*err = fmt.Errorf("%w: decoding into %T panicked: %s", ErrMalformed, object,
@@ -67,8 +70,9 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s larger than %d bytes", e.What, e.Limit)
 }
 
-// NotListError means that the body of a list is another object, or that the body of a watch is a Status. It is returned
-// after the whole body was read, or as soon as the kind makes reading on useless.
+// NotListError means that the body of a list is another object, or that the body of a watch is a
+// Status. It is returned after the whole body was read, or as soon as the kind makes reading on
+// useless.
 type NotListError struct {
 	// Kind is that of the body, if it has one.
 	Kind string

@@ -1,11 +1,12 @@
 package wire
 
-// Fields are the wanted fields of an object, by name and by number. They are immutable after construction and may be
-// shared.
+// Fields are the wanted fields of an object, by name and by number. They are immutable after
+// construction and may be shared.
 //
-// In both forms, the fields apply to each element of a list. A field that is wanted whole is kept byte by byte. Of an
-// unwanted field only the end is found. Objects and list elements in which a field is wanted stay, even if nothing
-// remains in them, so a decoder returns the same as for the whole object, without the unwanted fields.
+// In both forms, the fields apply to each element of a list. A field that is wanted whole is kept
+// byte by byte. Of an unwanted field only the end is found. Objects and list elements in which a
+// field is wanted stay, even if nothing remains in them, so a decoder returns the same as for the
+// whole object, without the unwanted fields.
 type Fields struct {
 	// Names are for encodings with field names.
 	Names *Names

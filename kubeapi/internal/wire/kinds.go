@@ -6,8 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsNeverList reports whether a type is not that of a list, although its kind may end in "List" and it may have items:
-// the documents of an API server's discovery, and a Status or Table. A kind without apiVersion counts as theirs.
+// IsNeverList reports whether a type is not that of a list, although its kind may end in "List" and
+// it may have items: the documents of an API server's discovery, and a Status or Table. A kind
+// without apiVersion counts as theirs.
 func IsNeverList(claimed metav1.TypeMeta) bool {
 	group, _, hasGroup := strings.Cut(claimed.APIVersion, "/")
 	if !hasGroup {
@@ -25,6 +26,6 @@ func IsNeverList(claimed metav1.TypeMeta) bool {
 // discoveryGroup is the group of the aggregated discovery documents.
 const discoveryGroup = "apidiscovery.k8s.io"
 
-// NamesList reports whether a kind is that of a list. Custom resources may choose any kind for their lists, but those
-// are recognized by their items only.
+// NamesList reports whether a kind is that of a list. Custom resources may choose any kind for
+// their lists, but those are recognized by their items only.
 func NamesList(kind string) bool { return strings.HasSuffix(kind, "List") }

@@ -114,8 +114,8 @@ func (h *ListHeader) BeginItems() error {
 	return nil
 }
 
-// SetKind sets the kind. It refuses a Table at once: its rows may be as large as a list, and none is
-// wanted.
+// SetKind sets the kind. It refuses a Table at once: its rows may be as large as a list, and none
+// is wanted.
 func (h *ListHeader) SetKind(kind string) error {
 	h.Kind = kind
 	if kind == "Table" {
@@ -124,9 +124,9 @@ func (h *ListHeader) SetKind(kind string) error {
 	return nil
 }
 
-// SetMetadata sets the metadata. It refuses a version or token of the wrong type, since an empty one
-// has a meaning: a watch would begin anywhere, or the list would end. Informational fields may be of
-// any type.
+// SetMetadata sets the metadata. It refuses a version or token of the wrong type, since an empty
+// one has a meaning: a watch would begin anywhere, or the list would end. Informational fields may
+// be of any type.
 func (h *ListHeader) SetMetadata(metadata map[string]any) error {
 	version, err := textField(metadata, "resourceVersion")
 	if err != nil {
@@ -169,8 +169,9 @@ func (h *ListHeader) CheckToken(length int) error {
 	return nil
 }
 
-// KeepForStatus keeps a field as long as the body may be a Status. Together they are at most as large
-// as one value, since a name may be repeated; beyond, the Status is reported without the field.
+// KeepForStatus keeps a field as long as the body may be a Status. Together they are at most as
+// large as one value, since a name may be repeated; beyond, the Status is reported without the
+// field.
 func (h *ListHeader) KeepForStatus(field string, value []byte) {
 	switch field {
 	case "metadata", "status", "message", "reason", "details", "code":

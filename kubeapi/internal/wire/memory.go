@@ -5,12 +5,13 @@ import (
 	"sync"
 )
 
-// Memory charged for values before they are decoded, in bytes: the largest allocation measured in decoders, rounded up.
+// Memory charged for values before they are decoded, in bytes: the largest allocation measured in
+// decoders, rounded up.
 const (
 	// PerValue is the charge for a value of any kind, including its share of a map or slice.
 	PerValue = 512
-	// Growing is the charge for an element of a slice that grows by append, as a multiple of its size. Append grows by
-	// a quarter, and may just have grown.
+	// Growing is the charge for an element of a slice that grows by append, as a multiple of its
+	// size. Append grows by a quarter, and may just have grown.
 	Growing = 7
 )
 
@@ -62,7 +63,8 @@ func (s Sizes) PerElement() int { return Growing * s.Element }
 // PerObject is the charge for an object, in addition to PerValue. It may be copied once.
 func (s Sizes) PerObject() int { return 2 * s.Single }
 
-// CheckMemory returns a LimitError if the charge, plus twice the object's bytes for its strings, exceeds the limit.
+// CheckMemory returns a LimitError if the charge, plus twice the object's bytes for its strings,
+// exceeds the limit.
 func (l Limits) CheckMemory(charged int64, bytes int) error {
 	if l.Memory > 0 && charged > int64(l.Memory)-2*int64(bytes) {
 		return &LimitError{What: LimitMemory, Limit: l.Memory}
@@ -70,8 +72,8 @@ func (l Limits) CheckMemory(charged int64, bytes int) error {
 	return nil
 }
 
-// Spares reports whether an object of so many bytes is within the limit whatever its content, if each byte is charged
-// with at most perByte.
+// Spares reports whether an object of so many bytes is within the limit whatever its content, if
+// each byte is charged with at most perByte.
 func (l Limits) Spares(bytes, perByte int) bool {
 	return l.Memory <= 0 || bytes <= l.Memory/(perByte+2)
 }

@@ -40,8 +40,8 @@ func (r *WatchReader) Next() (Frame, error) {
 // Begun implements Watch.
 func (r *WatchReader) Begun() bool { return r.err == nil && r.body.Begun() }
 
-// NewFrame returns a frame. It refuses one without a type, or without an object. An error without an
-// object is still an error.
+// NewFrame returns a frame. It refuses one without a type, or without an object. An error without
+// an object is still an error.
 func NewFrame(eventType watch.EventType, object []byte) (Frame, error) {
 	switch {
 	case eventType == "":
@@ -53,8 +53,8 @@ func NewFrame(eventType watch.EventType, object []byte) (Frame, error) {
 	return Frame{Type: eventType, Object: object}, nil
 }
 
-// NotFrame returns the error for an object in place of a frame: a Status, or a list from a server that
-// does not know the watch parameter. status may be nil.
+// NotFrame returns the error for an object in place of a frame: a Status, or a list from a server
+// that does not know the watch parameter. status may be nil.
 func NotFrame[Text string | []byte](kind Text, status *metav1.Status) error {
 	if status != nil {
 		body := &NotListError{Kind: "Status", Status: status}

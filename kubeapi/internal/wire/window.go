@@ -5,21 +5,22 @@ import (
 	"sync"
 )
 
-// sharedBufferSize is the size of the buffers that windows borrow while they have unread bytes: enough for usual
-// objects, so that growing is rare, and for many small ones in one read.
+// sharedBufferSize is the size of the buffers that windows borrow while they have unread bytes:
+// enough for usual objects, so that growing is rare, and for many small ones in one read.
 const sharedBufferSize = 64 << 10
 
 var sharedBuffers = sync.Pool{New: func() any { return new([sharedBufferSize]byte) }}
 
-// Initial buffer sizes of an encoding. A watch is idle most of the time, and there may be thousands; few lists are read
-// at a time.
+// Initial buffer sizes of an encoding. A watch is idle most of the time, and there may be
+// thousands; few lists are read at a time.
 const (
 	FirstOfWatch = 1 << 10
 	FirstOfList  = 32 << 10
 )
 
-// Window is the unread part of a stream. It grows up to a limit while nothing is consumed, and its buffer is reused.
-// Without unread bytes it has only its first buffer, because there may be ten thousand idle watches.
+// Window is the unread part of a stream. It grows up to a limit while nothing is consumed, and its
+// buffer is reused. Without unread bytes it has only its first buffer, because there may be ten
+// thousand idle watches.
 //
 //	           Unread
 //	        ┌───────────┐
@@ -37,16 +38,18 @@ type Window struct {
 	sharedBuffer *[sharedBufferSize]byte // the borrowed array that buffer is a part of, or nil
 }
 
-// NewWindow returns a window onto source. Its buffer has first bytes initially, and at most the larger of first and
-// limit.
+// NewWindow returns a window onto source. Its buffer has first bytes initially, and at most the
+// larger of first and limit.
 func NewWindow(source io.Reader, first, limit int) *Window {
 	return &Window{source: source, firstSize: max(first, 1), limit: limit}
 }
 
-// Unread returns the bytes that were read and not consumed, valid until the next call of Fill, Need or Consume.
+// Unread returns the bytes that were read and not consumed, valid until the next call of Fill, Need
+// or Consume.
 func (w *Window) Unread() []byte { return w.buffer[w.start:w.end] }
 
-// Consume removes n unread bytes from the front. If none is left, it releases a buffer that has grown.
+// Consume removes n unread bytes from the front. If none is left, it releases a buffer that has
+// grown.
 func (w *Window) Consume(n int) {
 	w.start += n
 	if w.start < w.end {
@@ -56,12 +59,12 @@ func (w *Window) Consume(n int) {
 	w.replaceBuffer(w.firstBuffer)
 }
 
-// Fill reads at least one more byte. It returns io.EOF if there is none, a *LimitError if the limit is reached, or the
-// source's error. All later calls return the same error.
+// Fill reads at least one more byte. It returns io.EOF if there is none, a *LimitError if the limit
+// is reached, or the source's error. All later calls return the same error.
 func (w *Window) Fill() error { return w.Need(w.end - w.start + 1) }
 
-// Need reads until at least n bytes are unread. If the source ends before, it returns io.EOF, even if some bytes are
-// unread. Memory is allocated as bytes arrive, so a large n alone costs nothing.
+// Need reads until at least n bytes are unread. If the source ends before, it returns io.EOF, even
+// if some bytes are unread. Memory is allocated as bytes arrive, so a large n alone costs nothing.
 func (w *Window) Need(n int) error {
 	if n > w.limit && w.end-w.start < n {
 		_ = w.fail(&LimitError{What: LimitValue, Limit: w.limit})
@@ -78,7 +81,8 @@ func (w *Window) Need(n int) error {
 	return nil
 }
 
-// makeRoom ensures at least one free byte after end, and more if that is cheap, to avoid tiny reads.
+// makeRoom ensures at least one free byte after end, and more if that is cheap, to avoid tiny
+// reads.
 func (w *Window) makeRoom() {
 	unread := w.Unread()
 	if w.end < len(w.buffer) && w.start < len(unread) {
@@ -93,8 +97,8 @@ func (w *Window) makeRoom() {
 	w.start, w.end = 0, copy(buffer, unread)
 }
 
-// grow moves the unread bytes into a buffer for at least n bytes, at most the limit. Beyond the shared size it doubles,
-// so that a value of any length is copied a constant number of times.
+// grow moves the unread bytes into a buffer for at least n bytes, at most the limit. Beyond the
+// shared size it doubles, so that a value of any length is copied a constant number of times.
 func (w *Window) grow(n int) {
 	unread, maxSize := w.Unread(), max(w.limit, w.firstSize)
 	var buffer []byte

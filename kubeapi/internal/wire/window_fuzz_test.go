@@ -13,13 +13,13 @@ import (
 	"github.com/watchmirror/cache/internal/apiclient"
 )
 
-// FuzzWindow reads a stream through a window, in scripted steps, and compares its content with the stream. The bytes
-// must come in order, each once, however many the source returns at a time. The window must never have more than the
-// limit, and never fewer than were requested and exist.
+// FuzzWindow reads a stream through a window, in scripted steps, and compares its content with the
+// stream. The bytes must come in order, each once, however many the source returns at a time. The
+// window must never have more than the limit, and never fewer than were requested and exist.
 //
-// The first byte of the script is the initial size, the second the limit. Of each further byte, the lower two bits are
-// the operation, the others its length n: Fill, Need, Consume, or the bytes that the source returns at a time. If n is
-// above 40, the next byte b makes it 256 n + b.
+// The first byte of the script is the initial size, the second the limit. Of each further byte, the
+// lower two bits are the operation, the others its length n: Fill, Need, Consume, or the bytes that
+// the source returns at a time. If n is above 40, the next byte b makes it 256 n + b.
 func FuzzWindow(f *testing.F) {
 	f.Add([]byte{8, 16, 0, 17, 2, 3, 0, 21, 6, 33}, uint32(100), false)
 	f.Add([]byte{1, 255, 0, 253, 0, 254, 1, 2, 253, 9, 3}, uint32(70_000), true)
@@ -43,7 +43,8 @@ func FuzzWindow(f *testing.F) {
 	})
 }
 
-// crumbs is a source that returns that many bytes at a time. Its end comes with the last ones or after them.
+// crumbs is a source that returns that many bytes at a time. Its end comes with the last ones or
+// after them.
 type crumbs struct {
 	rest  []byte
 	piece int
@@ -127,8 +128,9 @@ func (m *windowModel) check() {
 	require.Equal(m, len(m.stream)-len(m.source.rest), m.consumed+m.unread(), "bytes were lost")
 }
 
-// FuzzPrintable makes lines of arbitrary text: printable, and at most the given number of characters plus dots. A line
-// that Printable returned is unchanged, and so is a text that already is a valid line.
+// FuzzPrintable makes lines of arbitrary text: printable, and at most the given number of
+// characters plus dots. A line that Printable returned is unchanged, and so is a text that already
+// is a valid line.
 func FuzzPrintable(f *testing.F) {
 	f.Add([]byte("one line"), 20)
 	f.Add([]byte("  two\r\n\tlines\x1b[31m \x00"), 9)
