@@ -52,7 +52,8 @@ func New(options Options) (*ListerWatcher, error) {
 	if err != nil {
 		return nil, invalidOption("ObjectType", err)
 	}
-	if into.projection, err = projectionOf(options.Fields, into); err != nil {
+	into.projection, err = projectionOf(options.Fields, into)
+	if err != nil {
 		return nil, invalidOption("Fields", err)
 	}
 	offered, err := encodingsFor(options.Encodings, into)

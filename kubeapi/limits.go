@@ -50,7 +50,8 @@ func countNameless(count *int, object runtime.Object) error {
 	if err != nil || accessor.GetName() != "" {
 		return nil
 	}
-	if *count++; *count > maxNameless {
+	*count++
+	if *count > maxNameless {
 		return fmt.Errorf("%w: more than %d objects without a name", ErrMalformed, maxNameless)
 	}
 	return nil

@@ -133,7 +133,8 @@ func (l *listing) run(ctx context.Context) error {
 			return l.complete(ctx)
 		}
 		l.limiter.allowItem(len(raw))
-		if l.objects++; l.limits.Objects > 0 && l.objects > l.limits.Objects {
+		l.objects++
+		if l.limits.Objects > 0 && l.objects > l.limits.Objects {
 			return &LimitError{Limit: "Objects", Value: l.limits.Objects}
 		}
 		if err := l.processItem(raw); err != nil {
@@ -199,7 +200,8 @@ func (l *listing) decode(raw []byte, number int) runtime.Object {
 
 // addPending keeps an item until the end of the list.
 func (l *listing) addPending(raw []byte) error {
-	if l.pendingBytes += len(raw); l.pendingBytes > l.limits.ItemBytes {
+	l.pendingBytes += len(raw)
+	if l.pendingBytes > l.limits.ItemBytes {
 		return fmt.Errorf("items without a kind in a list without a kind: %w", &LimitError{Limit: "ItemBytes", Value: l.limits.ItemBytes})
 	}
 	l.pending = binary.AppendUvarint(l.pending, uint64(len(raw)))

@@ -78,7 +78,8 @@ func (w *warnings) addNew(texts []string) []string {
 		if _, known := w.reported[sum]; known || w.full {
 			continue
 		}
-		if w.full = len(w.reported) == maxWarnings; w.full {
+		w.full = len(w.reported) == maxWarnings
+		if w.full {
 			text = tooManyWarnings
 		} else {
 			w.reported[sum] = struct{}{}

@@ -118,7 +118,8 @@ func (w *watcher) send(event watch.Event) bool {
 func (w *watcher) next() (watch.Event, error) {
 	w.body.endFrame()
 	frame, err := w.frames.Next()
-	if err = translateError(err); errors.Is(err, ErrNotList) {
+	err = translateError(err)
+	if errors.Is(err, ErrNotList) {
 		err = fmt.Errorf("%w: a Status that is not a failure in place of a watch frame", ErrMalformed)
 	}
 	if err != nil {
@@ -220,7 +221,8 @@ func (w *watcher) countInitial(event watch.Event) error {
 		if w.initialRemaining == 0 {
 			return nil // no limit
 		}
-		if w.initialRemaining--; w.initialRemaining == 0 {
+		w.initialRemaining--
+		if w.initialRemaining == 0 {
 			return &LimitError{Limit: "Objects", Value: w.source.limits.Objects}
 		}
 	}

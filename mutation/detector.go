@@ -152,7 +152,8 @@ func (d *detector) Run(ctx context.Context, store cache.Store, report func(key s
 func (d *detector) forgetAbsent(s *state, store cache.Store) {
 	stored, _, _ := store.GetByKey(s.key)
 	was := s.absent
-	if s.absent = !table.Same(stored, s.shared); !was || !s.absent {
+	s.absent = !table.Same(stored, s.shared)
+	if !was || !s.absent {
 		return
 	}
 	d.mu.Lock()

@@ -63,7 +63,8 @@ func isNil(obj any) bool {
 // key calls the key function.
 func (c *core) key(obj any) (key string, err error) {
 	err = callSafely("key function", func() error {
-		if key, err = c.keyFunc(obj); err == nil && key == "" {
+		key, err = c.keyFunc(obj)
+		if err == nil && key == "" {
 			err = errors.New("key is empty")
 		}
 		return err
@@ -82,7 +83,8 @@ func (c *core) observed(obj any) error {
 	}
 	w := &write{key: key, state: stateOf(obj)}
 	c.noteOwnChange(change{key: key, uid: w.uid, version: w.version})
-	if w.object, err = c.transformed(obj); err == nil {
+	w.object, err = c.transformed(obj)
+	if err == nil {
 		w.values, err = c.indexed(w.object)
 	}
 	if err != nil {
@@ -90,7 +92,8 @@ func (c *core) observed(obj any) error {
 	}
 	c.put(key, func(now storeState, before *write) *write {
 		w.recordEarlier(now, before)
-		if w.observed = time.Now(); !w.isNewer(now) || before != nil && before.supersedes(w) {
+		w.observed = time.Now()
+		if !w.isNewer(now) || before != nil && before.supersedes(w) {
 			return nil
 		}
 		return w
@@ -152,7 +155,8 @@ func (c *core) replace(before, w *write) bool {
 	w.number = c.number
 	c.writes[w.key] = w
 	c.count.Store(int64(len(c.writes)))
-	if c.deadlines = append(c.deadlines, deadline{w.observed.Add(c.maxAge), w.key, w.number}); len(c.deadlines) == 1 {
+	c.deadlines = append(c.deadlines, deadline{w.observed.Add(c.maxAge), w.key, w.number})
+	if len(c.deadlines) == 1 {
 		select {
 		case c.wake <- struct{}{}:
 		default:

@@ -69,7 +69,8 @@ func callDecode[T Object](decode func(kv KeyValue) (T, error), kv KeyValue) (obj
 			err = fmt.Errorf("decode panicked: %v", value)
 		}
 	}()
-	if obj, err = decode(kv); err == nil && isNil(obj) {
+	obj, err = decode(kv)
+	if err == nil && isNil(obj) {
 		err = fmt.Errorf("decode returned nil")
 	}
 	return obj, err

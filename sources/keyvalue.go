@@ -144,7 +144,8 @@ func (s *KeyValueSource[T]) ListItems(
 	switch {
 	case options.Continue != "":
 		revision, after, ok := strings.Cut(options.Continue, "/")
-		if keys.Revision, err = strconv.ParseUint(revision, 10, 64); !ok || err != nil {
+		keys.Revision, err = strconv.ParseUint(revision, 10, 64)
+		if !ok || err != nil {
 			return listMeta, apierrors.NewBadRequest("continue: invalid token")
 		}
 		keys.After = after

@@ -211,10 +211,12 @@ type selection struct {
 
 // parseOptions parses the selectors and the version of a request, 0 for "" and "0".
 func parseOptions(options metav1.ListOptions) (selected selection, version uint64, err error) {
-	if selected.labels, err = labels.Parse(options.LabelSelector); err != nil {
+	selected.labels, err = labels.Parse(options.LabelSelector)
+	if err != nil {
 		return selected, 0, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: %v", err))
 	}
-	if selected.fields, err = fields.ParseSelector(options.FieldSelector); err != nil {
+	selected.fields, err = fields.ParseSelector(options.FieldSelector)
+	if err != nil {
 		return selected, 0, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %v", err))
 	}
 	for _, required := range selected.fields.Requirements() {

@@ -57,7 +57,8 @@ func parseVersion(options metav1.ListOptions) (version uint64, err error) {
 	if options.ResourceVersion == "" {
 		return 0, nil
 	}
-	if version, err = strconv.ParseUint(options.ResourceVersion, 10, 64); err != nil {
+	version, err = strconv.ParseUint(options.ResourceVersion, 10, 64)
+	if err != nil {
 		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: not a decimal number: %q", options.ResourceVersion))
 	}
 	return version, nil

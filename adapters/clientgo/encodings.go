@@ -59,7 +59,8 @@ func clausesOf(accepted string) []clause {
 		}
 		weight := 1.0
 		if q, ok := parameters["q"]; ok {
-			if weight, err = strconv.ParseFloat(q, 64); err != nil || !(weight > 0) {
+			weight, err = strconv.ParseFloat(q, 64)
+			if err != nil || !(weight > 0) {
 				continue
 			}
 		}

@@ -106,7 +106,8 @@ func (m *Metrics) ReleaseReflectorMetrics(name string) {
 	name = label(name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.runs[name]--; m.runs[name] > 0 {
+	m.runs[name]--
+	if m.runs[name] > 0 {
 		return
 	}
 	delete(m.runs, name)

@@ -117,7 +117,8 @@ func (r *reader) message(msg jetstream.Msg) (m message, err error) {
 	if err != nil {
 		return m, r.store.asStatus(err)
 	}
-	if r.sequence++; about.Sequence.Consumer != r.sequence {
+	r.sequence++
+	if about.Sequence.Consumer != r.sequence {
 		return m, r.store.asStatus(fmt.Errorf("message %d came where %d was expected", about.Sequence.Consumer, r.sequence))
 	}
 	m.KeyValue = sources.KeyValue{Key: strings.TrimPrefix(msg.Subject(), r.store.prefix), Value: msg.Data(), Revision: about.Sequence.Stream}

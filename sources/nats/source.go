@@ -131,7 +131,8 @@ func (s *store) state(ctx context.Context) (state map[string]sources.KeyValue, r
 		return nil, 0, err
 	}
 	state = map[string]sources.KeyValue{}
-	if revision = end.version; end.newest > 0 {
+	revision = end.version
+	if end.newest > 0 {
 		last, err := s.readState(ctx, end.newest, state)
 		if err != nil {
 			return nil, 0, err
@@ -162,7 +163,8 @@ func (s *store) readState(ctx context.Context, newest uint64, state map[string]s
 				return 0, err
 			}
 			last, keys[m.Key] = m.Revision, true
-			if state[m.Key] = m.KeyValue; m.deletion {
+			state[m.Key] = m.KeyValue
+			if m.deletion {
 				delete(state, m.Key)
 			}
 		}

@@ -59,7 +59,8 @@ func (c *cutter) mapValue(h head, data []byte, wanted *wire.Names) ([]byte, erro
 			left -= 2
 		}
 		var key []byte
-		if key, rest, err = c.scanner.cut(rest); err != nil {
+		key, rest, err = c.scanner.cut(rest)
+		if err != nil {
 			return nil, err
 		}
 		name, ok := text(key)
@@ -96,7 +97,8 @@ func (c *cutter) array(h head, data []byte, wanted *wire.Names) ([]byte, error) 
 		if left != untilBreak {
 			left--
 		}
-		if rest, err = c.value(rest, wanted); err != nil {
+		rest, err = c.value(rest, wanted)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +124,8 @@ func (c *cutter) value(data []byte, wanted *wire.Names) (rest []byte, err error)
 
 // enter returns the number of values in an array or map.
 func (c *cutter) enter(h head) (int64, error) {
-	if c.depth++; c.depth > c.nesting {
+	c.depth++
+	if c.depth > c.nesting {
 		return 0, &wire.LimitError{What: wire.LimitNesting, Limit: c.nesting}
 	}
 	return h.elements()

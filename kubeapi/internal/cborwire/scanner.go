@@ -39,7 +39,8 @@ func (s *scanner) scan(data []byte) (bool, error) {
 		s.heads++
 		if first := data[s.at]; s.chunkedMajor == 0 && first < majorArray<<5 && first&0x1f < 24 {
 			// A short string or small number, as most values are.
-			if s.at++; first >= majorBytes<<5 {
+			s.at++
+			if first >= majorBytes<<5 {
 				s.at += int(first & 0x1f)
 			}
 			s.finishValue()
@@ -140,7 +141,8 @@ func (s *scanner) finishValue() {
 		if s.open[last] == untilBreak {
 			return
 		}
-		if s.open[last]--; s.open[last] > 0 {
+		s.open[last]--
+		if s.open[last] > 0 {
 			return
 		}
 		s.open = s.open[:last]

@@ -67,10 +67,12 @@ func (s *scanner) eachField(value []byte, call func(name, value []byte) error) e
 			left -= 2
 		}
 		var name, field []byte
-		if name, rest, err = s.cut(rest); err != nil {
+		name, rest, err = s.cut(rest)
+		if err != nil {
 			return err
 		}
-		if field, rest, err = s.cut(rest); err != nil {
+		field, rest, err = s.cut(rest)
+		if err != nil {
 			return err
 		}
 		name, ok := text(name)

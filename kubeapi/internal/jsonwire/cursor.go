@@ -65,7 +65,8 @@ func (c *cursor) token() (byte, error) {
 		for at < len(c.unread) && isBlank(c.unread[at]) {
 			at++
 		}
-		if blanks += at - c.at; blanks > c.limit {
+		blanks += at - c.at
+		if blanks > c.limit {
 			return 0, c.tooLarge()
 		}
 		if at > c.at {
@@ -123,7 +124,8 @@ func (c *cursor) strictValueEnd(s scanner) (int, error) {
 	w := strictScanner{scanner: s}
 	to, complete, err := w.end(c.unread, c.at)
 	for !complete && err == nil {
-		if err = c.fill(); err == nil {
+		err = c.fill()
+		if err == nil {
 			to, complete, err = w.end(c.unread, to)
 		}
 	}
@@ -147,7 +149,8 @@ func (c *cursor) field(first bool) (name string, ok bool, err error) {
 			return "", false, err
 		}
 	}
-	if token, err = c.token(); err != nil {
+	token, err = c.token()
+	if err != nil {
 		return "", false, err
 	}
 	if token != '"' {

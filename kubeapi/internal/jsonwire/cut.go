@@ -138,7 +138,8 @@ func (c *cutter) array(wanted *wire.Names) error {
 func (c *cutter) enter(bracket byte) error {
 	c.at++
 	c.cut = append(c.cut, bracket)
-	if c.depth++; c.depth > c.nesting {
+	c.depth++
+	if c.depth > c.nesting {
 		return &wire.LimitError{What: wire.LimitNesting, Limit: c.nesting}
 	}
 	return nil
@@ -159,7 +160,8 @@ func (c *cutter) skip() ([]byte, error) {
 	}
 	begin := c.at
 	end, complete := s.end(c.data, begin)
-	if c.at = end; !complete {
+	c.at = end
+	if !complete {
 		return nil, c.unexpected("the end of a value")
 	}
 	return c.data[begin:end], nil

@@ -50,7 +50,8 @@ func boundedString(value []byte) string {
 
 // readNamespace returns the namespace, and whether it cannot be read. Null means none.
 func readNamespace(value []byte) (namespace string, unread bool) {
-	if namespace = boundedString(value); namespace != "" {
+	namespace = boundedString(value)
+	if namespace != "" {
 		return namespace, false
 	}
 	if len(value) > 6*wire.MaxName+2 {

@@ -22,11 +22,13 @@ func checkMemory(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 		case '"':
 			at = stringEnd(raw, at)
 		case ',': // the charge for a bracket includes the first value in it
-			if charged += wire.PerValue; inArray {
+			charged += wire.PerValue
+			if inArray {
 				charged += perElement
 			}
 		case '[', '{':
-			if charged += wire.PerValue; c == '[' {
+			charged += wire.PerValue
+			if c == '[' {
 				charged += perElement
 			} else {
 				charged += perObject
@@ -46,7 +48,8 @@ func stringEnd(data []byte, at int) int {
 		if length < 0 {
 			return len(data)
 		}
-		if at += length + 1; !isEscaped(data, at) {
+		at += length + 1
+		if !isEscaped(data, at) {
 			return at
 		}
 	}

@@ -32,7 +32,8 @@ func (p *parser) number() (any, error) {
 	isInteger := true
 	if at < len(p.data) && (p.data[at] == '.' || p.data[at]|0x20 == 'e') {
 		isInteger = false
-		if p.at = at; !p.fraction() {
+		p.at = at
+		if !p.fraction() {
 			return nil, p.unexpected("a digit")
 		}
 		at = p.at

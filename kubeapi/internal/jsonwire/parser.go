@@ -213,7 +213,8 @@ func (p *parser) array() ([]any, error) {
 // enter moves past an opening bracket, leave past a closing one.
 func (p *parser) enter() error {
 	p.at++
-	if p.depth++; p.depth > p.nesting {
+	p.depth++
+	if p.depth > p.nesting {
 		return &wire.LimitError{What: wire.LimitNesting, Limit: p.nesting}
 	}
 	return nil

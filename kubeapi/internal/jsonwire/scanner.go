@@ -45,7 +45,8 @@ outside:
 		case classOpen:
 			depth++
 		case classClose:
-			if depth--; depth <= 0 {
+			depth--
+			if depth <= 0 {
 				return at, true
 			}
 		}

@@ -26,7 +26,8 @@ var (
 func (s *strictScanner) end(data []byte, at int) (int, bool, error) {
 	for {
 		if s.afterLineBreak {
-			if at = skipBlanks(data, at); at == len(data) {
+			at = skipBlanks(data, at)
+			if at == len(data) {
 				return at, false, nil
 			}
 			s.afterLineBreak = false

@@ -80,7 +80,8 @@ func plainEnd(data []byte, at int) (end int, isQuote bool) {
 		word := binary.LittleEndian.Uint64(data[at:])
 		isQuote, isBackslash := word^'"'*eachByte, word^'\\'*eachByte
 		found := (word - ' '*eachByte) | (isQuote - eachByte) | (isBackslash - eachByte) | word
-		if found &= highBits; found != 0 {
+		found &= highBits
+		if found != 0 {
 			at += bits.TrailingZeros64(found) / 8
 			return at, data[at] == '"'
 		}
@@ -124,7 +125,8 @@ func (p *parser) unquote() ([]byte, error) {
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 func (p *parser) escape() error {
-	if p.at++; p.at == len(p.data) {
+	p.at++
+	if p.at == len(p.data) {
 		return p.unexpected("an escape")
 	}
 	c := p.data[p.at]

@@ -39,7 +39,8 @@ func nestsDeeper(raw []byte, limit int) bool {
 		case classQuote:
 			inString = true
 		case classOpen:
-			if depth++; depth > limit {
+			depth++
+			if depth > limit {
 				return true
 			}
 		case classClose:

@@ -26,7 +26,8 @@ func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, _ wire.Limits) ([]byte
 			dst = append(dst, field...)
 			continue
 		}
-		if dst, err = cutMessageField(dst, field, value, wanted.Numbers); err != nil {
+		dst, err = cutMessageField(dst, field, value, wanted.Numbers)
+		if err != nil {
 			return dst, err
 		}
 	}
@@ -76,7 +77,8 @@ func cutMapEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error)
 		}
 		key = value
 	}
-	if wanted = wanted.FindKey(key); wanted == nil {
+	wanted = wanted.FindKey(key)
+	if wanted == nil {
 		return dst, nil
 	}
 	return cutMessageField(dst, field, entry, wanted)

@@ -49,7 +49,8 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err
 	e := envelope{raw: raw}
 	hasEnvelope := isEnvelope(raw)
 	if hasEnvelope {
-		if e, err = parseEnvelope(raw); err != nil {
+		e, err = parseEnvelope(raw)
+		if err != nil {
 			return err
 		}
 	}

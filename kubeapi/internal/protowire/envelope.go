@@ -43,7 +43,8 @@ func parseEnvelope(data []byte) (envelope, error) {
 		var t tag
 		var value []byte
 		var err error
-		if t, value, rest, err = nextField(rest); err != nil {
+		t, value, rest, err = nextField(rest)
+		if err != nil {
 			return e, err
 		}
 		if t.number <= envelopeContentEncoding {
@@ -79,7 +80,8 @@ func (e *envelope) readTypeMeta(data []byte) error {
 		var t tag
 		var value []byte
 		var err error
-		if t, value, rest, err = nextField(rest); err != nil {
+		t, value, rest, err = nextField(rest)
+		if err != nil {
 			return err
 		}
 		switch t.number {

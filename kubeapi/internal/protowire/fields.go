@@ -81,7 +81,8 @@ func nextField(data []byte) (t tag, value, rest []byte, err error) {
 	if err != nil {
 		return t, nil, nil, err
 	}
-	if t, err = parseTag(number); err != nil {
+	t, err = parseTag(number)
+	if err != nil {
 		return t, nil, nil, err
 	}
 	length := uint64(0)
@@ -94,7 +95,8 @@ func nextField(data []byte) (t tag, value, rest []byte, err error) {
 	case typeFixed32:
 		length = 4
 	default:
-		if length, rest, err = nextVarint(rest); err != nil {
+		length, rest, err = nextVarint(rest)
+		if err != nil {
 			return t, nil, nil, err
 		}
 	}
@@ -128,7 +130,8 @@ func fieldEnd(data []byte, size int) (int, error) {
 	case typeFixed32:
 		length = 4
 	default:
-		switch length, lengthSize = varint(data[tagSize:]); {
+		length, lengthSize = varint(data[tagSize:])
+		switch {
 		case lengthSize < 0:
 			return 0, errVarint
 		case lengthSize == 0:

@@ -165,7 +165,8 @@ func (c fieldCost) chargeMapEntry(entry []byte, charged *int64, limit int64) err
 		if err := t.requireBytes("an entry of a map"); err != nil && c.lengthDelimited {
 			return err
 		}
-		if *charged += perField; t.number == entryValue && c.message != nil {
+		*charged += perField
+		if t.number == entryValue && c.message != nil {
 			if err := c.message.charge(value, charged, limit); err != nil {
 				return err
 			}

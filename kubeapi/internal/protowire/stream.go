@@ -121,7 +121,8 @@ func (s *stream) skip(t tag) error {
 	case typeFixed32:
 		length = 4
 	default:
-		if length, err = s.length(); err != nil {
+		length, err = s.length()
+		if err != nil {
 			return err
 		}
 		if length > int64(s.limit) {
@@ -134,7 +135,8 @@ func (s *stream) skip(t tag) error {
 	for {
 		n := int(min(length, int64(len(s.window.Unread()))))
 		s.consume(n)
-		if length -= int64(n); length == 0 {
+		length -= int64(n)
+		if length == 0 {
 			return nil
 		}
 		if err := s.window.Fill(); err != nil {

@@ -89,7 +89,8 @@ func Temporary() (client *clientv3.Client, stop func(), err error) {
 		s.Stop()
 		_ = os.RemoveAll(dir)
 	}
-	if client, err = Client(s.Addr()); err != nil {
+	client, err = Client(s.Addr())
+	if err != nil {
 		stop()
 	}
 	return client, stop, err

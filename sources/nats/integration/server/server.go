@@ -95,7 +95,8 @@ func Temporary() (client jetstream.JetStream, stop func(), err error) {
 		s.Stop()
 		_ = os.RemoveAll(dir)
 	}
-	if client, err = Connect(s.Addr()); err != nil {
+	client, err = Connect(s.Addr())
+	if err != nil {
 		stop()
 	}
 	return client, stop, err
