@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// openWatchTimeout is how long Fresh waits for the open watch before it opens another one. A type that changes often reaches
-// the version at once.
+// openWatchTimeout is how long Fresh waits for the open watch before it opens another one. A type
+// that changes often reaches the version at once.
 const openWatchTimeout = 100 * time.Millisecond
 
-// bookmarkTimeout is the timeout of a watch for a bookmark, in seconds. API servers send a bookmark two seconds before a
-// watch ends, but only one that is newer than their state at its begin.
+// bookmarkTimeout is the timeout of a watch for a bookmark, in seconds. API servers send a bookmark
+// two seconds before a watch ends, but only one that is newer than their state at its begin.
 const bookmarkTimeout = 3
 
 var (
@@ -31,8 +31,9 @@ var (
 // feedCall is a call of a feed's source for a caller, such as Fresh.
 type feedCall func(*feed, context.Context) error
 
-// callFeeds makes a call for each feed of the informers concurrently, and joins the errors. It returns when ctx or the run
-// of the informers ends, even if a source ignores its context. op is for reports.
+// callFeeds makes a call for each feed of the informers concurrently, and joins the errors. It
+// returns when ctx or the run of the informers ends, even if a source ignores its context. op is
+// for reports.
 func callFeeds(ctx context.Context, op string, call feedCall, informers ...*sharedIndexInformer) error {
 	waits := map[*feed]func() error{}
 	for _, f := range feedsOf(informers) {
@@ -47,8 +48,8 @@ type runningCall struct {
 	err  error // set before done is closed
 }
 
-// startCall starts a call on a goroutine of the informer. The context of the call ends with ctx and with the run. The
-// returned function waits for the result.
+// startCall starts a call on a goroutine of the informer. The context of the call ends with ctx and
+// with the run. The returned function waits for the result.
 func (f *feed) startCall(ctx context.Context, op string, call feedCall) (wait func() error) {
 	inf := f.informer
 	inf.mu.Lock()
@@ -82,7 +83,8 @@ func (f *feed) callSynced(ctx context.Context, call feedCall) error {
 	return call(f, ctx)
 }
 
-// waitForCall waits until the call returns, or until ctx or the run ends, which explain its error then.
+// waitForCall waits until the call returns, or until ctx or the run ends, which explain its error
+// then.
 func (f *feed) waitForCall(ctx context.Context, running *runningCall) error {
 	var err error
 	stopped := f.informer.ctx
@@ -176,7 +178,8 @@ func (r *freshRequests) end(number int64, result error) {
 	}
 }
 
-// resultSince returns the result of a request that began after the first begun ones, if one has ended.
+// resultSince returns the result of a request that began after the first begun ones, if one has
+// ended.
 func (r *freshRequests) resultSince(begun int64) (known bool, result error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,8 +189,9 @@ func (r *freshRequests) resultSince(begun int64) (known bool, result error) {
 // requestAndCatchUp requests the source's version, and waits until the store has reached it.
 func (f *feed) requestAndCatchUp(ctx context.Context) error {
 	before := f.LastStoreSyncResourceVersion()
-	version, limitIgnored, err := f.reflector.sourceVersion(ctx)
-	if err == nil && version == "" && limitIgnored {
+	found, err := f.reflector.requestVersion(ctx)
+	version := found.version
+	if err == nil && version == "" && found.limitIgnored {
 		version, err = f.wholeListVersion(ctx)
 	}
 	if err != nil {
@@ -205,8 +209,9 @@ func (f *feed) wholeListVersion(ctx context.Context) (string, error) {
 	return listMeta.ResourceVersion, err
 }
 
-// catchUp returns once the store has everything up to a version of the source. It waits for the open watch, then for a short
-// one that shows how far the store must be, then for a list. before is the store's version from before the request for version.
+// catchUp returns once the store has everything up to a version of the source. It waits for the
+// open watch, then for a short one that shows how far the store must be, then for a list. before is
+// the store's version from before the request for version.
 func (f *feed) catchUp(ctx context.Context, before, version string) error {
 	switch {
 	case version == "":
@@ -230,10 +235,11 @@ func (f *feed) catchUp(ctx context.Context, before, version string) error {
 	return f.waitForVersion(ctx, last, nil)
 }
 
-// awaitBookmark watches from the store's version for an event or bookmark that is not older than version. It returns the
-// version of the last event: a store at that version has everything that the watch has sent. The error is io.EOF if the watch
-// ends before: the source may lag behind its lists. It is errWatchOverdue if the source does not end
-// the watch: the connection seems half open.
+// awaitBookmark watches from the store's version for an event or bookmark that is not older than
+// version. It returns the version of the last event: a store at that version has everything that
+// the watch has sent. The error is io.EOF if the watch ends before: the source may lag behind its
+// lists. It is errWatchOverdue if the source does not end the watch: the connection seems half
+// open.
 func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, err error) {
 	limit := bookmarkTimeout*time.Second + watchGrace
 	overdue := fmt.Errorf("%w: %w", errWatchOverdue, context.DeadlineExceeded)
@@ -290,7 +296,8 @@ func eachFeed(informers []*sharedIndexInformer, check func(*feed) error) error {
 	return errors.Join(failures...)
 }
 
-// bookmarkInterval is the maximum time between two bookmarks of a healthy source. API servers send about one per minute.
+// bookmarkInterval is the maximum time between two bookmarks of a healthy source. API servers send
+// about one per minute.
 const bookmarkInterval = 90 * time.Second
 
 // healthy returns an error if the store of any of the informers may be older than limit.
@@ -339,13 +346,15 @@ func (f *feed) explain(err error) error {
 	return fmt.Errorf("%w; %s for %v, last failure: %w", err, activity, lasted, last.Err)
 }
 
-// WaitForResourceVersion waits until the store has everything up to a version, such as that of a write. With Namespaces
-// each must reach it: use Fresh. It fails for a version that regressed or cannot be compared.
+// WaitForResourceVersion waits until the store has everything up to a version, such as that of a
+// write. With Namespaces each must reach it: use Fresh. It fails for a version that regressed or
+// cannot be compared.
 func (o informerBase) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	return o.shared.store.waitForVersion(ctx, resourceVersion, o.shared.ended)
 }
 
-// WaitForHandler is WaitForResourceVersion until a handler's calls for all changes that are then pending have returned.
+// WaitForHandler is WaitForResourceVersion until a handler's calls for all changes that are then
+// pending have returned.
 func (o informerBase) WaitForHandler(ctx context.Context, h ResourceEventHandlerRegistration, version string) error {
 	l, err := listenerOf(h, o.shared)
 	if err != nil {
@@ -377,8 +386,8 @@ func (o informerBase) WaitForHandler(ctx context.Context, h ResourceEventHandler
 	return fmt.Errorf("waiting for handler %s: %w", l.options.Name, reason)
 }
 
-// StatusChanges yields the status now and after each failure and change of the phase or of Synced, until the informer has
-// stopped or ctx ends.
+// StatusChanges yields the status now and after each failure and change of the phase or of Synced,
+// until the informer has stopped or ctx ends.
 func (o informerBase) StatusChanges(ctx context.Context) iter.Seq[Status] {
 	return func(yield func(Status) bool) {
 		for {
@@ -395,19 +404,20 @@ func (o informerBase) StatusChanges(ctx context.Context) iter.Seq[Status] {
 	}
 }
 
-// Fresh requests the source's version, and waits until everything that it had committed before the call can be read. The
-// informer must run. If ctx ends first, the error has phase and last failure.
+// Fresh requests the source's version, and waits until everything that it had committed before the
+// call can be read. The informer must run. If ctx ends first, the error has phase and last failure.
 func (o informerBase) Fresh(ctx context.Context) error {
 	return callFeeds(ctx, "Fresh", (*feed).fresh, o.shared)
 }
 
-// Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit, which
-// must be at least 90 s. For a source that has sent no bookmark the least is 10m30s (MaxWatchTimeout and 30 s) once
-// LastCurrent is 90 s ago. The error has phase and last failure.
+// Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is
+// within limit, which must be at least 90 s. For a source that has sent no bookmark the least is
+// 10m30s (MaxWatchTimeout and 30 s) once LastCurrent is 90 s ago. The error has phase and last
+// failure.
 func (o informerBase) Healthy(limit time.Duration) error { return healthy(limit, o.shared) }
 
-// Verify compares the store of a running informer with a list of the source. A difference is a *DivergenceError and
-// reported; the informer lists again.
+// Verify compares the store of a running informer with a list of the source. A difference is a
+// *DivergenceError and reported; the informer lists again.
 func (o informerBase) Verify(ctx context.Context) error {
 	return callFeeds(ctx, "Verify", (*feed).verify, o.shared)
 }

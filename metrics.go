@@ -106,6 +106,35 @@ func (d *defaultProvider[P]) or(own P) P {
 	return *provider
 }
 
+// reflectorMetrics are the instruments of one run of a reflector. The zero value measures nothing.
+type reflectorMetrics struct {
+	lists         CounterMetric
+	listDuration  SummaryMetric
+	itemsInList   SummaryMetric
+	watches       CounterMetric
+	short         CounterMetric
+	watchDuration SummaryMetric
+	itemsInWatch  SummaryMetric
+	version       GaugeMetric
+}
+
+// newReflectorMetrics requests the instruments from a provider, which may be nil.
+func newReflectorMetrics(provider MetricsProvider, name string) reflectorMetrics {
+	if provider == nil {
+		return reflectorMetrics{}
+	}
+	return reflectorMetrics{
+		lists:         provider.NewListsMetric(name),
+		listDuration:  provider.NewListDurationMetric(name),
+		itemsInList:   provider.NewItemsInListMetric(name),
+		watches:       provider.NewWatchesMetric(name),
+		short:         provider.NewShortWatchesMetric(name),
+		watchDuration: provider.NewWatchDurationMetric(name),
+		itemsInWatch:  provider.NewItemsInWatchMetric(name),
+		version:       provider.NewLastResourceVersionMetric(name),
+	}
+}
+
 // inc, observe and set ignore an instrument that the provider did not make.
 func inc(counter CounterMetric) {
 	if counter != nil {

@@ -1,3 +1,6 @@
+// The state of a reflector that survives a run. Which version does the next list or watch begin
+// with, and what did the last ones show about the source?
+
 package cache
 
 import (
@@ -17,8 +20,6 @@ type progress struct {
 	versionInvalid bool
 	// versioned is true once the source has sent a list with a version.
 	versioned bool
-	// refetch is about undecoded items of lists.
-	refetch refetch
 	// unpaged means that the next list is not paged.
 	unpaged bool
 	// paged is true once a list at "0" came in pages. Such a server does not answer from a cache, so
@@ -26,35 +27,85 @@ type progress struct {
 	paged bool
 	// watchFailures counts failed watches in a row of which none has worked.
 	watchFailures int
-	// streaming is about failed streaming lists.
-	streaming streaming
 	// lastReceived is when the source last sent an event or a list, or when its silence was last
 	// noticed. It outlasts a watch, since a restored source may be silent through several.
 	lastReceived time.Time
-	checks       checks
-	emptyWatches emptyWatches
 	// polledUntil is when a source that cannot be watched is next asked for a watch.
-	polledUntil time.Time
+	polledUntil  time.Time
+	streaming    streaming
+	checks       checks
+	refetch      refetch
+	emptyWatches emptyWatches
 }
 
 // startsWithState reports whether a watch from the version begins with the present objects. It does
 // not send what was deleted before, so a list must precede it.
 func startsWithState(version string) bool { return version == "" || version == "0" }
 
+// An undecoded item of a list may have been damaged in transit, and a watch sends it only when it
+// changes. So it is listed once more for each of its versions, refetchAfter later and at most once
+// in refetchInterval. The watch continues until then.
+const (
+	refetchAfter    = 2 * time.Second
+	refetchInterval = time.Minute
+)
+
 // refetch schedules another list for items that could not be decoded.
 type refetch struct {
 	// undecoded are the versions of the last list's undecoded items.
 	undecoded map[string]string
+	// due is when these are listed again, or zero.
+	due time.Time
 	// last is when a list was last made because of such items.
 	last time.Time
 }
 
+// recordList records the versions of the undecoded items of a list, by key. Another list is due if
+// the list before it did not have one of them at the same version.
+func (r *refetch) recordList(undecoded map[string]string, now time.Time) {
+	before := r.undecoded
+	r.undecoded = undecoded
+	r.due = time.Time{}
+	for key, version := range undecoded {
+		known, again := before[key]
+		if !again || known != version {
+			r.due = latest(now.Add(refetchAfter), r.last.Add(refetchInterval))
+			return
+		}
+	}
+}
+
+const (
+	// streamAttempts is the number of consecutive failures after which the reflector lists.
+	streamAttempts = 2
+	// streamProbe is the time after that in which the reflector only lists.
+	streamProbe = 10 * time.Minute
+)
+
 // streaming is the state of attempts to stream lists.
 type streaming struct {
-	// after is when streaming may be tried again.
-	after    time.Time
+	// failures counts failed streams in a row.
 	failures int
+	// after is when streaming may be tried again, or zero if it has not failed streamAttempts times.
+	after time.Time
 }
+
+// recordFailure records a failed stream. A final failure is enough for a list.
+func (s *streaming) recordFailure(now time.Time, isFinal bool) {
+	s.failures++
+	if isFinal || s.failures >= streamAttempts {
+		s.failures = 0
+		s.after = now.Add(streamProbe)
+	}
+}
+
+func (s *streaming) recordSuccess() { s.failures = 0 }
+
+// hasFailed reports whether the reflector lists, since streaming has failed.
+func (s *streaming) hasFailed() bool { return !s.after.IsZero() }
+
+// isDue reports whether streaming, which has failed, may be tried again.
+func (s *streaming) isDue(now time.Time) bool { return s.hasFailed() && !now.Before(s.after) }
 
 const (
 	// emptyWatchesBeforeList is how many empty watches in a row cause a list.
@@ -72,14 +123,15 @@ type emptyWatches struct {
 	count   int
 	// listWanted is true from the decision to list to the end of that list.
 	listWanted bool
-	// fruitless is the number of such lists in a row that found nothing, listed the time of the last.
+	// fruitless is the number of such lists in a row that found nothing.
 	fruitless int
-	listed    time.Time
+	// listed is the time of the last such list.
+	listed time.Time
 	// items is the number of objects of the last list, or -1 if there were events since.
 	items int
 }
 
-// record counts an empty watch, and reports whether a list is due.
+// record counts an empty watch, and decides whether a list is due.
 func (e *emptyWatches) record(version string, now time.Time) {
 	if e.version != version {
 		e.reset()
@@ -104,17 +156,19 @@ func (e *emptyWatches) nextList() time.Time {
 	}
 }
 
+// recordEvents records that the number of objects may have changed since the last list.
+func (e *emptyWatches) recordEvents() { e.items = -1 }
+
 // recordList records a list of so many objects. hasNewer means that one of them is newer than the
 // version of the watches.
 func (e *emptyWatches) recordList(now time.Time, items int, hasNewer bool) {
-	found := hasNewer || e.items >= 0 && items != e.items
-	if e.listWanted && found {
-		e.fruitless = 0
-	} else if e.listWanted {
-		e.fruitless++
-	}
 	if e.listWanted {
 		e.listed = now
+		e.fruitless++
+		found := hasNewer || e.items >= 0 && items != e.items
+		if found {
+			e.fruitless = 0
+		}
 	}
 	e.listWanted = false
 	e.items = items

@@ -1,3 +1,6 @@
+// A reflector's reports: its phase, its failures, the objects that it quarantines, and its log. What
+// does Status return, and which failures are logged?
+
 package cache
 
 import (
@@ -15,8 +18,8 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// lastingFailures is how many "not found" or "forbidden" in a row become a phase. An API server that restarts
-// answers 404 for some seconds.
+// lastingFailures is how many "not found" or "forbidden" in a row become a phase. An API server
+// that restarts answers 404 for some seconds.
 const lastingFailures = 3
 
 // Status returns the reflector's status. It does not block.
@@ -25,55 +28,83 @@ func (r *Reflector) Status() Status {
 	status := r.status
 	r.mu.Unlock()
 	status.Time = r.clock.Now()
-	if !status.NextAttempt.After(status.Time) { // it is not paused
+	isPaused := status.NextAttempt.After(status.Time)
+	if !isPaused {
 		status.NextAttempt = time.Time{}
 	}
-	switch store := r.store.(type) { // before ReceivedVersion, which must not be lower
-	case interface{ processedVersion() string }:
-		status.AppliedVersion = store.processedVersion()
-	case interface{ LastStoreSyncResourceVersion() string }:
-		status.AppliedVersion = store.LastStoreSyncResourceVersion()
-	default: // a store that applies at once
-		status.AppliedVersion = r.LastSyncResourceVersion()
-	}
+	r.addVersions(&status)
+	r.addSource(&status)
+	status.Quarantined = r.quarantine.list(r.quarantine.shares)
+	status.Shard = r.shard.Status()
+	return status
+}
+
+// addVersions adds the versions, and the last proof that the store is current.
+func (r *Reflector) addVersions(status *Status) {
+	status.AppliedVersion = r.appliedVersion() // before ReceivedVersion, which must not be lower
 	p := r.proof.Load()
 	// The store may have applied a version that is not recorded yet.
 	status.ReceivedVersion = newerOf(p.version, status.AppliedVersion)
-	status.LastCurrent, status.CurrentBy, status.Synced = p.at, p.by, p.accepted
+	status.LastCurrent = p.at
+	status.CurrentBy = p.by
+	status.Synced = p.accepted
 	if queue, ok := r.store.(interface{ HasSynced() bool }); ok {
 		status.Synced = queue.HasSynced()
 	}
+}
+
+// appliedVersion returns the store's version or, for a store that applies at once, the last accepted
+// one.
+func (r *Reflector) appliedVersion() string {
+	switch store := r.store.(type) {
+	case interface{ processedVersion() string }:
+		return store.processedVersion()
+	case interface{ LastStoreSyncResourceVersion() string }:
+		return store.LastStoreSyncResourceVersion()
+	}
+	return r.LastSyncResourceVersion()
+}
+
+// addSource adds what the source says about itself.
+func (r *Reflector) addSource(status *Status) {
 	if own, ok := r.own.(interface{ SourceStatus() map[string]string }); ok {
 		status.Source = own.SourceStatus()
 	}
 	if own, ok := r.own.(interface{ LastRead() time.Time }); ok {
 		status.LastRead = own.LastRead()
 	}
-	status.Quarantined, status.Shard = r.quarantine.list(r.quarantine.shares), r.shard.Status()
-	return status
 }
 
 // lastingPhases are the phases after lastingFailures of one cause in a row.
 var lastingPhases = map[Cause]Phase{CauseNotFound: PhaseNotFound, CauseForbidden: PhaseForbidden}
 
-// setPhase sets the phase, and the next attempt after a pause. The phases "not found" and "forbidden" last through
-// further attempts until one succeeds.
+// setPhase sets the phase, and the next attempt after a pause. The phases "not found" and
+// "forbidden" last through further attempts until one succeeds.
 func (r *Reflector) setPhase(phase Phase, pause time.Duration) {
 	now := r.clock.Now()
 	r.mu.Lock()
-	if lasting, ok := lastingPhases[r.lastCause]; ok && r.sameCause >= lastingFailures && phase != PhaseStopped {
+	lasting, isLasting := lastingPhases[r.lastCause]
+	if isLasting && r.sameCause >= lastingFailures && phase != PhaseStopped {
 		phase = lasting
 	}
 	r.status.NextAttempt = now.Add(pause)
 	changed := r.status.Phase != phase
 	if changed {
-		r.status.Phase, r.status.PhaseSince = phase, now
+		r.status.Phase = phase
+		r.status.PhaseSince = now
 		r.changes.wake()
 	}
 	r.mu.Unlock()
 	if changed && r.options.PhaseHandler != nil {
 		r.options.PhaseHandler(r, r.Status())
 	}
+}
+
+// setLastList records the last list that was applied.
+func (r *Reflector) setLastList(list ListStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.LastList = list
 }
 
 // recordSuccess ends a series of failures, since a watch works.
@@ -108,14 +139,19 @@ func (r *Reflector) hasFailed() bool {
 
 // setCurrent records a proof that the store is current: see Status.CurrentBy.
 func (r *Reflector) setCurrent(by string) {
-	before := r.proof.Load()
-	r.proof.Store(&proof{at: r.clock.Now(), by: by, version: before.version, accepted: before.accepted})
+	current := *r.proof.Load()
+	current.at = r.clock.Now()
+	current.by = by
+	r.proof.Store(&current)
 }
 
-// setAccepted records that the store has accepted a version, and by which proof: see Status.CurrentBy.
+// setAccepted records that the store has accepted a version, and by which proof: see
+// Status.CurrentBy.
 func (r *Reflector) setAccepted(version, by string) {
 	r.progress.version = version
-	if before := r.proof.Swap(&proof{at: r.clock.Now(), by: by, version: version, accepted: true}); !before.accepted {
+	current := &proof{at: r.clock.Now(), by: by, version: version, accepted: true}
+	before := r.proof.Swap(current)
+	if !before.accepted {
 		r.changes.wake()
 	}
 	if gauge := r.metrics.version; gauge != nil {
@@ -129,8 +165,8 @@ func (r *Reflector) reportFailure(ctx context.Context, err error) {
 	r.options.ErrorHandler(ctx, r, err)
 }
 
-// report reports an error that is not a failure of the source, such as a quarantined object. After its context has ended it
-// only reports a slow source.
+// report reports an error that is not a failure of the source, such as a quarantined object. After
+// its context has ended it only reports a slow source.
 func (r *Reflector) report(ctx context.Context, err error) {
 	if ctx.Err() == nil || CauseOf(err) == causeSlowSource {
 		r.setLastFailure(err, false)
@@ -138,7 +174,8 @@ func (r *Reflector) report(ctx context.Context, err error) {
 	}
 }
 
-// setLastFailure makes err the status's last failure. Only failures of the source are consecutive failures.
+// setLastFailure makes err the status's last failure. Only failures of the source are consecutive
+// failures.
 func (r *Reflector) setLastFailure(err error, ofSource bool) {
 	last := &Failure{Cause: CauseOf(err), Err: err, Time: r.clock.Now()}
 	r.mu.Lock()
@@ -161,8 +198,8 @@ func (r *Reflector) setLastFailure(err error, ofSource bool) {
 	r.sameCause++
 }
 
-// quarantineObject quarantines an object, unless the store has done so, and reports it once per version. It does not change
-// the error, which may belong to the store.
+// quarantineObject quarantines an object, unless the store has done so, and reports it once per
+// version. It does not change the error, which may belong to the store.
 func (r *Reflector) quarantineObject(ctx context.Context, object *ObjectError) {
 	if !storeQuarantines(r.store, object) {
 		copied := *object
@@ -174,8 +211,8 @@ func (r *Reflector) quarantineObject(ctx context.Context, object *ObjectError) {
 	}
 }
 
-// quarantineNamelessDeletion quarantines the deletion of an object that nobody can name, until the next
-// list. All of them share one entry, so a damaged source cannot fill the memory with them.
+// quarantineNamelessDeletion quarantines the deletion of an object that nobody can name, until the
+// next list. All of them share one entry, so a damaged source cannot fill the memory with them.
 func (r *Reflector) quarantineNamelessDeletion(ctx context.Context, deletion *ObjectError) {
 	deletion = withKey(deletion)
 	all := table.KeyOf("deletions without a name")
@@ -185,20 +222,22 @@ func (r *Reflector) quarantineNamelessDeletion(ctx context.Context, deletion *Ob
 	}
 }
 
-// quarantineKeyOf returns the key under which the reflector quarantines an object: its namespace/name if known, whatever the
-// store's key is, with the kind if the reflector accepts every type.
+// quarantineKeyOf returns the key under which the reflector quarantines an object: its
+// namespace/name if known, whatever the store's key is, with the kind if the reflector accepts
+// every type.
 func (r *Reflector) quarantineKeyOf(object *ObjectError) string {
-	switch id := object.object; {
-	case id == (identity{}):
+	id := object.object
+	if id == (identity{}) {
 		return object.Key
-	case r.expectedType != nil:
-		return id.name.String()
-	default:
-		return fmt.Sprintf("%s\x00%v", id.name, id.kind)
 	}
+	if r.expectedType != nil {
+		return id.name.String()
+	}
+	return fmt.Sprintf("%s\x00%v", id.name, id.kind)
 }
 
-// quarantineKeysOf returns the keys under which the reflector may have quarantined an object, with the kind and without.
+// quarantineKeysOf returns the keys under which the reflector may have quarantined an object, with
+// the kind and without.
 func (r *Reflector) quarantineKeysOf(obj any) []string {
 	return []string{nameOf(obj), r.quarantineKeyOf(&ObjectError{object: identityOf(obj)})}
 }
@@ -215,8 +254,9 @@ func (r *Reflector) logger(ctx context.Context) klog.Logger {
 	return klog.FromContext(ctx).WithValues("reflector", r.name, "type", r.typeDescription)
 }
 
-// DefaultWatchErrorHandler logs each failure, at the level of its kind. Of equal failures of the source
-// in a row, it logs the first two, then one a minute with the number of failures since the last line.
+// DefaultWatchErrorHandler logs each failure, at the level of its kind. Of equal failures of the
+// source in a row, it logs the first two, then one a minute with the number of failures since the
+// last line.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	cause := CauseOf(err)
 	logger := r.logger(ctx).WithValues("cause", cause)
@@ -229,11 +269,13 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	case cause == CauseExpired:
 		logger.V(4).Info("Resource version expired, relisting", "err", err)
 	case err == io.EOF:
-		// The server closed the watch, as it may. For a list or a request, the EOF is wrapped in another error.
+		// The server closed the watch, as it may. For a list or a request, the EOF is wrapped in
+		// another error.
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		logger.V(1).Info("Watch connection lost", "err", err)
 	default:
-		// Not apimachinery's HandleError, which sleeps to limit its rate. The backoff limits the rate here.
+		// Not apimachinery's HandleError, which sleeps to limit its rate. The backoff limits the
+		// rate here.
 		r.logFailure(logger, cause, err)
 	}
 }
@@ -258,8 +300,8 @@ const (
 	repeatInterval = time.Minute
 )
 
-// record records a failure. If it is to be logged, it returns the number of equal failures since the
-// last line, this one included.
+// record records a failure. If it is to be logged, it returns the number of equal failures since
+// the last line, this one included.
 func (l *failureLog) record(text string, now time.Time) (count int, isLogged bool) {
 	text = withoutDigits(text)
 	if text != l.text {
@@ -298,17 +340,18 @@ func (r *Reflector) logFailure(logger klog.Logger, cause Cause, err error) {
 	if !isLogged {
 		return
 	}
-	const message = "List or watch failed"
-	room := lineLength - lineOverhead - len(message) - len(r.name) - len(r.typeDescription) - len(cause)
 	if count > 1 {
 		logger = logger.WithValues("repeated", count)
 	}
+	const message = "List or watch failed"
+	others := len(message) + len(r.name) + len(r.typeDescription) + len(cause)
+	room := lineLength - lineOverhead - others
 	logger.Error(shortened(err, max(room, shortestText)), message, "failures", failures)
 }
 
 const (
-	// lineLength is the most characters of a line about a failure after klog's head, if the names in
-	// it are not longer than usual.
+	// lineLength is the most characters of a line about a failure after klog's head, if the names
+	// in it are not longer than usual.
 	lineLength = 200
 	// lineOverhead is the names and quotes of the values, and their numbers.
 	lineOverhead = 66
@@ -329,14 +372,20 @@ func shortened(err error, most int) error {
 	escapes := len(strconv.Quote(text)) - len(text)
 	most = max(most-escapes, shortestText/2)
 	if len(text) > most {
-		text = text[:most/3] + "…" + text[len(text)-most*2/3:]
+		begin := text[:most/3]
+		end := text[len(text)-most*2/3:]
+		text = begin + "…" + end
 	}
 	return retitled{err, strings.ToValidUTF8(text, "")}
 }
 
 // failureMessages are the log messages of failures that are not the source's.
 var failureMessages = map[Cause]string{
-	causeInvalidObject: "Object refused", causeTransform: "Object refused", causeIndex: "Object refused",
-	causeHandlerError: "Handler failed", causePanic: "Handler failed",
-	causeMutated: "Shared object was changed", causeMisuse: "Wrong use",
+	causeInvalidObject: "Object refused",
+	causeTransform:     "Object refused",
+	causeIndex:         "Object refused",
+	causeHandlerError:  "Handler failed",
+	causePanic:         "Handler failed",
+	causeMutated:       "Shared object was changed",
+	causeMisuse:        "Wrong use",
 }

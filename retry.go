@@ -1,3 +1,6 @@
+// The answers to failures. Is a watch that failed followed by another one or by a list, and what does
+// its failure say about the version?
+
 package cache
 
 import (
@@ -11,46 +14,57 @@ import (
 	"github.com/watchmirror/cache/internal/backoff"
 )
 
-// RetryWithDeadline decides whether to retry errors of one kind, until a deadline after the first of a series.
-// It is not safe for concurrent use.
+// RetryWithDeadline decides whether to retry errors of one kind, until a deadline after the first of
+// a series. It is not safe for concurrent use.
 type RetryWithDeadline interface {
 	// After records a result; nil and errors of another kind do not count.
 	After(error)
-	// ShouldRetry returns whether the series is within its deadline. Once it is not, the next error starts a new series.
+	// ShouldRetry returns whether the series is within its deadline. Once it is not, the next error
+	// starts a new series.
 	ShouldRetry() bool
 }
 
 type retryWithDeadline struct {
-	limit, reset time.Duration
-	retryable    func(error) bool
-	clock        clock.Clock
-	first, last  time.Time // errors of the current series
+	maxDuration time.Duration
+	resetPeriod time.Duration
+	isRetryable func(error) bool
+	clock       clock.Clock
+	// first and last are the times of errors of the current series, zero without one.
+	first time.Time
+	last  time.Time
 }
 
-// NewRetryWithDeadline retries retryable errors for maxRetryDuration from the first of a series, which ends after
-// minResetPeriod without one.
+// NewRetryWithDeadline retries retryable errors for maxRetryDuration from the first of a series,
+// which ends after minResetPeriod without one.
 func NewRetryWithDeadline(
-	maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool, clock clock.Clock,
+	maxRetryDuration, minResetPeriod time.Duration,
+	isRetryable func(error) bool, clock clock.Clock,
 ) RetryWithDeadline {
-	return &retryWithDeadline{limit: maxRetryDuration, reset: minResetPeriod, retryable: isRetryable, clock: clock}
+	return &retryWithDeadline{
+		maxDuration: maxRetryDuration,
+		resetPeriod: minResetPeriod,
+		isRetryable: isRetryable,
+		clock:       clock,
+	}
 }
 
 func (r *retryWithDeadline) After(err error) {
-	if !r.retryable(err) {
+	if !r.isRetryable(err) {
 		return
 	}
 	now := r.clock.Now()
-	if r.first.IsZero() || now.Sub(r.last) >= r.reset {
+	if r.first.IsZero() || now.Sub(r.last) >= r.resetPeriod {
 		r.first = now
 	}
 	r.last = now
 }
 
 func (r *retryWithDeadline) ShouldRetry() bool {
-	if r.limit > 0 && r.clock.Since(r.first) <= r.limit {
+	if r.maxDuration > 0 && r.clock.Since(r.first) <= r.maxDuration {
 		return true
 	}
-	r.first, r.last = time.Time{}, time.Time{}
+	r.first = time.Time{}
+	r.last = time.Time{}
 	return false
 }
 
@@ -76,8 +90,9 @@ const (
 	watchProbe = time.Hour
 )
 
-// watchActions are the reactions by cause. Other causes have watchThenList, including a cut stream: it may be cut each time at
-// an event that cannot be delivered. The causes with watchAgain do not question the version, however often they occur.
+// watchActions are the reactions by cause. Other causes have watchThenList, including a cut stream:
+// it may be cut each time at an event that cannot be delivered. The causes with watchAgain do not
+// question the version, however often they occur.
 var watchActions = map[Cause]action{
 	CauseExpired:           listAgain,
 	CauseVersionTooLarge:   listAgain,
@@ -92,7 +107,8 @@ var watchActions = map[Cause]action{
 }
 
 // permanentCauses are the causes for which the same request would fail again.
-var permanentCauses = sets.New(CauseExpired, CauseVersionTooLarge, CauseNotFound, CauseForbidden, CauseUnauthorized,
+var permanentCauses = sets.New(
+	CauseExpired, CauseVersionTooLarge, CauseNotFound, CauseForbidden, CauseUnauthorized,
 	CauseBadRequest, CauseResponseTooLarge, CauseTLS, CauseCredentials)
 
 // failedAttempt is a list, a streaming list or a watch that failed.
@@ -108,6 +124,11 @@ type failedAttempt struct {
 	worked *backoff.Watch
 }
 
+// isUnsupported reports whether the source has refused to be watched at all.
+func (f failedAttempt) isUnsupported() bool {
+	return f.request && apierrors.IsMethodNotSupported(f.err)
+}
+
 // fail reports a failure and returns the next state.
 func (m *run) fail(failed failedAttempt) state {
 	if m.ctx.Err() != nil {
@@ -121,36 +142,40 @@ func (m *run) fail(failed failedAttempt) state {
 	if cause != CauseOverdueWatch {
 		f.Began = failed.began
 	}
-	next, endsCycle := stateList, failed.activity == PhaseListing && !f.AtOnce
+	next := stateList
+	endsCycle := failed.activity == PhaseListing && !f.AtOnce
 	if failed.activity == PhaseWatching {
 		next, endsCycle = m.afterFailedWatch(failed, cause)
 	}
 	if endsCycle && m.singleCycle {
 		return m.endCycle(failed)
 	}
-	m.reflector.reportFailure(m.ctx, failed.err)
-	if failed.worked != nil {
-		ended := *failed.worked
-		ended.AtOnce = f.AtOnce
-		ended.RetryAfter = f.RetryAfter
-		ended.AtLeast = f.AtLeast
-		return m.pauseAfterWatch(next, ended)
+	m.reportFailure(failed.err)
+	if failed.worked == nil {
+		return m.pauseAfterFailure(next, f)
 	}
-	return m.pauseAfterFailure(next, f)
+	ended := *failed.worked
+	ended.AtOnce = f.AtOnce
+	ended.RetryAfter = f.RetryAfter
+	ended.AtLeast = f.AtLeast
+	return m.pauseAfterWatch(next, ended)
 }
 
-// recordVersionFailure records what a failure says about the store's version, and how soon the next request may follow.
+// recordVersionFailure records what a failure says about the store's version, and how soon the next
+// request may follow.
 func (m *run) recordVersionFailure(activity Phase, cause Cause) (f backoff.Failure) {
-	p := &m.reflector.progress
-	// After a pause for an outage, another pause would only prolong the time for which the cache is stale.
-	mayListAtOnce := !p.versionInvalid && len(m.relistWaiters) == 0 && (m.afterPause || activity != PhaseWatching)
+	p := m.progress
+	// After a pause for an outage, another pause would only prolong the time for which the cache is
+	// stale.
+	mayListAtOnce := !m.mustListNewest() && (m.afterPause || activity != PhaseWatching)
 	switch cause {
 	case causeRegression: // the next list is accepted whatever its version
 		p.version = ""
 		p.versionInvalid = true
 		m.regression = nil
 	case CauseVersionTooLarge:
-		// A restored source may never reach the version: a list at that version or newer would fail as well.
+		// A restored source may never reach the version: a list at that version or newer would fail
+		// as well.
 		p.versionInvalid = true
 		// As API servers ask: a lagging replica may have caught up by then.
 		f.AtOnce = mayListAtOnce
@@ -167,37 +192,48 @@ func (m *run) recordVersionFailure(activity Phase, cause Cause) (f backoff.Failu
 // afterFailedWatch returns the state after a failed watch, and whether it ends a single cycle.
 func (m *run) afterFailedWatch(failed failedAttempt, cause Cause) (next state, endsCycle bool) {
 	m.wantCheck(failed, cause)
+	if failed.isUnsupported() {
+		m.progress.polledUntil = m.clock.Now().Add(watchProbe)
+	}
 	action := m.watchAction(failed, cause)
 	next = stateList
-	switch action {
-	case watchThenList:
-		m.reflector.progress.watchFailures++
-		if m.reflector.progress.watchFailures < watchesBeforeList {
-			next = stateWatch
-		}
-	case watchWithDeadline:
-		m.retry.After(failed.err)
-		if m.retry.ShouldRetry() {
-			next = stateWatch
-		}
-	case watchAgain:
+	if m.mayWatchAfter(action, failed.err) {
 		next = stateWatch
 	}
 	// client-go's ListAndWatch does not watch again in these cases.
-	return next, next == stateList || action == watchThenList || cause == causeShortWatch
+	endsCycle = next == stateList || action == watchThenList || cause == causeShortWatch
+	return next, endsCycle
+}
+
+// mayWatchAfter counts a failed watch, and returns whether its reaction is another watch.
+func (m *run) mayWatchAfter(action action, err error) bool {
+	switch action {
+	case watchAgain:
+		return true
+	case watchThenList:
+		m.progress.watchFailures++
+		return m.progress.watchFailures < watchesBeforeList
+	case watchWithDeadline:
+		m.retry.After(err)
+		return m.retry.ShouldRetry()
+	}
+	return false
 }
 
 // watchAction returns the reaction to a failed watch.
 func (m *run) watchAction(failed failedAttempt, cause Cause) action {
-	switch {
-	case failed.request && apierrors.IsMethodNotSupported(failed.err):
-		m.reflector.progress.polledUntil = m.reflector.clock.Now().Add(watchProbe)
+	if failed.isUnsupported() {
 		return listAgain
-	case cause == causeShortWatch && m.reflector.progress.emptyWatches.listWanted:
+	}
+	if cause == causeShortWatch && m.progress.emptyWatches.listWanted {
 		return listAgain
-	case errors.Is(failed.err, errNotStatus), apierrors.HasStatusCause(failed.err, causeUnknownError):
+	}
+	isUnknown := errors.Is(failed.err, errNotStatus) ||
+		apierrors.HasStatusCause(failed.err, causeUnknownError)
+	if isUnknown {
 		return listAgain
-	case failed.request && cause == CauseConnectionLost: // no stream was cut
+	}
+	if failed.request && cause == CauseConnectionLost { // no stream was cut
 		return watchAgain
 	}
 	return watchActions[cause]
@@ -210,15 +246,21 @@ func (m *run) wantCheck(failed failedAttempt, cause Cause) {
 	switch {
 	case cause == causeShortWatch:
 	case failed.worked == nil:
-		m.reflector.progress.checks.want()
+		m.progress.checks.want()
 	case !failed.worked.Advanced:
-		m.reflector.progress.checks.wantAfterIdleWatch()
+		m.progress.checks.wantAfterIdleWatch()
 	}
 }
 
 // isPolled reports whether the source cannot be watched: its lists are repeated instead.
 func (m *run) isPolled() bool {
-	return !m.singleCycle && m.reflector.clock.Now().Before(m.reflector.progress.polledUntil)
+	return !m.singleCycle && m.clock.Now().Before(m.progress.polledUntil)
+}
+
+// mustListNewest reports whether the next list is requested at "", since the store's version is
+// invalid or a caller waits for the newest state.
+func (m *run) mustListNewest() bool {
+	return m.progress.versionInvalid || len(m.relistWaiters) > 0
 }
 
 // endCycle ends a run of ListAndWatch, which returns the error of a request, and reports any other.
@@ -227,7 +269,7 @@ func (m *run) endCycle(failed failedAttempt) state {
 		m.reflector.setLastFailure(failed.err, true)
 		m.result = failed.err
 	} else {
-		m.reflector.reportFailure(m.ctx, failed.err)
+		m.reportFailure(failed.err)
 	}
 	return stateEnd
 }

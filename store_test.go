@@ -232,13 +232,13 @@ func (u *unreadable) GetObjectKind() schema.ObjectKind  { return nil }
 func TestAnUndecodedObjectMayBeHollow(t *testing.T) {
 	r := NewReflector(&ListWatch{}, &object{}, NewStore(MetaNamespaceKeyFunc), 0)
 	for _, hollow := range []apiruntime.Object{&unreadable{}, &unreadable{&metav1.ObjectMeta{}}} {
-		bad := r.examine(hollow, &metadata{}, true)
+		bad := r.examine(hollow, &metadata{})
 		require.NotNil(t, bad)
 		assert.Equal(t, stageDecode, bad.Stage)
 		assert.ErrorIs(t, bad, errUndecoded)
 		assert.Empty(t, bad.Key)
 	}
-	nothing := r.examine((*unreadable)(nil), &metadata{}, true)
+	nothing := r.examine((*unreadable)(nil), &metadata{})
 	require.NotNil(t, nothing)
 	assert.Equal(t, stageMetadata, nothing.Stage)
 }

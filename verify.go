@@ -19,8 +19,8 @@ import (
 // listedState is the state of a listed object.
 type listedState struct {
 	origin table.Origin
-	// optional objects may be missing in the store: they do not fit, have no key (their name is used), or the transform drops
-	// them.
+	// optional objects may be missing in the store: they do not fit, have no key (their name is
+	// used), or the transform drops them.
 	optional bool
 }
 
@@ -41,9 +41,9 @@ const (
 	isOutdated
 )
 
-// verify compares the store with the source. If they differ, it reports that and makes the reflector
-// list. An uncertain difference may be a change after the list. If a second comparison finds it again,
-// in the same states, it is none: the store had everything up to the second list.
+// verify compares the store with the source. If they differ, it reports that and makes the
+// reflector list. An uncertain difference may be a change after the list. If a second comparison
+// finds it again, in the same states, it is none: the store had everything up to the second list.
 func (f *feed) verify(ctx context.Context) error {
 	shard := f.reflector.shard
 	ranges := shard.Settled()
@@ -134,8 +134,8 @@ func (f *feed) compare(ctx context.Context) (map[table.Key]difference, error) {
 	return found, nil
 }
 
-// addExtra adds the stored objects that the list of a version lacks. Since the list an object may have
-// been created again, in a bad state, or may have lost its key.
+// addExtra adds the stored objects that the list of a version lacks. Since the list an object may
+// have been created again, in a bad state, or may have lost its key.
 func (f *feed) addExtra(
 	found map[table.Key]difference, stored *table.Snapshot,
 	listed map[table.Key]listedState, version string,
@@ -165,7 +165,7 @@ func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState
 	add := func(_ metav1.ListMeta, obj runtime.Object) error {
 		items++
 		var md metadata
-		bad := r.examine(obj, &md, true)
+		bad := r.examine(obj, &md)
 		if r.excludes(&md, bad) {
 			return ctx.Err()
 		}
@@ -198,7 +198,8 @@ func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState
 	}
 }
 
-// verifyTimeout limits a call of Verify at intervals, so that a request that hangs does not end them.
+// verifyTimeout limits a call of Verify at intervals, so that a request that hangs does not end
+// them.
 const verifyTimeout = 10 * time.Minute
 
 // verifyAtIntervals runs Verify until ctx ends, and reports its failures. Verify itself reports

@@ -1,3 +1,6 @@
+// Checks of a source's version. A server that was restored from an older copy accepts a watch from a
+// version that it has not reached, and sends nothing until it has. Has the source gone back in time?
+
 package cache
 
 import (
@@ -8,34 +11,37 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 const (
-	// checkDelay is how long a watch must be open before the check: a watch that is cut at once costs no second request.
+	// checkDelay is how long a watch must be open before the check: a watch that is cut at once
+	// costs no second request.
 	checkDelay = time.Second
 	// checkInterval is the shortest time between the beginnings of two checks.
 	checkInterval = 20 * time.Second
 	// checkTimeout bounds a check.
 	checkTimeout = 30 * time.Second
-	// checkAttempts is how many checks may fail in a row. After that, none is made until there is another reason.
+	// checkAttempts is how many checks may fail in a row. After that, none is made until there is
+	// another reason.
 	checkAttempts = 3
 	// costlyCheckInterval follows a check that returned more than one object, or no version.
 	costlyCheckInterval = time.Hour
-	// maxSilence is how long a source that sends bookmarks may send nothing before a check. API servers send about one
-	// bookmark a minute.
+	// maxSilence is how long a source that sends bookmarks may send nothing before a check. API
+	// servers send about one bookmark a minute.
 	maxSilence = 3 * time.Minute
 )
 
 // checks is the state of the checks of a source's version.
 type checks struct {
-	// wanted is true after a watch was refused or cut, or a silence, until a check or a list succeeds.
+	// wanted is true after a watch was refused or cut, or a silence, until a check or a list
+	// succeeds.
 	wanted bool
 	// failures counts failed checks in a row.
 	failures int
 	// next is the earliest time of the next check.
 	next time.Time
-	// notBefore is a later one, if the check is wanted only because idle watches that worked were cut.
+	// notBefore is a later one, if the check is wanted only because idle watches that worked were
+	// cut.
 	notBefore time.Time
 	// succeeded is when a check or a list last succeeded.
 	succeeded time.Time
@@ -57,22 +63,27 @@ func (c *checks) wantAfterIdleWatch() {
 	c.notBefore = c.succeeded.Add(maxSilence)
 }
 
-// succeed records a check or a list that succeeded.
-func (c *checks) succeed(now time.Time) {
+// recordSuccess records a check or a list that succeeded.
+func (c *checks) recordSuccess(now time.Time) {
 	c.wanted = false
 	c.failures = 0
 	c.succeeded = now
 }
 
+// recordFailure records a check that failed. After checkAttempts of them none is wanted.
+func (c *checks) recordFailure() {
+	c.failures++
+	if c.failures >= checkAttempts {
+		c.wanted = false
+		c.failures = 0
+	}
+}
+
 // earliest returns the earliest time of a check.
 func (c *checks) earliest() time.Time { return latest(c.next, c.notBefore) }
 
-// A server that was restored from an older copy accepts a watch from a version that it has not
-// reached, and sends nothing until it has. So after an outage or a long silence, a list of one object
-// checks the source's version. The check runs beside the open watch: no restore can happen between
-// the two, and no retry waits for it.
-
-// versionCheck is a running check.
+// versionCheck is a running check: a list of one object, after an outage or a long silence. It runs
+// beside the open watch: no restore can happen between the two, and no retry waits for it.
 type versionCheck struct {
 	call *asyncCall
 	// ctx ends with the watch.
@@ -81,63 +92,96 @@ type versionCheck struct {
 	began  time.Time
 	// have is the reflector's version at the beginning.
 	have string
-	// version is the source's. limitIgnored means that it sent more than one object. All are set before done is closed.
-	version      string
-	limitIgnored bool
-	err          error
+	// found is what the source has, or err is why that is unknown. They are set before the call is
+	// done.
+	found sourceVersion
+	err   error
 	// slow is true if the check was still running 30 s after its watch had ended.
 	slow bool
 }
 
 // beginCheck begins a check, unless the versions cannot be compared.
 func (m *run) beginCheck(w *openWatch, now time.Time) {
-	c := &versionCheck{began: now, have: m.reflector.progress.version, err: errSourceExited}
-	if _, err := resourceversion.CompareResourceVersion(c.have, c.have); err != nil {
-		m.reflector.progress.checks.wanted = false
+	c := &versionCheck{began: now, have: m.progress.version, err: errSourceExited}
+	if !isOrderedVersion(c.have) {
+		m.progress.checks.wanted = false
 		return
 	}
-	m.reflector.progress.checks.next = now.Add(checkInterval)
-	m.reflector.progress.backoff.RecordRequest(now, false)
+	m.progress.checks.next = now.Add(checkInterval)
+	m.progress.backoff.RecordRequest(now, false)
 	c.ctx, c.cancel = context.WithTimeout(w.ctx, checkTimeout)
-	c.call = callAsync(func() { c.version, c.limitIgnored, c.err = m.reflector.sourceVersion(c.ctx) })
+	c.call = callAsync(func() { c.found, c.err = m.reflector.requestVersion(c.ctx) })
 	m.check = c
 }
 
-// evaluateCheck evaluates a check that is done. A regression is returned and ends the watch; other failures are reported.
+// awaitCheck waits for a check whose watch has ended. One that is slow is reported, and continues
+// beside the next watch.
+func (m *run) awaitCheck() {
+	if m.check == nil || m.check.slow {
+		return
+	}
+	m.check.slow = m.reflector.reportSlow(m.ctx, "List", m.check.call)
+	if !m.check.slow {
+		m.regression = m.evaluateCheck()
+	}
+}
+
+// evaluateCheck evaluates a check that is done. A regression is returned and ends the watch; other
+// failures are reported.
 func (m *run) evaluateCheck() error {
-	c, checks := m.check, &m.reflector.progress.checks
+	c := m.check
 	m.check = nil
 	defer c.cancel()
 	m.await("List", c.call)
-	switch {
-	case m.ctx.Err() != nil:
-	case c.ctx.Err() == context.Canceled && errors.Is(c.err, context.Canceled): // repeat it beside the next watch
-		checks.next = time.Time{}
-	case c.err == nil:
-		checks.succeed(m.reflector.clock.Now())
-		if c.limitIgnored || c.version == "" {
-			checks.next = m.reflector.clock.Now().Add(costlyCheckInterval)
-		}
-		if versionBefore(c.version, c.have) {
-			return &VersionRegressionError{Kind: "list", Current: c.have, Received: c.version}
-		}
-	default:
-		m.reflector.progress.backoff.RecordFailure(m.reflector.clock.Now(), c.began)
-		if checks.failures++; checks.failures >= checkAttempts {
-			checks.wanted, checks.failures = false, 0
-		}
-		if m.reflector.clock.Since(c.began) >= checkTimeout {
-			c.err = fmt.Errorf("not answered within %s: %w", checkTimeout, c.err)
-		}
-		m.reflector.report(m.ctx, fmt.Errorf("checking the version of %s: %w", m.reflector.typeDescription, c.err))
+	if m.ctx.Err() != nil {
+		return nil
+	}
+	endedWithWatch := c.ctx.Err() == context.Canceled && errors.Is(c.err, context.Canceled)
+	if endedWithWatch {
+		m.progress.checks.next = time.Time{} // it is repeated beside the next watch
+		return nil
+	}
+	if c.err != nil {
+		m.checkFailed(c)
+		return nil
+	}
+	now := m.clock.Now()
+	m.progress.checks.recordSuccess(now)
+	if c.found.limitIgnored || c.found.version == "" {
+		m.progress.checks.next = now.Add(costlyCheckInterval)
+	}
+	if versionBefore(c.found.version, c.have) {
+		return &VersionRegressionError{Kind: "list", Current: c.have, Received: c.found.version}
 	}
 	return nil
 }
 
-// sourceVersion requests the source's current version with a list of one object. If limitIgnored, the source sent more than
-// one; the second is the last one read.
-func (r *Reflector) sourceVersion(ctx context.Context) (version string, limitIgnored bool, err error) {
+// checkFailed records and reports a check that failed.
+func (m *run) checkFailed(c *versionCheck) {
+	now := m.clock.Now()
+	m.progress.backoff.RecordFailure(now, c.began)
+	m.progress.checks.recordFailure()
+	err := c.err
+	if now.Sub(c.began) >= checkTimeout {
+		err = fmt.Errorf("not answered within %s: %w", checkTimeout, err)
+	}
+	m.report(fmt.Errorf("checking the version of %s: %w", m.reflector.typeDescription, err))
+}
+
+// sourceVersion is the current version of a source.
+type sourceVersion struct {
+	version string
+	// limitIgnored means that the source sent more than one object. Its version was then read with
+	// the second one, and may be empty since it follows the objects.
+	limitIgnored bool
+}
+
+var errOneIsEnough = errors.New("one object is enough")
+
+// requestVersion requests the source's version with a list of one object.
+func (r *Reflector) requestVersion(ctx context.Context) (sourceVersion, error) {
 	items := 0
+	second := sourceVersion{limitIgnored: true}
 	one := metav1.ListOptions{Limit: 1, ShardSelector: r.shard.Selector()}
 	listMeta, err := r.listItems(ctx, one, func(listMeta metav1.ListMeta, item runtime.Object) error {
 		if !isUndecoded(item) { // a damaged item may arrive as two
@@ -146,11 +190,11 @@ func (r *Reflector) sourceVersion(ctx context.Context) (version string, limitIgn
 		if items < 2 {
 			return nil
 		}
-		version = listMeta.ResourceVersion
-		return errors.New("one object is enough")
+		second.version = listMeta.ResourceVersion
+		return errOneIsEnough
 	})
 	if items > 1 {
-		return version, true, nil
+		return second, nil
 	}
-	return listMeta.ResourceVersion, false, err
+	return sourceVersion{version: listMeta.ResourceVersion}, err
 }

@@ -123,7 +123,12 @@ func newEventsModel(t *testing.T) *eventsModel {
 	r := NewReflectorWithOptions(&scripted{}, &object{}, m.store, ReflectorOptions{
 		ErrorHandler: func(_ context.Context, _ *Reflector, err error) { m.reports = append(m.reports, err) },
 	})
-	m.run = &run{reflector: r, ctx: bg, applying: applyContext{ctx: bg}}
+	m.run = newRun(r, false)
+	m.run.ctx = bg
+	m.run.applying = applyContext{ctx: bg}
+	m.watch.run = m.run
+	m.watch.reflector = r
+	m.watch.progress = &r.progress
 	require.NoError(t, m.store.Replace([]any{podAt("a", "0", "3"), podAt("a", "1", "")}, "10"))
 	r.setAccepted("10", "list")
 	return m
@@ -168,7 +173,7 @@ func (m *eventsModel) take(what, ahead byte) bool {
 	case 7:
 		e.Type, e.Object, regresses = "OTHER", obj, false
 	}
-	err := m.run.applyBatch(m.watch, e)
+	err := m.watch.applyBatch(e)
 	if regresses {
 		var regression *VersionRegressionError
 		require.ErrorAs(m, err, &regression)

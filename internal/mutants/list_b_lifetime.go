@@ -7,7 +7,7 @@ var lifetimeFaults = []Mutant{
 		Name:    "never-stops-a-watch-that-has-ended",
 		Guards:  []string{"B17"},
 		In:      "run.watchState",
-		From:    "m.stopWatch(w)",
+		From:    "w.stop()",
 		To:      "m.watch = nil",
 		Package: guarantees,
 		Test:    "TestB17AStreamIsStoppedIfTheContextEndsAsItIsCommitted",
@@ -16,10 +16,10 @@ var lifetimeFaults = []Mutant{
 	{
 		Name:   "never-ends-an-overdue-watch",
 		Guards: []string{"B19"},
-		In:     "run.applyEvents",
-		From:   "err := m.handleTimer(w)",
+		In:     "openWatch.applyEvents",
+		From:   "err := w.handleTimer()",
 		To: `
-			err := m.handleTimer(w)
+			err := w.handleTimer()
 			w.waits.timer = nil`,
 		Package: guarantees,
 		Test:    "TestB19AHalfOpenWatchIsEndedAndResumed",

@@ -5,9 +5,9 @@ var objectFaults = []Mutant{
 	{
 		Name:    "treats-a-list-of-wrong-types-as-empty",
 		Guards:  []string{"B25", "G6"},
-		In:      "listing.commit",
-		From:    "!l.typeSeen",
-		To:      "!l.typeSeen && l.items == 0",
+		In:      "listing.checkTypes",
+		From:    "l.typeSeen",
+		To:      "l.typeSeen || l.items > 0",
 		Package: guarantees,
 		Test:    "TestB25AListOfOnlyWrongTypesFails",
 		Fault: "A source that answers with another type empties the cache, and controllers " +

@@ -5,9 +5,9 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "forgets-how-many-streams-have-failed",
 		Guards:  []string{"B1"},
-		In:      "run.streamFailed",
-		From:    "m.reflector.progress.streaming.failures++",
-		To:      "m.reflector.progress.streaming.failures = 1",
+		In:      "streaming.recordFailure",
+		From:    "s.failures++",
+		To:      "s.failures = 1",
 		Package: guarantees,
 		Test:    "TestB1ASilentStreamIsFollowedByOnePauseAndOneList",
 		Fault: "If a server cuts each streaming list, no list is ever requested and the " +
@@ -17,8 +17,8 @@ var pausingFaults = []Mutant{
 		Name:    "streams-again-after-a-silent-stream",
 		Guards:  []string{"B1"},
 		In:      "run.streamFailed",
-		From:    "m.reflector.progress.streaming.failures >= streamAttempts || silent",
-		To:      "m.reflector.progress.streaming.failures >= streamAttempts",
+		From:    "silent || rejected",
+		To:      "rejected",
 		Package: guarantees,
 		Test:    "TestB1ASilentStreamIsFollowedByOnePauseAndOneList",
 		Fault: "If the final bookmark of a streaming list is lost, the cache is empty for " +
@@ -27,9 +27,9 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "uses-the-watch-timeout-for-a-stream-response",
 		Guards:  []string{"B1"},
-		In:      "run.open",
-		From:    "phase, limit = PhaseStreaming, streamQuiet",
-		To:      "phase = PhaseStreaming",
+		In:      "run.newWatch",
+		From:    "limit = streamQuiet",
+		To:      "limit = timeout",
 		Package: guarantees,
 		Test:    "TestB1AStreamWithoutAResponseIsAbandonedAfterTenSeconds",
 		Fault: "A server that never answers a streaming list keeps the cache empty for ten " +
@@ -39,15 +39,15 @@ var pausingFaults = []Mutant{
 		Name:   "streams-again-every-second-after-expired",
 		Guards: []string{"B2", "G13"},
 		In:     "run.streamFailed",
-		From:   "m.reflector.progress.streaming.failures++",
+		From:   "m.progress.streaming.recordFailure(m.clock.Now(), silent || rejected)",
 		To: `
 			if CauseOf(err) == CauseExpired {
-				m.reflector.progress.versionInvalid = true
-				m.reflector.reportFailure(m.ctx, err)
-				<-m.reflector.clock.After(time.Second)
+				m.progress.versionInvalid = true
+				m.reportFailure(err)
+				<-m.clock.After(time.Second)
 				return stateList
 			}
-			m.reflector.progress.streaming.failures++`,
+			m.progress.streaming.recordFailure(m.clock.Now(), silent || rejected)`,
 		Package: guarantees,
 		Test:    "TestB2AStreamingListThatIsExpiredIsNotHammered",
 		Fault:   "A streaming list that is answered with expired is requested sixty times a minute.",
@@ -56,10 +56,10 @@ var pausingFaults = []Mutant{
 		Name:   "does-not-count-an-expired-stream-as-an-attempt",
 		Guards: []string{"B2"},
 		In:     "run.streamFailed",
-		From:   "m.reflector.progress.streaming.failures++",
+		From:   "m.progress.streaming.recordFailure(m.clock.Now(), silent || rejected)",
 		To: `
 			if CauseOf(err) != CauseExpired {
-				m.reflector.progress.streaming.failures++
+				m.progress.streaming.recordFailure(m.clock.Now(), silent || rejected)
 			}`,
 		Package: guarantees,
 		Test:    "TestB2AStreamingListThatIsAlwaysRefusedFallsBackToAList",
@@ -103,7 +103,7 @@ var pausingFaults = []Mutant{
 		Name:    "counts-old-stream-failures",
 		Guards:  []string{"B1"},
 		In:      "listing.endStream",
-		From:    "l.reflector.progress.streaming.failures = 0",
+		From:    "l.progress.streaming.recordSuccess()",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB1OnlyConsecutiveStreamFailuresCount",
@@ -113,7 +113,7 @@ var pausingFaults = []Mutant{
 		Name:    "counts-old-watch-failures",
 		Guards:  []string{"B3"},
 		In:      "run.watchEnded",
-		From:    "m.reflector.progress.watchFailures = 0",
+		From:    "m.progress.watchFailures = 0",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB3WatchesThatDeliverEventsBeforeTheyBreakNeedNoList",
@@ -144,9 +144,9 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "restarts-a-list-after-a-failed-page",
 		Guards:  []string{"B26"},
-		In:      "listing.listPages",
-		From:    "failures >= pageAttempts",
-		To:      "failures >= 1",
+		In:      "listing.mayRepeatPage",
+		From:    "failures < pageAttempts",
+		To:      "failures < 1",
 		Package: guarantees,
 		Test:    "TestB26AFailedPageIsAskedForAgain",
 		Fault:   "If half of the requests fail, a list of ten pages never completes.",
@@ -197,8 +197,8 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "treats-a-replay-as-a-regression",
 		Guards:  []string{"B31"},
-		In:      "run.applyChanges",
-		From:    "!m.isReplay(&changes[0], err)",
+		In:      "openWatch.skipReplay",
+		From:    "!w.isReplay(c, refused)",
 		To:      "true",
 		Package: guarantees,
 		Test:    "TestB31AReplayOfAListedStateIsSkipped",
@@ -208,7 +208,7 @@ var pausingFaults = []Mutant{
 		Name:    "accepts-a-list-without-a-version",
 		Guards:  []string{"B32"},
 		In:      "listing.setVersion",
-		From:    `version == "" && l.version == "" && l.reflector.progress.versioned`,
+		From:    `version == "" && l.version == "" && l.progress.versioned`,
 		To:      "false",
 		Package: guarantees,
 		Test:    "TestB32AListWithoutAVersionFails",

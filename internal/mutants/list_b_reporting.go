@@ -6,7 +6,7 @@ var reportingFaults = []Mutant{
 		Name:   "does-not-report-stream-errors",
 		Guards: []string{"B5", "G12"},
 		In:     "run.fail",
-		From:   "m.reflector.reportFailure(m.ctx, failed.err)",
+		From:   "m.reportFailure(failed.err)",
 		To: `
 			m.reflector.setLastFailure(failed.err, true)
 			if failed.request || failed.activity != PhaseWatching {
@@ -19,10 +19,10 @@ var reportingFaults = []Mutant{
 	{
 		Name:   "drops-the-error-of-a-streaming-list",
 		Guards: []string{"B5", "G12"},
-		In:     "run.applyBatch",
-		From:   "sent := m.collect(w)",
+		In:     "openWatch.applyBatch",
+		From:   "sent := w.collect()",
 		To: `
-			sent := m.collect(w)
+			sent := w.collect()
 			if sent != nil && w.listing != nil {
 				sent = errNoInitialEventsEnd
 			}`,
@@ -33,8 +33,8 @@ var reportingFaults = []Mutant{
 	{
 		Name:    "drops-an-error-after-the-event-that-ends-a-watch",
 		Guards:  []string{"G12"},
-		In:      "run.applyBatch",
-		From:    "m.reflector.report(m.ctx, sent)",
+		In:      "openWatch.applyBatch",
+		From:    "w.run.report(sent)",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG12AnErrorBehindTheEventThatEndsAWatchIsReported",

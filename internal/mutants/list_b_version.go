@@ -15,7 +15,7 @@ var versionFaults = []Mutant{
 	{
 		Name:    "accepts-an-older-bookmark",
 		Guards:  []string{"B15", "G11"},
-		In:      "run.applyBookmark",
+		In:      "openWatch.applyBookmark",
 		From:    "versionBefore(version, w.version)",
 		To:      `version == "" && versionBefore(version, w.version)`,
 		Package: guarantees,
@@ -60,16 +60,11 @@ var versionFaults = []Mutant{
 	{
 		Name:   "advances-the-version-past-a-refused-write",
 		Guards: []string{"B16", "G11"},
-		In:     "run.applyChanges",
-		From: `
-			if undecoded := changes[0].finalErr; undecoded != nil {
-				m.reflector.report(m.ctx, undecoded)
-			}`,
+		In:     "openWatch.skipReplay",
+		From:   "return refused",
 		To: `
-			m.reflector.setAccepted(changes[0].version, "event")
-			if undecoded := changes[0].finalErr; undecoded != nil {
-				m.reflector.report(m.ctx, undecoded)
-			}`,
+			w.reflector.setAccepted(c.version, "event")
+			return refused`,
 		Package: guarantees,
 		Test:    "TestB16ARefusedWriteDoesNotAdvanceTheVersion",
 		Fault:   "The reflector claims a version that its store does not have.",
@@ -89,8 +84,8 @@ var versionFaults = []Mutant{
 		Name:    "lists-at-the-newest-version-twice-after-a-410",
 		Guards:  []string{"B15", "G1"},
 		In:      "listing.setVersion",
-		From:    "!l.reflector.progress.versionInvalid",
-		To:      "!l.reflector.progress.versionInvalid || l.run.listed",
+		From:    "!l.progress.versionInvalid",
+		To:      "!l.progress.versionInvalid || l.run.resync.listed",
 		Package: guarantees,
 		Test:    "TestG1AMirrorConvergesWithTheFirstListAfterA410AndARestore",
 		Fault: "A source that returns restored is mirrored only after two pauses, up to " +
@@ -99,7 +94,7 @@ var versionFaults = []Mutant{
 	{
 		Name:    "forgets-the-newest-version-of-a-broken-stream",
 		Guards:  []string{"B15", "G2"},
-		In:      "run.applyReceived",
+		In:      "openWatch.examine",
 		From:    "w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)",
 		To:      "_ = w.listing.newest",
 		Package: guarantees,
@@ -131,8 +126,8 @@ var versionFaults = []Mutant{
 	{
 		Name:    "ignores-late-watch-responses",
 		Guards:  []string{"B23"},
-		In:      "run.open",
-		From:    "w.answeredAt.Sub(now) >= lateAnswer",
+		In:      "openWatch.recordResponse",
+		From:    "w.answeredAt.Sub(w.requestedAt) >= lateAnswer",
 		To:      "false",
 		Package: guarantees,
 		Test:    "TestB23AWatchThatWasAnsweredLateIsChecked",
@@ -142,8 +137,8 @@ var versionFaults = []Mutant{
 	{
 		Name:    "never-checks-a-silent-watch",
 		Guards:  []string{"B23"},
-		In:      "run.handleTimer",
-		From:    "m.reflector.progress.checks.want()",
+		In:      "openWatch.handleTimer",
+		From:    "w.progress.checks.want()",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB23ASilentWatchIsCheckedAfterThreeMinutes",
@@ -152,9 +147,9 @@ var versionFaults = []Mutant{
 	{
 		Name:    "restarts-the-silence-with-each-watch",
 		Guards:  []string{"B23"},
-		In:      "run.silenceTime",
-		From:    "m.reflector.progress.lastReceived.Add(maxSilence)",
-		To:      "latest(w.answeredAt, m.reflector.progress.lastReceived).Add(maxSilence)",
+		In:      "openWatch.silenceTime",
+		From:    "w.progress.lastReceived.Add(maxSilence)",
+		To:      "latest(w.answeredAt, w.progress.lastReceived).Add(maxSilence)",
 		Package: guarantees,
 		Test:    "TestB23TheSilenceOfSeveralWatchesIsChecked",
 		Fault:   "A restore after a clean close is not noticed if watches end before three minutes.",
@@ -162,8 +157,8 @@ var versionFaults = []Mutant{
 	{
 		Name:    "trusts-reissued-versions",
 		Guards:  []string{"B23"},
-		In:      "listing.addPart",
-		From:    `(l.reflector.progress.version == "" || l.regression != nil || l.mayBeTooOld())`,
+		In:      "listing.mayReuseVersions",
+		From:    `l.progress.version == "" || l.regression != nil || l.mayBeTooOld()`,
 		To:      "l.mayBeTooOld()",
 		Package: guarantees,
 		Test:    "TestB23NoObjectCountsAsUnchangedAfterARestore",

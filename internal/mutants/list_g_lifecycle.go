@@ -5,11 +5,11 @@ var lifecycleMutants = []Mutant{
 	{
 		Name:   "finishes-a-pause-before-it-stops",
 		Guards: []string{"G9"},
-		In:     "run.pause",
-		From:   "timer := m.reflector.clock.NewTimer(pause)",
+		In:     "run.pauseFor",
+		From:   "timer := m.clock.NewTimer(pause)",
 		To: `
-			<-m.reflector.clock.After(pause)
-			timer := m.reflector.clock.NewTimer(0)`,
+			<-m.clock.After(pause)
+			timer := m.clock.NewTimer(0)`,
 		Package: guarantees,
 		Test:    "TestG9RunReturnsAtOnceInEveryPhase",
 		Fault:   "A process that stops while its server is down hangs for up to a minute.",

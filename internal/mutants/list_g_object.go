@@ -5,10 +5,10 @@ var objectMutants = []Mutant{
 	{
 		Name:   "ends-a-watch-because-of-one-bad-object",
 		Guards: []string{"G6"},
-		In:     "run.applyChanges",
-		From:   "m.recordAccepted(changes[:accepted])",
+		In:     "openWatch.applyChanges",
+		From:   "w.recordAccepted(changes[:accepted])",
 		To: `
-			m.recordAccepted(changes[:accepted])
+			w.recordAccepted(changes[:accepted])
 			for i := range changes[:accepted] {
 				if changes[i].err != nil {
 					return changes[i].err
@@ -21,9 +21,9 @@ var objectMutants = []Mutant{
 	{
 		Name:    "applies-a-streamed-deletion-of-another-type",
 		Guards:  []string{"G6"},
-		In:      "run.applyReceived",
-		From:    "c.event.Type != watch.Bookmark",
-		To:      "c.event.Type != watch.Bookmark && (w.listing == nil || c.kind != Deleted)",
+		In:      "openWatch.examine",
+		From:    "c.event.Type == watch.Bookmark",
+		To:      "c.event.Type == watch.Bookmark || w.listing != nil && c.kind == Deleted",
 		Package: guarantees,
 		Test:    "TestG6InAStreamADeletionOfAnotherTypeDeletesNothing",
 		Fault:   "The deletion of a ConfigMap deletes the Pod with the same name from the cache.",
@@ -71,7 +71,7 @@ var objectMutants = []Mutant{
 		Name:    "never-relists-damaged-items",
 		Guards:  []string{"G6"},
 		In:      "listing.recordCommit",
-		From:    "l.run.refetchLater()",
+		From:    "l.progress.refetch.recordList(l.run.undecodedVersions(), now)",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG6ADamagedItemOfAListIsListedOnceMore",
@@ -80,9 +80,9 @@ var objectMutants = []Mutant{
 	{
 		Name:    "relists-undecodable-items-forever",
 		Guards:  []string{"G6"},
-		In:      "run.refetchLater",
-		From:    "known != q.ResourceVersion",
-		To:      "known == q.ResourceVersion",
+		In:      "refetch.recordList",
+		From:    "known != version",
+		To:      "known == version",
 		Package: guarantees,
 		Test:    "TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined",
 		Fault:   "One object that cannot be decoded causes a full list every minute.",

@@ -38,10 +38,10 @@ var requestMutants = []Mutant{
 		Name:   "does-not-report-a-refused-watch",
 		Guards: []string{"G12"},
 		In:     "run.fail",
-		From:   "m.reflector.reportFailure(m.ctx, failed.err)",
+		From:   "m.reportFailure(failed.err)",
 		To: `
 			if failed.activity != PhaseWatching || !failed.request {
-				m.reflector.reportFailure(m.ctx, failed.err)
+				m.reportFailure(failed.err)
 			}`,
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
@@ -51,12 +51,12 @@ var requestMutants = []Mutant{
 		Name:   "reports-a-failed-list-twice",
 		Guards: []string{"G12"},
 		In:     "run.fail",
-		From:   "m.reflector.reportFailure(m.ctx, failed.err)",
+		From:   "m.reportFailure(failed.err)",
 		To: `
 			if failed.activity == PhaseListing {
-				m.reflector.reportFailure(m.ctx, failed.err)
+				m.reportFailure(failed.err)
 			}
-			m.reflector.reportFailure(m.ctx, failed.err)`,
+			m.reportFailure(failed.err)`,
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
 		Fault:   "Each failure of a list is counted and alerted twice.",
@@ -77,7 +77,7 @@ var requestMutants = []Mutant{
 		In:     "run.fail",
 		From:   "return m.pauseAfterFailure(next, f)",
 		To: `
-			if next == stateWatch && m.reflector.progress.watchFailures%2 == 1 {
+			if next == stateWatch && m.progress.watchFailures%2 == 1 {
 				return next
 			}
 			return m.pauseAfterFailure(next, f)`,
@@ -89,10 +89,10 @@ var requestMutants = []Mutant{
 		Name:   "resets-the-backoff-with-each-good-list",
 		Guards: []string{"G13"},
 		In:     "listing.recordCommit",
-		From:   "l.run.relistWaiters = nil",
+		From:   "l.run.listCommitted(l.paging.paused)",
 		To: `
-			l.run.relistWaiters = nil
-			p.backoff = backoff.New(nil, 0, l.reflector.options.Random)`,
+			l.run.listCommitted(l.paging.paused)
+			l.progress.backoff = backoff.New(nil, 0, l.reflector.options.Random)`,
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
 		Fault: "A server whose watches fail receives a list every second, its most " +
