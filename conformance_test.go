@@ -21,9 +21,8 @@ var (
 	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
 	_ eventChecker           = (*DeltaFIFO)(nil)
 
-	_ Replacer               = (*feed)(nil)
-	_ ResourceVersionUpdater = (*feed)(nil)
-	_ changeAccepter         = (*feed)(nil)
+	_ Replacer       = (*intake)(nil)
+	_ changeAccepter = (*intake)(nil)
 
 	_ Controller     = (*Mirror)(nil)
 	_ StatusReporter = (*Mirror)(nil)
@@ -37,6 +36,3 @@ var (
 	_ ItemLister        = (*kubeapi.ListerWatcher)(nil)
 	_ UndecodableObject = (*kubeapi.UndecodableObject)(nil)
 )
-
-// The whole line over HTTP, in virtual time: a source behind the list/watch
-// protocol, a network that can be cut and frozen, kubeapi, and the pipeline.

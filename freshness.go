@@ -188,7 +188,7 @@ func (r *freshRequests) resultSince(begun int64) (known bool, result error) {
 
 // requestAndCatchUp requests the source's version, and waits until the store has reached it.
 func (f *feed) requestAndCatchUp(ctx context.Context) error {
-	before := f.LastStoreSyncResourceVersion()
+	before := f.store.LastStoreSyncResourceVersion()
 	found, err := f.reflector.requestVersion(ctx)
 	version := found.version
 	if err == nil && version == "" && found.limitIgnored {
@@ -220,7 +220,7 @@ func (f *feed) catchUp(ctx context.Context, before, version string) error {
 		return &VersionRegressionError{Kind: "list", Current: before, Received: version}
 	}
 	waiting, cancel := context.WithTimeout(ctx, openWatchTimeout)
-	err := f.waitForVersion(waiting, version, nil)
+	err := f.store.waitForVersion(waiting, version, nil)
 	cancel()
 	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -232,7 +232,7 @@ func (f *feed) catchUp(ctx context.Context, before, version string) error {
 	case err != nil:
 		return fmt.Errorf("watching for a bookmark: %w", err)
 	}
-	return f.waitForVersion(ctx, last, nil)
+	return f.store.waitForVersion(ctx, last, nil)
 }
 
 // awaitBookmark watches from the store's version for an event or bookmark that is not older than
@@ -245,7 +245,7 @@ func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, 
 	overdue := fmt.Errorf("%w: %w", errWatchOverdue, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, overdue)
 	defer cancel()
-	last = f.LastStoreSyncResourceVersion()
+	last = f.store.LastStoreSyncResourceVersion()
 	w, err := f.reflector.source.WatchWithContext(ctx, metav1.ListOptions{
 		ResourceVersion: last, TimeoutSeconds: new(int64(bookmarkTimeout)), AllowWatchBookmarks: true,
 		ShardSelector: f.reflector.shard.Selector(),
@@ -331,7 +331,7 @@ func (f *feed) healthy(limit time.Duration) error {
 
 // explain appends the feed's activity, how long it has lasted, and the last failure.
 func (f *feed) explain(err error) error {
-	status := f.reflector.Status()
+	status := f.status()
 	activity := status.Activity()
 	lasted := roundForPeople(status.Time.Sub(status.activeSince()))
 	last := status.LastFailure

@@ -330,7 +330,7 @@ func (m *listenersModel) write(op byte, choice int) {
 }
 
 func (m *listenersModel) take(e event) {
-	require.NoError(m, takeOne(m.feed, e))
+	require.NoError(m, takeOne(&m.feed.intake, e))
 }
 
 // state is a new state of a key: of the object that it has, or of another one.
@@ -345,7 +345,7 @@ func (m *listenersModel) state(key string, of any) *object {
 }
 
 func (m *listenersModel) relist(keys byte) {
-	replacement := m.feed.BeginReplace(ReplaceOptions{})
+	replacement := m.feed.intake.BeginReplace(ReplaceOptions{})
 	var part ReplacementPart
 	for i := range 4 {
 		held, exists, _ := m.informer.store.GetByKey("a/" + itoa(i))

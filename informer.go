@@ -116,7 +116,7 @@ func newInformer(
 	inf.title = informerTitle(inf.name, first.typeDescription)
 	inf.log = eventlog.New[table.Key](inf.clock.Now())
 	for _, f := range inf.feeds {
-		publisher := f.feed
+		publisher := f.intake.publisher
 		publisher.log = inf.log
 		publisher.clock = inf.clock
 		publisher.metrics = &inf.metrics
@@ -148,7 +148,7 @@ func (inf *sharedIndexInformer) report(ctx context.Context, key string, err erro
 // feedOf returns the feed that fills the store at a key, or nil.
 func (inf *sharedIndexInformer) feedOf(key table.Key) *feed {
 	for _, f := range inf.feeds {
-		if f.scope.hasKey(key) {
+		if f.store.scope.hasKey(key) {
 			return f
 		}
 	}
@@ -181,7 +181,7 @@ func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
 	if inf.guard != nil {
 		transform = inf.guard(transform)
 	}
-	return inf.set("the transform", func(f *feed) { f.transform = transform })
+	return inf.set("the transform", func(f *feed) { f.intake.transform = transform })
 }
 
 // set changes an option of each feed. It fails after the run has begun.
@@ -265,11 +265,11 @@ func (o informerBase) Status() Status {
 // sourceStatus returns the status of the reflector, or of those of all namespaces.
 func (inf *sharedIndexInformer) sourceStatus() Status {
 	if inf.feeds[0].namespace == "" {
-		return inf.feeds[0].reflector.Status()
+		return inf.feeds[0].status()
 	}
 	all := make([]Status, len(inf.feeds))
 	for i, f := range inf.feeds {
-		all[i] = f.reflector.Status()
+		all[i] = f.status()
 		all[i].Namespace = f.namespace
 	}
 	status := combine(all)
@@ -495,15 +495,16 @@ func informerTitle(name, typeDescription string) string {
 	return fmt.Sprintf("informer %s (%s)", name, typeDescription)
 }
 
-// feed fills an informer's store from one source and appends the changes to the log. Its reflector
-// uses it as the store: all of the informer's, or the view of one namespace.
+// feed fills an informer's store, or the view of one namespace, from one source and appends the
+// changes to the log. Its reflector passes everything to its intake.
 //
 // The changes of a write are appended before the next write begins. So the log has the order of the
 // store even if several feeds write, and a handler that joins under the writer's lock misses no
 // change and receives none twice.
 type feed struct {
-	intake
 	informer *sharedIndexInformer
+	store    *keyedStore
+	intake   intake
 	// namespace is empty for the whole store.
 	namespace string
 	reflector *Reflector
@@ -515,24 +516,26 @@ type feed struct {
 func (inf *sharedIndexInformer) addFeed(
 	namespace string, source Source, example any, options ReflectorOptions,
 ) {
-	f := &feed{informer: inf, namespace: namespace}
+	f := &feed{informer: inf, store: &inf.store.keyedStore, namespace: namespace}
 	f.freshness.running = make(chan struct{}, 1)
-	f.intake = inf.store.keyedStore.intake()
 	if namespace != "" {
 		mustHave(!isNilPointer(source),
 			fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
-		f.intake = InNamespace(inf.store, namespace).(*keyedStore).intake()
+		f.store = InNamespace(inf.store, namespace).(*keyedStore)
 		options.Name += "/" + namespace
 	}
-	f.reflector = newReflector(source, example, f, options)
+	f.intake = f.store.intake()
+	f.reflector = newReflector(source, example, f.store, options)
+	f.reflector.accepter = &f.intake
+	f.reflector.replacer = &f.intake
 	if len(inf.feeds) > 0 {
 		f.reflector.changes = inf.feeds[0].reflector.changes
 	}
 	f.synced = newSyncChecker(f.reflector.name)
-	f.feed = &publisher{listed: f.markSynced}
-	f.detector = inf.detector
+	f.intake.publisher = &publisher{listed: f.markSynced}
+	f.intake.detector = inf.detector
 	if inf.options.Transform != nil {
-		f.transform = inf.options.Transform
+		f.intake.transform = inf.options.Transform
 	}
 	inf.feeds = append(inf.feeds, f)
 	inf.unsynced.Add(1)
@@ -540,6 +543,14 @@ func (inf *sharedIndexInformer) addFeed(
 
 // HasSynced is true once the whole first list of the source is in the store.
 func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
+
+// status returns the reflector's status. A wait for the first list may end just before the reflector
+// records that it is synced.
+func (f *feed) status() Status {
+	status := f.reflector.Status()
+	status.Synced = f.HasSynced()
+	return status
+}
 
 // markSynced is called when a whole list is in the store. The informer has synced once each feed
 // has its first list.
@@ -557,7 +568,8 @@ func (f *feed) markSynced() {
 		return
 	}
 	// A handler syncs at the appended end, so not before the informer.
-	f.informer.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
+	storage := f.store.storage
+	f.informer.log.AppendEnd(storage.table.Len(), storage.logged.Load())
 }
 
 // informerView is the result of GetController. It does not run.

@@ -1,3 +1,6 @@
+// The way of every change into a store: its key, its age, its transform, its index values. Which
+// changes does a store apply, and in which form?
+
 package cache
 
 import (
@@ -6,36 +9,37 @@ import (
 
 // intake prepares all changes of a store, and calls user functions for that without a lock.
 type intake struct {
-	*keyedStore
+	store     *keyedStore
 	transform TransformFunc
-	// feed publishes the changes to an informer's handlers. It may be nil, as detector.
-	feed     *publisher
+	// publisher notifies the handlers of an informer. It is nil in a store without one.
+	publisher *publisher
+	// detector may be nil.
 	detector MutatedObjectDetector
 	// buffer is reused for each batch.
 	buffer valueBuffer
 }
 
-func (k *keyedStore) intake() intake { return intake{keyedStore: k, transform: k.transformer} }
+func (k *keyedStore) intake() intake { return intake{store: k, transform: k.transformer} }
 
 // acceptChanges implements changeAccepter.
-func (k *keyedStore) acceptChanges(ctx context.Context, changes []change) (int, error) {
+func (k *keyedStore) acceptChanges(ctx context.Context, changes []change) (accepted int, err error) {
 	in := k.intake()
 	return in.acceptChanges(ctx, changes)
 }
 
 // acceptChanges implements changeAccepter. One goroutine at a time may call it.
 func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted int, err error) {
-	if in.feed != nil && in.feed.beginWrite(len(changes)) {
-		defer in.feed.endWrite()
+	if in.publisher != nil && in.publisher.beginWrite(len(changes)) {
+		defer in.publisher.endWrite()
 	}
 	if in.transform != nil {
 		// A transform may read the store, which must have all earlier changes.
 		changes = changes[:1]
 	}
 	in.buffer = valueBuffer{in.buffer.values[:0], in.buffer.texts[:0]}
-	in.identifyAll(changes)
-	if c := &changes[0]; in.transform != nil && c.err == nil {
-		if err := in.olderThanEntry(c); err != nil {
+	in.store.identifyAll(changes)
+	if in.transform != nil && changes[0].err == nil {
+		if err := in.store.olderThanEntry(&changes[0]); err != nil {
 			return 0, err
 		}
 	}
@@ -44,7 +48,8 @@ func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted
 			return 0, err
 		}
 	}
-	return in.storage.write(changes, storeWrite{scope: in.scope, events: true, feed: in.feed})
+	write := storeWrite{scope: in.store.scope, events: true, feed: in.publisher}
+	return in.store.storage.write(changes, write)
 }
 
 // identify sets the key and origin of a change, or err.
@@ -73,21 +78,31 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 		return ctx.Err()
 	}
 	if c.kind == Deleted || in.transform != nil {
-		c.transform(in.keyFunc, in.transform, func() bool {
-			_, stored := in.storage.table.GetKey(c.key)
-			return in.feed != nil && (c.existed || stored) // only handlers need the final state
-		})
+		in.transformObject(c)
 		if ctx.Err() != nil || c.err != nil || c.kind == Deleted {
 			return ctx.Err()
 		}
-		// The key must not keep the object before the transform in memory.
-		var m metadata
-		if _ = m.read(c.object); m.nameKey() == c.key {
-			c.key = m.nameKey()
-		}
 	}
-	if c.index(in.storage.indexers.Load(), &in.buffer); in.detector != nil && c.err == nil {
+	c.index(in.store.storage.indexers.Load(), &in.buffer)
+	if in.detector != nil && c.err == nil {
 		in.detector.Watch(c.key.String(), c.object) // before readers can change it
 	}
 	return nil
+}
+
+// transformObject calls the transform. Only handlers need a deletion's final state.
+func (in *intake) transformObject(c *change) {
+	c.transform(in.store.keyFunc, in.transform, func() bool {
+		_, isStored := in.store.storage.table.GetKey(c.key)
+		return in.publisher != nil && (c.existed || isStored)
+	})
+	if c.err != nil || c.kind == Deleted {
+		return
+	}
+	// The key must not keep the object before the transform in memory.
+	var m metadata
+	_ = m.read(c.object)
+	if m.nameKey() == c.key {
+		c.key = m.nameKey()
+	}
 }

@@ -150,24 +150,3 @@ func numberOf(version string) *big.Int {
 	n, _ := new(big.Int).SetString(version, 10)
 	return n
 }
-
-// Each is looked for at run time, in a value of another type.
-var (
-	_ Indexer                = (*cache)(nil)
-	_ TransformingStore      = (*cache)(nil)
-	_ Replacer               = (*cache)(nil)
-	_ ResourceVersionUpdater = (*cache)(nil)
-	_ Snapshotter            = (*cache)(nil)
-	_ changeAccepter         = (*cache)(nil)
-	_ Replacer               = (*feed)(nil)
-	_ ResourceVersionUpdater = (*feed)(nil)
-	_ changeAccepter         = (*feed)(nil)
-	_ QueueWithBatch         = (*DeltaFIFO)(nil)
-	_ TransformingStore      = (*DeltaFIFO)(nil)
-	_ DoneChecker            = (*DeltaFIFO)(nil)
-	_ Replacer               = (*DeltaFIFO)(nil)
-	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
-	_ eventChecker           = (*DeltaFIFO)(nil)
-	_ Snapshotter            = (*threadSafeMap)(nil)
-	_ Snapshotter            = (*sharedIndexInformer)(nil)
-)

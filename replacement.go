@@ -36,19 +36,20 @@ type storeReplacement struct {
 
 // BeginReplace implements Replacer.
 func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
-	return k.intake().BeginReplace(options)
+	in := k.intake()
+	return in.BeginReplace(options)
 }
 
 // BeginReplace implements Replacer.
-func (in intake) BeginReplace(options ReplaceOptions) Replacement {
-	m := in.storage
+func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
+	m := in.store.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()
 	r := &storeReplacement{
 		// With a buffer of its own.
-		in:          intake{keyedStore: in.keyedStore, transform: in.transform, feed: in.feed, detector: in.detector},
+		in:          intake{store: in.store, transform: in.transform, publisher: in.publisher, detector: in.detector},
 		mayBeTooOld: options.Staged, reset: options.VersionsReset,
-		initial: in.feed != nil && !in.feed.hasListed, visible: !in.scope.committed && !options.Staged,
+		initial: in.publisher != nil && !in.publisher.hasListed, visible: !in.store.committed && !options.Staged,
 		marks: m.table.BeginListing(), retained: sets.Set[table.Key]{},
 		displaced: map[table.Key]table.Slot{},
 	}
@@ -76,14 +77,14 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 	if r.over {
 		return nil, errReplacementOver
 	}
-	if feed := r.in.feed; feed != nil && feed.beginWrite(len(part.Items)+len(part.Deleted)) {
-		defer feed.endWrite()
+	if handlers := r.in.publisher; handlers != nil && handlers.beginWrite(len(part.Items)+len(part.Deleted)) {
+		defer handlers.endWrite()
 	}
 	if err := r.prepare(ctx, change{kind: Replaced}, part.Items); err != nil {
 		return nil, err
 	}
 	for _, obj := range part.Retain {
-		if key, err := r.in.eventKey(obj); err == nil {
+		if key, err := r.in.store.eventKey(obj); err == nil {
 			r.retained.Insert(key)
 		}
 	}
@@ -112,7 +113,7 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			}
 		}
 		if r.visible {
-			_, _ = r.in.storage.write(r.staged, storeWrite{scope: r.in.scope, list: r, feed: r.in.feed})
+			_, _ = r.in.store.storage.write(r.staged, storeWrite{scope: r.in.store.scope, list: r, feed: r.in.publisher})
 			r.staged = slices.Delete(r.staged, 0, len(r.staged))
 			r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]} // the table has copies
 		} else {
@@ -131,10 +132,10 @@ func (r *storeReplacement) stage(c *change) {
 	case c.err != nil:
 		r.refuse(c)
 		if !r.mayBeTooOld {
-			r.in.storage.quarantine.addChange(c)
+			r.in.store.storage.quarantine.addChange(c)
 			return
 		}
-		known, _ := r.in.storage.quarantine.entry(c.key)
+		known, _ := r.in.store.storage.quarantine.entry(c.key)
 		c.err.repeated, c.object = known.repeats(c.err), nil
 	case c.finalErr != nil:
 		r.refused = append(r.refused, *c)
@@ -144,8 +145,8 @@ func (r *storeReplacement) stage(c *change) {
 
 // compareWithStore identifies the batch and finds the changes that leave their stored entry unchanged.
 func (r *storeReplacement) compareWithStore() {
-	r.in.identifyAll(r.batch)
-	m := r.in.storage
+	r.in.store.identifyAll(r.batch)
+	m := r.in.store.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()
 	for i := range r.batch {
@@ -173,7 +174,7 @@ func (r *storeReplacement) hasState(c *change, at table.Slot) bool {
 	if !c.origin.Same(at.Origin) || c.kind == Deleted || r.reset {
 		return false
 	}
-	_, isQuarantined := r.in.storage.quarantine.entry(c.key)
+	_, isQuarantined := r.in.store.storage.quarantine.entry(c.key)
 	return !isQuarantined
 }
 
@@ -188,10 +189,10 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	if r.over {
 		return errReplacementOver
 	}
-	if feed := r.in.feed; feed != nil {
-		defer feed.listed() // after endWrite
-		if feed.beginWrite(0) {
-			defer feed.endWrite()
+	if handlers := r.in.publisher; handlers != nil {
+		defer handlers.listed() // after endWrite
+		if handlers.beginWrite(0) {
+			defer handlers.endWrite()
 		}
 	}
 	var failures []error
@@ -204,9 +205,9 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // publish applies the staged changes, deletes the entries that the list lacks, and sets the version, in one write. It returns
 // the refused changes.
 func (r *storeReplacement) publish(version string) (refused []change) {
-	m, scope := r.in.storage, r.in.scope
+	m, scope := r.in.store.storage, r.in.store.scope
 	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) }
-	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.feed}
+	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.publisher}
 	m.lock(r.staged)
 	for r.stageDisplaced() {
 		m.writing.Unlock()
@@ -241,7 +242,7 @@ func (r *storeReplacement) Abort() {
 	if r.over {
 		return
 	}
-	m := r.in.storage
+	m := r.in.store.storage
 	m.writing.Lock()
 	r.end()
 	m.writing.Unlock()
@@ -286,6 +287,6 @@ func (r *storeReplacement) stageDisplaced() bool {
 // end ends the list in the storage. The caller holds writing.
 func (r *storeReplacement) end() {
 	r.marks.End()
-	m := r.in.storage
+	m := r.in.store.storage
 	m.lists = slices.DeleteFunc(m.lists, func(open *storeReplacement) bool { return open == r })
 }

@@ -102,7 +102,7 @@ func (k *keyedStore) Update(obj any) error {
 	one := [1]change{{kind: Updated, object: obj}}
 	c := &one[0]
 	in := k.intake()
-	in.identify(c)
+	k.identify(c)
 	if c.err != nil {
 		return c.failure()
 	}

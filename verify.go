@@ -108,7 +108,7 @@ func (f *feed) divergence(found map[table.Key]difference) *DivergenceError {
 // compare returns the differences between the newest list of the source and a later state of the
 // store, except those that versions show to be changes after the list.
 func (f *feed) compare(ctx context.Context) (map[table.Key]difference, error) {
-	before := f.LastStoreSyncResourceVersion()
+	before := f.store.LastStoreSyncResourceVersion()
 	listed, version, err := f.listStates(ctx)
 	if err != nil {
 		return nil, err
@@ -117,9 +117,9 @@ func (f *feed) compare(ctx context.Context) (map[table.Key]difference, error) {
 		return nil, err
 	}
 	found := map[table.Key]difference{}
-	stored := f.storage.table.Snapshot()
+	stored := f.store.storage.table.Snapshot()
 	for key, state := range listed {
-		if state.optional || f.storage.quarantine.hasSince(key, state.origin.Version()) {
+		if state.optional || f.store.storage.quarantine.hasSince(key, state.origin.Version()) {
 			continue
 		}
 		entry, exists := stored.Get(key)
@@ -148,8 +148,11 @@ func (f *feed) addExtra(
 	for entry := range stored.Each {
 		key := entry.Key()
 		_, exists := listed[key]
-		if exists || !f.scope.hasKey(key) || listedAt.OlderThan(entry.Origin()) ||
-			f.storage.quarantine.hasSince(key, version) || listed[table.KeyOf(nameOf(entry.Object()))].optional {
+		if exists || !f.store.hasKey(key) || listedAt.OlderThan(entry.Origin()) {
+			continue
+		}
+		byName := listed[table.KeyOf(nameOf(entry.Object()))]
+		if byName.optional || f.store.storage.quarantine.hasSince(key, version) {
 			continue
 		}
 		certain := isOrdered(listedAt) && isOrdered(entry.Origin())
@@ -169,13 +172,15 @@ func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState
 		if r.excludes(&md, bad) {
 			return ctx.Err()
 		}
-		key, err := f.keyOf(obj, &md)
+		key, err := f.store.keyOf(obj, &md)
 		if err != nil {
 			key = table.KeyOf(nameOf(obj))
 		}
 		state := listedState{originOf(md.received), bad != nil || err != nil}
-		if _, stored := f.storage.table.GetKey(key); f.transform != nil && !state.optional && !stored {
-			_, keep, err := callTransform(key, f.keyFunc, f.transform, obj)
+		_, isStored := f.store.storage.table.GetKey(key)
+		transform := f.intake.transform
+		if transform != nil && !state.optional && !isStored {
+			_, keep, err := callTransform(key, f.store.keyFunc, transform, obj)
 			state.optional = err != nil || !keep
 		}
 		listed[key] = state

@@ -83,12 +83,12 @@ var readerMutants = []Mutant{
 		Name:   "calls-index-functions-under-the-lock",
 		Guards: []string{"G10"},
 		In:     "intake.prepare",
-		From:   "c.index(in.storage.indexers.Load(), &in.buffer)",
+		From:   "c.index(in.store.storage.indexers.Load(), &in.buffer)",
 		To: `
 			func() {
-				in.storage.table.Begin(1)
-				defer in.storage.table.Commit(nil)
-				c.index(in.storage.indexers.Load(), &in.buffer)
+				in.store.storage.table.Begin(1)
+				defer in.store.storage.table.Commit(nil)
+				c.index(in.store.storage.indexers.Load(), &in.buffer)
 			}()`,
 		Package: guarantees,
 		Test:    "TestG10ReadersDoNotWaitForASlowUserFunction",

@@ -23,7 +23,7 @@ var syncMutants = []Mutant{
 		From:   "r.refused = nil",
 		To: `
 			r.refused = nil
-			r.in.feed.listed()`,
+			r.in.publisher.listed()`,
 		Package: guarantees,
 		Test:    "TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList",
 		Fault: "A controller starts with a part of the objects, and deletes the dependents " +
@@ -54,9 +54,9 @@ var syncMutants = []Mutant{
 		Name:   "syncs-a-handler-once-its-list-is-queued",
 		Guards: []string{"G5"},
 		In:     "feed.markSynced",
-		From:   "f.informer.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())",
+		From:   "f.informer.log.AppendEnd(storage.table.Len(), storage.logged.Load())",
 		To: `
-			f.informer.log.AppendEnd(f.storage.table.Len(), f.storage.logged.Load())
+			f.informer.log.AppendEnd(storage.table.Len(), storage.logged.Load())
 			for _, l := range f.informer.listeners {
 				l.synced.finish(nil)
 			}`,
@@ -113,7 +113,7 @@ var syncMutants = []Mutant{
 		Name:    "delivers-a-first-lists-writes-late",
 		Guards:  []string{"G3"},
 		In:      "storeReplacement.prepare",
-		From:    "feed: r.in.feed",
+		From:    "feed: r.in.publisher",
 		To:      "feed: nil",
 		Package: guarantees,
 		Test:    "TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt",
