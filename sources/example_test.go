@@ -94,10 +94,19 @@ type Disk struct {
 	Size   int
 }
 
+// rack represents any client of any backend.
+type rack []Disk
+
+func (r rack) Disks(context.Context) ([]Disk, error) { return r, nil }
+
 // A plain struct is the value of an Entry, which has the metadata.
 func ExampleEntry() {
-	disks := []Disk{{"A1", 100}}
-	source := sources.NewPollingSource(func(context.Context) ([]*sources.Entry[Disk], error) {
+	client := rack{{"A1", 100}}
+	source := sources.NewPollingSource(func(ctx context.Context) ([]*sources.Entry[Disk], error) {
+		disks, err := client.Disks(ctx)
+		if err != nil {
+			return nil, err // reported; the mirror keeps its content
+		}
 		entries := make([]*sources.Entry[Disk], 0, len(disks))
 		for _, disk := range disks {
 			meta := metav1.ObjectMeta{Name: disk.Serial}
@@ -105,14 +114,15 @@ func ExampleEntry() {
 		}
 		return entries, nil
 	})
-	informer := cache.NewTypedInformer[*sources.Entry[Disk]](source)
+	disks := cache.NewTypedInformer[*sources.Entry[Disk]](source)
+
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { informer.Run(ctx) })
-	if err := informer.WaitSynced(ctx); err != nil {
+	running.Go(func() { disks.Run(ctx) })
+	if err := disks.WaitSynced(ctx); err != nil {
 		fmt.Println(err)
 	}
-	disk, err := informer.Get("A1")
+	disk, err := disks.Get("A1")
 	if err != nil {
 		fmt.Println(err)
 		return

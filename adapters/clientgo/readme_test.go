@@ -2,13 +2,13 @@ package clientgo_test
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -16,40 +16,8 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// mirrorPods returns when ctx ends.
-func mirrorPods(ctx context.Context) error {
-	options, err := kubeapi.InCluster() // elsewhere: kubeapi.Options{BaseURL: "http://127.0.0.1:8001"}, with kubectl proxy
-	if err != nil {
-		return err
-	}
-	options.Resource = corev1.SchemeGroupVersion.WithResource("pods")
-	options.ObjectType = &corev1.Pod{} // without it: unstructured objects
-	source, err := kubeapi.New(options)
-	if err != nil {
-		return err
-	}
-	pods := cache.NewTypedInformer[*corev1.Pod](source)
-	_, err = pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
-		AddFunc: func(pod *corev1.Pod) { fmt.Println("added", pod.Name) },
-	})
-	if err != nil {
-		return err
-	}
-	return pods.Run(ctx)
-}
-
-// The code stands here because it needs k8s.io/api, which the root module does not require.
-func TestTheREADMEShowsCodeThatCompiles(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	here, err := os.ReadFile("readme_test.go")
-	require.NoError(t, err)
-	_, code, found := strings.Cut(string(readme), "// mirrorPods returns")
-	require.True(t, found)
-	code, _, found = strings.Cut(code, "```")
-	require.True(t, found)
-	require.Contains(t, string(here), code)
-
+// The README's code stands in readme_pods_test.go because it needs k8s.io/api, which the root module does not require.
+func TestTheREADMEsPodsAreMirroredInAClusterOnly(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "") // independent of where the test runs
 	require.ErrorIs(t, mirrorPods(t.Context()), kubeapi.ErrNotInCluster)
 }
@@ -68,4 +36,35 @@ func TestTheDocumentedReplicaIsOneOfThree(t *testing.T) {
 		require.NotNil(t, shareOfPods(cachetest.NewTestSource(t, cachetest.Options{}), index))
 	}
 	require.Panics(t, func() { shareOfPods(nil, 3) })
+}
+
+// podsForMemory is the transform of docs/memory.md.
+func podsForMemory(source cache.Source) *cache.Informer[*corev1.Pod] {
+	return cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{
+		Transform: func(pod *corev1.Pod) (*corev1.Pod, error) {
+			pod.ManagedFields = nil
+			delete(pod.Annotations, corev1.LastAppliedConfigAnnotation)
+			return pod, nil
+		},
+	})
+}
+
+func TestTheDocumentedTransformDropsTheLastAppliedConfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := cachetest.NewTestSourceOf[*corev1.Pod](t)
+		source.MustApply(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web",
+			Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "team": "shop"},
+		}})
+		pods := podsForMemory(source)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { pods.Run(ctx) })
+		require.NoError(t, pods.WaitSynced(ctx))
+		pod, err := pods.Get("shop/web")
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"team": "shop"}, pod.Annotations)
+		cancel()
+		running.Wait()
+	})
 }
