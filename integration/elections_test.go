@@ -27,7 +27,7 @@ const (
 	electionPatience = electedLease + patience
 )
 
-// group is processes of examples/controllers/elections that share the objects of a rig.
+// group is processes of compat/examples/elections that share the objects of a rig.
 type group struct {
 	*ownertest.Registry
 	rig     *rig
@@ -42,7 +42,7 @@ func newGroup(t *testing.T) *group {
 	r.create(t, 0, 60)
 	program := filepath.Join(t.TempDir(), "elections")
 	build := exec.Command("go", "build", "-o", program, "./elections")
-	build.Dir = filepath.Join("..", "examples", "controllers")
+	build.Dir = filepath.Join("..", "compat", "examples")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	return &group{Registry: ownertest.NewRegistry(), rig: r, program: program}

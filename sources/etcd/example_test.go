@@ -18,8 +18,7 @@ func decodeMachine(value []byte) (machine Machine, err error) {
 	return machine, err
 }
 
-// A cache of the keys that begin with "machines/". The example of module sources/etcd/integration
-// runs one.
+// A cache of the keys that begin with "machines/". integration/etcd/example runs one.
 func ExampleNewSource() {
 	var client *clientv3.Client // the program's
 

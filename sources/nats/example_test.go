@@ -18,7 +18,7 @@ func decodeMachine(value []byte) (machine Machine, err error) {
 	return machine, err
 }
 
-// A cache of the bucket "machines". The example of module sources/nats/integration runs one.
+// A cache of the bucket "machines". integration/nats/example runs one.
 func ExampleNewSource() {
 	var client jetstream.JetStream // the program's
 

@@ -20,10 +20,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/integration/etcd/server"
+	"github.com/watchmirror/cache/internal/testproxy"
 	"github.com/watchmirror/cache/sources"
 	"github.com/watchmirror/cache/sources/etcd"
-	"github.com/watchmirror/cache/sources/etcd/integration/server"
-	"github.com/watchmirror/cache/sources/internal/testproxy"
 )
 
 // patience bounds the wait for an expected event.

@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/integration/etcd/server"
 	"github.com/watchmirror/cache/sources"
 	"github.com/watchmirror/cache/sources/etcd"
-	"github.com/watchmirror/cache/sources/etcd/integration/server"
 )
 
 // connect returns a client for a configuration.

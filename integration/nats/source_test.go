@@ -16,9 +16,9 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/integration/nats/server"
 	"github.com/watchmirror/cache/sources"
 	"github.com/watchmirror/cache/sources/nats"
-	"github.com/watchmirror/cache/sources/nats/integration/server"
 )
 
 type entry = sources.Entry[string]

@@ -18,9 +18,9 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/integration/etcd/server"
 	"github.com/watchmirror/cache/sources"
 	"github.com/watchmirror/cache/sources/etcd"
-	"github.com/watchmirror/cache/sources/etcd/integration/server"
 )
 
 type entry = sources.Entry[string]

@@ -1,31 +1,30 @@
-// Example mirrors keys of etcd into a cache. It starts a server in the process and ends by itself:
+// Example mirrors a bucket of NATS JetStream into a cache. It starts a server in the process and ends by itself:
 //
 //	go run ./example
 //
-// Each replica of a program that shares its state in etcd has such a cache. Reads are local, with indexes and handlers.
-// Writes are etcd transactions, conditional on the revision in the cache.
+// Each replica of a program that shares its state in a bucket has such a cache. Reads are local, with indexes and
+// handlers. Writes are conditional on the revision in the cache.
 package main
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/integration/nats/server"
 	"github.com/watchmirror/cache/sources"
-	"github.com/watchmirror/cache/sources/etcd"
-	"github.com/watchmirror/cache/sources/etcd/integration/server"
+	"github.com/watchmirror/cache/sources/nats"
 )
 
-const prefix = "machines/"
+const bucket = "machines"
 
 // Machine is the value of a key, as JSON.
 type Machine struct {
@@ -50,12 +49,17 @@ func main() {
 func run(ctx context.Context, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	client, stopServer, err := server.Temporary()
+	js, stopServer, err := server.Temporary()
 	if err != nil {
 		return err
 	}
 	defer stopServer()
-	machines := cache.NewTypedInformer(etcd.NewSource(client, prefix, sources.Values(decode), etcd.Options{}), cache.InformerConfig[*Entry]{
+	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket})
+	if err != nil {
+		return err
+	}
+
+	machines := cache.NewTypedInformer(nats.NewSource(js, bucket, sources.Values(decode), nats.Options{}), cache.InformerConfig[*Entry]{
 		Indexes: cache.TypedIndexers[*Entry]{"owner": func(e *Entry) ([]string, error) { return []string{e.Value.Owner}, nil }},
 	})
 	_, err = machines.AddHandler(cache.TypedResourceEventHandlerFuncs[*Entry]{
@@ -76,26 +80,25 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	for _, owner := range []string{"", "blue"} {
-		if err := put(ctx, client, machines, "m1", Machine{Rack: "r1", Owner: owner}); err != nil {
+		if err := put(ctx, kv, machines, "m1", Machine{Rack: "r1", Owner: owner}); err != nil {
 			return err
 		}
 	}
 	if owned, err := machines.ByIndex("owner", "blue"); err != nil || len(owned) != 1 {
 		return fmt.Errorf("blue owns %d machines: %w", len(owned), err)
 	}
-	deleted, err := client.Delete(ctx, prefix+"m1")
-	if err != nil {
+	if err := kv.Delete(ctx, "m1"); err != nil {
 		return err
 	}
-	if err := machines.WaitForResourceVersion(ctx, strconv.FormatInt(deleted.Header.Revision, 10)); err != nil {
+	if err := machines.Fresh(ctx); err != nil { // a deletion does not return its revision
 		return err
 	}
-	fmt.Fprintln(out, "the cache equals the keys")
+	fmt.Fprintln(out, "the cache equals the bucket")
 	return machines.Verify(ctx)
 }
 
 // put writes a machine, unless it has changed since the state in the cache, and waits until the cache has the write.
-func put(ctx context.Context, client *clientv3.Client, machines *cache.Informer[*Entry], key string, machine Machine) error {
+func put(ctx context.Context, kv jetstream.KeyValue, machines *cache.Informer[*Entry], key string, machine Machine) error {
 	value, err := json.Marshal(machine)
 	if err != nil {
 		return err
@@ -104,15 +107,9 @@ func put(ctx context.Context, client *clientv3.Client, machines *cache.Informer[
 	if known, exists := machines.Lookup(key); exists {
 		revision = known.Revision
 	}
-	answer, err := client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(prefix+key), "=", int64(revision))).
-		Then(clientv3.OpPut(prefix+key, string(value))).
-		Commit()
-	if err == nil && !answer.Succeeded {
-		err = errors.New("another program has changed it")
-	}
-	if err != nil {
+	written, err := kv.Update(ctx, key, value, revision)
+	if err != nil { // another program may have changed it
 		return fmt.Errorf("write %s: %w", key, err)
 	}
-	return machines.WaitForResourceVersion(ctx, strconv.FormatInt(answer.Header.Revision, 10))
+	return machines.WaitForResourceVersion(ctx, strconv.FormatUint(written, 10))
 }

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/integration/nats/server"
+	"github.com/watchmirror/cache/internal/testproxy"
 	"github.com/watchmirror/cache/sources"
-	"github.com/watchmirror/cache/sources/internal/testproxy"
 	"github.com/watchmirror/cache/sources/nats"
-	"github.com/watchmirror/cache/sources/nats/integration/server"
 )
 
 // within waits until a condition holds.

@@ -1,30 +1,31 @@
-// Example mirrors a bucket of NATS JetStream into a cache. It starts a server in the process and ends by itself:
+// Example mirrors keys of etcd into a cache. It starts a server in the process and ends by itself:
 //
 //	go run ./example
 //
-// Each replica of a program that shares its state in a bucket has such a cache. Reads are local, with indexes and
-// handlers. Writes are conditional on the revision in the cache.
+// Each replica of a program that shares its state in etcd has such a cache. Reads are local, with indexes and handlers.
+// Writes are etcd transactions, conditional on the revision in the cache.
 package main
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/integration/etcd/server"
 	"github.com/watchmirror/cache/sources"
-	"github.com/watchmirror/cache/sources/nats"
-	"github.com/watchmirror/cache/sources/nats/integration/server"
+	"github.com/watchmirror/cache/sources/etcd"
 )
 
-const bucket = "machines"
+const prefix = "machines/"
 
 // Machine is the value of a key, as JSON.
 type Machine struct {
@@ -49,17 +50,12 @@ func main() {
 func run(ctx context.Context, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	js, stopServer, err := server.Temporary()
+	client, stopServer, err := server.Temporary()
 	if err != nil {
 		return err
 	}
 	defer stopServer()
-	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket})
-	if err != nil {
-		return err
-	}
-
-	machines := cache.NewTypedInformer(nats.NewSource(js, bucket, sources.Values(decode), nats.Options{}), cache.InformerConfig[*Entry]{
+	machines := cache.NewTypedInformer(etcd.NewSource(client, prefix, sources.Values(decode), etcd.Options{}), cache.InformerConfig[*Entry]{
 		Indexes: cache.TypedIndexers[*Entry]{"owner": func(e *Entry) ([]string, error) { return []string{e.Value.Owner}, nil }},
 	})
 	_, err = machines.AddHandler(cache.TypedResourceEventHandlerFuncs[*Entry]{
@@ -80,25 +76,26 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	for _, owner := range []string{"", "blue"} {
-		if err := put(ctx, kv, machines, "m1", Machine{Rack: "r1", Owner: owner}); err != nil {
+		if err := put(ctx, client, machines, "m1", Machine{Rack: "r1", Owner: owner}); err != nil {
 			return err
 		}
 	}
 	if owned, err := machines.ByIndex("owner", "blue"); err != nil || len(owned) != 1 {
 		return fmt.Errorf("blue owns %d machines: %w", len(owned), err)
 	}
-	if err := kv.Delete(ctx, "m1"); err != nil {
+	deleted, err := client.Delete(ctx, prefix+"m1")
+	if err != nil {
 		return err
 	}
-	if err := machines.Fresh(ctx); err != nil { // a deletion does not return its revision
+	if err := machines.WaitForResourceVersion(ctx, strconv.FormatInt(deleted.Header.Revision, 10)); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "the cache equals the bucket")
+	fmt.Fprintln(out, "the cache equals the keys")
 	return machines.Verify(ctx)
 }
 
 // put writes a machine, unless it has changed since the state in the cache, and waits until the cache has the write.
-func put(ctx context.Context, kv jetstream.KeyValue, machines *cache.Informer[*Entry], key string, machine Machine) error {
+func put(ctx context.Context, client *clientv3.Client, machines *cache.Informer[*Entry], key string, machine Machine) error {
 	value, err := json.Marshal(machine)
 	if err != nil {
 		return err
@@ -107,9 +104,15 @@ func put(ctx context.Context, kv jetstream.KeyValue, machines *cache.Informer[*E
 	if known, exists := machines.Lookup(key); exists {
 		revision = known.Revision
 	}
-	written, err := kv.Update(ctx, key, value, revision)
-	if err != nil { // another program may have changed it
+	answer, err := client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(prefix+key), "=", int64(revision))).
+		Then(clientv3.OpPut(prefix+key, string(value))).
+		Commit()
+	if err == nil && !answer.Succeeded {
+		err = errors.New("another program has changed it")
+	}
+	if err != nil {
 		return fmt.Errorf("write %s: %w", key, err)
 	}
-	return machines.WaitForResourceVersion(ctx, strconv.FormatUint(written, 10))
+	return machines.WaitForResourceVersion(ctx, strconv.FormatInt(answer.Header.Revision, 10))
 }

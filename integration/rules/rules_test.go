@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	alerts = "../alerts.yaml"
+	alerts = "../../metrics/prometheus/alerts.yaml"
 	every  = time.Minute
 )
 
