@@ -1,3 +1,6 @@
+// Popping: how a consumer receives the changes of a queue, and when they count as processed. In
+// which order are changes handed out, and when is the queue synced?
+
 package cache
 
 import (
@@ -19,9 +22,11 @@ type ProcessBatchFunc func(deltas []Delta, isInInitialList bool) error
 // Queue is a ReflectorStore whose content is popped.
 type Queue interface {
 	ReflectorStore
-	// Pop waits until something is pending, passes it to process without a lock, and returns it with process's error.
+	// Pop waits until something is pending, passes it to process without a lock, and returns it
+	// with process's error.
 	Pop(PopProcessFunc) (any, error)
-	// HasSynced is true once the first list has been processed, or if something else was put in before any list.
+	// HasSynced is true once the first list has been processed, or if something else was put in
+	// before any list.
 	HasSynced() bool
 	HasSyncedChecker() DoneChecker
 	// Close makes Pop return ErrFIFOClosed once nothing is pending.
@@ -31,7 +36,8 @@ type Queue interface {
 // QueueWithBatch is a Queue that also hands out many changes at once.
 type QueueWithBatch interface {
 	Queue
-	// PopBatch waits and passes changes to processBatch or, if that is nil, one key's Deltas to processSingle.
+	// PopBatch waits and passes changes to processBatch or, if that is nil, one key's Deltas to
+	// processSingle.
 	PopBatch(processBatch ProcessBatchFunc, processSingle PopProcessFunc) error
 }
 
@@ -52,8 +58,9 @@ type KeyGetter interface {
 // errNoProcess is returned by Pop and PopBatch without a function.
 var errNoProcess = errors.New("queue: no function to process with")
 
-// Pop waits until a change is pending, passes all changes of the key that has waited longest to process, as Deltas, and
-// returns them with process's error. They are not handed out again, even if process fails or panics.
+// Pop waits until a change is pending, passes all changes of the key that has waited longest to
+// process, as Deltas, and returns them with process's error. They are not handed out again, even if
+// process fails or panics.
 func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	if process == nil {
 		return nil, errNoProcess
@@ -70,8 +77,9 @@ func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	}
 }
 
-// PopBatch waits as Pop does, and passes the pending changes to processBatch, up to the second change of a key. If the
-// version has moved, the last delta is a Bookmark. A nil processBatch makes it Pop with processSingle.
+// PopBatch waits as Pop does, and passes the pending changes to processBatch, up to the second
+// change of a key. If the version has moved, the last delta is a Bookmark. A nil processBatch makes
+// it Pop with processSingle.
 func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopProcessFunc) error {
 	if processBatch == nil {
 		_, err := f.Pop(processSingle)
@@ -112,7 +120,11 @@ func (f *DeltaFIFO) handedOutLocked(room int) []Delta {
 // deltaTypes are the types of the log's kinds of changes: as a text, each would enlarge a record by
 // a fifth.
 var deltaTypes = [...]DeltaType{
-	deltalog.Added: Added, deltalog.Updated: Updated, deltalog.Deleted: Deleted, deltalog.Replaced: Replaced, deltalog.Sync: Sync,
+	deltalog.Added:    Added,
+	deltalog.Updated:  Updated,
+	deltalog.Deleted:  Deleted,
+	deltalog.Replaced: Replaced,
+	deltalog.Sync:     Sync,
 }
 
 // record returns a change as the log keeps it.
@@ -121,9 +133,12 @@ func (c *change) record() deltalog.Record {
 	return deltalog.Record{Object: c.object, Key: c.key, Origin: c.origin, Kind: kind}
 }
 
-// consume waits until something is pending and until no other call processes changes. Then it calls process, without the
-// lock, with the changes that handOut returns. They count as processed when it returns, also after a panic.
-func (f *DeltaFIFO) consume(handOut func(*DeltaFIFO) []Delta, process ProcessBatchFunc) (err error) {
+// consume waits until something is pending and until no other call processes changes. Then it calls
+// process, without the lock, with the changes that handOut returns. They count as processed when it
+// returns, also after a panic.
+func (f *DeltaFIFO) consume(
+	handOut func(*DeltaFIFO) []Delta, process ProcessBatchFunc,
+) (err error) {
 	f.mu.Lock()
 	for f.consuming || f.log.IsEmpty() {
 		if f.closed && !f.consuming {
@@ -143,8 +158,9 @@ func (f *DeltaFIFO) consume(handOut func(*DeltaFIFO) []Delta, process ProcessBat
 	return err
 }
 
-// finish removes the changes that were handed out, or makes them pending again if they were dropped. KnownObjects
-// receives the version, without the lock, before HasSynced becomes true and before the next call of process.
+// finish removes the changes that were handed out, or makes them pending again if they were
+// dropped. KnownObjects receives the version, without the lock, before HasSynced becomes true and
+// before the next call of process.
 func (f *DeltaFIFO) finish(dropped bool) {
 	f.mu.Lock()
 	if dropped {
@@ -184,8 +200,8 @@ func (f *DeltaFIFO) unlock() {
 	f.mu.Unlock()
 }
 
-// HasSynced is true once the first list, its deletions included, has been processed, or if something else was put in
-// before any list.
+// HasSynced is true once the first list, its deletions included, has been processed, or if
+// something else was put in before any list.
 func (f *DeltaFIFO) HasSynced() bool { return IsDone(f) }
 
 // HasSyncedChecker returns the queue itself.

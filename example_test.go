@@ -498,8 +498,8 @@ func ExampleWaitForDone() {
 	fmt.Println(err, errors.Is(err, cache.ErrHandlerRemoved))
 	// Output:
 	// <nil>
-	// not done: "nodes" (context deadline exceeded) true
-	// not done: "handler of pods" (handler was removed before it had handled the first list) true
+	// nodes is not done: context deadline exceeded true
+	// handler of pods: handler was removed before it had handled the first list true
 }
 
 // An error handler tells a wrongful change from other failures by its type.

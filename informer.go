@@ -6,7 +6,6 @@ package cache
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -459,11 +458,8 @@ func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 // notSynced returns the error of a wait for the feed's first list.
 func (f *feed) notSynced(ctx context.Context, title string) error {
 	reason := failureOf(f.synced)
-	if reason == errGivenUp && ctx.Err() != nil {
-		reason = ctx.Err()
-		if cause := context.Cause(ctx); cause != reason {
-			reason = retitled{errors.Join(reason, cause), cause.Error()}
-		}
+	if reason == errGivenUp {
+		reason = reasonToStop(ctx)
 	}
 	return f.explain(fmt.Errorf("%s has not synced: %w", title, reason))
 }

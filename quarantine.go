@@ -1,3 +1,6 @@
+// The objects whose latest state could not be applied, and the errors that readers receive for them.
+// Which keys are quarantined, by which stage, and since which version?
+
 package cache
 
 import (
@@ -9,21 +12,22 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// quarantine has the keys whose latest state could not be applied. A pipeline has one: its reflector,
-// queue, consumer and store have their own entries in it, and readers of the store find the entries
-// of all. Its lock is the last one in the order. The zero value is ready.
+// quarantine has the keys whose latest state could not be applied. A pipeline has one: its
+// reflector, queue, consumer and store have their own entries in it, and readers of the store find
+// the entries of all. Its lock is the last one in the order. The zero value is ready.
 type quarantine struct {
 	mu      sync.Mutex
 	entries map[quarantineKey]quarantineEntry
 	// superseded are keys of entries that supersede has marked.
 	superseded []quarantineKey
 	// readable has the entries for readers of the store, as a []quarantineEntry under each of the
-	// store's keys. It is a table because a snapshot of the store needs one of the quarantine. It is
-	// nil while there are no entries. Then no caller acquires the lock.
+	// store's keys. It is a table because a snapshot of the store needs one of the quarantine. It
+	// is nil while there are no entries. Then no caller acquires the lock.
 	readable atomic.Pointer[table.Table]
 }
 
-// quarantineOwner is a stage of a pipeline. A stage releases only its own entries, since the stages are at different versions.
+// quarantineOwner is a stage of a pipeline. A stage releases only its own entries, since the stages
+// are at different versions.
 type quarantineOwner uint8
 
 const (
@@ -33,7 +37,8 @@ const (
 	byReflector
 )
 
-// quarantineKey is a key in a part. The reflector's key may be a name: see Reflector.quarantineKeyOf.
+// quarantineKey is a key in a part. The reflector's key may be a name: see
+// Reflector.quarantineKeyOf.
 type quarantineKey struct {
 	part quarantinePart
 	key  table.Key
@@ -56,7 +61,8 @@ func (e quarantineEntry) originOr(other table.Origin) table.Origin {
 	return table.OriginOf(e.ResourceVersion, "")
 }
 
-// quarantinePart is the entries of one owner. prefix is that of the namespace view that the owner writes to, if any.
+// quarantinePart is the entries of one owner. prefix is that of the namespace view that the owner
+// writes to, if any.
 type quarantinePart struct {
 	*quarantine
 	owner  quarantineOwner
@@ -188,7 +194,9 @@ func hide(readable *table.Table, e quarantineEntry) {
 }
 
 func (e quarantineEntry) repeats(failure *ObjectError) bool {
-	return failure.ResourceVersion != "" && e.ResourceVersion == failure.ResourceVersion && e.Stage == failure.Stage
+	return failure.ResourceVersion != "" &&
+		e.ResourceVersion == failure.ResourceVersion &&
+		e.Stage == failure.Stage
 }
 
 // entry returns a key's entry, unless it is superseded.
@@ -299,7 +307,8 @@ func (q *quarantine) removeLocked(keys []quarantineKey) {
 	}
 }
 
-// list returns the entries for which in returns true, sorted by key, and only the newest version of each key.
+// list returns the entries for which in returns true, sorted by key, and only the newest version of
+// each key.
 func (q *quarantine) list(in func(at quarantineKey) bool) []Quarantined {
 	if !q.any() {
 		return nil
@@ -317,5 +326,8 @@ func (q *quarantine) list(in func(at quarantineKey) bool) []Quarantined {
 
 // shares reports whether an entry of any owner is in p's part of the store.
 func (p quarantinePart) shares(at quarantineKey) bool {
-	return p.prefix == "" || at.part.prefix == p.prefix || at.part.owner == byStore && at.key.IsIn(p.prefix)
+	if p.prefix == "" || at.part.prefix == p.prefix {
+		return true
+	}
+	return at.part.owner == byStore && at.key.IsIn(p.prefix)
 }

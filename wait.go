@@ -1,3 +1,6 @@
+// Waits until something is done: checkers, client-go's functions for synced caches, and the wake-up
+// of goroutines. When does a wait end, and what does its error say?
+
 package cache
 
 import (
@@ -15,9 +18,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// DoneChecker reports once that something is done, such as the first list of an informer. Wait for its channel, or for
-// several with WaitForDone. It may be used concurrently. If it can end without success, it implements DoneError. Those
-// of this package also have Succeeded() <-chan struct{}.
+// DoneChecker reports once that something is done, such as the first list of an informer. Wait for
+// its channel, or for several with WaitForDone. It may be used concurrently. If it can end without
+// success, it implements DoneError. Those of this package also have Succeeded() <-chan struct{}.
 type DoneChecker interface {
 	// Name returns a name for logs and errors. It may allocate.
 	Name() string
@@ -27,7 +30,8 @@ type DoneChecker interface {
 
 // DoneError is implemented by a DoneChecker that can end without success.
 type DoneError interface {
-	// Err is nil while Done is open and after success. Otherwise it is the reason, such as ErrHandlerRemoved.
+	// Err is nil while Done is open and after success. Otherwise it is the reason, such as
+	// ErrHandlerRemoved.
 	Err() error
 }
 
@@ -45,14 +49,19 @@ func isClosed(done <-chan struct{}) bool {
 
 // syncChecker is a DoneChecker that succeeds or fails, once. It implements DoneError.
 type syncChecker struct {
-	name            string
-	once            sync.Once
-	succeeded, done chan struct{}
-	err             error // set before done is closed
+	name      string
+	once      sync.Once
+	succeeded chan struct{}
+	done      chan struct{}
+	err       error // set before done is closed
 }
 
 func newSyncChecker(name string) *syncChecker {
-	return &syncChecker{name: name, succeeded: make(chan struct{}), done: make(chan struct{})}
+	return &syncChecker{
+		name:      name,
+		succeeded: make(chan struct{}),
+		done:      make(chan struct{}),
+	}
 }
 
 func (s *syncChecker) Name() string               { return s.name }
@@ -67,10 +76,12 @@ func (s *syncChecker) Err() error {
 	return s.err
 }
 
-// finish ends the checker with success, or with err. Only the first call has an effect and returns true.
+// finish ends the checker with success, or with err. Only the first call has an effect and returns
+// true.
 func (s *syncChecker) finish(err error) (first bool) {
 	s.once.Do(func() {
-		first, s.err = true, err
+		first = true
+		s.err = err
 		if err == nil {
 			close(s.succeeded)
 		}
@@ -79,9 +90,10 @@ func (s *syncChecker) finish(err error) (first bool) {
 	return first
 }
 
-// WaitFor is for code written for client-go; new code uses WaitForDone. It returns true once all checkers are done, or
-// if there are none, and false as soon as one has an Err or is nil, or ctx ends. It logs failures to ctx's logger, and
-// progress if what, the purpose of the wait, is not empty.
+// WaitFor is for code written for client-go; new code uses WaitForDone. It returns true once all
+// checkers are done, or if there are none, and false as soon as one has an Err or is nil, or ctx
+// ends. It logs failures to ctx's logger, and progress if what, the purpose of the wait, is not
+// empty.
 func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	logger := klog.FromContext(ctx).WithCallDepth(1) // lines are attributed to the caller
 	var progress klog.Logger                         // logs nothing
@@ -92,17 +104,20 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	err := waitAll(ctx, checkers, func(name string) {
 		progress.WithCallDepth(3).Info("Done", "for", what, "checker", name)
 	})
-	switch {
-	case err != nil && ctx.Err() == nil:
+	if err == nil {
+		return true
+	}
+	if ctx.Err() == nil {
 		logger.Error(err, "Wait failed", "for", what)
-	case err != nil:
+	} else {
 		progress.Info("Wait canceled", "for", what, "err", err)
 	}
-	return err == nil
+	return false
 }
 
-// WaitForDone waits until all checkers are done. It fails without checkers, when ctx ends, and as soon as one has an
-// Err. The error wraps the reason of each checker that has failed or is not done.
+// WaitForDone waits until all checkers are done. It fails without checkers, when ctx ends, and as
+// soon as one has an Err. The error wraps the reason of each checker that has failed or is not
+// done.
 func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 	if len(checkers) == 0 {
 		return fmt.Errorf("%w: %s", errNothingToWaitFor, passCheckers)
@@ -110,17 +125,19 @@ func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 	return waitAll(ctx, checkers, func(string) {})
 }
 
-const passCheckers = "pass the result of HasSyncedChecker of an informer, a controller or a handler's registration"
+const passCheckers = "pass the result of HasSyncedChecker of an informer, a controller or a " +
+	"handler's registration"
 
 // errGivenUp is the reason of a checker that is not done when another one fails.
 var errGivenUp = errors.New("no longer waited for")
 
-// waitAll waits until all checkers are done, one has failed, or ctx ends. It calls done for each that
-// succeeds. Its time is linear in the number of checkers.
+// waitAll waits until all checkers are done, one has failed, or ctx ends. It calls done for each
+// that succeeds. Its time is linear in the number of checkers.
 func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)) error {
 	for i, checker := range checkers {
 		if isNilPointer(checker) {
-			return fmt.Errorf("checker %d of %d is nil: %w: %s", i+1, len(checkers), errNothingToWaitFor, passCheckers)
+			return fmt.Errorf("checker %d of %d is nil: %w: %s",
+				i+1, len(checkers), errNothingToWaitFor, passCheckers)
 		}
 	}
 	pending, hasFailed := splitPending(checkers, done)
@@ -132,7 +149,9 @@ func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)
 
 // splitPending calls done for the checkers that have succeeded. It returns those that are not done,
 // and whether one has failed.
-func splitPending(checkers []DoneChecker, done func(name string)) (pending []DoneChecker, hasFailed bool) {
+func splitPending(
+	checkers []DoneChecker, done func(name string),
+) (pending []DoneChecker, hasFailed bool) {
 	for _, checker := range checkers {
 		switch err := failureOf(checker); err {
 		case nil:
@@ -146,8 +165,8 @@ func splitPending(checkers []DoneChecker, done func(name string)) (pending []Don
 	return pending, hasFailed
 }
 
-// waitPending waits as waitAll does. It has a goroutine for each checker: reflect.Select takes at most
-// 65,536 channels, and each call takes linear time. They have ended when it returns.
+// waitPending waits as waitAll does. It has a goroutine for each checker: reflect.Select takes at
+// most 65,536 channels, and each call takes linear time. They have ended when it returns.
 func waitPending(ctx context.Context, pending []DoneChecker, done func(name string)) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan DoneChecker, len(pending))
@@ -180,46 +199,51 @@ func waitPending(ctx context.Context, pending []DoneChecker, done func(name stri
 
 // waitFailure returns the error of a wait that has ended, nil if all checkers have succeeded.
 func waitFailure(ctx context.Context, checkers []DoneChecker) error {
-	failure := &waitError{}
-	if ctx.Err() != nil {
-		failure.causes = []error{ctx.Err()}
-	}
+	var failures listedErrors
 	for _, checker := range checkers {
 		err := failureOf(checker)
-		if err == errGivenUp && ctx.Err() != nil {
-			err = context.Cause(ctx)
+		if err == nil {
+			continue
 		}
-		if err != nil {
-			failure.checkers = append(failure.checkers, fmt.Sprintf("%q (%v)", checker.Name(), err))
-			failure.causes = append(failure.causes, err)
+		failure := fmt.Errorf("%s: %w", checker.Name(), err)
+		if err == errGivenUp {
+			failure = fmt.Errorf("%s is not done: %w", checker.Name(), reasonToStop(ctx))
 		}
+		failures = append(failures, failure)
 	}
-	if failure.checkers == nil {
+	if failures == nil {
 		return nil
 	}
-	return failure
+	return failures
 }
 
-// failureOf returns nil for a checker that has succeeded, its Err if it has failed, and errGivenUp if it is not done.
+// reasonToStop returns why nothing waits any more for a checker that is not done: ctx has ended, or
+// another checker has failed.
+func reasonToStop(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return errGivenUp
+	}
+	cause := context.Cause(ctx)
+	if cause == ctx.Err() {
+		return cause
+	}
+	return retitled{errors.Join(ctx.Err(), cause), cause.Error()}
+}
+
+// failureOf returns nil for a checker that has succeeded, its Err if it has failed, and errGivenUp
+// if it is not done.
 func failureOf(checker DoneChecker) error {
 	if !IsDone(checker) {
 		return errGivenUp
 	}
-	failing, can := checker.(DoneError)
-	if _, isContext := checker.(context.Context); !can || isContext { // a context has an Err whenever it is done
+	if _, isContext := checker.(context.Context); isContext { // it has an Err whenever it is done
 		return nil
 	}
-	return failing.Err()
+	if failing, ok := checker.(DoneError); ok {
+		return failing.Err()
+	}
+	return nil
 }
-
-// waitError has the checkers that have failed or are not done, each with its cause.
-type waitError struct {
-	checkers []string
-	causes   []error
-}
-
-func (e *waitError) Error() string   { return "not done: " + strings.Join(e.checkers, ", ") }
-func (e *waitError) Unwrap() []error { return e.causes }
 
 // SyncResult is the result of WaitForCacheSync of generated factories.
 type SyncResult struct {
@@ -252,8 +276,8 @@ func (c SyncResult) missing() []reflect.Type {
 	return types
 }
 
-// typeNames returns the names of types. Those with the same name have the path of their package, such as
-// *v1.Event of two API groups.
+// typeNames returns the names of types. Those with the same name have the path of their package,
+// such as *v1.Event of two API groups.
 func typeNames(types []reflect.Type) []string {
 	count := map[string]int{}
 	for _, t := range types {
@@ -287,15 +311,18 @@ func qualifiedType(of reflect.Type) string {
 // InformerSynced is HasSynced as a function. It must not block.
 type InformerSynced func() bool
 
-// WaitForCacheSync is for code written for client-go; new code uses WaitForDone. It calls the functions, with pauses of
-// 1 ms to 100 ms, until all return true in one round. It returns false once stopCh is closed, or at once for a nil
-// function. It does not notice that an informer has stopped.
+// WaitForCacheSync is for code written for client-go; new code uses WaitForDone. It calls the
+// functions, with pauses of 1 ms to 100 ms, until all return true in one round. It returns false
+// once stopCh is closed, or at once for a nil function. It does not notice that an informer has
+// stopped.
 func WaitForCacheSync(stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
 	return waitSyncedFuncs(klog.Background(), klog.Logger{}, stopCh, cacheSyncs)
 }
 
 // WaitForNamedCacheSync is for client-go's code; new code uses WaitSynced.
-func WaitForNamedCacheSync(controllerName string, stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
+func WaitForNamedCacheSync(
+	controllerName string, stopCh <-chan struct{}, cacheSyncs ...InformerSynced,
+) bool {
 	logger := klog.Background().WithValues("controller", controllerName)
 	return waitSyncedFuncs(logger, logger, stopCh, cacheSyncs)
 }
@@ -306,20 +333,35 @@ func WaitForNamedCacheSyncWithContext(ctx context.Context, cacheSyncs ...Informe
 	return waitSyncedFuncs(logger, logger, ctx.Done(), cacheSyncs)
 }
 
-// waitSyncedFuncs polls. The first pause is short, since small caches sync at once. The longest is client-go's.
-func waitSyncedFuncs(logger, progress klog.Logger, stopCh <-chan struct{}, cacheSyncs []InformerSynced) bool {
-	logger, progress = logger.WithCallDepth(2), progress.WithCallDepth(2) // lines are attributed to the caller
-	if at := slices.IndexFunc(cacheSyncs, func(synced InformerSynced) bool { return synced == nil }); at >= 0 {
-		err := fmt.Errorf("function %d of %d is nil: %w: pass HasSynced", at+1, len(cacheSyncs), errNothingToWaitFor)
+// waitSyncedFuncs polls. The first pause is short, since small caches sync at once. The longest is
+// client-go's.
+func waitSyncedFuncs(
+	logger, progress klog.Logger, stopCh <-chan struct{}, cacheSyncs []InformerSynced,
+) bool {
+	// Lines are attributed to the caller.
+	logger = logger.WithCallDepth(2)
+	progress = progress.WithCallDepth(2)
+	isNil := func(synced InformerSynced) bool { return synced == nil }
+	if at := slices.IndexFunc(cacheSyncs, isNil); at >= 0 {
+		err := fmt.Errorf("function %d of %d is nil: %w: pass HasSynced",
+			at+1, len(cacheSyncs), errNothingToWaitFor)
 		logger.Error(err, "Cannot wait for caches")
 		return false
 	}
+
 	progress.Info("Waiting until caches have synced")
-	pauses := wait.Backoff{Duration: time.Millisecond, Factor: 2, Steps: 10, Cap: 100 * time.Millisecond}.DelayFunc()
+	pauses := wait.Backoff{
+		Duration: time.Millisecond,
+		Factor:   2,
+		Steps:    10,
+		Cap:      100 * time.Millisecond,
+	}.DelayFunc()
+	isPending := func(synced InformerSynced) bool { return !synced() }
 	allSynced := func(context.Context) (bool, error) {
-		return !slices.ContainsFunc(cacheSyncs, func(synced InformerSynced) bool { return !synced() }), nil
+		return !slices.ContainsFunc(cacheSyncs, isPending), nil
 	}
-	if pauses.Until(wait.ContextForChannel(stopCh), true, true, allSynced) != nil {
+	stopped := pauses.Until(wait.ContextForChannel(stopCh), true, true, allSynced)
+	if stopped != nil {
 		progress.Error(nil, "Stopped before caches had synced")
 		return false
 	}

@@ -70,8 +70,8 @@ const (
 // IsHandedOut reports whether a change is handed out, and not yet finished.
 func (r *Record) IsHandedOut() bool { return r.handedOut }
 
-// keptCapacity is the number of records for which the log keeps its memory, so that ordinary traffic
-// does not allocate.
+// keptCapacity is the number of records for which the log keeps its memory, so that ordinary
+// traffic does not allocate.
 const keptCapacity = 2048
 
 // at returns a record. The pointer is valid until the next one is added.
@@ -160,8 +160,8 @@ func (l *Log) AddVersion(version string) {
 	l.records = append(l.records, Record{Object: version, Kind: Version})
 }
 
-// HandOutKey hands out all versions, and all changes of the key that has waited longest, if there is
-// one. See HandedOut.
+// HandOutKey hands out all versions, and all changes of the key that has waited longest, if there
+// is one. See HandedOut.
 func (l *Log) HandOutKey() {
 	l.handedOutEnd = l.End()
 	l.advanceHead()
@@ -179,8 +179,8 @@ func (l *Log) HandOutKey() {
 }
 
 // HandOutBatch hands out the pending records in their order, up to the second change of a key, and
-// only those of the first list until that has been processed. It returns the newest version of them,
-// "" if there is none.
+// only those of the first list until that has been processed. It returns the newest version of
+// them, "" if there is none.
 func (l *Log) HandOutBatch() (version string) {
 	end := l.End()
 	if l.head < l.initialEnd {

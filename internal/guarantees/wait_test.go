@@ -155,11 +155,11 @@ func TestAWaitThatTimesOutNamesWhatWasNotDone(t *testing.T) {
 	assert.Equal(t, 20*time.Second, took)
 	require.ErrorIs(t, err, errBoom, "the cause")
 	require.ErrorIs(t, err, context.DeadlineExceeded, "and the context's error")
-	require.EqualError(t, err, `not done: "never" (boom), "too late" (boom)`)
+	require.EqualError(t, err, `never is not done: boom; too late is not done: boom`)
 	assert.Equal(t, []string{
 		`I00 wait_test.go "Waiting" for="tests"`,
 		`I01 wait_test.go "Done" for="tests" checker="done"`,
-		`I20 wait_test.go "Wait canceled" for="tests" err="not done: \"never\" (boom), \"too late\" (boom)"`,
+		`I20 wait_test.go "Wait canceled" for="tests" err="never is not done: boom; too late is not done: boom"`,
 	}, logged)
 }
 
@@ -173,7 +173,7 @@ func TestAWaitEndsWhenACheckerFails(t *testing.T) {
 		assert.Equal(t, 3*time.Second, took)
 		require.ErrorIs(t, err, cause)
 		require.NotErrorIs(t, err, context.Canceled)
-		require.EqualError(t, err, fmt.Sprintf(`not done: "never" (no longer waited for), "removed" (pods: %v)`, cause))
+		require.EqualError(t, err, fmt.Sprintf("never is not done: no longer waited for; removed: pods: %v", cause))
 		assert.Equal(t, []string{
 			`I00 wait_test.go "Waiting" for="tests"`,
 			`I00 wait_test.go "Done" for="tests" checker="first"`,
@@ -213,7 +213,7 @@ func TestACheckerThatIsDoneWhenTheContextEndsCounts(t *testing.T) {
 	assert.True(t, cache.WaitFor(ended, "", checkerDoneAfter("a", 0), checkerDoneAfter("b", 0)), "ended before")
 	err := cache.WaitForDone(ended, checkerDoneAfter("a", 0), checkerDoneAfter("b", -1))
 	require.ErrorIs(t, err, context.Canceled)
-	require.EqualError(t, err, `not done: "b" (context canceled)`)
+	require.EqualError(t, err, "b is not done: context canceled")
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -284,7 +284,7 @@ func TestAWaitIsLinearInTheNumberOfCheckers(t *testing.T) {
 	require.True(t, cache.WaitFor(t.Context(), "", checkers...))
 	checkers[many/2], checkers[many-1] = isPending, fails
 	require.EqualError(t, cache.WaitForDone(t.Context(), checkers...),
-		`not done: "pending" (no longer waited for), "fails" (boom)`)
+		"pending is not done: no longer waited for; fails: boom")
 }
 
 func TestAWaitForManyPendingCheckersEndsWithTheFirstFailure(t *testing.T) {
