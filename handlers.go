@@ -1,3 +1,6 @@
+// The handlers of an informer: what a program passes, how each is called, and its registration. When
+// has a handler synced, and how does it end? What it reads is in internal/eventlog.
+
 package cache
 
 import (
@@ -366,7 +369,8 @@ func (l *listener) call(ctx context.Context, n *notification) {
 func (l *listener) handlePanic(ctx context.Context, n *notification, value any) {
 	if value == nil {
 		if l.exited(ctx) {
-			l.informer.report(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, errHandlerExited))
+			err := fmt.Errorf("handler %s: %w", l.options.Name, errHandlerExited)
+			l.informer.report(ctx, "", err)
 		}
 		return
 	}

@@ -1,5 +1,5 @@
-// The state in which a list is requested and applied, in pages or whole. When is a list accepted, and
-// what happens to its objects that cannot be applied? Requests are in list_request.go.
+// The state in which a list is requested and applied, in pages or whole. When is a list accepted,
+// and what happens to its objects that cannot be applied? Requests are in list_request.go.
 
 package cache
 
@@ -225,8 +225,8 @@ func (l *listing) recordSize() {
 	observe(l.reflector.metrics.itemsInList, float64(l.items))
 }
 
-// requestPage requests a page. A failed page after the first is requested again after a pause, since
-// the pages before it may have cost the source far more.
+// requestPage requests a page. A failed page after the first is requested again after a pause,
+// since the pages before it may have cost the source far more.
 func (l *listing) requestPage(options metav1.ListOptions) (page, error) {
 	failures := 0
 	for l.run.ctx.Err() == nil {
@@ -268,7 +268,8 @@ func (l *listing) mayRepeatPage(err error, requested time.Time, failures int) bo
 		l.began = requested
 		l.progress.unpaged = true
 		if l.paging.paused {
-			// The source may have been restored meanwhile. It would refuse the version as too large.
+			// The source may have been restored meanwhile. It would refuse the version as too
+			// large.
 			l.progress.versionInvalid = true
 		}
 	}
@@ -345,9 +346,9 @@ func (l *listing) compareWithWatch(version string) {
 	}
 }
 
-// setVersion records the list's version. It fails if that is older than the store, unless the source
-// is known to have regressed, or if there is none although the source has sent lists with one. A
-// source whose lists never have a version keeps that of its events.
+// setVersion records the list's version. It fails if that is older than the store, unless the
+// source is known to have regressed, or if there is none although the source has sent lists with
+// one. A source whose lists never have a version keeps that of its events.
 func (l *listing) setVersion(version string) error {
 	if version == "" && l.version == "" && l.progress.versioned {
 		return errNoListVersion
@@ -593,8 +594,8 @@ func (l *listing) summary(applied time.Time) ListStatus {
 	return summary
 }
 
-// abort aborts the replacement. If parts of a first list are visible, it records the list's version,
-// or the newest of its objects, so that no older list is accepted.
+// abort aborts the replacement. If parts of a first list are visible, it records the list's
+// version, or the newest of its objects, so that no older list is accepted.
 func (l *listing) abort() {
 	l.steps.LogIfLong(slowList)
 	if l.replacement != nil {
@@ -627,8 +628,8 @@ func (m *run) undecoded() []Quarantined {
 // hasUndecoded reports whether there are any.
 func (m *run) hasUndecoded() bool { return len(m.undecoded()) > 0 }
 
-// undecodedVersions returns their versions by key. Those without metadata cannot be distinguished and
-// count as one.
+// undecodedVersions returns their versions by key. Those without metadata cannot be distinguished
+// and count as one.
 func (m *run) undecodedVersions() map[string]string {
 	versions := map[string]string{}
 	for _, q := range m.undecoded() {

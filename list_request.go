@@ -55,8 +55,8 @@ func (l *listing) request(options metav1.ListOptions) (p page, err error) {
 	return p, err
 }
 
-// addWaiting adds the items that the source has sent before its call returned. They count even if it
-// failed.
+// addWaiting adds the items that the source has sent before its call returned. They count even if
+// it failed.
 func (l *listing) addWaiting(items <-chan listedItem) error {
 	for len(items) > 0 {
 		if err := l.addItem(<-items); err != nil {
@@ -66,8 +66,8 @@ func (l *listing) addWaiting(items <-chan listedItem) error {
 	return nil
 }
 
-// readItems requests a list or page item by item. It runs on the goroutine that calls the source; the
-// run's goroutine calls the store. So at most partSize items wait for the store. If the source
+// readItems requests a list or page item by item. It runs on the goroutine that calls the source;
+// the run's goroutine calls the store. So at most partSize items wait for the store. If the source
 // ignores an error of take, its list lacks items: then readItems fails.
 func readItems(
 	ctx context.Context, source ItemLister, options metav1.ListOptions, items chan<- listedItem,
@@ -160,8 +160,8 @@ func checkListKind(list runtime.Object) error {
 // notLists are kinds of the group "" that API servers and proxies send in place of a list.
 var notLists = sets.New("Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList")
 
-// eachItem calls add with a shallow copy of each item of a list, so that a stored item does not keep
-// the list in memory.
+// eachItem calls add with a shallow copy of each item of a list, so that a stored item does not
+// keep the list in memory.
 func eachItem(
 	listMeta metav1.ListMeta, list runtime.Object, add func(listedItem) error,
 ) error {

@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Source lists and watches objects; [docs/sources.md] is the contract. A watch ends with its context.
-// ToListerWatcherWithContext converts a ListerWatcher. A reflector makes one call at a time.
+// Source lists and watches objects; [docs/sources.md] is the contract. A watch ends with its
+// context. ToListerWatcherWithContext converts a ListerWatcher. A reflector makes one call at a
+// time.
 //
 // [docs/sources.md]: https://github.com/watchmirror/cache/blob/main/docs/sources.md
 type Source interface {

@@ -29,8 +29,8 @@ func (p *pageTokens) check(token string, items int) error {
 		return fmt.Errorf("source repeated its continue token after page %d", p.pages)
 	}
 	if p.empty >= emptyPages {
-		const format = "source sent %d pages in a row without an object, each with another continue token"
-		return fmt.Errorf(format, p.empty)
+		return fmt.Errorf("source sent %d pages in a row without an object, "+
+			"each with another continue token", p.empty)
 	}
 	if isPowerOfTwo(p.pages) {
 		p.saved = token

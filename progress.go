@@ -22,8 +22,8 @@ type progress struct {
 	versioned bool
 	// unpaged means that the next list is not paged.
 	unpaged bool
-	// paged is true once a list at "0" came in pages. Such a server does not answer from a cache, so
-	// pages cost it nothing.
+	// paged is true once a list at "0" came in pages. Such a server does not answer from a cache,
+	// so pages cost it nothing.
 	paged bool
 	// watchFailures counts failed watches in a row of which none has worked.
 	watchFailures int
@@ -86,7 +86,8 @@ const (
 type streaming struct {
 	// failures counts failed streams in a row.
 	failures int
-	// after is when streaming may be tried again, or zero if it has not failed streamAttempts times.
+	// after is when streaming may be tried again, or zero if it has not failed streamAttempts
+	// times.
 	after time.Time
 }
 
@@ -110,7 +111,8 @@ func (s *streaming) isDue(now time.Time) bool { return s.hasFailed() && !now.Bef
 const (
 	// emptyWatchesBeforeList is how many empty watches in a row cause a list.
 	emptyWatchesBeforeList = 3
-	// firstFruitlessPause and fruitlessPause follow the first and any later list that found nothing.
+	// firstFruitlessPause and fruitlessPause follow the first and any later list that found
+	// nothing.
 	firstFruitlessPause = 10 * time.Minute
 	fruitlessPause      = time.Hour
 )

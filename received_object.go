@@ -73,8 +73,8 @@ func (r *Reflector) isOfWrongType(obj any, bad *ObjectError) bool {
 	return false
 }
 
-// excludes reports whether an object belongs to another replica. A rejected object without a UID may
-// belong to this one.
+// excludes reports whether an object belongs to another replica. A rejected object without a UID
+// may belong to this one.
 func (r *Reflector) excludes(md *metadata, bad *ObjectError) bool {
 	uid := md.received.UID
 	if bad != nil && uid == "" {
@@ -96,8 +96,8 @@ func (r *Reflector) objectError(obj any, md *metadata, stage string, err error) 
 	return bad
 }
 
-// eventError returns the error in an event of type Error. An object that is not a Status is described
-// and not kept: it may be large.
+// eventError returns the error in an event of type Error. An object that is not a Status is
+// described and not kept: it may be large.
 func eventError(obj runtime.Object) error {
 	if cause := decodeError(obj); cause != nil {
 		const format = "the source sent an error event with %s in place of a Status: %w"

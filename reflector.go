@@ -1,5 +1,5 @@
-// A reflector: its constructors, what it keeps, and what it finds out about its source and its store.
-// Which methods of a source and a store are used?
+// A reflector: its constructors, what it keeps, and what it finds out about its source and its
+// store. Which methods of a source and a store are used?
 
 package cache
 
@@ -188,8 +188,8 @@ func (r *Reflector) setSource(source Source) {
 	}
 }
 
-// describeType returns the name of the expected type, or the source's description of its objects, or
-// "".
+// describeType returns the name of the expected type, or the source's description of its objects,
+// or "".
 func (r *Reflector) describeType() string {
 	if !r.expectedGVK.Empty() {
 		return r.expectedGVK.String()
@@ -219,7 +219,11 @@ func firstCallerOutside() string {
 	const adapter = "github.com/watchmirror/cache/adapters/clientgo."
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	for frame, more := frames.Next(); more; frame, more = frames.Next() { // the last frame is the runtime's
+	for {
+		frame, more := frames.Next()
+		if !more { // the last frame is the runtime's
+			return "reflector"
+		}
 		inside := strings.HasPrefix(frame.Function, ours) ||
 			strings.HasPrefix(frame.Function, adapter)
 		if !inside && frame.File != "" {
@@ -227,7 +231,6 @@ func firstCallerOutside() string {
 			return fmt.Sprintf("%s:%d", path.Join(path.Base(folder), file), frame.Line)
 		}
 	}
-	return "reflector"
 }
 
 // withLogger adds a logger to ctx, unless it is nil.

@@ -1,5 +1,5 @@
-// A reflector's reports: its phase, its failures, the objects that it quarantines, and its log. What
-// does Status return, and which failures are logged?
+// A reflector's reports: its phase, its failures, the objects that it quarantines, and its log.
+// What does Status return, and which failures are logged?
 
 package cache
 
@@ -53,8 +53,8 @@ func (r *Reflector) addVersions(status *Status) {
 	}
 }
 
-// appliedVersion returns the store's version or, for a store that applies at once, the last accepted
-// one.
+// appliedVersion returns the store's version or, for a store that applies at once, the last
+// accepted one.
 func (r *Reflector) appliedVersion() string {
 	switch store := r.store.(type) {
 	case interface{ processedVersion() string }:

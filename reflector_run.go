@@ -137,8 +137,8 @@ func (m *run) begin(ctx context.Context) {
 	r.logger(m.ctx).V(3).Info("Starting reflector", "resyncPeriod", r.options.ResyncPeriod)
 }
 
-// adoptStoreVersion makes the version of a store that another reflector has filled that of the first
-// list: an older list would take its readers back in time, and is a regression.
+// adoptStoreVersion makes the version of a store that another reflector has filled that of the
+// first list: an older list would take its readers back in time, and is a regression.
 func (m *run) adoptStoreVersion() {
 	store, isVersioned := m.reflector.store.(interface{ LastStoreSyncResourceVersion() string })
 	isFirstRun := m.progress.version == "" && !m.reflector.proof.Load().accepted
@@ -300,7 +300,7 @@ const (
 	wakeEvent                     // the watch has sent an event
 	wakeClosed                    // the watch has closed
 	wakeItem                      // a list has sent an item
-	wakeError                     // the open watch must end: a resync failed, or a list was requested
+	wakeError                     // the open watch must end: a resync failed, a list was requested
 )
 
 // wakeup is the result of a wait, with the value that was received.
@@ -401,7 +401,8 @@ var (
 	errListRequested = fmt.Errorf("the newest state was requested: %w", errRefetch)
 )
 
-// relist makes the run end its watch, once one is open, and list at the newest version. It waits until the list is applied.
+// relist makes the run end its watch, once one is open, and list at the newest version. It waits
+// until the list is applied.
 func (r *Reflector) relist(ctx context.Context) error {
 	listed := make(chan struct{})
 	select {
@@ -421,7 +422,8 @@ func (r *Reflector) relist(ctx context.Context) error {
 // Slow functions of the user must not delay its end.
 const applyGrace = 10 * time.Millisecond
 
-// applyContext is a context that ends applyGrace after its parent. Its goroutine runs only meanwhile.
+// applyContext is a context that ends applyGrace after its parent. Its goroutine runs only
+// meanwhile.
 type applyContext struct {
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -1,5 +1,5 @@
-// The answers to failures. Is a watch that failed followed by another one or by a list, and what does
-// its failure say about the version?
+// The answers to failures. Is a watch that failed followed by another one or by a list, and what
+// does its failure say about the version?
 
 package cache
 
@@ -14,8 +14,8 @@ import (
 	"github.com/watchmirror/cache/internal/backoff"
 )
 
-// RetryWithDeadline decides whether to retry errors of one kind, until a deadline after the first of
-// a series. It is not safe for concurrent use.
+// RetryWithDeadline decides whether to retry errors of one kind, until a deadline after the first
+// of a series. It is not safe for concurrent use.
 type RetryWithDeadline interface {
 	// After records a result; nil and errors of another kind do not count.
 	After(error)
@@ -72,7 +72,8 @@ func (r *retryWithDeadline) ShouldRetry() bool {
 type action int
 
 const (
-	// watchThenList: pause and watch again; after watchesBeforeList failures without progress, list.
+	// watchThenList: pause and watch again; after watchesBeforeList failures without progress,
+	// list.
 	watchThenList action = iota
 	// watchAgain: pause and watch again.
 	watchAgain
@@ -239,9 +240,9 @@ func (m *run) watchAction(failed failedAttempt, cause Cause) action {
 	return watchActions[cause]
 }
 
-// wantCheck requests a check of the source's version after a watch that was refused or cut: meanwhile
-// the source may have been restored from an older copy. A watch that advanced the version has just
-// shown newer ones.
+// wantCheck requests a check of the source's version after a watch that was refused or cut:
+// meanwhile the source may have been restored from an older copy. A watch that advanced the version
+// has just shown newer ones.
 func (m *run) wantCheck(failed failedAttempt, cause Cause) {
 	switch {
 	case cause == causeShortWatch:

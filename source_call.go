@@ -46,8 +46,8 @@ func (m *run) callSource(
 	return woke.reason, woke.err
 }
 
-// acceptItems calls accept with each item. It returns what else happens first, or the item for which
-// accept failed.
+// acceptItems calls accept with each item. It returns what else happens first, or the item for
+// which accept failed.
 func (m *run) acceptItems(waits waitChannels, accept func(listedItem) error) wakeup {
 	for {
 		woke := m.wait(waits)

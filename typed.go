@@ -77,8 +77,8 @@ type InformerConfig[T Object] struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// NewTypedInformer makes an informer of source, or of the config's Namespaces. At most one config may
-// be given. It starts nothing. It panics for contradictory arguments.
+// NewTypedInformer makes an informer of source, or of the config's Namespaces. At most one config
+// may be given. It starts nothing. It panics for contradictory arguments.
 func NewTypedInformer[T Object](source Source, configs ...InformerConfig[T]) *Informer[T] {
 	config := option.AtMostOne("cache: NewTypedInformer", configs)
 	config.validate()

@@ -1,3 +1,6 @@
+// Verify: a comparison of the store with a list of its source. Which differences are errors, and
+// which are changes after the list?
+
 package cache
 
 import (
@@ -5,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -41,30 +43,25 @@ const (
 	isOutdated
 )
 
+// Verify compares the store of a running informer with a list of the source. A difference is a
+// *DivergenceError and reported; the informer lists again.
+func (o informerBase) Verify(ctx context.Context) error {
+	return callFeeds(ctx, "Verify", (*feed).verify, o.shared)
+}
+
 // verify compares the store with the source. If they differ, it reports that and makes the
-// reflector list. An uncertain difference may be a change after the list. If a second comparison
-// finds it again, in the same states, it is none: the store had everything up to the second list.
+// reflector list.
 func (f *feed) verify(ctx context.Context) error {
 	shard := f.reflector.shard
 	ranges := shard.Settled()
-	found, err := f.compare(ctx)
+	found, err := f.findDifferences(ctx)
 	if err != nil {
 		return err
 	}
-	if hasUncertain(found) {
-		again, err := f.compare(ctx)
-		if err != nil {
-			return err
-		}
-		maps.DeleteFunc(found, func(key table.Key, first difference) bool {
-			second, differs := again[key]
-			return !first.certain && (!differs || second != first)
-		})
+	hadOtherRanges := ranges == 0 || shard.Settled() != ranges
+	if len(found) == 0 || hadOtherRanges {
+		return nil
 	}
-	if len(found) == 0 || ranges == 0 || shard.Settled() != ranges {
-		return nil // equal, or the list had other ranges than the store
-	}
-
 	divergence := f.divergence(found)
 	err = divergence
 	if failed := f.reflector.relist(ctx); failed != nil {
@@ -72,6 +69,26 @@ func (f *feed) verify(ctx context.Context) error {
 	}
 	f.reflector.report(f.informer.ctx, err) // ctx may have ended
 	return err
+}
+
+// findDifferences returns the differences between store and source. An uncertain difference may be
+// a change after the list. If a second comparison finds it again, in the same states, it is none:
+// the store had everything up to the second list.
+func (f *feed) findDifferences(ctx context.Context) (map[table.Key]difference, error) {
+	found, err := f.compare(ctx)
+	if err != nil || !hasUncertain(found) {
+		return found, err
+	}
+	again, err := f.compare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(found, func(key table.Key, first difference) bool {
+		second, differs := again[key]
+		isSame := differs && second == first
+		return !first.certain && !isSame
+	})
+	return found, nil
 }
 
 func hasUncertain(found map[table.Key]difference) bool {
@@ -119,19 +136,35 @@ func (f *feed) compare(ctx context.Context) (map[table.Key]difference, error) {
 	found := map[table.Key]difference{}
 	stored := f.store.storage.table.Snapshot()
 	for key, state := range listed {
-		if state.optional || f.store.storage.quarantine.hasSince(key, state.origin.Version()) {
-			continue
-		}
-		entry, exists := stored.Get(key)
-		if !exists {
-			found[key] = difference{kind: isMissing, listed: state.origin}
-		} else if entry.Origin() != state.origin && !state.origin.OlderThan(entry.Origin()) {
-			certain := isOrdered(state.origin) && isOrdered(entry.Origin())
-			found[key] = difference{isOutdated, state.origin, entry.Origin(), certain}
+		if d, differs := f.compareListed(key, state, stored); differs {
+			found[key] = d
 		}
 	}
 	f.addExtra(found, stored, listed, version)
 	return found, nil
+}
+
+// compareListed compares a listed object with the stored one.
+func (f *feed) compareListed(
+	key table.Key, state listedState, stored *table.Snapshot,
+) (d difference, differs bool) {
+	if state.optional || f.store.storage.quarantine.hasSince(key, state.origin.Version()) {
+		return difference{}, false
+	}
+	entry, exists := stored.Get(key)
+	if !exists {
+		return difference{kind: isMissing, listed: state.origin}, true
+	}
+	if entry.Origin() == state.origin || state.origin.OlderThan(entry.Origin()) {
+		return difference{}, false
+	}
+	d = difference{
+		kind:    isOutdated,
+		listed:  state.origin,
+		stored:  entry.Origin(),
+		certain: isOrdered(state.origin) && isOrdered(entry.Origin()),
+	}
+	return d, true
 }
 
 // addExtra adds the stored objects that the list of a version lacks. Since the list an object may
@@ -140,56 +173,48 @@ func (f *feed) addExtra(
 	found map[table.Key]difference, stored *table.Snapshot,
 	listed map[table.Key]listedState, version string,
 ) {
-	listedAt := table.OriginOf(version, "")
-	_, nameless := listed[table.Key{}] // could be any object
-	if nameless {
+	_, hasNameless := listed[table.Key{}] // could be any object
+	if hasNameless {
 		return
 	}
+	listedAt := table.OriginOf(version, "")
 	for entry := range stored.Each {
 		key := entry.Key()
-		_, exists := listed[key]
-		if exists || !f.store.hasKey(key) || listedAt.OlderThan(entry.Origin()) {
+		_, isListed := listed[key]
+		if isListed || !f.store.hasKey(key) || listedAt.OlderThan(entry.Origin()) {
 			continue
 		}
-		byName := listed[table.KeyOf(nameOf(entry.Object()))]
-		if byName.optional || f.store.storage.quarantine.hasSince(key, version) {
+		hasLostKey := listed[table.KeyOf(nameOf(entry.Object()))].optional
+		if hasLostKey || f.store.storage.quarantine.hasSince(key, version) {
 			continue
 		}
-		certain := isOrdered(listedAt) && isOrdered(entry.Origin())
-		found[key] = difference{kind: isExtra, stored: entry.Origin(), certain: certain}
+		found[key] = difference{
+			kind:    isExtra,
+			stored:  entry.Origin(),
+			certain: isOrdered(listedAt) && isOrdered(entry.Origin()),
+		}
 	}
 }
 
 // listStates lists the source at its newest version, in pages.
-func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState, version string, err error) {
+func (f *feed) listStates(
+	ctx context.Context,
+) (listed map[table.Key]listedState, version string, err error) {
 	listed = map[table.Key]listedState{}
-	r := f.reflector
 	items := 0 // of the page
 	add := func(_ metav1.ListMeta, obj runtime.Object) error {
 		items++
-		var md metadata
-		bad := r.examine(obj, &md)
-		if r.excludes(&md, bad) {
-			return ctx.Err()
-		}
-		key, err := f.store.keyOf(obj, &md)
-		if err != nil {
-			key = table.KeyOf(nameOf(obj))
-		}
-		state := listedState{originOf(md.received), bad != nil || err != nil}
-		_, isStored := f.store.storage.table.GetKey(key)
-		transform := f.intake.transform
-		if transform != nil && !state.optional && !isStored {
-			_, keep, err := callTransform(key, f.store.keyFunc, transform, obj)
-			state.optional = err != nil || !keep
-		}
-		listed[key] = state
+		f.addState(listed, obj)
 		return ctx.Err()
 	}
-	options := metav1.ListOptions{Limit: defaultPageSize, ShardSelector: r.shard.Selector()}
-	for tokens := (pageTokens{}); ; {
+	options := metav1.ListOptions{
+		Limit:         defaultPageSize,
+		ShardSelector: f.reflector.shard.Selector(),
+	}
+	var tokens pageTokens
+	for {
 		items = 0
-		listMeta, err := r.listItems(ctx, options, add)
+		listMeta, err := f.reflector.listItems(ctx, options, add)
 		if err == nil && listMeta.Continue == "" {
 			return listed, listMeta.ResourceVersion, nil
 		}
@@ -203,6 +228,36 @@ func (f *feed) listStates(ctx context.Context) (listed map[table.Key]listedState
 	}
 }
 
+// addState adds the state of a listed object, unless it belongs to another replica.
+func (f *feed) addState(listed map[table.Key]listedState, obj runtime.Object) {
+	var md metadata
+	bad := f.reflector.examine(obj, &md)
+	if f.reflector.excludes(&md, bad) {
+		return
+	}
+	key, err := f.store.keyOf(obj, &md)
+	if err != nil {
+		key = table.KeyOf(nameOf(obj))
+	}
+	isUnusable := bad != nil || err != nil
+	listed[key] = listedState{
+		origin:   originOf(md.received),
+		optional: isUnusable || f.isDropped(key, obj),
+	}
+}
+
+// isDropped reports whether the transform drops an object that is not stored, or fails for it.
+func (f *feed) isDropped(key table.Key, obj runtime.Object) bool {
+	if f.intake.transform == nil {
+		return false
+	}
+	if _, isStored := f.store.storage.table.GetKey(key); isStored {
+		return false
+	}
+	_, keep, err := callTransform(key, f.store.keyFunc, f.intake.transform, obj)
+	return err != nil || !keep
+}
+
 // verifyTimeout limits a call of Verify at intervals, so that a request that hangs does not end
 // them.
 const verifyTimeout = 10 * time.Minute
@@ -211,7 +266,7 @@ const verifyTimeout = 10 * time.Minute
 // differences.
 func (f *feed) verifyAtIntervals(ctx context.Context) {
 	const jitter = 0.1
-	interval := min(f.informer.options.VerifyInterval, math.MaxInt64/2) // the jitter must not overflow
+	interval := f.informer.options.VerifyInterval
 	for {
 		select {
 		case <-f.informer.clock.After(wait.Jitter(interval, jitter)):

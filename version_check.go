@@ -1,5 +1,6 @@
-// Checks of a source's version. A server that was restored from an older copy accepts a watch from a
-// version that it has not reached, and sends nothing until it has. Has the source gone back in time?
+// Checks of a source's version. A server that was restored from an older copy accepts a watch from
+// a version that it has not reached, and sends nothing until it has. Has the source gone back in
+// time?
 
 package cache
 
@@ -53,8 +54,9 @@ func (c *checks) want() {
 	c.notBefore = time.Time{}
 }
 
-// wantAfterIdleWatch requests a check after a watch that worked, was idle, and was cut. Some proxies
-// cut each idle watch after seconds: such checks are as far apart as those of a silent watch.
+// wantAfterIdleWatch requests a check after a watch that worked, was idle, and was cut. Some
+// proxies cut each idle watch after seconds: such checks are as far apart as those of a silent
+// watch.
 func (c *checks) wantAfterIdleWatch() {
 	if c.wanted {
 		return
@@ -183,7 +185,7 @@ func (r *Reflector) requestVersion(ctx context.Context) (sourceVersion, error) {
 	items := 0
 	second := sourceVersion{limitIgnored: true}
 	one := metav1.ListOptions{Limit: 1, ShardSelector: r.shard.Selector()}
-	listMeta, err := r.listItems(ctx, one, func(listMeta metav1.ListMeta, item runtime.Object) error {
+	visit := func(listMeta metav1.ListMeta, item runtime.Object) error {
 		if !isUndecoded(item) { // a damaged item may arrive as two
 			items++
 		}
@@ -192,7 +194,8 @@ func (r *Reflector) requestVersion(ctx context.Context) (sourceVersion, error) {
 		}
 		second.version = listMeta.ResourceVersion
 		return errOneIsEnough
-	})
+	}
+	listMeta, err := r.listItems(ctx, one, visit)
 	if items > 1 {
 		return second, nil
 	}

@@ -1,3 +1,5 @@
+// The versions of the views of a store. Which is the lowest, up to which all views have everything?
+
 package cache
 
 import (

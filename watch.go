@@ -32,8 +32,8 @@ type openWatch struct {
 	// from is the first version, version the newest one that the watch has sent.
 	from    string
 	version string
-	// requestedAt is the time of the request, answeredAt that of its response, zero if the watch was
-	// refused.
+	// requestedAt is the time of the request, answeredAt that of its response, zero if the watch
+	// was refused.
 	requestedAt time.Time
 	answeredAt  time.Time
 	// expires is the time after which the watch counts as half open: timeout and watchGrace after
@@ -65,8 +65,8 @@ const (
 	watchGrace = 30 * time.Second
 )
 
-// watchState opens a watch from the store's version, or the streaming list l, and applies its events
-// until it ends.
+// watchState opens a watch from the store's version, or the streaming list l, and applies its
+// events until it ends.
 func (m *run) watchState(l *listing) state {
 	w, err := m.open(l)
 	if err == nil {
@@ -140,8 +140,8 @@ func (m *run) watchOptions(l *listing, timeout time.Duration) metav1.ListOptions
 	return options
 }
 
-// newWatch makes a watch that is not requested yet. Its deadline begins now, because a connection can
-// be half open before the first byte.
+// newWatch makes a watch that is not requested yet. Its deadline begins now, because a connection
+// can be half open before the first byte.
 func (m *run) newWatch(l *listing, timeout time.Duration) *openWatch {
 	now := m.clock.Now()
 	w := &openWatch{
@@ -267,8 +267,8 @@ func (m *run) watchEnded(w *openWatch, err error, lived time.Duration) state {
 	return m.fail(failed)
 }
 
-// watchClosed returns the state after a watch that the source has closed. That is no failure, unless
-// the watch was very short.
+// watchClosed returns the state after a watch that the source has closed. That is no failure,
+// unless the watch was very short.
 func (m *run) watchClosed(w *openWatch, ended backoff.Watch) state {
 	m.reflector.logger(m.ctx).V(4).Info("Watch closed", "events", w.events, "lived", ended.Lived)
 	if w.isEmpty(ended.Lived) {

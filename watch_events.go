@@ -19,7 +19,8 @@ import (
 // burst is the longest time between a batch and the next event in a burst.
 const burst = time.Millisecond
 
-// applyEvents applies the events of the watch until it ends. It returns nil if the source closed it.
+// applyEvents applies the events of the watch until it ends. It returns nil if the source closed
+// it.
 func (w *openWatch) applyEvents() error {
 	err := w.handleTimer()
 	for err == nil {
@@ -57,8 +58,8 @@ func (w *openWatch) countIfShort() {
 	}
 }
 
-// applyBatch applies an event, and those that wait in the channel. If one of them ends the watch, an
-// error that the source has sent behind it is reported as well.
+// applyBatch applies an event, and those that wait in the channel. If one of them ends the watch,
+// an error that the source has sent behind it is reported as well.
 func (w *openWatch) applyBatch(first watch.Event) error {
 	if err := w.receive(first); err != nil {
 		return err
@@ -86,7 +87,8 @@ func (w *openWatch) receive(e watch.Event) error {
 	return nil
 }
 
-// recordSuccess ends a series of reported failures: the watch has had an event, or is open for long.
+// recordSuccess ends a series of reported failures: the watch has had an event, or is open for
+// long.
 func (w *openWatch) recordSuccess() {
 	w.successful = true
 	w.reflector.recordSuccess(w.run.ctx)
@@ -214,15 +216,15 @@ func (w *openWatch) skipReplay(c *change, refused error) error {
 }
 
 // isReplay reports whether a store refused an event that only repeats what a list had: the event is
-// older than the entry of its key, but not below the version that the watch has reached. The lists of
-// some servers have a version behind their items.
+// older than the entry of its key, but not below the version that the watch has reached. The lists
+// of some servers have a version behind their items.
 func (w *openWatch) isReplay(c *change, refused error) bool {
 	return errors.As(refused, new(*VersionRegressionError)) &&
 		!versionBefore(c.meta.received.ResourceVersion, w.progress.version)
 }
 
-// recordAccepted reports the accepted changes that were refused, releases the objects of the others,
-// and sets the version.
+// recordAccepted reports the accepted changes that were refused, releases the objects of the
+// others, and sets the version.
 func (w *openWatch) recordAccepted(changes []change) {
 	version := ""
 	for i := range changes {
