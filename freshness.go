@@ -231,7 +231,7 @@ func healthy(limit time.Duration, informers ...*sharedIndexInformer) error {
 }
 
 func (f *feed) healthy(limit time.Duration) error {
-	status := f.reflector.Status()
+	status := f.status()
 	if status.Phase == PhaseStopped {
 		return f.explain(fmt.Errorf("%s: %w", f.title(), ErrInformerStopped))
 	}
