@@ -473,7 +473,10 @@ func (inf *sharedIndexInformer) addHandler(
 		return nil, err
 	}
 	l := newListener(inf, handler, options.withDefaults(inf.options.Handlers))
-	return l, inf.add(l)
+	if err := inf.add(l); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // withDefaults returns the options with those of the informer where none is set.

@@ -343,18 +343,17 @@ func (r *Reflector) logFailure(logger klog.Logger, cause Cause, err error) {
 	if count > 1 {
 		logger = logger.WithValues("repeated", count)
 	}
-	const message = "List or watch failed"
-	others := len(message) + len(r.name) + len(r.typeDescription) + len(cause)
-	room := lineLength - lineOverhead - others
-	logger.Error(shortened(err, max(room, shortestText)), message, "failures", failures)
+	room := lineLength - lineOverhead - len(r.name) - len(r.typeDescription) - len(cause)
+	logger.Error(shortened(err, max(room, shortestText)), failureMessage, "failures", failures)
 }
 
 const (
 	// lineLength is the most characters of a line about a failure after klog's head, if the names
 	// in it are not longer than usual.
 	lineLength = 200
-	// lineOverhead is the names and quotes of the values, and their numbers.
-	lineOverhead = 66
+	// lineOverhead is the message, the names and quotes of the values, and their numbers.
+	lineOverhead   = len(failureMessage) + 66
+	failureMessage = "List or watch failed"
 	// shortestText is how much of an error is logged in any case.
 	shortestText = 60
 )

@@ -48,8 +48,9 @@ type run struct {
 	relistWaiters []chan struct{}
 	// result is the result of ListAndWatch.
 	result error
-	// panicking is true while the run panics.
-	panicking bool
+	// hasReturned is true once the last state has returned, panicking while the run panics.
+	hasReturned bool
+	panicking   bool
 }
 
 func newRun(r *Reflector, singleCycle bool) *run {
@@ -101,17 +102,11 @@ func (r *Reflector) runStates(ctx context.Context, singleCycle bool) error {
 	defer r.releaseMetrics()
 	m := newRun(r, singleCycle)
 	m.begin(ctx)
-	// In the reverse order: the watch first, since the check ends with it.
 	stopShard := r.shard.Run(ctx, r.relist)
 	defer stopShard()
-	defer m.resync.stop()
-	defer m.applying.end()
-	defer m.endCheck()
-	returned := false
-	defer func() { m.endWatch(returned) }()
-	defer r.logger(m.ctx).V(3).Info("Stopped reflector")
+	defer m.end()
 	pprof.Do(m.ctx, pprof.Labels("reflector", r.name), m.loop)
-	returned = true
+	m.hasReturned = true
 	return m.result
 }
 
@@ -147,12 +142,17 @@ func (m *run) adoptStoreVersion() {
 	}
 }
 
-// endWatch stops a watch that is still open: a state has panicked.
-func (m *run) endWatch(returned bool) {
-	if !returned {
+// end waits for all that the run has begun, the watch first, since the check ends with it. Each step is
+// made even if one before it panics.
+func (m *run) end() {
+	defer m.resync.stop()
+	defer m.applying.end()
+	defer m.endCheck()
+	m.reflector.logger(m.ctx).V(3).Info("Stopped reflector")
+	if !m.hasReturned {
 		m.panicking = true
 	}
-	if m.watch != nil {
+	if m.watch != nil { // a state has panicked
 		m.watch.stop()
 	}
 }

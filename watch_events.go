@@ -212,7 +212,8 @@ func (w *openWatch) skipReplay(c *change, refused error) error {
 	if !w.isReplay(c, refused) {
 		return refused
 	}
-	return w.run.moveVersion(c.version, "event")
+	w.moveVersion(c.version)
+	return nil
 }
 
 // isReplay reports whether a store refused an event that only repeats what a list had: the event is
@@ -270,7 +271,8 @@ func (w *openWatch) applyRejected(c *change, bad *ObjectError) error {
 		return w.listing.addRejected(c, bad)
 	}
 	w.reportRejected(c, bad)
-	return w.run.moveVersion(version, "event")
+	w.moveVersion(version)
+	return nil
 }
 
 // unknownEventError is the error for an event of an unknown type, whose object may be bad as well.
@@ -327,7 +329,7 @@ func (w *openWatch) applyBookmark(c *change, bad *ObjectError) error {
 		if bad == nil {
 			w.reflector.setCurrent("bookmark")
 		}
-		return w.run.moveVersion(moved, "bookmark")
+		return w.moveToBookmark(moved)
 	}
 	if bad != nil { // if it was the end of the list, the stream will time out
 		return nil
@@ -345,29 +347,34 @@ func (w *openWatch) noteBookmark() error {
 	return w.handleTimer()
 }
 
-// moveVersion sets a version that the source sent without a change, unless it is empty.
-func (m *run) moveVersion(version, by string) error {
+// moveVersion sets the version of an event that changes nothing in the store, unless it is empty.
+func (w *openWatch) moveVersion(version string) {
+	if version == "" {
+		return
+	}
+	w.passVersion(version)
+	w.reflector.setAccepted(version, "event")
+}
+
+// moveToBookmark sets the version of a bookmark, unless it is empty.
+func (w *openWatch) moveToBookmark(version string) error {
 	if version == "" {
 		return nil
 	}
-	if err := m.passVersion(version, by); err != nil {
-		return err
+	if store, ok := w.reflector.store.(ReflectorBookmarkStore); ok {
+		if err := store.Bookmark(version); err != nil {
+			return &StoreError{Op: "Bookmark", Err: err}
+		}
+	} else {
+		w.passVersion(version)
 	}
-	m.reflector.setAccepted(version, by)
+	w.reflector.setAccepted(version, "bookmark")
 	return nil
 }
 
 // passVersion passes a version to the store, if that has a method for it.
-func (m *run) passVersion(version, by string) error {
-	store, takesBookmarks := m.reflector.store.(ReflectorBookmarkStore)
-	if takesBookmarks && by == "bookmark" {
-		if err := store.Bookmark(version); err != nil {
-			return &StoreError{Op: "Bookmark", Err: err}
-		}
-		return nil
+func (w *openWatch) passVersion(version string) {
+	if store, ok := w.reflector.store.(ResourceVersionUpdater); ok {
+		store.UpdateResourceVersion(version)
 	}
-	if updater, ok := m.reflector.store.(ResourceVersionUpdater); ok {
-		updater.UpdateResourceVersion(version)
-	}
-	return nil
 }
