@@ -63,6 +63,7 @@ const (
 	causePanic         Cause = "panic"
 	causeMutated       Cause = "mutated"
 	causeDivergence    Cause = "divergence"
+	causeDuplicateKey  Cause = "duplicate-key"
 	causeNoBookmark    Cause = "no-bookmark"  // a streaming list without its end
 	causeStream        Cause = "stream-error" // 500 on an open watch
 )
@@ -70,7 +71,7 @@ const (
 // CauseOf returns the kind of err: a constant, the source error's FailureCause() string, or
 // "transform-error", "index-error", "invalid-object" (any other stage), "handler-error",
 // "store-error", "wrong-type", "regression", "short-watch", "slow-source", "mutated", "divergence",
-// "no-bookmark", "stream-error" (500 on an open watch), "panic", "misuse".
+// "duplicate-key", "no-bookmark", "stream-error" (500 on an open watch), "panic", "misuse".
 func CauseOf(err error) Cause {
 	// The outermost type counts: a StoreError may wrap an ObjectError.
 	var own interface{ cause() Cause }

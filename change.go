@@ -82,7 +82,7 @@ type change struct {
 	// values are the index values, by the position of the index in set.
 	values [][]string
 	set    *indexerSet
-	// unchanged is true if the store has the listed object already.
+	// unchanged is true if the store has the listed object already, or the list a newer state of it.
 	unchanged bool
 	// err is why the change cannot be applied; quarantineErr is its cause as the quarantine keeps it (withoutStack). finalErr
 	// is why the final state of a deletion cannot be used. Such a deletion is applied.
@@ -101,6 +101,17 @@ func (c *change) fail(stage string, err error) {
 	c.err = c.objectError(stage, err)
 	c.err.object = identityOf(c.object)
 	c.quarantineErr = withoutStack(err)
+}
+
+// indexIn returns the index of the change in a batch that has the same key, or -1.
+func (c *change) indexIn(batch []change) int {
+	for i := range batch {
+		other := &batch[i]
+		if other.place == c.place && other.key == c.key && other.err == nil && c.err == nil {
+			return i
+		}
+	}
+	return -1
 }
 
 func (c *change) objectError(stage string, err error) *ObjectError {
@@ -280,6 +291,8 @@ type ReplacementPart struct {
 	// excluded means that Deleted are objects of other replicas: the stored objects are deleted
 	// with their last known states.
 	excluded bool
+	// ofStream means that Items and Deleted are events of a streaming list, in their order.
+	ofStream bool
 }
 
 // MutatedObjectDetector finds stored objects that a reader or handler has changed. Package mutation

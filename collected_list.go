@@ -3,7 +3,11 @@
 
 package cache
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/watchmirror/cache/internal/table"
+)
 
 // collectedList is a list of objects under their keys. The zero value is empty.
 type collectedList[K comparable] struct {
@@ -11,11 +15,12 @@ type collectedList[K comparable] struct {
 	all []any
 	// places are the positions in all of the objects that have a key.
 	places map[K]int
+	// duplicates has the keys of which the list had several states.
+	duplicates duplicates
 }
 
-// put adds an object, unless the list has a newer state of it: a stream, or a repeated page, may
-// have several. If their versions cannot be compared, the last one stays.
-func (l *collectedList[K]) put(key K, obj any) {
+// put adds an object, unless the list has a newer state of it. name is the key in reports.
+func (l *collectedList[K]) put(key K, name table.Key, obj any) {
 	at, isListed := l.places[key]
 	if !isListed {
 		if l.places == nil {
@@ -25,9 +30,8 @@ func (l *collectedList[K]) put(key K, obj any) {
 		l.append(obj)
 		return
 	}
-	version := receivedOf(obj).ResourceVersion
-	listed := receivedOf(l.all[at]).ResourceVersion
-	if !versionBefore(version, listed) {
+	earlier := originOf(receivedOf(l.all[at]))
+	if l.duplicates.keepsLater(name, earlier, originOf(receivedOf(obj))) {
 		l.all[at] = obj
 	}
 }

@@ -96,6 +96,9 @@ func (r *foreignReplacement) Add(
 	return nil, ctx.Err()
 }
 
+// takeDuplicates implements duplicateFinder.
+func (r *foreignReplacement) takeDuplicates() duplicates { return r.collected.duplicates.take() }
+
 // put adds an object to the list. One without a name is always added.
 func (r *foreignReplacement) put(obj any) {
 	id := identityOf(obj)
@@ -103,7 +106,7 @@ func (r *foreignReplacement) put(obj any) {
 		r.collected.append(obj)
 		return
 	}
-	r.collected.put(id, obj)
+	r.collected.put(id, id.name, obj)
 }
 
 // remove removes an object from the list. An object that could not be decoded may be a state of

@@ -677,6 +677,8 @@ type storeModel struct {
 	staged      map[string]modelEntry
 	listed      map[string]bool
 	withheld    map[string]bool
+	// kept are the versions that the list has brought of its keys.
+	kept map[string]ObjectVersion
 	// states are the listed states that the store had, or has shown: the commit restores them.
 	states map[string]modelEntry
 }
@@ -821,6 +823,8 @@ func (m *storeModel) replace() {
 	}
 	m.version = itoa(m.serial)
 	open := [...]any{m.staged, m.listed, m.withheld, m.accepted, m.states}
+	kept := m.kept
+	m.kept = map[string]ObjectVersion{}
 	m.accepted, m.states = map[string]bool{}, map[string]modelEntry{}
 	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
 	bad := m.list(objects)
@@ -831,12 +835,17 @@ func (m *storeModel) replace() {
 	m.commit()
 	m.staged, m.listed, m.withheld = open[0].(map[string]modelEntry), open[1].(map[string]bool), open[2].(map[string]bool)
 	m.accepted, m.states = open[3].(map[string]bool), open[4].(map[string]modelEntry)
+	m.kept = kept
 }
 
 // list stages objects in the model and says whether one was bad.
 func (m *storeModel) list(objects []*object) (bad bool) {
-	for _, o := range objects {
+	for _, o := range mergedByKey(objects) {
 		key := nameOf(o)
+		if kept, again := m.kept[key]; again && !keepsLater(kept, receivedOf(o)) {
+			continue
+		}
+		m.kept[key] = receivedOf(o)
 		newest, known := m.staged[key]
 		if !known {
 			newest, known = m.held[key]
@@ -859,6 +868,26 @@ func (m *storeModel) list(objects []*object) (bad bool) {
 		m.staged[key], m.states[key] = e, e
 	}
 	return bad
+}
+
+// keepsLater is the rule for two states of a key in one list.
+func keepsLater(earlier, later ObjectVersion) bool {
+	same := later.UID != "" && later == earlier
+	return !same && !versionBefore(later.ResourceVersion, earlier.ResourceVersion)
+}
+
+// mergedByKey has one state of each key, at the place of the first.
+func mergedByKey(objects []*object) (merged []*object) {
+	for _, o := range objects {
+		at := slices.IndexFunc(merged, func(earlier *object) bool { return nameOf(earlier) == nameOf(o) })
+		switch {
+		case at < 0:
+			merged = append(merged, o)
+		case keepsLater(receivedOf(merged[at]), receivedOf(o)):
+			merged[at] = o
+		}
+	}
+	return merged
 }
 
 func (m *storeModel) show() {
@@ -925,6 +954,7 @@ func (m *storeModel) begin() {
 	m.visible = !m.committed
 	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
 	m.accepted, m.states = map[string]bool{}, map[string]modelEntry{}
+	m.kept = map[string]ObjectVersion{}
 }
 
 func (m *storeModel) part() {
@@ -944,6 +974,7 @@ func (m *storeModel) part() {
 		o := m.object()
 		part.Retain = append(part.Retain, o)
 		m.listed[nameOf(o)], m.withheld[nameOf(o)] = true, true
+		delete(m.kept, nameOf(o))
 	}
 	if m.next(4) == 0 {
 		o := m.object()
@@ -952,6 +983,7 @@ func (m *storeModel) part() {
 		delete(m.listed, nameOf(o))
 		delete(m.states, nameOf(o))
 		delete(m.withheld, nameOf(o))
+		delete(m.kept, nameOf(o))
 		if m.visible {
 			m.remove(nameOf(o))
 		} else {

@@ -62,11 +62,19 @@ type listing struct {
 	first int
 	// typeSeen is true once an object had the expected type. A list without one fails.
 	typeSeen bool
+	// duplicates are the keys that the list has twice and that are not reported yet, duplicateStates
+	// all dropped states.
+	duplicates      duplicates
+	duplicateStates map[duplicateState]bool
 	// rejected has objects that cannot be applied and are not reported yet.
 	rejected []*ObjectError
 	// quarantining has the keys that the reflector quarantines instead of the store.
 	quarantining map[string]bool
 
+	// hasChanges is true from the first event of a streaming list that is not an item of it. reached
+	// is the version that the stream has reached, empty if that is unknown.
+	hasChanges bool
+	reached    string
 	// entries has the newest origin of each key in a streaming list.
 	entries map[table.Key]table.Origin
 }
@@ -91,16 +99,17 @@ func (m *run) newListing(strategy ListStrategy) *listing {
 	name := trace.Field{Key: "reflector", Value: r.name}
 	typeName := trace.Field{Key: "type", Value: r.typeDescription}
 	return &listing{
-		run:          m,
-		reflector:    r,
-		progress:     m.progress,
-		began:        m.clock.Now(),
-		steps:        trace.New("List", name, typeName),
-		strategy:     strategy,
-		reason:       "the source streams its state",
-		first:        1,
-		quarantining: map[string]bool{},
-		entries:      map[table.Key]table.Origin{},
+		run:             m,
+		reflector:       r,
+		progress:        m.progress,
+		began:           m.clock.Now(),
+		steps:           trace.New("List", name, typeName),
+		strategy:        strategy,
+		reason:          "the source streams its state",
+		first:           1,
+		quarantining:    map[string]bool{},
+		duplicateStates: map[duplicateState]bool{},
+		entries:         map[table.Key]table.Origin{},
 	}
 }
 
@@ -461,7 +470,9 @@ func (l *listing) addPart(part ReplacementPart) (rejected []*ObjectError, err er
 			VersionsReset: l.mayReuseVersions(),
 		})
 	}
+	part.ofStream = l.strategy == ListStreaming
 	rejected, err = l.replacement.Add(l.run.ctx, part)
+	l.collectDuplicates()
 	if err != nil && l.run.ctx.Err() == nil {
 		err = &StoreError{Op: "Replace", Err: err}
 	}
@@ -492,6 +503,7 @@ func (l *listing) reportRejected() {
 	if l.mayBeTooOld() || l.run.ctx.Err() != nil {
 		return
 	}
+	l.reportDuplicates()
 	waiting := l.rejected[:0]
 	for _, bad := range l.rejected {
 		if bad.wrongType && !l.typeSeen {
@@ -548,6 +560,7 @@ func (l *listing) recordCommit() {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	now := l.run.clock.Now()
 	l.progress.versionInvalid = false
+	l.progress.duplicates = l.duplicateStates
 	l.progress.watchFailures = 0
 	l.progress.lastReceived = now
 	l.progress.checks.recordSuccess(now)
@@ -602,6 +615,7 @@ func (l *listing) abort() {
 		l.replacement.Abort()
 	}
 	l.reportRejected()
+	l.keepDuplicates()
 	if l.typeSeen && !l.reflector.proof.Load().accepted {
 		l.progress.version = newerOf(l.progress.version, cmp.Or(l.version, l.newest))
 	}

@@ -20,6 +20,9 @@ type progress struct {
 	versionInvalid bool
 	// versioned is true once the source has sent a list with a version.
 	versioned bool
+	// duplicates has the states that the last list had under a key beside a kept one. They are
+	// reported.
+	duplicates map[duplicateState]bool
 	// unpaged means that the next list is not paged.
 	unpaged bool
 	// paged is true once a list at "0" came in pages. Such a server does not answer from a cache,

@@ -77,7 +77,7 @@ func (r *queueReplacement) Add(
 			rejected = append(rejected, rejection(obj, err))
 			continue
 		}
-		r.collected.put(key, obj)
+		r.collected.put(key, key, obj)
 	}
 	for _, obj := range part.Deleted {
 		key, err := r.queue.eventKey(obj)
@@ -90,6 +90,9 @@ func (r *queueReplacement) Add(
 	}
 	return rejected, ctx.Err()
 }
+
+// takeDuplicates implements duplicateFinder.
+func (r *queueReplacement) takeDuplicates() duplicates { return r.collected.duplicates.take() }
 
 // Commit implements Replacement. Its error is that of ctx if it ends before the list is queued.
 func (r *queueReplacement) Commit(ctx context.Context, version string) error {

@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -28,10 +26,17 @@ type storeReplacement struct {
 	staged []change
 	// mayBeTooOld is true if the list may be refused before Commit, which then quarantines.
 	mayBeTooOld bool
-	// retained has the keys whose newest state was refused or is in Retain. Their stored and quarantined states stay.
-	retained sets.Set[table.Key]
+	// retained has the keys whose newest state was refused, with its origin, or is in Retain. Their stored
+	// and quarantined states stay.
+	retained map[table.Key]table.Origin
 	// batch has the changes that are being prepared, refused those that cannot be applied and have not been returned.
 	batch, refused []change
+	duplicates     duplicates
+	// ofStream is true for a part that has events of a streaming list, which may have later states of a key.
+	ofStream bool
+	// stagedAt has the positions in staged of the newest change of each key. It is nil until the list
+	// seems to have a key twice.
+	stagedAt map[table.Key]int
 }
 
 // BeginReplace implements Replacer.
@@ -50,7 +55,7 @@ func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
 		in:          intake{store: in.store, transform: in.transform, publisher: in.publisher, detector: in.detector},
 		mayBeTooOld: options.Staged, reset: options.VersionsReset,
 		initial: in.publisher != nil && !in.publisher.hasListed, visible: !in.store.committed && !options.Staged,
-		marks: m.table.BeginListing(), retained: sets.Set[table.Key]{},
+		marks: m.table.BeginListing(), retained: map[table.Key]table.Origin{},
 		displaced: map[table.Key]table.Slot{},
 	}
 	m.lists = append(m.lists, r)
@@ -80,12 +85,13 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 	if handlers := r.in.publisher; handlers != nil && handlers.beginWrite(len(part.Items)+len(part.Deleted)) {
 		defer handlers.endWrite()
 	}
+	r.ofStream = part.ofStream
 	if err := r.prepare(ctx, change{kind: Replaced}, part.Items); err != nil {
 		return nil, err
 	}
 	for _, obj := range part.Retain {
 		if key, err := r.in.store.eventKey(obj); err == nil {
-			r.retained.Insert(key)
+			r.retained[key] = table.Origin{}
 		}
 	}
 	err = r.prepare(ctx, change{kind: Deleted, excluded: part.excluded}, part.Deleted)
@@ -127,7 +133,7 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 // stage keeps a change for the next write. A refused one is quarantined, by Commit while the list may be too old. Inlined into
 // prepare it would double a reflector's stack.
 func (r *storeReplacement) stage(c *change) {
-	r.retained.Delete(c.key)
+	delete(r.retained, c.key)
 	switch {
 	case c.err != nil:
 		r.refuse(c)
@@ -140,10 +146,23 @@ func (r *storeReplacement) stage(c *change) {
 	case c.finalErr != nil:
 		r.refused = append(r.refused, *c)
 	}
+	if r.stagedAt != nil {
+		r.unstage(c)
+		r.stagedAt[c.key] = len(r.staged)
+	}
 	r.staged = append(r.staged, *c)
 }
 
-// compareWithStore identifies the batch and finds the changes that leave their stored entry unchanged.
+// unstage drops the staged state of a key of which the list has a newer one: handlers receive one change.
+func (r *storeReplacement) unstage(newer *change) {
+	at, isStaged := r.stagedAt[newer.key]
+	if isStaged && newer.err == nil && r.mergesKeys() && r.staged[at].kind != Deleted {
+		r.staged[at] = change{unchanged: true}
+	}
+}
+
+// compareWithStore identifies the batch, keeps one state of each key that the list has twice, and finds
+// the changes that leave their stored entry unchanged.
 func (r *storeReplacement) compareWithStore() {
 	r.in.store.identifyAll(r.batch)
 	m := r.in.store.storage
@@ -152,14 +171,20 @@ func (r *storeReplacement) compareWithStore() {
 	for i := range r.batch {
 		r.batch[i].place = m.table.Seek(r.batch[i].key)
 	}
+	if r.mergesKeys() {
+		r.mergeBatch()
+	}
 	for i := range r.batch {
 		c := &r.batch[i]
-		found := m.table.Find(c.key, c.place)
-		if c.err != nil || !found.Exists && r.visible {
+		if c.err != nil {
 			continue
 		}
-		// If the list contains the object twice, the second state counts.
-		again := r.marks.MayBeConfirmed(found)
+		found := m.table.Find(c.key, c.place)
+		c.unchanged = r.mergesKeys() && r.dropsLater(c, found)
+		if c.unchanged || !found.Exists && r.visible {
+			continue
+		}
+		again := r.marks.MayBeConfirmed(found) // then it may be staged
 		r.marks.Confirm(found)
 		_, refused := m.quarantine.entry(c.key)
 		c.unchanged = c.kind != Deleted && !again && !refused && c.origin.Same(found.Origin) &&
@@ -168,8 +193,75 @@ func (r *storeReplacement) compareWithStore() {
 	}
 }
 
-// hasState reports whether an entry has the state of a listed object: the list contains it twice, or
-// another writer has added it.
+// mergesKeys reports whether the batch has items of a list, which should have each key once.
+func (r *storeReplacement) mergesKeys() bool {
+	return !r.ofStream && len(r.batch) > 0 && r.batch[0].kind != Deleted
+}
+
+// mergeBatch keeps one state of each key in the batch, so that handlers receive one.
+func (r *storeReplacement) mergeBatch() {
+	for i := 1; i < len(r.batch); i++ {
+		later := &r.batch[i]
+		at := later.indexIn(r.batch[:i])
+		if at < 0 {
+			continue
+		}
+		if r.duplicates.keepsLater(later.key, r.batch[at].origin, later.origin) {
+			r.batch[at] = *later
+		}
+		r.batch = slices.Delete(r.batch, i, i+1)
+		i--
+	}
+}
+
+// dropsLater reports whether a change is dropped, because an earlier part of the list has a newer state
+// of its key.
+func (r *storeReplacement) dropsLater(c *change, found table.Slot) bool {
+	earlier, isListed := r.earlierState(c.key, found)
+	return isListed && !r.duplicates.keepsLater(c.key, earlier, c.origin)
+}
+
+// earlierState returns the state of a key in the earlier parts of the list.
+func (r *storeReplacement) earlierState(key table.Key, found table.Slot) (earlier table.Origin, isListed bool) {
+	refused, isRetained := r.retained[key]
+	if isRetained {
+		return refused, refused != table.Origin{}
+	}
+	staged := r.stagedChange(key, found)
+	if staged != nil {
+		return staged.origin, staged.kind != Deleted
+	}
+	displaced, isDisplaced := r.displaced[key]
+	if isDisplaced {
+		return displaced.Origin, true
+	}
+	return found.Origin, r.marks.Has(found)
+}
+
+// stagedChange returns the newest staged change of a listed key, or nil. Lists seldom have a key twice, so
+// positions are recorded from the first one on.
+func (r *storeReplacement) stagedChange(key table.Key, found table.Slot) *change {
+	if r.visible || !r.marks.MayBeConfirmed(found) {
+		return nil
+	}
+	if r.stagedAt == nil {
+		r.stagedAt = make(map[table.Key]int, len(r.staged))
+		for i := range r.staged {
+			r.stagedAt[r.staged[i].key] = i
+		}
+	}
+	at, isStaged := r.stagedAt[key]
+	if !isStaged {
+		return nil
+	}
+	return &r.staged[at]
+}
+
+// takeDuplicates implements duplicateFinder.
+func (r *storeReplacement) takeDuplicates() duplicates { return r.duplicates.take() }
+
+// hasState reports whether an entry has the state of a listed object, because another writer has added
+// it.
 func (r *storeReplacement) hasState(c *change, at table.Slot) bool {
 	if !c.origin.Same(at.Origin) || c.kind == Deleted || r.reset {
 		return false
@@ -178,9 +270,14 @@ func (r *storeReplacement) hasState(c *change, at table.Slot) bool {
 	return !isQuarantined
 }
 
+func (r *storeReplacement) retains(key table.Key) bool {
+	_, isRetained := r.retained[key]
+	return isRetained
+}
+
 // refuse keeps the stored state of a change that cannot be applied.
 func (r *storeReplacement) refuse(c *change) {
-	r.retained.Insert(c.key)
+	r.retained[c.key] = c.origin
 	r.refused = append(r.refused, *c)
 }
 
@@ -206,7 +303,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // the refused changes.
 func (r *storeReplacement) publish(version string) (refused []change) {
 	m, scope := r.in.store.storage, r.in.store.scope
-	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retained.Has(key) }
+	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retains(key) }
 	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.publisher}
 	m.lock(r.staged)
 	for r.stageDisplaced() {

@@ -127,7 +127,7 @@ func TestAnUnchangedObjectStaysThroughARelist(t *testing.T) {
 	assert.Equal(t, 1, calls, "only a relist leaves objects alone")
 }
 
-func TestOfSeveralStatesInAListTheLastOneCounts(t *testing.T) {
+func TestOfSeveralStatesInAListTheNewestOneCounts(t *testing.T) {
 	for name, first := range map[string]bool{"first list": true, "relist": false} {
 		s := newTagStore()
 		if !first {
@@ -138,12 +138,12 @@ func TestOfSeveralStatesInAListTheLastOneCounts(t *testing.T) {
 		r.items(podAt("a", "2", "4"))
 		r.items(podAt("a", "2", "5"), podAt("a", "1", "1"))
 		r.commit("6")
-		assert.Equal(t, map[string]string{"a/1": "1", "a/2": "5"}, contents(s), name)
+		assert.Equal(t, map[string]string{"a/1": "3", "a/2": "5"}, contents(s), name)
 	}
 }
 
 // Fails if the end of a list applies the first of two listed states of an object that was created again in between.
-func TestTheLastListedStateCountsIfTheObjectWasRecreatedMeanwhile(t *testing.T) {
+func TestTheNewestListedStateCountsIfTheObjectWasRecreatedMeanwhile(t *testing.T) {
 	s := newTagStore()
 	require.NoError(t, s.Replace([]any{podAt("a", "1", "3")}, "3"))
 	r := begin(t, s)

@@ -158,6 +158,7 @@ func (m *storage) apply(w *storeWrite, c *change) error {
 	c.existed, c.old = at.Exists, at.Object
 	if !c.unchanged && c.err == nil && w.list != nil && w.list.hasState(c, at) {
 		w.list.marks.Confirm(at)
+		delete(w.list.displaced, c.key)
 		c.unchanged = true
 	}
 	switch {
@@ -168,7 +169,7 @@ func (m *storage) apply(w *storeWrite, c *change) error {
 		}
 		m.quarantine.addChange(c)
 	default:
-		if m.quarantine.any() && (w.list == nil || !w.list.retained.Has(c.key)) {
+		if m.quarantine.any() && (w.list == nil || !w.list.retains(c.key)) {
 			wasQuarantined := m.quarantine.supersede(c.key)
 			if wasQuarantined && c.kind == Deleted {
 				c.object = nil // nobody has received the final state

@@ -100,6 +100,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 		m.reflector.setPhase(PhaseWatching, 0)
 	} else {
 		m.reflector.setPhase(PhaseStreaming, 0)
+		l.reached = options.ResourceVersion
 		inc(m.reflector.metrics.lists)
 	}
 	inc(m.reflector.metrics.watches)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/backoff"
@@ -69,11 +70,15 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 		if c.excluded && w.synthetic {
 			continue // another replica's, and the stream has sent no other state of it
 		}
-		if err := l.checkEvent(c); err != nil {
-			if c.finalErr != nil {
-				l.run.report(c.finalErr)
-			}
+		isOlder, err := l.isOlderEvent(c)
+		if isOlder && c.finalErr != nil {
+			l.run.report(c.finalErr)
+		}
+		if err != nil {
 			return err
+		}
+		if isOlder {
+			continue
 		}
 		if err := l.addChange(c); err != nil {
 			return err
@@ -124,29 +129,53 @@ func (l *listing) dropRejected(key string) {
 	}
 }
 
-// checkEvent fails if an event is older than the stream's previous event of its key, or than the
-// store.
-func (l *listing) checkEvent(c *change) error {
+// isOlderEvent compares an event with the stream's previous event of its key, or with the store. An
+// older event is skipped: a stream may have a key twice, or repeat states of which it has sent later
+// ones. The error is that of an older event below the version that the stream has reached: the
+// source has gone back.
+func (l *listing) isOlderEvent(c *change) (isOlder bool, err error) {
+	isItem := c.event.Type == watch.Added && !l.hasChanges
+	l.hasChanges = !isItem
+	reached := l.reached
+	l.reached = newerOf(l.reached, c.version)
+
 	checker, hasChecker := l.reflector.store.(eventChecker)
-	if hasChecker {
-		c.key, _ = checker.eventKey(c.object)
-	} else {
-		id := identityOf(c.object)
-		c.key = table.KeyOf(l.reflector.quarantineKeyOf(&ObjectError{object: id}))
-	}
+	c.key = l.eventKey(c, checker)
 	if c.key == (table.Key{}) {
-		return nil // the store will refuse it
+		return false, nil // the store will refuse it
 	}
 	c.origin = originOf(c.meta.received)
-	before, sent := l.entries[c.key]
-	l.entries[c.key] = c.origin
-	if sent {
-		return c.regression(before)
+	before, wasSent := l.entries[c.key]
+	switch {
+	case wasSent && isItem:
+		isOlder = !l.duplicates.keepsLater(c.key, before, c.origin)
+	case wasSent:
+		err = c.regression(before)
+	case hasChecker && l.mayBeTooOld() && !l.progress.versionInvalid:
+		err = checker.olderThanEntry(c)
 	}
-	if hasChecker && l.mayBeTooOld() && !l.progress.versionInvalid {
-		return checker.olderThanEntry(c)
+	isOlder = isOlder || err != nil
+	if !isOlder {
+		l.entries[c.key] = c.origin
+		return false, nil
 	}
-	return nil
+	if err != nil && versionBefore(c.meta.received.ResourceVersion, reached) {
+		return true, err
+	}
+	if !wasSent { // the store has a later state
+		l.part.Retain = append(l.part.Retain, c.object)
+	}
+	return true, nil
+}
+
+// eventKey returns the key of an event in the store or, if the store does not tell it, for reports.
+func (l *listing) eventKey(c *change, checker eventChecker) table.Key {
+	if checker != nil {
+		key, _ := checker.eventKey(c.object)
+		return key
+	}
+	id := identityOf(c.object)
+	return table.KeyOf(l.reflector.quarantineKeyOf(&ObjectError{object: id}))
 }
 
 // endStream commits the list at the version of the bookmark that ends it. Versions before it are in

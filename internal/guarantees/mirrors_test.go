@@ -1,6 +1,7 @@
 package guarantees
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -400,13 +401,15 @@ func (s *streamScript) requestTexts() []string {
 
 // streamedMirror is a mirror that uses streaming lists.
 type streamedMirror struct {
-	t       *testing.T
-	store   cache.Store
-	status  reporter
-	mu      sync.Mutex
-	errs    []error
-	handled []string
-	stop    func()
+	t *testing.T
+	// strategy is that of its lists, by default ListStreaming.
+	strategy cache.ListStrategy
+	store    cache.Store
+	status   reporter
+	mu       sync.Mutex
+	errs     []error
+	handled  []string
+	stop     func()
 }
 
 func (m *streamedMirror) report(_ context.Context, _ *cache.Reflector, err error) {
@@ -501,7 +504,7 @@ const pause = 300 * time.Millisecond
 // options returns reflector options with pauses of equal length.
 func (m *streamedMirror) options() cache.ReflectorOptions {
 	return cache.ReflectorOptions{
-		Strategy: cache.ListStreaming, ErrorHandler: m.report,
+		Strategy: cmp.Or(m.strategy, cache.ListStreaming), ErrorHandler: m.report,
 		Backoff: &wait.Backoff{Duration: pause, Factor: 1, Steps: 1},
 	}
 }

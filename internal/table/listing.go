@@ -54,21 +54,17 @@ func (l *Listing) Confirm(at Slot) {
 }
 
 // MayBeConfirmed reports whether Confirm may have been called for the key of a slot. False is
-// certain, and so is true, except for an entry that was added while the listing was open: another
-// key may have its hash.
+// certain, and so is true for an entry that was there before the listing. Otherwise another key may
+// have its hash.
 func (l *Listing) MayBeConfirmed(at Slot) bool {
-	if !at.Exists {
-		return false
-	}
-	switch l.marks.get(at.Number) {
-	case confirmed:
+	if at.Exists && l.marks.get(at.Number) == confirmed {
 		return true
-	case added:
-		_, hashConfirmed := l.absent[at.hash]
-		return hashConfirmed
-	default:
+	}
+	if at.Exists && l.marks.get(at.Number) == unconfirmed {
 		return false
 	}
+	_, hashConfirmed := l.absent[at.hash]
+	return hashConfirmed
 }
 
 // Has reports whether the entry in a slot is confirmed.

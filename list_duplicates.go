@@ -1,0 +1,40 @@
+package cache
+
+import "maps"
+
+// duplicateState is a state that a list had under a key beside another one.
+type duplicateState struct {
+	key     string
+	version string
+}
+
+// collectDuplicates collects the keys that the list has twice. The changes of a stream, and a page
+// that was requested again, have later states of listed keys.
+func (l *listing) collectDuplicates() {
+	finder, isFinder := l.replacement.(duplicateFinder)
+	if !isFinder {
+		return
+	}
+	found := finder.takeDuplicates()
+	if l.strategy != ListStreaming && !l.paging.paused {
+		l.duplicates = append(l.duplicates, found...)
+	}
+}
+
+// reportDuplicates reports the keys that the list has twice, except the states that were reported
+// with the list before it.
+func (l *listing) reportDuplicates() {
+	for _, duplicate := range l.duplicates.take() {
+		state := duplicateState{duplicate.key, duplicate.dropped}
+		if !l.duplicateStates[state] && !l.progress.duplicates[state] {
+			l.run.report(duplicate)
+		}
+		l.duplicateStates[state] = true
+	}
+}
+
+// keepDuplicates keeps the reported states of an aborted list, and those before it.
+func (l *listing) keepDuplicates() {
+	maps.Copy(l.duplicateStates, l.progress.duplicates)
+	l.progress.duplicates = l.duplicateStates
+}
