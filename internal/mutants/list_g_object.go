@@ -41,7 +41,7 @@ var objectMutants = []Mutant{
 		Name:   "deletes-listed-bad-objects-from-a-store",
 		Guards: []string{"G6"},
 		In:     "storeReplacement.publish",
-		From:   "scope.hasKey(key) && !r.retained.Has(key)",
+		From:   "scope.hasKey(key) && !r.retains(key)",
 		To:     "scope.hasKey(key)",
 		Test:   "TestAPartReturnsWhatItRejects",
 		Fault:  "An object with one state that cannot be applied is deleted by the next list.",

@@ -103,7 +103,7 @@ var syncMutants = []Mutant{
 		Name:    "deletes-other-namespaces-objects-at-a-relist",
 		Guards:  []string{"G7"},
 		In:      "storeReplacement.publish",
-		From:    "scope.hasKey(key) && !r.retained.Has(key)",
+		From:    "scope.hasKey(key) && !r.retains(key)",
 		To:      "!r.retained.Has(key)",
 		Package: guarantees,
 		Test:    "TestG7AReplacementOnAViewConcernsItsNamespace",
