@@ -104,7 +104,7 @@ var syncMutants = []Mutant{
 		Guards:  []string{"G7"},
 		In:      "storeReplacement.publish",
 		From:    "scope.hasKey(key) && !r.retains(key)",
-		To:      "!r.retained.Has(key)",
+		To:      "!r.retains(key)",
 		Package: guarantees,
 		Test:    "TestG7AReplacementOnAViewConcernsItsNamespace",
 		Fault:   "The relist of one namespace empties all others.",
