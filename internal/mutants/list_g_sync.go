@@ -125,8 +125,8 @@ var syncMutants = []Mutant{
 		In:     "storeReplacement.compareWithStore",
 		From:   "c.kind != Deleted && !again",
 		To:     "c.kind != Deleted && (!again || true)",
-		Test:   "TestOfSeveralStatesInAListTheLastOneCounts",
-		Fault:  "If a relist has two states of an object, the cache keeps the earlier one.",
+		Test:   "TestTheNewestListedStateCountsIfTheObjectWasRecreatedMeanwhile",
+		Fault:  "If a relist has two states of an object, the cache may go back to the earlier one.",
 	},
 	{
 		Name:   "reuses-entry-numbers-during-a-relist",
