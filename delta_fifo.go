@@ -156,7 +156,8 @@ func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
 func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 
 // Delete queues the final state of a deleted object, or a tombstone; it ignores an unknown object.
-// Only after a KeyError nothing is queued.
+// Only after a KeyError nothing is queued. A list that has the object and is committed later, even if
+// it began before, queues the object again.
 func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
 func (f *DeltaFIFO) put(kind DeltaType, obj any) error {

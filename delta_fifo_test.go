@@ -615,6 +615,24 @@ func TestAnObjectDeletedBeforeTheEndOfAListIsNotListed(t *testing.T) {
 	assert.Equal(t, []string{"Replaced a/5@5!"}, drained(t, f))
 }
 
+// G7: the last to commit decides. Fails if a list does not undo a direct deletion during the list,
+// of an object that it has in the state last received.
+func TestAListUndoesADeletionThatItOverlaps(t *testing.T) {
+	f, store := newListedQueue(t, podAt("a", "1", "1"))
+	must(t, f.Replace(items("1", "1"), "1"))
+	drained(t, f)
+	r := f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("1", "1")})
+	must(t, f.Delete(podAt("a", "1", "1")))
+	must(t, r.Commit(t.Context(), "2"))
+	assert.Equal(t, []string{"Deleted a/1@1, Replaced a/1@1"}, drained(t, f))
+
+	list := store.BeginReplace(ReplaceOptions{})
+	part(t, list, ReplacementPart{Items: items("1", "1")})
+	must(t, store.Delete(podAt("a", "1", "1")), list.Commit(t.Context(), "2"))
+	assert.Equal(t, []string{"a/1"}, store.ListKeys())
+}
+
 func TestAKnownObjectThatCannotBeReadIsDeletedWithAnEmptyTombstone(t *testing.T) {
 	for name, replace := range map[string]func(*DeltaFIFO) error{
 		"in one call": func(f *DeltaFIFO) error { return f.Replace(nil, "1") },

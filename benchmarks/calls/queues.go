@@ -20,44 +20,67 @@ type popped struct {
 	pop func(changes int) error
 }
 
-func popTheirs(q theircache.Queue) popped {
-	process := func(any, bool) error { return nil }
-	return popped{queue: q, pop: func(changes int) error {
+// process is the consumer of each queue.
+func process(any, bool) error { return nil }
+
+// popKeys calls pop, which removes the only change of a key, for so many changes.
+func popKeys(pop func() error) func(changes int) error {
+	return func(changes int) error {
 		for range changes {
-			if _, err := q.Pop(process); err != nil {
+			if err := pop(); err != nil {
 				return err
 			}
 		}
 		return nil
-	}}
+	}
 }
 
-func popOurs(q *ourcache.DeltaFIFO) popped {
-	process := func(any, bool) error { return nil }
-	return popped{queue: q, pop: func(changes int) error {
-		for range changes {
-			if _, err := q.Pop(process); err != nil {
+// popBatches calls popBatch until it has passed so many changes to the two functions.
+func popBatches[Delta any](
+	popBatch func(batch func([]Delta, bool) error, single func(any, bool) error) error,
+) func(changes int) error {
+	count := 0
+	batch := func(deltas []Delta, _ bool) error {
+		count += len(deltas)
+		return nil
+	}
+	single := func(any, bool) error {
+		count++
+		return nil
+	}
+	return func(changes int) error {
+		count = 0
+		for count < changes {
+			if err := popBatch(batch, single); err != nil {
 				return err
 			}
 		}
 		return nil
-	}}
+	}
 }
 
 // theirDeltaFIFO makes client-go's queue. known is nil or a store of the known objects.
 func theirDeltaFIFO(known theircache.KeyListerGetter) popped {
-	return popTheirs(theircache.NewDeltaFIFOWithOptions(theircache.DeltaFIFOOptions{
+	q := theircache.NewDeltaFIFOWithOptions(theircache.DeltaFIFOOptions{
 		KnownObjects:          known,
 		EmitDeltaTypeReplaced: true,
-	}))
+	})
+	return popped{queue: q, pop: popKeys(func() error {
+		_, err := q.Pop(process)
+		return err
+	})}
 }
 
 // ourDeltaFIFO makes ours.
 func ourDeltaFIFO(known ourcache.KeyListerGetter) popped {
-	return popOurs(ourcache.NewDeltaFIFOWithOptions(ourcache.DeltaFIFOOptions{
+	q := ourcache.NewDeltaFIFOWithOptions(ourcache.DeltaFIFOOptions{
 		KnownObjects:          known,
 		EmitDeltaTypeReplaced: true,
-	}))
+	})
+	return popped{queue: q, pop: popKeys(func() error {
+		_, err := q.Pop(process)
+		return err
+	})}
 }
 
 // theirBatches makes client-go's queue with batches, as its informers do.
@@ -67,44 +90,20 @@ func theirBatches() popped {
 		UnlockWhileProcessing: true,
 		EmitDeltaTypeBookmark: true,
 	})
-	count := 0
-	batch := func(deltas []theircache.Delta, _ bool) error {
-		count += len(deltas)
-		return nil
+	popBatch := func(
+		batch func([]theircache.Delta, bool) error, single func(any, bool) error,
+	) error {
+		return q.PopBatch(batch, single)
 	}
-	single := func(any, bool) error {
-		count++
-		return nil
-	}
-	return popped{queue: q, pop: func(changes int) error {
-		count = 0
-		for count < changes {
-			if err := q.PopBatch(batch, single); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
+	return popped{queue: q, pop: popBatches(popBatch)}
 }
 
 func ourBatches() popped {
 	q := ourcache.NewDeltaFIFOWithOptions(ourcache.DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
-	count := 0
-	batch := func(deltas []ourcache.Delta, _ bool) error {
-		count += len(deltas)
-		return nil
+	popBatch := func(
+		batch func([]ourcache.Delta, bool) error, single func(any, bool) error,
+	) error {
+		return q.PopBatch(batch, single)
 	}
-	single := func(any, bool) error {
-		count++
-		return nil
-	}
-	return popped{queue: q, pop: func(changes int) error {
-		count = 0
-		for count < changes {
-			if err := q.PopBatch(batch, single); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
+	return popped{queue: q, pop: popBatches(popBatch)}
 }
