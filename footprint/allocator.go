@@ -3,7 +3,7 @@ package footprint
 import (
 	"math/bits"
 	"reflect"
-	"slices"
+	"sync"
 )
 
 // The rules of Go's allocator, on which the size of an allocation depends. They are checked by
@@ -23,36 +23,41 @@ const (
 
 // allocator rounds sizes as Go's allocator does.
 type allocator struct {
-	// classes are the sizes of small allocations, ascending.
-	classes []int64
+	// classes has the memory of small allocations, by their words rounded up.
+	classes [maxSmall/classUnit + 1]int64
 }
 
-// newAllocator reads the size classes of the running program off the capacity of grown slices.
-func newAllocator() allocator {
-	var classes []int64
-	for size := 1; size <= maxSmall; {
-		class := cap(append([]byte(nil), make([]byte, size)...))
-		classes = append(classes, int64(class))
-		size = class + 1
+// classUnit divides the size of every class.
+const classUnit = 8
+
+// sizeClasses is the allocator of the running program, by the capacity of grown slices.
+var sizeClasses = sync.OnceValue(func() *allocator {
+	a := &allocator{}
+	class := 0
+	for i := range a.classes {
+		size := i * classUnit
+		if size > class {
+			class = cap(append([]byte(nil), make([]byte, size)...))
+		}
+		a.classes[i] = int64(class)
 	}
-	return allocator{classes: classes}
-}
+	return a
+})
 
 // allocated returns the memory of an allocation of a size.
-func (a allocator) allocated(size int64, hasPointers bool) int64 {
+func (a *allocator) allocated(size int64, hasPointers bool) int64 {
 	switch {
 	case size == 0:
 		return 0
 	case !hasPointers && size < tinySize:
 		return tinySize
 	case size > maxSmall-headerSize:
-		return (size + pageSize - 1) / pageSize * pageSize
+		return roundUp(size, pageSize)
 	}
 	if hasPointers && size > maxWithoutHeader {
 		size += headerSize
 	}
-	at, _ := slices.BinarySearch(a.classes, size)
-	return a.classes[at]
+	return a.classes[(size+classUnit-1)/classUnit]
 }
 
 // hasPointers returns whether values of a type have pointers, which the allocator treats

@@ -24,7 +24,7 @@ type mapLayout struct {
 	indirect int64
 }
 
-func layoutOf(t reflect.Type, a allocator) mapLayout {
+func layoutOf(t reflect.Type, a *allocator) mapLayout {
 	var layout mapLayout
 	slot := int64(0)
 	alignment := int64(1)
@@ -47,7 +47,7 @@ func layoutOf(t reflect.Type, a allocator) mapLayout {
 }
 
 // bytes returns the memory of a map with so many entries that has never had more.
-func (l mapLayout) bytes(entries int, a allocator) int64 {
+func (l mapLayout) bytes(entries int, a *allocator) int64 {
 	total := a.allocated(mapHeader, true) + int64(entries)*l.indirect
 	if entries == 0 {
 		return total

@@ -239,7 +239,18 @@ func TestAnInformerThatHasNotSyncedIsSaidToBeIncomplete(t *testing.T) {
 	assert.Contains(t, report.String(), "NOT SYNCED")
 }
 
-// Fails if the cost of a report depends on the number of objects, except for one look at each.
+// Fails if objects are walked through that are not in the sample: each has a namespace of its own.
+func TestTheWorkOfAReportIsThatOfItsSample(t *testing.T) {
+	store := cache.NewIndexer(thingKey, nil)
+	for i := range 100_000 {
+		require.NoError(t, store.Add(&thing{Key: fmt.Sprintf("namespace-%d/thing", i)}))
+	}
+	report, err := footprint.Measure(t.Context(), store, footprint.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, 100_000, report.Objects)
+	assert.Len(t, report.Namespaces, 1000)
+}
+
 func TestASampleIsAsLargeAsItIsAskedForAndSpreadOverTheStore(t *testing.T) {
 	store, _ := storeOf(t, 2000, decoders["metadata"])
 	report, err := footprint.Measure(t.Context(), store, footprint.Options{Sample: 100})

@@ -11,7 +11,7 @@ const maxNesting = 10_000
 
 // meter walks through objects and adds their memory to the paths at which it met it.
 type meter struct {
-	allocator allocator
+	allocator *allocator
 	memory    memory
 	root      *node
 	anyMap    mapLayout
@@ -21,7 +21,7 @@ type meter struct {
 }
 
 func newMeter() *meter {
-	m := &meter{allocator: newAllocator(), memory: newMemory(), root: &node{}}
+	m := &meter{allocator: sizeClasses(), memory: newMemory(), root: &node{}}
 	m.anyMap = layoutOf(reflect.TypeFor[map[string]any](), m.allocator)
 	return m
 }
@@ -37,7 +37,7 @@ func (m *meter) measure(object any) int64 {
 // claim claims an allocation by its address. It returns how it counts, and its bytes.
 func (m *meter) claim(address uintptr, size int64, hasPointers bool) (claim, int64) {
 	if size == 0 {
-		return counted, 0
+		return counted, 0 // all empty values may have one address
 	}
 	if !hasPointers && size < tinySize {
 		address -= address % tinySize // several may share a block
@@ -139,16 +139,49 @@ func (m *meter) typedMap(p *place, v reflect.Value) {
 	entry := int64(p.typ.Key().Size() + p.typ.Elem().Size())
 	p.node.own.add(bytes-entry*int64(v.Len()), how)
 	m.nesting++
+	if texts, ok := textMap(p, v); ok {
+		m.texts(p.node, texts, how)
+	} else {
+		m.entries(p, v, how)
+	}
+	m.nesting--
+}
+
+// textMap returns a map of texts without reflection, which is ten times as fast.
+func textMap(p *place, v reflect.Value) (map[string]string, bool) {
+	if p.typ != textMapType || !v.CanInterface() {
+		return nil, false
+	}
+	texts, ok := v.Interface().(map[string]string)
+	return texts, ok
+}
+
+var textMapType = reflect.TypeFor[map[string]string]()
+
+func (m *meter) texts(n *node, texts map[string]string, how claim) {
+	for key, text := range texts {
+		child := n.child(key)
+		child.own.add(2*textHeader, how)
+		m.text(child, key)
+		m.text(child, text)
+	}
+}
+
+func (m *meter) entries(p *place, v reflect.Value, how claim) {
+	keyType := p.typ.Key()
+	valueType := p.typ.Elem()
 	entries := v.MapRange()
 	for entries.Next() {
 		key := entries.Key()
 		child := keyNode(p.node, key)
-		m.place(child, p.typ.Key()).inlined.add(1, how)
-		m.walk(m.place(child, p.typ.Key()), key)
-		m.place(child, p.typ.Elem()).inlined.add(1, how)
-		m.walk(m.place(child, p.typ.Elem()), entries.Value())
+		m.entry(m.place(child, keyType), key, how)
+		m.entry(m.place(child, valueType), entries.Value(), how)
 	}
-	m.nesting--
+}
+
+func (m *meter) entry(p *place, v reflect.Value, how claim) {
+	p.inlined.add(1, how)
+	m.walk(p, v)
 }
 
 func keyNode(n *node, key reflect.Value) *node {
