@@ -19,10 +19,10 @@
 // as an interned text, is counted once, for the path and the object at which it was met first.
 // Memory of the table, its indexes and the handlers' backlogs is reported beside the objects.
 //
-// Some things cannot be seen from outside, and are not counted: the rest of a text or array of which
-// only a part is referenced, the places of a map that has had more entries than it has now, what a
-// function or channel refers to, and objects that only a handler's backlog still has. Nor are values
-// below 10,000 levels of references.
+// Some things cannot be seen from outside, and are not counted: the rest of a text or array of
+// which only a part is referenced, the places of a map that has had more entries than it has now,
+// what a function or channel refers to, and objects that only a handler's backlog still has. Nor
+// are values below 10,000 levels of references.
 //
 // What only some of the measured objects share is counted as if the others did not share it with
 // them: unless every object is measured, the estimate of such memory is high.

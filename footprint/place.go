@@ -98,7 +98,10 @@ var (
 // encodesItself returns whether a type has a JSON form of its own, in which its fields have no
 // names.
 func encodesItself(t reflect.Type) bool {
-	return t != unstructuredType && (t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler))
+	if t == unstructuredType {
+		return false
+	}
+	return t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)
 }
 
 // fieldNode returns the node of a field, by its name in JSON. Fields without one belong to the

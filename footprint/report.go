@@ -1,8 +1,8 @@
 package footprint
 
 // Report says what the memory of a cache is spent on. Unless every object was measured, all numbers
-// of bytes are estimates. In JSON the fields have the names of their tags. Fields may be added, none
-// will be renamed. String makes a table.
+// of bytes are estimates. In JSON the fields have the names of their tags. Fields may be added,
+// none will be renamed. String makes a table.
 type Report struct {
 	// Name is the informer's, empty for a store or snapshot.
 	Name string `json:"name,omitempty"`

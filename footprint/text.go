@@ -40,15 +40,15 @@ func (r *Report) String() string {
 
 func (r *Report) writeTotals(text *strings.Builder) {
 	name := cmp.Or(r.Name, "objects")
-	fmt.Fprintf(text, "%s: %d objects, %s\n", name, r.Objects, formatBytes(r.Bytes))
+	fmt.Fprintf(text, "%s: %d objects, %s\n", name, r.Objects, FormatBytes(r.Bytes))
 	fmt.Fprintf(text, "each: mean %s, p50 %s, p99 %s, largest %s\n",
-		formatBytes(r.PerObject.Mean), formatBytes(r.PerObject.P50),
-		formatBytes(r.PerObject.P99), formatBytes(r.PerObject.Max))
+		FormatBytes(r.PerObject.Mean), FormatBytes(r.PerObject.P50),
+		FormatBytes(r.PerObject.P99), FormatBytes(r.PerObject.Max))
 	fmt.Fprintf(text, "beside them: table and indexes %s, backlogs of handlers %s\n",
-		formatBytes(r.TableBytes), formatBytes(r.BacklogBytes))
+		FormatBytes(r.TableBytes), FormatBytes(r.BacklogBytes))
 	if !r.IsExact() {
 		fmt.Fprintf(text, "estimated from %d objects: within %s in 95 of 100 samples\n",
-			r.Sampled, formatBytes(r.MarginBytes))
+			r.Sampled, FormatBytes(r.MarginBytes))
 	}
 	if r.Incomplete {
 		text.WriteString("NOT SYNCED: these are the objects that have arrived so far\n")
@@ -68,7 +68,7 @@ func (r *Report) writeTable(text *strings.Builder, title string, rows []Share, m
 			name = "(none)"
 		}
 		fmt.Fprintf(table, "%s\t%.1f %%\t  %s\n",
-			formatBytes(row.Bytes), 100*r.share(row.Bytes), name)
+			FormatBytes(row.Bytes), 100*r.share(row.Bytes), name)
 	}
 	_ = table.Flush() // a strings.Builder accepts all writes
 	if more := len(rows) - most; more > 0 {
@@ -76,8 +76,8 @@ func (r *Report) writeTable(text *strings.Builder, title string, rows []Share, m
 	}
 }
 
-// formatBytes returns a number of bytes with three digits or more, in binary units.
-func formatBytes(bytes int64) string {
+// FormatBytes returns a number of bytes with three digits or more, in binary units.
+func FormatBytes(bytes int64) string {
 	value := float64(bytes)
 	unit := "B"
 	for _, larger := range []string{"KiB", "MiB", "GiB", "TiB"} {

@@ -27,6 +27,7 @@ import (
 //	?name=NAME&prefix=PREFIX keys that begin with PREFIX
 //	?name=NAME&part=PART     keys that contain PART
 //	?name=NAME&key=KEY       one object
+//	?name=NAME&memory        what the memory of its objects is spent on
 //
 // With format=json, or if the request accepts application/json and not text/html, the response is
 // JSON. There is no authentication; see the package documentation.
@@ -74,6 +75,8 @@ func (q request) serve() {
 		q.failOn(http.StatusNotFound, errorPage{Text: "There is no cache of this name", Key: name})
 	case query.Has("key"):
 		q.object(e, query.Get("key"))
+	case query.Has("memory"):
+		q.memory(e)
 	case query.Has("prefix"), query.Has("part"):
 		q.keys(e, keyFilter{Prefix: query.Get("prefix"), Part: query.Get("part")}, query.Get("after"))
 	default:

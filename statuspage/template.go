@@ -16,11 +16,12 @@ var contentPolicy = func() string {
 }()
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"link": link,
-	"text": errorText,
-	"age":  shortDuration,
-	"time": func(t time.Time) string { return t.UTC().Format("2006-01-02\u00a015:04:05") },
-}).Parse(templates))
+	"link":  link,
+	"text":  errorText,
+	"age":   shortDuration,
+	"time":  func(t time.Time) string { return t.UTC().Format("2006-01-02\u00a015:04:05") },
+	"bytes": formatBytes,
+}).Parse(templates + memoryTemplate))
 
 // link returns a link to another page, from pairs of name and value.
 func link(pairs ...string) string {
@@ -69,6 +70,7 @@ figcaption b { font-variant-numeric: tabular-nums; }
 svg { display: block; width: 100%; height: 96px; margin: 2px 0 4px; } svg.spark { height: 26px; width: 120px; margin: 0; }
 .grid { stroke: var(--line); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .line { fill: none; stroke: var(--accent); stroke-width: 1.6; stroke-linejoin: round; vector-effect: non-scaling-stroke; } .area { fill: var(--fill); stroke: none; }
+.bar { height: 12px; min-width: 90px; margin: 4px 0 0; } .bar rect { fill: var(--accent); }
 .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: 12px; }
 form { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin: 8px 0; }
 input, button { font: inherit; padding: 6px 10px; border: 1px solid var(--line); border-radius: 6px; background: var(--card); color: var(--text); }
@@ -129,7 +131,8 @@ viewBox="0 0 {{.Width}} {{.Height}}" preserveAspectRatio="none"><path class="are
 {{with .Plots}}<div class="plots">{{range .}}{{template "plot" .}}{{end}}</div>{{end}}
 {{with .EmptyPlots}}<p class="soft small small-gap">{{range .}}{{.Title}}: {{.Empty}}. {{end}}</p>{{end}}
 
-{{if .HasObjects}}<h2>Keys</h2><form method="get"><input type="hidden" name="name" value="{{.Name}}">
+{{if .HasObjects}}<h2>Memory</h2><p><a href="{{link "name" .Name "memory" ""}}">What the memory of the objects is spent on</a></p>
+<h2>Keys</h2><form method="get"><input type="hidden" name="name" value="{{.Name}}">
 <input type="search" name="part" value="" aria-label="Part of the keys" placeholder="part of a key"><button>Show keys</button></form>{{end}}
 
 {{with .Quarantine}}<h2>Quarantined objects</h2><div class="card"><table><thead><tr><th>Key</th><th>Version</th><th>Stage</th><th>Error</th></tr></thead><tbody>
