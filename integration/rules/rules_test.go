@@ -97,6 +97,10 @@ var tests = map[string]struct {
 		3 * time.Minute, `watchmirror_cache_handler_panics_total{name="pods",handler="queue"} 0 0 0 1x60`,
 		"Handler queue of pods panics",
 	},
+	"WatchMirrorMemoryDoubled": {
+		71 * time.Minute, `watchmirror_cache_objects_bytes{name="pods"} 60000000x60 134217728x60`,
+		"The objects of pods take 128MiB, twice as much as an hour ago",
+	},
 	"WatchMirrorRelists": {
 		30 * time.Minute, `watchmirror_cache_lists_total{name="pods"} 1x29 21x60`,
 		"pods made 20 lists within an hour",
@@ -129,6 +133,9 @@ func TestNoAlertFiresForAHealthyCache(t *testing.T) {
 		`watchmirror_cache_handler_oldest_change_age_seconds{name="pods",handler="queue"} 0 70 0x118`,
 		`watchmirror_cache_handler_panics_total{name="pods",handler="queue"} 3x120`,
 		`watchmirror_cache_lists_total{name="pods"} 1x60 2x60`,
+		`watchmirror_cache_objects_bytes{name="pods"} 60000000x60 110000000x60`,
+		`watchmirror_cache_objects_bytes{name="small"} 1000x60 40000000x60`,
+		`watchmirror_cache_objects_bytes{name="for minutes"} 60000000x60 150000000x5 60000000x60`,
 		`watchmirror_cache_failures_total{name="pods",cause="divergence"} 0x120`,
 		`watchmirror_cache_failures_total{name="pods",cause="expired"} 0 1 2x118`,
 	))

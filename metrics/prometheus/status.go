@@ -14,7 +14,8 @@ type pipeline struct {
 	name   string
 	status interface{ Status() cache.Status }
 	// count returns the number of stored objects; nil if the store is not known.
-	count func() int
+	count  func() int
+	memory memory
 	// counters are those of the handlers.
 	counters handlerCounters
 }
@@ -40,7 +41,12 @@ func (m *Metrics) add(name string, reporter, store any) (remove func(), err erro
 	if !ok {
 		return nil, fmt.Errorf("add %q to metrics: %T has no method Status() cache.Status", name, reporter)
 	}
-	p := &pipeline{name: label(name), status: status, count: counterOf(store)}
+	p := &pipeline{
+		name:   label(name),
+		status: status,
+		count:  counterOf(store),
+		memory: memory{reader: store},
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.pipelines[p.name] != nil {
@@ -160,7 +166,9 @@ var phases = []cache.Phase{
 }
 
 func describeStatus(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{phaseDesc, countDesc, failedDesc, objectDesc, badDesc} {
+	for _, d := range []*prometheus.Desc{
+		phaseDesc, countDesc, failedDesc, objectDesc, badDesc, bytesDesc, largestDesc,
+	} {
 		descs <- d
 	}
 	for _, metric := range sourceMetrics {
@@ -171,7 +179,7 @@ func describeStatus(descs chan<- *prometheus.Desc) {
 	}
 }
 
-func (p *pipeline) collect(metrics chan<- prometheus.Metric) {
+func (p *pipeline) collect(metrics chan<- prometheus.Metric, memoryInterval time.Duration) {
 	round := p.counters.begin()
 	status := p.status.Status()
 	now := time.Now()
@@ -179,6 +187,7 @@ func (p *pipeline) collect(metrics chan<- prometheus.Metric) {
 		metrics <- constant(objectDesc, prometheus.GaugeValue, float64(p.count()), p.name)
 	}
 	metrics <- constant(badDesc, prometheus.GaugeValue, float64(len(status.Quarantined)), p.name)
+	p.memory.collect(metrics, p.name, memoryInterval)
 	if len(status.Namespaces) == 0 {
 		p.collectSource(metrics, "", status, now)
 	}
