@@ -27,3 +27,19 @@ func TestTheDocumentedCodeReportsAnInformerThatHasNotSynced(t *testing.T) {
 	pods := cache.NewTypedInformer[*metav1.PartialObjectMetadata](cachetest.NewTestSource(t))
 	require.ErrorContains(t, printFootprint(t.Context(), pods), "it has not synced")
 }
+
+func ExampleMeasure() {
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}}
+	if err := store.Add(pod); err != nil {
+		fmt.Println(err)
+		return
+	}
+	report, err := footprint.Measure(context.Background(), store, footprint.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(report.Objects, report.Namespaces[0].Name, report.IsExact())
+	// Output: 1 shop true
+}

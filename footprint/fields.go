@@ -48,12 +48,17 @@ func (n *node) spread() {
 
 // sum computes the memory of a node with everything below it.
 func (f *fieldList) sum(n *node) float64 {
-	sum := float64(n.own.single)*f.scale + float64(n.own.shared)
+	sum := f.scaled(n.own)
 	for _, child := range n.children {
 		sum += f.sum(child)
 	}
 	f.bytes[n] = sum
 	return sum
+}
+
+// scaled returns an amount of all objects.
+func (f *fieldList) scaled(a amount) float64 {
+	return float64(a.single)*f.scale + float64(a.shared)
 }
 
 // add adds the fields of a node and of what is below it, and returns the memory that they have.
@@ -68,9 +73,10 @@ func (f *fieldList) add(n *node, path string) float64 {
 		return below // elements have a path only as a part of that of their fields
 	}
 	f.list = append(f.list, Field{
-		Path:     strings.TrimPrefix(path, "."),
-		Bytes:    int64(max(f.bytes[n], 0)),
-		OwnBytes: int64(max(f.bytes[n]-below, 0)),
+		Path:       strings.TrimPrefix(path, "."),
+		Bytes:      int64(max(f.bytes[n], 0)),
+		OwnBytes:   int64(max(f.bytes[n]-below, 0)),
+		EmptyBytes: int64(max(f.scaled(n.inStruct), 0)),
 	})
 	return f.bytes[n]
 }

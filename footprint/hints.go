@@ -1,16 +1,20 @@
 package footprint
 
-import (
-	"fmt"
-)
+import "fmt"
 
 const (
 	managedFieldsPath = "metadata.managedFields"
 	lastAppliedPath   = `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`
 )
 
-// hintShare is the part from which on something is worth a hint.
-const hintShare = 0.05
+const (
+	// hintShare is the part from which on something is worth a hint.
+	hintShare = 0.05
+	// contentShare is the part that the fields beside metadata usually have.
+	contentShare = 0.5
+	// fewObjects is a number of objects of which each is a large part.
+	fewObjects = 100
+)
 
 func (r *Report) hints() []string {
 	var hints []string
@@ -24,7 +28,12 @@ func (r *Report) hints() []string {
 		"kubeapi drops them unless Options.KeepManagedFields is set; else drop them in a transform")
 	applied, _ := r.Field(lastAppliedPath)
 	hint(applied.Bytes, "kubectl's last-applied-configuration", "drop it in a transform")
-	if len(r.Largest) > 0 && r.Objects > 10 {
+	metadata, _ := r.Field("metadata")
+	if rest := r.Bytes - metadata.Bytes; r.share(rest) >= contentShare {
+		hint(rest, "fields beside metadata", "the command fieldsused says which of them the program "+
+			"reads, and kubeapi.Options.Fields keeps only those")
+	}
+	if len(r.Largest) > 0 && r.Objects > fewObjects {
 		hint(r.Largest[0].Bytes, "the object "+r.Largest[0].Key, "does the program need it?")
 	}
 	hint(r.BacklogBytes, "backlogs of handlers, beside the objects",

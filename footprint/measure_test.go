@@ -3,6 +3,7 @@ package footprint_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +121,26 @@ func TestTheOwnBytesOfAllFieldsAreTheWhole(t *testing.T) {
 				assert.InDelta(t, report.Objects, objects, 20, name)
 			}
 		}
+	}
+}
+
+func TestTheEmptyBytesOfAFieldAreItsPlaceInAStruct(t *testing.T) {
+	store, _ := storeOf(t, 100, decoders["typed"])
+	report, err := footprint.Measure(t.Context(), store, footprint.Options{})
+	require.NoError(t, err)
+	for path, want := range map[string]int64{
+		"spec":                               100 * int64(reflect.TypeFor[podSpec]().Size()),
+		"spec.nodeName":                      100 * 16,
+		"spec.containers":                    100 * 24,
+		"spec.containers[*].env":             120 * 24,
+		"spec.containers[*].env[*].name":     120 * 8 * 16,
+		"spec.nodeSelector":                  100 * 8,
+		"spec.terminationGracePeriodSeconds": 100 * 8,
+		"metadata.labels.app":                0,
+	} {
+		field, found := report.Field(path)
+		assert.True(t, found, path)
+		assert.Equal(t, want, field.EmptyBytes, path)
 	}
 }
 
@@ -298,6 +319,8 @@ func TestHintsNameTheLargestPartsThatCanBeDropped(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, report.Hints)
 	assert.Regexp(t, `^managedFields: \d+ %: kubeapi drops them unless`, report.Hints[0])
-	large := measureThings(t, append(make([]any, 20), strings.Repeat("x", mebibyte))...)
-	assert.Regexp(t, `^the object thing-number-20: \d+ %`, large.Hints[0])
+	large := measureThings(t, append(make([]any, 200), strings.Repeat("x", mebibyte))...)
+	require.Len(t, large.Hints, 2)
+	assert.Regexp(t, `^fields beside metadata: 100 %: the command fieldsused`, large.Hints[0])
+	assert.Regexp(t, `^the object thing-number-200: \d+ %`, large.Hints[1])
 }

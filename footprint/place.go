@@ -126,8 +126,13 @@ func spread(n *node, t reflect.Type, count amount) {
 	case n.isClosed:
 	case t.Kind() == reflect.Struct:
 		for field := range t.Fields() {
-			spread(fieldNode(n, t, field), field.Type, count)
-			rest -= int64(field.Type.Size())
+			size := int64(field.Type.Size())
+			child := fieldNode(n, t, field)
+			if child != n {
+				child.inStruct.addTimes(size, count)
+			}
+			spread(child, field.Type, count)
+			rest -= size
 		}
 	case t.Kind() == reflect.Array:
 		var elements amount

@@ -64,6 +64,9 @@ type Field struct {
 	// it that the report has.
 	Bytes    int64 `json:"bytes"`
 	OwnBytes int64 `json:"ownBytes"`
+	// EmptyBytes is the part of Bytes that stays if the field is empty but its parent is not: its
+	// place in a Go struct.
+	EmptyBytes int64 `json:"emptyBytes"`
 }
 
 // IsExact returns whether every object was measured.

@@ -26,7 +26,7 @@ var sample = footprint.Report{
 	Namespaces:      []footprint.Share{{Name: "shop", Objects: 20_000, Bytes: 100 << 20}},
 	Types:           []footprint.Share{{Name: "*v1.Pod", Objects: 20_000, Bytes: 100 << 20}},
 	Fields: []footprint.Field{
-		{Path: "metadata.managedFields", Bytes: 31 << 20, OwnBytes: 1 << 20},
+		{Path: "metadata.managedFields", Bytes: 31 << 20, OwnBytes: 1 << 20, EmptyBytes: 24},
 		{Path: "spec", Bytes: 12 << 20},
 	},
 	Hints: []string{"drop something"},
@@ -64,7 +64,7 @@ func TestAReportIsTheSameAfterItWasEncodedAsJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &decoded))
 	assert.Equal(t, sample, decoded)
 	assert.Contains(t, string(text),
-		`{"path":"metadata.managedFields","bytes":32505856,"ownBytes":1048576}`)
+		`{"path":"metadata.managedFields","bytes":32505856,"ownBytes":1048576,"emptyBytes":24}`)
 }
 
 func TestAReportFindsAFieldByItsPath(t *testing.T) {

@@ -23,6 +23,8 @@ type node struct {
 	// places are the types of the values that were met here.
 	places []*place
 	own    amount
+	// inStruct is the size of the field in the structs that have it.
+	inStruct amount
 }
 
 // amount is memory, or a number of values. More objects have more of what is single, but not of
