@@ -82,7 +82,7 @@ layers: ## uses of a higher layer in the root package
 
 .PHONY: api
 pictures: ## make the pictures of docs/statuspage.md with Chromium
-	go test ./statuspage -run TestABrowser -pictures "$$PWD/docs/images" -pages overview,failing
+	go test ./statuspage -run TestABrowser -pictures "$$PWD/docs/images" -pages overview,failing,memory
 
 api: ## record the exported API in .ci/api, after an intended change
 	go run ./internal/api -write

@@ -100,6 +100,7 @@ func TestABrowserShowsThePagesWideAndNarrowLightAndDark(t *testing.T) {
 	for name, query := range map[string]string{
 		"overview": "", "cache": "?name=pods", "failing": "?name=nodes", "keys": "?name=pods&prefix=shop/",
 		"object": "?name=secrets&key=shop/web-0000", "error": "?name=pods&key=shop/none",
+		"memory": "?name=pods&memory",
 	} {
 		for _, width := range []int{1280, phone} {
 			for _, scheme := range []string{"light", "dark"} {
