@@ -61,92 +61,126 @@ func (d Deltas) Newest() *Delta {
 // BookmarkInfo is the object of a Bookmark delta.
 type BookmarkInfo struct{ ResourceVersion string }
 
-// change is a change of one object on its way from a source through a store to handlers. Each step fills in its part.
+// change is a change of one object on its way from a source through a store to handlers. The source
+// sets what was received, the intake what was prepared, and the write its result.
 type change struct {
+	received received
+	prepared prepared
+	result   result
+}
+
+// received is a change as a source has sent it.
+type received struct {
 	// event is the event that was received, if the change comes from a watch.
 	event watch.Event
-	// kind and object are as received, until a transform drops the object: then kind is Deleted. The object of a deletion is
-	// its final state, a tombstone, or nil.
+	// kind is empty for an event that changes no object. Otherwise object is the changed one; that
+	// of a deletion is its final state, a tombstone, or nil.
 	kind   DeltaType
 	object any
-	// meta is the received metadata of the object.
-	meta metadata
+	meta   metadata
 	// version becomes the store's with the change, unless it is empty.
 	version string
-	// key and origin follow from meta.
+	// excluded is true for an object of another replica's shard. Its change deletes the stored one.
+	excluded bool
+}
+
+// prepared is what a received change does to a store.
+type prepared struct {
 	key    table.Key
 	origin table.Origin
-	// place is the key's place in the store's table.
-	place table.Place
-
+	// deletes is true if the object was deleted, or is dropped by the transform. Otherwise object
+	// is the one to store. That of a deletion is its final state, or nil if that is not known.
+	deletes bool
+	object  any
+	// version is the received object's, for errors.
+	version string
 	// values are the index values, by the position of the index in set.
 	values [][]string
 	set    *indexerSet
-	// unchanged is true if the store has the listed object already, or the list a newer state of it.
+	// place is where the store looks for the key.
+	place table.Place
+	// mayExist is true if an earlier change, which is not written yet, may add the object.
+	mayExist bool
+	// unchanged is true if the store had the listed object when the change was prepared, or the list
+	// a newer state of it.
 	unchanged bool
-	// err is why the change cannot be applied; quarantineErr is its cause as the quarantine keeps it (withoutStack). finalErr
-	// is why the final state of a deletion cannot be used. Such a deletion is applied.
+	// err is why the change cannot be applied; quarantineErr is its cause as the quarantine keeps
+	// it (withoutStack). finalErr is why the final state of a deletion cannot be used. Such a
+	// deletion is applied.
 	err, finalErr *ObjectError
 	quarantineErr error
-
-	// excluded is true for an object of another replica's shard. Its change deletes the stored object.
-	excluded bool
-	// applied is true if the change has changed the store. Then old is the previous state, if existed, and recreated is true
-	// if its UID was another. Before the write, existed means that there may be a previous state.
-	applied, existed, recreated bool
-	old                         any
 }
 
-func (c *change) fail(stage string, err error) {
-	c.err = c.objectError(stage, err)
-	c.err.object = identityOf(c.object)
-	c.quarantineErr = withoutStack(err)
+// result is what a write has done for a change. It is empty unless the change was applied.
+type result struct {
+	applied bool
+	// existed is true if the object was stored before, as old. recreated is true if its UID was
+	// another.
+	existed   bool
+	old       any
+	recreated bool
+	// wasQuarantined is true if the newest state of the object was quarantined.
+	wasQuarantined bool
+}
+
+// prepare begins the preparation of a received change.
+func (c *change) prepare() {
+	r := &c.received
+	if !r.meta.readable {
+		_ = r.meta.read(r.object)
+	}
+	p := &c.prepared
+	p.object = r.object
+	p.deletes = r.kind == Deleted
+	p.version = r.meta.received.ResourceVersion
+	p.origin = originOf(r.meta.received)
+}
+
+func (p *prepared) fail(stage string, err error) {
+	p.err = p.objectError(stage, err)
+	p.err.object = identityOf(p.object)
+	p.quarantineErr = withoutStack(err)
 }
 
 // indexIn returns the index of the change in a batch that has the same key, or -1.
-func (c *change) indexIn(batch []change) int {
+func (p *prepared) indexIn(batch []change) int {
 	for i := range batch {
-		other := &batch[i]
-		if other.place == c.place && other.key == c.key && other.err == nil && c.err == nil {
+		other := &batch[i].prepared
+		if other.place == p.place && other.key == p.key && other.err == nil && p.err == nil {
 			return i
 		}
 	}
 	return -1
 }
 
-func (c *change) objectError(stage string, err error) *ObjectError {
-	return &ObjectError{
-		Key:             c.key.String(),
-		ResourceVersion: c.meta.received.ResourceVersion,
-		Stage:           stage,
-		Err:             err,
-	}
+func (p *prepared) objectError(stage string, err error) *ObjectError {
+	return &ObjectError{Key: p.key.String(), ResourceVersion: p.version, Stage: stage, Err: err}
 }
 
 // failure returns err or finalErr for callers of client-go's methods.
-func (c *change) failure() error {
-	bad := cmp.Or(c.err, c.finalErr)
+func (p *prepared) failure() error {
+	bad := cmp.Or(p.err, p.finalErr)
 	if bad == nil {
 		return nil
 	}
 	if bad.Stage == stageKey || bad.Stage == stageMetadata {
-		return KeyError{Obj: c.object, Err: bad.Err}
+		return KeyError{Obj: p.object, Err: bad.Err}
 	}
 	return bad
 }
 
 // index computes the values for the indexes of set, unless they are known.
-func (c *change) index(set *indexerSet, buffer *valueBuffer) {
-	if c.kind == Deleted || c.err != nil || c.set == set || c.unchanged {
+func (p *prepared) index(set *indexerSet, buffer *valueBuffer) {
+	if p.deletes || p.err != nil || p.set == set || p.unchanged {
 		return
 	}
-	values, err := set.valuesOf(c.object, buffer)
+	values, err := set.valuesOf(p.object, buffer)
 	if err != nil {
-		c.fail(stageIndex, err)
+		p.fail(stageIndex, err)
 		return
 	}
-	c.values = values
-	c.set = set
+	p.values = values
+	p.set = set
 }
 
 // changeAccepter accepts changes from a reflector. The stores, informers and the queue of this
@@ -175,42 +209,43 @@ type eventChecker interface {
 // or if it belongs to another replica. The final state of an object that is not stored is not
 // transformed.
 func (c *change) transform(keyFunc KeyFunc, transform TransformFunc, there func() bool) {
-	if c.kind == Deleted && (c.excluded || isUndecoded(c.object)) {
-		c.object = nil
+	p := &c.prepared
+	if p.deletes && (c.received.excluded || isUndecoded(p.object)) {
+		p.object = nil
 		return
 	}
-	if c.err != nil || transform == nil {
+	if p.err != nil || transform == nil {
 		return
 	}
-	if c.kind == Deleted && !there() {
+	if p.deletes && !there() {
 		return
 	}
-	out, keep, err := callTransform(c.key, keyFunc, transform, c.object)
+	out, keep, err := callTransform(p.key, keyFunc, transform, p.object)
 	switch {
-	case err != nil && c.kind == Deleted:
-		c.finalErr = c.objectError(stageTransform, err)
-		c.object = nil
+	case err != nil && p.deletes:
+		p.finalErr = p.objectError(stageTransform, err)
+		p.object = nil
 	case err != nil:
-		c.fail(stageTransform, err)
+		p.fail(stageTransform, err)
 	case !keep:
-		c.kind = Deleted
-		c.object = nil
+		p.deletes = true
+		p.object = nil
 	default:
-		c.object = out
+		p.object = out
 	}
 }
 
 // regression returns the error for an event that is older than the newest known state of its key,
 // or nil.
-func (c *change) regression(newest table.Origin) error {
-	if !c.origin.OlderThan(newest) {
+func (p *prepared) regression(newest table.Origin) error {
+	if !p.origin.OlderThan(newest) {
 		return nil
 	}
 	return &VersionRegressionError{
 		Kind:     "event",
-		Key:      c.key.String(),
+		Key:      p.key.String(),
 		Current:  newest.Version(),
-		Received: c.meta.received.ResourceVersion,
+		Received: p.version,
 	}
 }
 

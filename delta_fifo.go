@@ -161,12 +161,12 @@ func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
 func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
-	c := &change{kind: kind, object: obj}
+	c := &change{received: received{kind: kind, object: obj}}
 	f.keys.identify(c)
-	if c.err == nil {
+	if c.prepared.err == nil {
 		f.putChange(c)
 	}
-	return c.failure()
+	return c.prepared.failure()
 }
 
 // queueAccepter passes the changes of a reflector to a queue. A method acceptChanges of the queue
@@ -177,7 +177,7 @@ type queueAccepter struct{ queue *DeltaFIFO }
 func (a queueAccepter) acceptChanges(_ context.Context, changes []change) (accepted int, err error) {
 	c := &changes[0]
 	a.queue.keys.identify(c)
-	if c.err == nil {
+	if c.prepared.err == nil {
 		err = a.queue.olderThanEntry(c)
 	}
 	if err != nil {
@@ -195,30 +195,30 @@ func (f *DeltaFIFO) eventKey(obj any) (table.Key, error) { return f.keys.eventKe
 func (f *DeltaFIFO) olderThanEntry(c *change) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := f.lastLocked(c.key)
-	refused, isQuarantined := f.quarantine.entry(c.key)
+	last := f.lastLocked(c.prepared.key)
+	refused, isQuarantined := f.quarantine.entry(c.prepared.key)
 	if !isQuarantined {
 		refused = last.refused
 	}
-	return c.regression(refused.originOr(last.origin))
+	return c.prepared.regression(refused.originOr(last.origin))
 }
 
 // putChange transforms the object of a change, and queues or quarantines it with its version.
 func (f *DeltaFIFO) putChange(c *change) {
-	c.transform(f.keys.keyFunc, f.transformer, func() bool { return f.isDeletable(c.key) })
+	c.transform(f.keys.keyFunc, f.transformer, func() bool { return f.isDeletable(c.prepared.key) })
 	f.mu.Lock()
 	defer f.unlock()
 	// While a first list is open, events do not make the queue populated: the commit does.
 	if f.openLists == 0 {
 		f.populated = true
 	}
-	if c.err != nil {
+	if c.prepared.err != nil {
 		f.quarantine.addChange(c)
 	} else {
-		f.quarantine.release(c.key)
+		f.quarantine.release(c.prepared.key)
 		f.addLocked(c.record())
 	}
-	f.log.AddVersion(c.version)
+	f.log.AddVersion(c.received.version)
 }
 
 func (f *DeltaFIFO) isDeletable(key table.Key) bool {

@@ -129,8 +129,16 @@ var deltaTypes = [...]DeltaType{
 
 // record returns a change as the log keeps it.
 func (c *change) record() deltalog.Record {
-	kind := deltalog.Kind(slices.Index(deltaTypes[:], c.kind))
-	return deltalog.Record{Object: c.object, Key: c.key, Origin: c.origin, Kind: kind}
+	kind := c.received.kind
+	if c.prepared.deletes {
+		kind = Deleted
+	}
+	return deltalog.Record{
+		Object: c.prepared.object,
+		Key:    c.prepared.key,
+		Origin: c.prepared.origin,
+		Kind:   deltalog.Kind(slices.Index(deltaTypes[:], kind)),
+	}
 }
 
 // consume waits until something is pending and until no other call processes changes. Then it calls

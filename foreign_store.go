@@ -40,28 +40,28 @@ func (f foreignStore) acceptChanges(_ context.Context, changes []change) (accept
 	operation, err := f.apply(c)
 	objects, other := splitObjectErrors(err)
 	if other != nil {
-		return 0, &StoreError{Op: operation, Name: nameOf(c.object), Err: other}
+		return 0, &StoreError{Op: operation, Name: nameOf(c.received.object), Err: other}
 	}
 	if len(objects) > 0 {
 		bad := *objects[0] // the store may keep it
-		bad.Key = cmp.Or(bad.Key, nameOf(c.object))
-		bad.object = identityOf(c.object)
-		c.err = &bad
+		bad.Key = cmp.Or(bad.Key, nameOf(c.received.object))
+		bad.object = identityOf(c.received.object)
+		c.prepared.err = &bad
 	}
 	updater, ok := f.store.(ResourceVersionUpdater)
-	if ok && c.version != "" {
-		updater.UpdateResourceVersion(c.version)
+	if ok && c.received.version != "" {
+		updater.UpdateResourceVersion(c.received.version)
 	}
 	return 1, nil
 }
 
 // apply makes the call for a change and returns the name of the method.
 func (f foreignStore) apply(c *change) (operation string, err error) {
-	switch c.kind {
+	switch c.received.kind {
 	case Added:
-		return "Add", f.store.Add(c.object)
+		return "Add", f.store.Add(c.received.object)
 	case Updated:
-		return "Update", f.store.Update(c.object)
+		return "Update", f.store.Update(c.received.object)
 	}
 	return "Delete", deleteFrom(f.store, c)
 }
@@ -142,8 +142,8 @@ func (r *foreignReplacement) Abort() { *r = foreignReplacement{over: true} }
 // or belongs to another replica, it deletes the last known state. A panic is caught then: the store
 // may not expect an UndecodableObject.
 func deleteFrom(store ReflectorStore, c *change) (err error) {
-	obj := c.object
-	if !c.excluded && !isUndecoded(obj) {
+	obj := c.received.object
+	if !c.received.excluded && !isUndecoded(obj) {
 		return store.Delete(obj)
 	}
 	defer recoverPanic("Delete", &err)

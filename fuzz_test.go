@@ -1101,8 +1101,8 @@ func (m *storeModel) batch() {
 
 func (m *storeModel) took(e event, c *change) {
 	before, existed := m.held[nameOf(e.obj)]
-	if c.err == nil && c.kind != Deleted && (c.existed != existed || existed && c.old != any(before.obj)) {
-		m.Fatalf("change of %s: %v %v, had %v", nameOf(e.obj), c.existed, c.old, before)
+	if c.prepared.err == nil && c.received.kind != Deleted && (c.result.existed != existed || existed && c.result.old != any(before.obj)) {
+		m.Fatalf("change of %s: %v %v, had %v", nameOf(e.obj), c.result.existed, c.result.old, before)
 	}
 	if e.version != "" {
 		m.version = e.version
@@ -1110,7 +1110,7 @@ func (m *storeModel) took(e event, c *change) {
 	if e.kind == Deleted {
 		m.remove(nameOf(e.obj))
 	} else {
-		m.put(e.obj.(*object), c.failure())
+		m.put(e.obj.(*object), c.prepared.failure())
 	}
 }
 

@@ -52,13 +52,13 @@ func TestAnAppliedChangeHasItsNotification(t *testing.T) {
 		change change
 		want   notification
 	}{
-		"new":       {change: change{kind: Added, object: is}, want: notification{Kind: eventlog.Add, New: is}},
-		"changed":   {change: change{kind: Updated, object: is, existed: true, old: was}, want: notification{Kind: eventlog.Update, Old: was, New: is}},
-		"recreated": {change: change{kind: Updated, object: is, existed: true, recreated: true, old: was}, want: notification{Kind: eventlog.Recreate, Old: was, New: is}},
-		"removed":   {change: change{kind: Deleted, object: final, existed: true, old: was}, want: notification{Kind: eventlog.Delete, Old: was, New: final}},
+		"new":       {change: change{prepared: prepared{object: is}}, want: notification{Kind: eventlog.Add, New: is}},
+		"changed":   {change: change{prepared: prepared{object: is}, result: result{existed: true, old: was}}, want: notification{Kind: eventlog.Update, Old: was, New: is}},
+		"recreated": {change: change{prepared: prepared{object: is}, result: result{existed: true, recreated: true, old: was}}, want: notification{Kind: eventlog.Recreate, Old: was, New: is}},
+		"removed":   {change: change{prepared: prepared{deletes: true, object: final}, result: result{existed: true, old: was}}, want: notification{Kind: eventlog.Delete, Old: was, New: final}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.change.key, c.want.Key, c.change.applied = table.KeyOf("a/1"), table.KeyOf("a/1"), true
+			c.change.prepared.key, c.want.Key, c.change.result.applied = table.KeyOf("a/1"), table.KeyOf("a/1"), true
 			var n notification
 			require.True(t, c.change.notification(&n, false))
 			assert.Equal(t, c.want, n)

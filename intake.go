@@ -38,7 +38,7 @@ func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted
 	}
 	in.buffer = valueBuffer{in.buffer.values[:0], in.buffer.texts[:0]}
 	in.store.identifyAll(changes)
-	if in.transform != nil && changes[0].err == nil {
+	if in.transform != nil && changes[0].prepared.err == nil {
 		if err := in.store.olderThanEntry(&changes[0]); err != nil {
 			return 0, err
 		}
@@ -54,15 +54,12 @@ func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted
 
 // identify sets the key and origin of a change, or err.
 func (k *keyer) identify(c *change) {
-	if !c.meta.readable {
-		_ = c.meta.read(c.object)
-	}
-	key, err := k.keyOf(c.object, &c.meta)
+	c.prepare()
+	key, err := k.keyOf(c.received.object, &c.received.meta)
 	if err != nil {
-		c.err = rejection(c.object, err)
+		c.prepared.err = rejection(c.received.object, err)
 	}
-	c.key = key
-	c.origin = originOf(c.meta.received)
+	c.prepared.key = key
 }
 
 // identifyAll identifies each change.
@@ -74,35 +71,37 @@ func (k *keyer) identifyAll(changes []change) {
 
 // prepare calls the transform and the index functions. The error is the context's.
 func (in *intake) prepare(ctx context.Context, c *change) error {
-	if ctx.Err() != nil || c.err != nil || c.unchanged {
+	p := &c.prepared
+	if ctx.Err() != nil || p.err != nil || p.unchanged {
 		return ctx.Err()
 	}
-	if c.kind == Deleted || in.transform != nil {
+	if p.deletes || in.transform != nil {
 		in.transformObject(c)
-		if ctx.Err() != nil || c.err != nil || c.kind == Deleted {
+		if ctx.Err() != nil || p.err != nil || p.deletes {
 			return ctx.Err()
 		}
 	}
-	c.index(in.store.storage.indexers.Load(), &in.buffer)
-	if in.detector != nil && c.err == nil {
-		in.detector.Watch(c.key.String(), c.object) // before readers can change it
+	p.index(in.store.storage.indexers.Load(), &in.buffer)
+	if in.detector != nil && p.err == nil {
+		in.detector.Watch(p.key.String(), p.object) // before readers can change it
 	}
 	return nil
 }
 
 // transformObject calls the transform. Only handlers need a deletion's final state.
 func (in *intake) transformObject(c *change) {
+	p := &c.prepared
 	c.transform(in.store.keyFunc, in.transform, func() bool {
-		_, isStored := in.store.storage.table.GetKey(c.key)
-		return in.publisher != nil && (c.existed || isStored)
+		_, isStored := in.store.storage.table.GetKey(p.key)
+		return in.publisher != nil && (p.mayExist || isStored)
 	})
-	if c.err != nil || c.kind == Deleted {
+	if p.err != nil || p.deletes {
 		return
 	}
 	// The key must not keep the object before the transform in memory.
 	var m metadata
-	_ = m.read(c.object)
-	if m.nameKey() == c.key {
-		c.key = m.nameKey()
+	_ = m.read(p.object)
+	if m.nameKey() == p.key {
+		p.key = m.nameKey()
 	}
 }

@@ -27,12 +27,12 @@ func TestAnUnwantedObjectIsADeletionIfItWasPresent(t *testing.T) {
 	for _, changes := range [][]change{present, absent} {
 		_, err := s.acceptChanges(bg, changes)
 		require.NoError(t, err)
-		assert.Equal(t, Deleted, changes[0].kind)
+		assert.True(t, changes[0].prepared.deletes)
 	}
-	assert.True(t, present[0].applied)
-	assert.Same(t, held, present[0].old)
-	assert.Nil(t, present[0].object, "without handlers, no tombstone is made")
-	assert.False(t, absent[0].applied)
+	assert.True(t, present[0].result.applied)
+	assert.Same(t, held, present[0].result.old)
+	assert.Nil(t, present[0].prepared.object, "without handlers, no tombstone is made")
+	assert.False(t, absent[0].result.applied)
 	assert.Empty(t, s.List())
 }
 

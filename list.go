@@ -412,9 +412,9 @@ func (l *listing) addRejectedObject(obj any, bad *ObjectError) {
 // reported. It is also quarantined if an earlier state may remain in the store: not for another
 // namespace, and not if only the transform of the final state failed.
 func (l *listing) remove(c *change) error {
-	l.release(c.object)
-	undecoded := c.finalErr
-	rejected, err := l.addPart(ReplacementPart{Deleted: []any{c.object}, excluded: c.excluded})
+	l.release(c.received.object)
+	undecoded := c.prepared.finalErr
+	rejected, err := l.addPart(ReplacementPart{Deleted: []any{c.received.object}, excluded: c.received.excluded})
 	if undecoded != nil && len(rejected) == 0 {
 		l.run.report(undecoded)
 	}

@@ -1,3 +1,6 @@
+// The last step of a write: its changes become records of an informer's event log. Which
+// notification does a change become?
+
 package cache
 
 import (
@@ -56,17 +59,41 @@ type notification = eventlog.Record[table.Key]
 // notification sets n to the notification of a change, or returns false if the change was not
 // applied.
 func (c *change) notification(n *notification, initial bool) bool {
-	if !c.applied {
+	if !c.result.applied {
 		return false
 	}
-	*n = notification{Key: c.key, Initial: initial, Kind: eventlog.Update, Old: c.old, New: c.object}
-	switch {
-	case c.kind == Deleted:
-		n.Kind = eventlog.Delete
-	case !c.existed:
-		n.Kind = eventlog.Add
-	case c.recreated:
-		n.Kind = eventlog.Recreate
+	*n = notification{
+		Key:     c.prepared.key,
+		Initial: initial,
+		Kind:    c.notificationKind(),
+		Old:     c.result.old,
+		New:     c.prepared.object,
+	}
+	if n.Kind == eventlog.Delete {
+		n.New = c.finalState()
 	}
 	return true
+}
+
+func (c *change) notificationKind() eventlog.Kind {
+	if c.prepared.deletes {
+		return eventlog.Delete
+	}
+	if !c.result.existed {
+		return eventlog.Add
+	}
+	if c.result.recreated {
+		return eventlog.Recreate
+	}
+	return eventlog.Update
+}
+
+// finalState returns what handlers receive for a deletion: the final state or, if it is not known
+// or they have not received the state before it, a tombstone of the last stored state.
+func (c *change) finalState() any {
+	p := &c.prepared
+	if p.object != nil && !c.result.wasQuarantined {
+		return p.object
+	}
+	return DeletedFinalStateUnknown{Key: p.key.String(), Obj: c.result.old}
 }

@@ -124,8 +124,8 @@ func (q *quarantine) any() bool { return q.readable.Load() != nil }
 
 // addChange quarantines a refused change, unless it has no key.
 func (p quarantinePart) addChange(c *change) {
-	if c.err.Stage != stageKey && c.err.Stage != stageMetadata {
-		p.add(table.KeyOf(c.err.Key), c.err, c.quarantineErr) // c.key may share memory with the object
+	if c.prepared.err.Stage != stageKey && c.prepared.err.Stage != stageMetadata {
+		p.add(table.KeyOf(c.prepared.err.Key), c.prepared.err, c.prepared.quarantineErr) // c.key may share memory with the object
 	}
 }
 

@@ -132,21 +132,21 @@ func (r *queueReplacement) stage(ctx context.Context, list []any) error {
 
 func (r *queueReplacement) stageObject(obj any) {
 	queue := r.queue
-	c := &change{kind: queue.listedType, object: obj}
+	c := &change{received: received{kind: queue.listedType, object: obj}}
 	queue.keys.identify(c)
 	if r.isUnchanged(c) {
-		r.unchanged.Insert(c.key)
-		r.retained.Delete(c.key)
+		r.unchanged.Insert(c.prepared.key)
+		r.retained.Delete(c.prepared.key)
 		return
 	}
 	c.transform(queue.keys.keyFunc, queue.transformer, nil)
-	if c.err != nil {
-		r.failures = append(r.failures, c.failure())
+	if c.prepared.err != nil {
+		r.failures = append(r.failures, c.prepared.failure())
 		queue.quarantine.addChange(c)
-		r.retained.Insert(c.key)
+		r.retained.Insert(c.prepared.key)
 		return
 	}
-	r.retained.Delete(c.key)
+	r.retained.Delete(c.prepared.key)
 	r.staged = append(r.staged, c.record())
 }
 
@@ -154,13 +154,13 @@ func (r *queueReplacement) stageObject(obj any) {
 // quarantined a later state, the source has returned to this one. Known objects do not count until
 // something has come through the queue: its consumer was not notified of them.
 func (r *queueReplacement) isUnchanged(c *change) bool {
-	if c.err != nil || r.versionsReset {
+	if c.prepared.err != nil || r.versionsReset {
 		return false
 	}
 	queue := r.queue
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
-	return queue.log.WasUsed() && queue.lastLocked(c.key).is(c.origin)
+	return queue.log.WasUsed() && queue.lastLocked(c.prepared.key).is(c.prepared.origin)
 }
 
 // publish queues the staged changes, the deletions of all other objects, and the version, in one

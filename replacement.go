@@ -66,10 +66,10 @@ func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
 func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r := k.BeginReplace(ReplaceOptions{}).(*storeReplacement)
 	r.visible, r.staged = false, make([]change, 0, len(list))
-	_ = r.prepare(context.Background(), change{kind: Replaced}, list)
+	_ = r.prepare(context.Background(), received{kind: Replaced}, list)
 	var failures []error
 	for _, c := range r.publish(resourceVersion) {
-		failures = append(failures, c.failure())
+		failures = append(failures, c.prepared.failure())
 	}
 	return errors.Join(failures...)
 }
@@ -86,7 +86,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		defer handlers.endWrite()
 	}
 	r.ofStream = part.ofStream
-	if err := r.prepare(ctx, change{kind: Replaced}, part.Items); err != nil {
+	if err := r.prepare(ctx, received{kind: Replaced}, part.Items); err != nil {
 		return nil, err
 	}
 	for _, obj := range part.Retain {
@@ -94,19 +94,22 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 			r.retained[key] = table.Origin{}
 		}
 	}
-	err = r.prepare(ctx, change{kind: Deleted, excluded: part.excluded}, part.Deleted)
+	err = r.prepare(ctx, received{kind: Deleted, excluded: part.excluded}, part.Deleted)
 	for _, c := range r.refused {
-		rejected = append(rejected, cmp.Or(c.err, c.finalErr))
+		rejected = append(rejected, cmp.Or(c.prepared.err, c.prepared.finalErr))
 	}
 	r.refused = nil
 	return rejected, err
 }
 
 // prepare prepares objects in batches, and publishes or stages them.
-func (r *storeReplacement) prepare(ctx context.Context, each change, objects []any) error {
+func (r *storeReplacement) prepare(ctx context.Context, each received, objects []any) error {
 	for part := range slices.Chunk(objects, table.InPlace) {
 		for _, obj := range part {
-			r.batch = append(r.batch, change{kind: each.kind, object: obj, excluded: each.excluded, existed: len(r.staged) > 0})
+			each.object = obj
+			c := change{received: each}
+			c.prepared.mayExist = len(r.staged) > 0
+			r.batch = append(r.batch, c)
 		}
 		r.compareWithStore()
 		for i := range r.batch {
@@ -114,7 +117,7 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 			if err := r.in.prepare(ctx, c); err != nil {
 				return err
 			}
-			if !c.unchanged {
+			if !c.prepared.unchanged {
 				r.stage(c)
 			}
 		}
@@ -133,31 +136,33 @@ func (r *storeReplacement) prepare(ctx context.Context, each change, objects []a
 // stage keeps a change for the next write. A refused one is quarantined, by Commit while the list may be too old. Inlined into
 // prepare it would double a reflector's stack.
 func (r *storeReplacement) stage(c *change) {
-	delete(r.retained, c.key)
+	delete(r.retained, c.prepared.key)
 	switch {
-	case c.err != nil:
+	case c.prepared.err != nil:
 		r.refuse(c)
 		if !r.mayBeTooOld {
 			r.in.store.storage.quarantine.addChange(c)
 			return
 		}
-		known, _ := r.in.store.storage.quarantine.entry(c.key)
-		c.err.repeated, c.object = known.repeats(c.err), nil
-	case c.finalErr != nil:
+		known, _ := r.in.store.storage.quarantine.entry(c.prepared.key)
+		c.prepared.err.repeated, c.prepared.object = known.repeats(c.prepared.err), nil
+	case c.prepared.finalErr != nil:
 		r.refused = append(r.refused, *c)
 	}
 	if r.stagedAt != nil {
 		r.unstage(c)
-		r.stagedAt[c.key] = len(r.staged)
+		r.stagedAt[c.prepared.key] = len(r.staged)
 	}
-	r.staged = append(r.staged, *c)
+	staged := *c
+	staged.received = received{} // it may be larger than what was prepared from it
+	r.staged = append(r.staged, staged)
 }
 
 // unstage drops the staged state of a key of which the list has a newer one: handlers receive one change.
 func (r *storeReplacement) unstage(newer *change) {
-	at, isStaged := r.stagedAt[newer.key]
-	if isStaged && newer.err == nil && r.mergesKeys() && r.staged[at].kind != Deleted {
-		r.staged[at] = change{unchanged: true}
+	at, isStaged := r.stagedAt[newer.prepared.key]
+	if isStaged && newer.prepared.err == nil && r.mergesKeys() && !r.staged[at].prepared.deletes {
+		r.staged[at] = change{prepared: prepared{unchanged: true}}
 	}
 }
 
@@ -169,44 +174,44 @@ func (r *storeReplacement) compareWithStore() {
 	m.writing.Lock()
 	defer m.writing.Unlock()
 	for i := range r.batch {
-		r.batch[i].place = m.table.Seek(r.batch[i].key)
+		r.batch[i].prepared.place = m.table.Seek(r.batch[i].prepared.key)
 	}
 	if r.mergesKeys() {
 		r.mergeBatch()
 	}
 	for i := range r.batch {
 		c := &r.batch[i]
-		if c.err != nil {
+		if c.prepared.err != nil {
 			continue
 		}
-		found := m.table.Find(c.key, c.place)
-		c.unchanged = r.mergesKeys() && r.dropsLater(c, found)
-		if c.unchanged || !found.Exists && r.visible {
+		found := m.table.Find(c.prepared.key, c.prepared.place)
+		c.prepared.unchanged = r.mergesKeys() && r.dropsLater(c, found)
+		if c.prepared.unchanged || !found.Exists && r.visible {
 			continue
 		}
 		again := r.marks.MayBeConfirmed(found) // then it may be staged
 		r.marks.Confirm(found)
-		_, refused := m.quarantine.entry(c.key)
-		c.unchanged = c.kind != Deleted && !again && !refused && c.origin.Same(found.Origin) &&
+		_, refused := m.quarantine.entry(c.prepared.key)
+		c.prepared.unchanged = !c.prepared.deletes && !again && !refused && c.prepared.origin.Same(found.Origin) &&
 			// After a reset the version may belong to another state.
-			(!r.reset || r.in.transform == nil && reflect.DeepEqual(found.Object, c.object))
+			(!r.reset || r.in.transform == nil && reflect.DeepEqual(found.Object, c.prepared.object))
 	}
 }
 
 // mergesKeys reports whether the batch has items of a list, which should have each key once.
 func (r *storeReplacement) mergesKeys() bool {
-	return !r.ofStream && len(r.batch) > 0 && r.batch[0].kind != Deleted
+	return !r.ofStream && len(r.batch) > 0 && r.batch[0].received.kind != Deleted
 }
 
 // mergeBatch keeps one state of each key in the batch, so that handlers receive one.
 func (r *storeReplacement) mergeBatch() {
 	for i := 1; i < len(r.batch); i++ {
 		later := &r.batch[i]
-		at := later.indexIn(r.batch[:i])
+		at := later.prepared.indexIn(r.batch[:i])
 		if at < 0 {
 			continue
 		}
-		if r.duplicates.keepsLater(later.key, r.batch[at].origin, later.origin) {
+		if r.duplicates.keepsLater(later.prepared.key, r.batch[at].prepared.origin, later.prepared.origin) {
 			r.batch[at] = *later
 		}
 		r.batch = slices.Delete(r.batch, i, i+1)
@@ -217,8 +222,8 @@ func (r *storeReplacement) mergeBatch() {
 // dropsLater reports whether a change is dropped, because an earlier part of the list has a newer state
 // of its key.
 func (r *storeReplacement) dropsLater(c *change, found table.Slot) bool {
-	earlier, isListed := r.earlierState(c.key, found)
-	return isListed && !r.duplicates.keepsLater(c.key, earlier, c.origin)
+	earlier, isListed := r.earlierState(c.prepared.key, found)
+	return isListed && !r.duplicates.keepsLater(c.prepared.key, earlier, c.prepared.origin)
 }
 
 // earlierState returns the state of a key in the earlier parts of the list.
@@ -229,7 +234,7 @@ func (r *storeReplacement) earlierState(key table.Key, found table.Slot) (earlie
 	}
 	staged := r.stagedChange(key, found)
 	if staged != nil {
-		return staged.origin, staged.kind != Deleted
+		return staged.prepared.origin, !staged.prepared.deletes
 	}
 	displaced, isDisplaced := r.displaced[key]
 	if isDisplaced {
@@ -247,7 +252,7 @@ func (r *storeReplacement) stagedChange(key table.Key, found table.Slot) *change
 	if r.stagedAt == nil {
 		r.stagedAt = make(map[table.Key]int, len(r.staged))
 		for i := range r.staged {
-			r.stagedAt[r.staged[i].key] = i
+			r.stagedAt[r.staged[i].prepared.key] = i
 		}
 	}
 	at, isStaged := r.stagedAt[key]
@@ -263,10 +268,10 @@ func (r *storeReplacement) takeDuplicates() duplicates { return r.duplicates.tak
 // hasState reports whether an entry has the state of a listed object, because another writer has added
 // it.
 func (r *storeReplacement) hasState(c *change, at table.Slot) bool {
-	if !c.origin.Same(at.Origin) || c.kind == Deleted || r.reset {
+	if !c.prepared.origin.Same(at.Origin) || c.prepared.deletes || r.reset {
 		return false
 	}
-	_, isQuarantined := r.in.store.storage.quarantine.entry(c.key)
+	_, isQuarantined := r.in.store.storage.quarantine.entry(c.prepared.key)
 	return !isQuarantined
 }
 
@@ -277,7 +282,7 @@ func (r *storeReplacement) retains(key table.Key) bool {
 
 // refuse keeps the stored state of a change that cannot be applied.
 func (r *storeReplacement) refuse(c *change) {
-	r.retained[c.key] = c.origin
+	r.retained[c.prepared.key] = c.prepared.origin
 	r.refused = append(r.refused, *c)
 }
 
@@ -294,7 +299,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	}
 	var failures []error
 	for _, c := range r.publish(version) {
-		failures = append(failures, c.err)
+		failures = append(failures, c.prepared.err)
 	}
 	return errors.Join(failures...)
 }
@@ -316,7 +321,7 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	}
 	for key := range r.marks.Unconfirmed {
 		if replaced(key) {
-			r.staged = append(r.staged, change{kind: Deleted, key: key, place: m.table.Seek(key)})
+			r.staged = append(r.staged, change{prepared: prepared{key: key, deletes: true, place: m.table.Seek(key)}})
 			_ = m.apply(&w, &r.staged[len(r.staged)-1])
 		}
 	}
@@ -365,16 +370,16 @@ func (r *storeReplacement) stageDisplaced() bool {
 		return false
 	}
 	for i := range r.staged {
-		delete(r.displaced, r.staged[i].key)
+		delete(r.displaced, r.staged[i].prepared.key)
 	}
 	for key := range r.retained {
 		delete(r.displaced, key)
 	}
 	isAny := len(r.displaced) > 0
 	for key, listed := range r.displaced {
-		c := change{kind: Replaced, key: key, object: listed.Object, origin: listed.Origin}
-		c.set = &indexerSet{}                                     // it has the values of no index
-		c.meta.received.ResourceVersion = listed.Origin.Version() // for errors
+		c := change{prepared: prepared{key: key, object: listed.Object, origin: listed.Origin}}
+		c.prepared.set = &indexerSet{}               // it has the values of no index
+		c.prepared.version = listed.Origin.Version() // for errors
 		r.staged = append(r.staged, c)
 	}
 	clear(r.displaced)

@@ -263,10 +263,10 @@ func TestErrorsOfAForeignStoreAreDistinguished(t *testing.T) {
 // succeeded. Fails if any error makes the reflector try again.
 func TestAForeignStoresRefusalOfAnUndecodedDeletionIsNotSwallowed(t *testing.T) {
 	store := &refusesOnce{errs: []error{errBoom}}
-	assert.ErrorIs(t, deleteFrom(store, &change{object: undecoded(podAt("a", "1", "6"))}), errBoom)
+	assert.ErrorIs(t, deleteFrom(store, &change{received: received{object: undecoded(podAt("a", "1", "6"))}}), errBoom)
 	assert.Equal(t, 1, store.calls)
 	store = &refusesOnce{errs: []error{KeyError{Err: errors.New("no tombstones")}, errBoom}}
-	assert.ErrorIs(t, deleteFrom(store, &change{object: undecoded(podAt("a", "1", "6"))}), errBoom)
+	assert.ErrorIs(t, deleteFrom(store, &change{received: received{object: undecoded(podAt("a", "1", "6"))}}), errBoom)
 	assert.Equal(t, 2, store.calls)
 }
 

@@ -55,8 +55,8 @@ type event struct {
 func changesOf(events ...event) []change {
 	changes := make([]change, len(events))
 	for i, e := range events {
-		changes[i] = change{kind: e.kind, object: e.obj, version: e.version}
-		changes[i].meta.read(e.obj)
+		changes[i] = change{received: received{kind: e.kind, object: e.obj, version: e.version}}
+		changes[i].received.meta.read(e.obj)
 	}
 	return changes
 }
@@ -72,7 +72,7 @@ func takeOne(t changeAccepter, e event) error {
 	if _, err := t.acceptChanges(context.Background(), changes); err != nil {
 		return err
 	}
-	if bad := cmp.Or(changes[0].err, changes[0].finalErr); bad != nil {
+	if bad := cmp.Or(changes[0].prepared.err, changes[0].prepared.finalErr); bad != nil {
 		return bad
 	}
 	return nil

@@ -233,7 +233,7 @@ func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 	for i := range 100 {
 		// They take the place of some of those that are there.
 		obj := podAt("a", itoa(i+5), "2")
-		all = append(all, change{kind: Updated, object: obj, key: table.KeyOf(nameOf(obj)), origin: originOf(receivedOf(obj))})
+		all = append(all, change{prepared: prepared{object: obj, key: table.KeyOf(nameOf(obj)), origin: originOf(receivedOf(obj))}})
 	}
 	w := storeWrite{scope: s.scope, version: "2"}
 	s.storage.begin(&w, all)
@@ -244,7 +244,7 @@ func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 			read()
 		}
 	}
-	require.NoError(t, s.storage.apply(&w, &change{kind: Deleted, key: table.KeyOf("a/1"), place: s.storage.table.Seek(table.KeyOf("a/1"))}))
+	require.NoError(t, s.storage.apply(&w, &change{prepared: prepared{deletes: true, key: table.KeyOf("a/1"), place: s.storage.table.Seek(table.KeyOf("a/1"))}}))
 	read()
 	before := s.Snapshot()
 	s.storage.end(&w, all)

@@ -99,12 +99,12 @@ func (k *keyedStore) Add(obj any) error { return k.Update(obj) }
 
 // Update puts obj under its key.
 func (k *keyedStore) Update(obj any) error {
-	one := [1]change{{kind: Updated, object: obj}}
+	one := [1]change{{received: received{kind: Updated, object: obj}}}
 	c := &one[0]
 	in := k.intake()
 	k.identify(c)
-	if c.err != nil {
-		return c.failure()
+	if c.prepared.err != nil {
+		return c.prepared.failure()
 	}
 
 	buffer := valueBuffers.Get().(*valueBuffer)
@@ -113,7 +113,7 @@ func (k *keyedStore) Update(obj any) error {
 	_, _ = k.storage.write(one[:], storeWrite{scope: k.scope})
 	*buffer = in.buffer.emptied() // the table has copies
 	valueBuffers.Put(buffer)
-	return c.failure()
+	return c.prepared.failure()
 }
 
 // Delete removes the object under obj's key.
@@ -122,7 +122,8 @@ func (k *keyedStore) Delete(obj any) error {
 	if err != nil {
 		return KeyError{obj, err}
 	}
-	_, _ = k.storage.write([]change{{kind: Deleted, key: key}}, storeWrite{scope: k.scope})
+	one := [1]change{{prepared: prepared{key: key, deletes: true}}}
+	_, _ = k.storage.write(one[:], storeWrite{scope: k.scope})
 	return nil
 }
 
@@ -192,7 +193,8 @@ func (k *keyedStore) entry(key table.Key) table.Slot {
 
 // olderThanEntry implements eventChecker.
 func (k *keyedStore) olderThanEntry(c *change) error {
-	return c.regression(k.storage.newest(c.key, k.entry(c.key).Origin))
+	p := &c.prepared
+	return p.regression(k.storage.newest(p.key, k.entry(p.key).Origin))
 }
 
 // UpdateResourceVersion sets the applied version, as Bookmark does.

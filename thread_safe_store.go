@@ -61,18 +61,18 @@ func (m *threadSafeMap) Add(key string, obj any) { m.Update(key, obj) }
 func (m *threadSafeMap) Update(key string, obj any) {
 	one := []change{changeUnder(key, obj)}
 	_, _ = m.write(one, storeWrite{scope: m.scope})
-	if one[0].err != nil {
+	if one[0].prepared.err != nil {
 		reportRefused(one)
 	}
 }
 
 // changeUnder returns the change that puts obj under key.
 func changeUnder(key string, obj any) change {
-	c := change{kind: Updated, object: obj}
-	_ = c.meta.read(obj)
-	c.key, c.origin = c.meta.key(key), originOf(c.meta.received)
+	c := change{received: received{kind: Updated, object: obj}}
+	c.prepare()
+	c.prepared.key = c.received.meta.key(key)
 	if isNilPointer(obj) {
-		c.fail(stageMetadata, errNilObject)
+		c.prepared.fail(stageMetadata, errNilObject)
 	}
 	return c
 }
@@ -81,7 +81,7 @@ func changeUnder(key string, obj any) change {
 func reportRefused(refused []change) {
 	var errs []error
 	for _, c := range refused[:min(10, len(refused))] {
-		errs = append(errs, c.err)
+		errs = append(errs, c.prepared.err)
 	}
 	if len(errs) > 0 {
 		utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...), "Objects not stored", "count", len(refused))
@@ -90,7 +90,8 @@ func reportRefused(refused []change) {
 
 // Delete removes the object under key.
 func (m *threadSafeMap) Delete(key string) {
-	_, _ = m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, storeWrite{scope: m.scope})
+	one := [1]change{{prepared: prepared{key: table.KeyOf(key), deletes: true}}}
+	_, _ = m.write(one[:], storeWrite{scope: m.scope})
 }
 
 // DeleteWithObject removes the object under key.
@@ -106,7 +107,7 @@ func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	r := (&keyedStore{scope: m.scope}).BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
 	for key, obj := range items {
 		c := changeUnder(key, obj)
-		c.index(m.indexers.Load(), &r.in.buffer)
+		c.prepared.index(m.indexers.Load(), &r.in.buffer)
 		r.stage(&c)
 	}
 	reportRefused(r.publish(resourceVersion))

@@ -83,7 +83,9 @@ func (w *openWatch) receive(e watch.Event) error {
 	if w.events == 1 && w.listing == nil {
 		w.recordSuccess()
 	}
-	w.batch = append(w.batch, change{event: e, kind: changeKinds[e.Type], object: e.Object})
+	w.batch = append(w.batch, change{
+		received: received{event: e, kind: changeKinds[e.Type], object: e.Object},
+	})
 	return nil
 }
 
@@ -127,8 +129,8 @@ func (w *openWatch) applyReceived() error {
 	for i := range w.batch {
 		c := &w.batch[i]
 		bad := w.examine(c)
-		if c.kind != "" && bad == nil {
-			c.version = w.advance(c)
+		if c.received.kind != "" && bad == nil {
+			c.received.version = w.advance(c)
 			continue
 		}
 		if err := w.applyChanges(w.batch[first:i]); err != nil {
@@ -145,23 +147,23 @@ func (w *openWatch) applyReceived() error {
 // examine completes a received change. It returns why it cannot be passed to the store, or nil.
 func (w *openWatch) examine(c *change) *ObjectError {
 	var bad *ObjectError
-	if c.event.Type == watch.Bookmark { // its type may differ
-		bad = w.reflector.examineUntyped(c.event.Object, &c.meta)
+	if c.received.event.Type == watch.Bookmark { // its type may differ
+		bad = w.reflector.examineUntyped(c.received.event.Object, &c.received.meta)
 	} else {
-		bad = w.reflector.examine(c.event.Object, &c.meta)
+		bad = w.reflector.examine(c.received.event.Object, &c.received.meta)
 	}
 	if w.listing != nil {
-		w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)
-		w.listing.compareWithWatch(c.meta.received.ResourceVersion)
+		w.listing.newest = newerOf(w.listing.newest, c.received.meta.received.ResourceVersion)
+		w.listing.compareWithWatch(c.received.meta.received.ResourceVersion)
 	}
-	if w.reflector.shard != nil && c.kind != "" && w.reflector.excludes(&c.meta, bad) {
-		c.kind = Deleted
-		c.excluded = true
+	if w.reflector.shard != nil && c.received.kind != "" && w.reflector.excludes(&c.received.meta, bad) {
+		c.received.kind = Deleted
+		c.received.excluded = true
 		return nil
 	}
-	isUndecodedDeletion := c.kind == Deleted && bad != nil && bad.Stage == stageDecode
+	isUndecodedDeletion := c.received.kind == Deleted && bad != nil && bad.Stage == stageDecode
 	if isUndecodedDeletion && bad.Key != "" {
-		c.finalErr = bad
+		c.prepared.finalErr = bad
 		return nil
 	}
 	return bad
@@ -171,8 +173,8 @@ func (w *openWatch) examine(c *change) *ObjectError {
 // does not change it: the event is synthetic, or has no version or an older one, as events of fake
 // sources may.
 func (w *openWatch) advance(c *change) string {
-	version := c.meta.received.ResourceVersion
-	w.synthetic = w.synthetic && c.event.Type == watch.Added // c.kind may be Deleted: see excluded
+	version := c.received.meta.received.ResourceVersion
+	w.synthetic = w.synthetic && c.received.event.Type == watch.Added // c.kind may be Deleted: see excluded
 	if w.synthetic || version == "" || version == w.version || versionBefore(version, w.version) {
 		return ""
 	}
@@ -206,13 +208,13 @@ func (w *openWatch) applyChanges(changes []change) error {
 // skipReplay advances the version past an event that a store refused as a replay. It returns the
 // store's error for any other one.
 func (w *openWatch) skipReplay(c *change, refused error) error {
-	if c.finalErr != nil {
-		w.run.report(c.finalErr)
+	if c.prepared.finalErr != nil {
+		w.run.report(c.prepared.finalErr)
 	}
 	if !w.isReplay(c, refused) {
 		return refused
 	}
-	w.moveVersion(c.version)
+	w.moveVersion(c.received.version)
 	return nil
 }
 
@@ -221,7 +223,7 @@ func (w *openWatch) skipReplay(c *change, refused error) error {
 // of some servers have a version behind their items.
 func (w *openWatch) isReplay(c *change, refused error) bool {
 	return errors.As(refused, new(*VersionRegressionError)) &&
-		!versionBefore(c.meta.received.ResourceVersion, w.progress.version)
+		!versionBefore(c.received.meta.received.ResourceVersion, w.progress.version)
 }
 
 // recordAccepted reports the accepted changes that were refused, releases the objects of the
@@ -231,17 +233,17 @@ func (w *openWatch) recordAccepted(changes []change) {
 	for i := range changes {
 		c := &changes[i]
 		switch {
-		case c.finalErr != nil && c.err != nil:
-			w.reflector.quarantineObject(w.run.ctx, refusedDeletion(c.finalErr, c.err))
-		case c.finalErr != nil:
-			w.reportRejected(c, c.finalErr)
-		case c.err != nil:
-			w.reportRejected(c, c.err)
+		case c.prepared.finalErr != nil && c.prepared.err != nil:
+			w.reflector.quarantineObject(w.run.ctx, refusedDeletion(c.prepared.finalErr, c.prepared.err))
+		case c.prepared.finalErr != nil:
+			w.reportRejected(c, c.prepared.finalErr)
+		case c.prepared.err != nil:
+			w.reportRejected(c, c.prepared.err)
 		case w.reflector.quarantine.any():
-			w.reflector.releaseObject(c.event.Object)
+			w.reflector.releaseObject(c.received.event.Object)
 		}
-		if c.version != "" {
-			version = c.version
+		if c.received.version != "" {
+			version = c.received.version
 		}
 	}
 	if len(changes) > 0 {
@@ -254,7 +256,7 @@ func (w *openWatch) recordAccepted(changes []change) {
 
 // applyAlone applies an event that is not passed to the store.
 func (w *openWatch) applyAlone(c *change, bad *ObjectError) error {
-	if c.event.Type == watch.Bookmark {
+	if c.received.event.Type == watch.Bookmark {
 		return w.applyBookmark(c, bad)
 	}
 	return w.applyRejected(c, bad)
@@ -262,9 +264,9 @@ func (w *openWatch) applyAlone(c *change, bad *ObjectError) error {
 
 // applyRejected applies an event with an unusable object or an unknown event type.
 func (w *openWatch) applyRejected(c *change, bad *ObjectError) error {
-	if c.kind == "" {
-		err := unknownEventError(string(c.event.Type), bad)
-		bad = w.reflector.objectError(c.event.Object, &c.meta, stageType, err)
+	if c.received.kind == "" {
+		err := unknownEventError(string(c.received.event.Type), bad)
+		bad = w.reflector.objectError(c.received.event.Object, &c.received.meta, stageType, err)
 	}
 	version := w.advance(c)
 	if w.listing != nil {
@@ -292,7 +294,7 @@ func unknownEventError(eventType string, bad *ObjectError) error {
 func (w *openWatch) reportRejected(c *change, bad *ObjectError) {
 	r := w.reflector
 	ctx := w.run.ctx
-	isDeletion := c.kind == Deleted && bad.Stage != stageType
+	isDeletion := c.received.kind == Deleted && bad.Stage != stageType
 	if bad.Key == "" && isDeletion {
 		r.quarantineNamelessDeletion(ctx, bad)
 		return
@@ -306,7 +308,7 @@ func (w *openWatch) reportRejected(c *change, bad *ObjectError) {
 		r.quarantineObject(ctx, bad)
 		return
 	}
-	r.releaseObject(c.event.Object)
+	r.releaseObject(c.received.event.Object)
 	if !bad.repeated {
 		r.report(ctx, bad)
 	}
@@ -320,7 +322,7 @@ func (w *openWatch) applyBookmark(c *change, bad *ObjectError) error {
 	if err := w.noteBookmark(); err != nil {
 		return err
 	}
-	version := c.meta.received.ResourceVersion
+	version := c.received.meta.received.ResourceVersion
 	if versionBefore(version, w.version) {
 		return &VersionRegressionError{Kind: "bookmark", Current: w.version, Received: version}
 	}
@@ -334,7 +336,7 @@ func (w *openWatch) applyBookmark(c *change, bad *ObjectError) error {
 	if bad != nil { // if it was the end of the list, the stream will time out
 		return nil
 	}
-	return w.listing.endStream(w, c.object.(runtime.Object), version)
+	return w.listing.endStream(w, c.received.object.(runtime.Object), version)
 }
 
 // noteBookmark notes that the source sends bookmarks. From the first one on, a silence is noticed:

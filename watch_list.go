@@ -67,12 +67,12 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 func (l *listing) addChanges(w *openWatch, changes []change) error {
 	for i := range changes {
 		c := &changes[i]
-		if c.excluded && w.synthetic {
+		if c.received.excluded && w.synthetic {
 			continue // another replica's, and the stream has sent no other state of it
 		}
 		isOlder, err := l.isOlderEvent(c)
-		if isOlder && c.finalErr != nil {
-			l.run.report(c.finalErr)
+		if isOlder && c.prepared.finalErr != nil {
+			l.run.report(c.prepared.finalErr)
 		}
 		if err != nil {
 			return err
@@ -88,27 +88,27 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 }
 
 func (l *listing) addChange(c *change) error {
-	if c.kind != Added { // the earlier state of the object must be added first
+	if c.received.kind != Added { // the earlier state of the object must be added first
 		if err := l.flush(); err != nil {
 			return err
 		}
 	}
-	if c.kind == Deleted {
+	if c.received.kind == Deleted {
 		return l.remove(c)
 	}
-	return l.add(c.object, nil)
+	return l.add(c.received.object, nil)
 }
 
 // addRejected adds an object that is not passed to the store. If it was deleted, its stored state
 // stays.
 func (l *listing) addRejected(c *change, bad *ObjectError) error {
 	switch {
-	case c.kind == Added || c.kind == Updated:
-		return l.add(c.object, bad)
+	case c.received.kind == Added || c.received.kind == Updated:
+		return l.add(c.received.object, bad)
 	case bad.Key == "" && bad.Stage == stageType:
 		l.run.report(withKey(bad))
-	case c.kind == "": // an event of an unknown type
-		l.part.Retain = append(l.part.Retain, c.object)
+	case c.received.kind == "": // an event of an unknown type
+		l.part.Retain = append(l.part.Retain, c.received.object)
 		l.reject(bad)
 	case l.quarantining[bad.Key]:
 		l.dropRejected(bad.Key)
@@ -134,36 +134,36 @@ func (l *listing) dropRejected(key string) {
 // ones. The error is that of an older event below the version that the stream has reached: the
 // source has gone back.
 func (l *listing) isOlderEvent(c *change) (isOlder bool, err error) {
-	isItem := c.event.Type == watch.Added && !l.hasChanges
+	isItem := c.received.event.Type == watch.Added && !l.hasChanges
 	l.hasChanges = !isItem
 	reached := l.reached
-	l.reached = newerOf(l.reached, c.version)
+	l.reached = newerOf(l.reached, c.received.version)
 
 	checker, hasChecker := l.reflector.store.(eventChecker)
-	c.key = l.eventKey(c, checker)
-	if c.key == (table.Key{}) {
+	c.prepared.key = l.eventKey(c, checker)
+	if c.prepared.key == (table.Key{}) {
 		return false, nil // the store will refuse it
 	}
-	c.origin = originOf(c.meta.received)
-	before, wasSent := l.entries[c.key]
+	c.prepare()
+	before, wasSent := l.entries[c.prepared.key]
 	switch {
 	case wasSent && isItem:
-		isOlder = !l.duplicates.keepsLater(c.key, before, c.origin)
+		isOlder = !l.duplicates.keepsLater(c.prepared.key, before, c.prepared.origin)
 	case wasSent:
-		err = c.regression(before)
+		err = c.prepared.regression(before)
 	case hasChecker && l.mayBeTooOld() && !l.progress.versionInvalid:
 		err = checker.olderThanEntry(c)
 	}
 	isOlder = isOlder || err != nil
 	if !isOlder {
-		l.entries[c.key] = c.origin
+		l.entries[c.prepared.key] = c.prepared.origin
 		return false, nil
 	}
-	if err != nil && versionBefore(c.meta.received.ResourceVersion, reached) {
+	if err != nil && versionBefore(c.received.meta.received.ResourceVersion, reached) {
 		return true, err
 	}
 	if !wasSent { // the store has a later state
-		l.part.Retain = append(l.part.Retain, c.object)
+		l.part.Retain = append(l.part.Retain, c.received.object)
 	}
 	return true, nil
 }
@@ -171,10 +171,10 @@ func (l *listing) isOlderEvent(c *change) (isOlder bool, err error) {
 // eventKey returns the key of an event in the store or, if the store does not tell it, for reports.
 func (l *listing) eventKey(c *change, checker eventChecker) table.Key {
 	if checker != nil {
-		key, _ := checker.eventKey(c.object)
+		key, _ := checker.eventKey(c.received.object)
 		return key
 	}
-	id := identityOf(c.object)
+	id := identityOf(c.received.object)
 	return table.KeyOf(l.reflector.quarantineKeyOf(&ObjectError{object: id}))
 }
 

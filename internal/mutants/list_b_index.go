@@ -5,11 +5,14 @@ var indexFaults = []Mutant{
 	{
 		Name:   "stores-an-object-that-has-no-index-values",
 		Guards: []string{"B13"},
-		In:     "storage.apply",
+		In:     "storage.refuse",
 		From:   "m.quarantine.addChange(c)",
 		To: `
 			m.quarantine.addChange(c)
-			m.table.Put(c.key, at, c.object, c.origin, make([][]string, len(m.indexers.Load().names)))`,
+			p := &c.prepared
+			at := m.table.Find(p.key, p.place)
+			none := make([][]string, len(m.indexers.Load().names))
+			m.table.Put(p.key, at, p.object, p.origin, none)`,
 		Package: guarantees,
 		Test:    "TestB13AFailingIndexFunctionChangesNothing",
 		Fault:   "An object whose index function fails is stored, and no index finds it.",

@@ -86,8 +86,8 @@ var objectFaults = []Mutant{
 		Name:   "records-the-origin-after-the-transform",
 		Guards: []string{"B8"},
 		In:     "change.transform",
-		From:   "c.object = out",
-		To:     "c.object, c.origin = out, originOf(receivedOf(out))",
+		From:   "p.object = out",
+		To:     "p.object, p.origin = out, originOf(receivedOf(out))",
 		Test:   "TestAnUnchangedObjectStaysThroughARelist",
 		Fault: "With a transform that strips metadata each relist delivers every object " +
 			"again, and no re-creation is noticed.",

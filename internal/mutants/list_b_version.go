@@ -27,7 +27,7 @@ var versionFaults = []Mutant{
 		Name:    "applies-an-event-older-than-the-stored-state",
 		Guards:  []string{"B15", "G2"},
 		In:      "storage.apply",
-		From:    "m.newest(c.key, at.Origin)",
+		From:    "m.newest(p.key, at.Origin)",
 		To:      "table.Origin{}",
 		Package: guarantees,
 		Test:    "TestB15AnInformerNoticesAnOlderEventEvenIfAReaderModifiedTheObject",
@@ -40,7 +40,7 @@ var versionFaults = []Mutant{
 		In:     "keyedStore.Update",
 		From:   "_ = in.prepare(context.Background(), c)",
 		To: `
-			c.origin = table.Origin{}
+			c.prepared.origin = table.Origin{}
 			_ = in.prepare(context.Background(), c)`,
 		Test:  "TestARegressionIsNotMistakenForABadObject",
 		Fault: "An event that is older than the stored object is applied.",
@@ -52,7 +52,7 @@ var versionFaults = []Mutant{
 		From:   "_ = in.prepare(context.Background(), c)",
 		To: `
 			_ = in.prepare(context.Background(), c)
-			k.Bookmark(c.meta.received.ResourceVersion)`,
+			k.Bookmark(c.received.meta.received.ResourceVersion)`,
 		Package: guarantees,
 		Test:    "TestB16ASingleObjectDoesNotAdvanceTheVersion",
 		Fault:   "The store claims the version of one object, without the changes before it.",
@@ -63,7 +63,7 @@ var versionFaults = []Mutant{
 		In:     "openWatch.skipReplay",
 		From:   "return refused",
 		To: `
-			w.reflector.setAccepted(c.version, "event")
+			w.reflector.setAccepted(c.received.version, "event")
 			return refused`,
 		Package: guarantees,
 		Test:    "TestB16ARefusedWriteDoesNotAdvanceTheVersion",
@@ -95,7 +95,7 @@ var versionFaults = []Mutant{
 		Name:    "forgets-the-newest-version-of-a-broken-stream",
 		Guards:  []string{"B15", "G2"},
 		In:      "openWatch.examine",
-		From:    "w.listing.newest = newerOf(w.listing.newest, c.meta.received.ResourceVersion)",
+		From:    "w.listing.newest = newerOf(w.listing.newest, c.received.meta.received.ResourceVersion)",
 		To:      "_ = w.listing.newest",
 		Package: guarantees,
 		Test:    "TestB15AStreamThatBrokeIsNotFollowedByAnOlderState",
@@ -106,7 +106,7 @@ var versionFaults = []Mutant{
 		Name:    "lets-a-key-regress-in-a-stream",
 		Guards:  []string{"B15", "G2"},
 		In:      "listing.checkEvent",
-		From:    "l.entries[c.key] = c.origin",
+		From:    "l.entries[c.prepared.key] = c.prepared.origin",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB15InAStreamNoKeyRegresses",

@@ -10,8 +10,8 @@ var objectMutants = []Mutant{
 		To: `
 			w.recordAccepted(changes[:accepted])
 			for i := range changes[:accepted] {
-				if changes[i].err != nil {
-					return changes[i].err
+				if changes[i].prepared.err != nil {
+					return changes[i].prepared.err
 				}
 			}`,
 		Package: guarantees,
@@ -22,8 +22,8 @@ var objectMutants = []Mutant{
 		Name:    "applies-a-streamed-deletion-of-another-type",
 		Guards:  []string{"G6"},
 		In:      "openWatch.examine",
-		From:    "c.event.Type == watch.Bookmark",
-		To:      "c.event.Type == watch.Bookmark || w.listing != nil && c.kind == Deleted",
+		From:    "c.received.event.Type == watch.Bookmark",
+		To:      "c.received.event.Type == watch.Bookmark || w.listing != nil && c.received.kind == Deleted",
 		Package: guarantees,
 		Test:    "TestG6InAStreamADeletionOfAnotherTypeDeletesNothing",
 		Fault:   "The deletion of a ConfigMap deletes the Pod with the same name from the cache.",
@@ -100,8 +100,8 @@ var objectMutants = []Mutant{
 		Name:   "keeps-unwanted-objects-in-a-store",
 		Guards: []string{"G14"},
 		In:     "change.transform",
-		From:   "c.kind = Deleted; c.object = nil",
-		To:     "c.unchanged = true",
+		From:   "p.deletes = true; p.object = nil",
+		To:     "p.unchanged = true",
 		Test:   "TestAnUnwantedObjectIsADeletionIfItWasPresent",
 		Fault:  "An object that the transform now drops stays in the store in its previous state.",
 	},
@@ -109,8 +109,8 @@ var objectMutants = []Mutant{
 		Name:   "transforms-unchanged-objects-of-a-relist-in-a-store",
 		Guards: []string{"G14"},
 		In:     "intake.prepare",
-		From:   "ctx.Err() != nil || c.err != nil || c.unchanged",
-		To:     "ctx.Err() != nil || c.err != nil",
+		From:   "ctx.Err() != nil || p.err != nil || p.unchanged",
+		To:     "ctx.Err() != nil || p.err != nil",
 		Test:   "TestAnUnchangedObjectStaysThroughARelist",
 		Fault:  "Each relist of an informer needlessly transforms every object again.",
 	},
@@ -121,7 +121,7 @@ var objectMutants = []Mutant{
 		From:   "r.isUnchanged(c)",
 		To: `
 			func() bool {
-				_, _, _ = callTransform(c.key, queue.keys.keyFunc, queue.transformer, obj)
+				_, _, _ = callTransform(c.prepared.key, queue.keys.keyFunc, queue.transformer, obj)
 				return r.isUnchanged(c)
 			}()`,
 		Test:  "TestARelistLeavesUnchangedObjectsAlone",

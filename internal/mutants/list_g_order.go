@@ -123,7 +123,7 @@ var orderMutants = []Mutant{
 		In:     "storage.remove",
 		From:   "m.table.Remove(at)",
 		To: `
-			key := c.key
+			key := c.prepared.key
 			go func() {
 				m.writing.Lock()
 				defer m.writing.Unlock()

@@ -83,12 +83,12 @@ var readerMutants = []Mutant{
 		Name:   "calls-index-functions-under-the-lock",
 		Guards: []string{"G10"},
 		In:     "intake.prepare",
-		From:   "c.index(in.store.storage.indexers.Load(), &in.buffer)",
+		From:   "p.index(in.store.storage.indexers.Load(), &in.buffer)",
 		To: `
 			func() {
 				in.store.storage.table.Begin(1)
 				defer in.store.storage.table.Commit(nil)
-				c.index(in.store.storage.indexers.Load(), &in.buffer)
+				p.index(in.store.storage.indexers.Load(), &in.buffer)
 			}()`,
 		Package: guarantees,
 		Test:    "TestG10ReadersDoNotWaitForASlowUserFunction",

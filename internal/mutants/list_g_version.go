@@ -9,7 +9,7 @@ var versionMutants = []Mutant{
 		From:   "in.prepare(ctx, &changes[i])",
 		To: `
 			func() error {
-				in.store.Bookmark(changes[i].version)
+				in.store.Bookmark(changes[i].received.version)
 				return in.prepare(ctx, &changes[i])
 			}()`,
 		Test:  "TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject",
