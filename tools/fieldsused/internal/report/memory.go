@@ -36,8 +36,9 @@ type footprint struct {
 }
 
 type cost struct {
-	Path     string `json:"path"`
-	OwnBytes int64  `json:"ownBytes"`
+	Path       string `json:"path"`
+	OwnBytes   int64  `json:"ownBytes"`
+	EmptyBytes int64  `json:"emptyBytes"`
 }
 
 // AddMemory adds what the fields cost, from a file with the JSON of footprint.Report.
@@ -58,11 +59,25 @@ func (r *Report) AddMemory(file string) error {
 		return nil
 	}
 	for _, field := range measured.Fields {
-		if !flow.IsKept(pathOf(field.Path), flow.Presence, r.Fields) {
-			r.Memory.Kept -= field.OwnBytes
+		path := pathOf(field.Path)
+		if flow.IsKept(path, flow.Presence, r.Fields) {
+			continue
+		}
+		r.Memory.Kept -= field.OwnBytes
+		parent := parentOf(path)
+		if parent == "" || flow.IsKept(parent, flow.Presence, r.Fields) {
+			r.Memory.Kept += field.EmptyBytes // the field's place in the parent's struct
 		}
 	}
 	return nil
+}
+
+// parentOf returns the path without its last name.
+func parentOf(path string) string {
+	if strings.HasSuffix(path, "]") {
+		return path[:strings.LastIndex(path, "[")]
+	}
+	return path[:max(strings.LastIndex(path, "."), 0)]
 }
 
 var errEmptyReport = errors.New("it has no bytes or no fields")
