@@ -10,8 +10,9 @@ import (
 const (
 	// leastReduction is how many times less memory the reduced mirror must need.
 	leastReduction = 4
-	// A report must be that near to the heap.
-	tolerance = 0.1
+	// A report must be that near to the heap, and a prediction to the later report.
+	tolerance           = 0.1
+	predictionTolerance = 0.15
 )
 
 // compare fails unless everything agrees that the reduced mirror needs a quarter or less.
@@ -34,7 +35,7 @@ func compare(out io.Writer, whole, reduced measurement, used fieldsUsed) error {
 			errs = append(errs, fmt.Errorf("by %s only %.1f times less memory", one.by, times))
 		}
 	}
-	errs = append(errs, whole.check(), reduced.check())
+	errs = append(errs, whole.check(), reduced.check(), checkPrediction(whole, reduced, used))
 	if len(used.Escapes) > 0 {
 		errs = append(errs, fmt.Errorf("fieldsused names %d escapes: read them", len(used.Escapes)))
 	}
@@ -55,6 +56,18 @@ func (m measurement) check() error {
 	difference := estimate/float64(m.heap) - 1
 	if math.Abs(difference) > tolerance {
 		return fmt.Errorf("the report differs from the heap by %.0f %%", 100*difference)
+	}
+	return nil
+}
+
+// checkPrediction fails if the reduced mirror needs another part than fieldsused has computed from
+// the first report.
+func checkPrediction(whole, reduced measurement, used fieldsUsed) error {
+	part := float64(used.Memory.Kept) / float64(used.Memory.Bytes)
+	predicted := part * float64(whole.report.Bytes)
+	difference := predicted/float64(reduced.report.Bytes) - 1
+	if math.Abs(difference) > predictionTolerance {
+		return fmt.Errorf("the prediction of fieldsused differs by %.0f %%", 100*difference)
 	}
 	return nil
 }
