@@ -1,5 +1,5 @@
-// Package cachetest tests controllers, sources and stores. Its [Source] is an in-memory collection of objects that is
-// listed and watched by the rules of a Kubernetes API server, and that fails on request.
+// Package cachetest tests programs that list and watch. Its [Source] is an in-memory collection of objects
+// that is listed and watched by the rules of a Kubernetes API server, and that fails on request.
 //
 // # A test of a controller
 //
@@ -95,22 +95,6 @@
 //
 // # Conformance
 //
-// TestListerWatcher and TestStore check the promises on which reflectors and readers rely:
-//
-//	func TestMySource(t *testing.T) {
-//		cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{New: newRig})
-//	}
-//
-//	func TestMyStore(t *testing.T) {
-//		cachetest.TestStore(t, cachetest.StoreConfig{New: newStore})
-//	}
-//
-// Each promise is a subtest on a new source or store. A failure names the consequence for a reflector: "a reflector
-// would miss MODIFIED a=2: the watch has ended". A rig has the source and functions that change its backend. [RigOver]
-// makes one for a source whose backend is a [Source], such as a client of a [Handler].
-//
-// The suites accept this module's interfaces and client-go's. They find optional methods by name. Set in the config
-// what a source does not promise ([ListerWatcherConfig].NoBookmarks, for example); go test -v prints each skipped check
-// with the reason. Check a source in process, or over a [Listener], in virtual time ([ListerWatcherConfig].Virtual).
-// Check one over a socket in real time, with Quiet longer than an event takes.
+// Package conformance, in this directory, checks sources and stores against the promises on which
+// reflectors and readers rely.
 package cachetest

@@ -50,8 +50,9 @@ func newItem(list runtime.Object) runtime.Object {
 	return obj
 }
 
-// newObject returns an empty object for a bookmark.
-func (s *Source) newObject() runtime.Object {
+// NewObject returns an empty object of the type that the source holds or, before its first object, that
+// its options name.
+func (s *Source) NewObject() runtime.Object {
 	obj := s.configuredObject()
 	if obj == nil {
 		example := s.example()

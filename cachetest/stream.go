@@ -198,7 +198,7 @@ func (w *stream) bookmarkLocked(version uint64, endsInitial bool) step {
 
 // bookmark returns a bookmark: an empty object of the source's type with a version.
 func (w *stream) bookmark(version uint64, endsInitial bool) watch.Event {
-	obj := w.source.newObject()
+	obj := w.source.NewObject()
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetResourceVersion(formatVersion(version))
 		if endsInitial {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/cachetest/conformance"
 	"github.com/watchmirror/cache/integration/apiserver"
 	"github.com/watchmirror/cache/integration/faultproxy"
 	"github.com/watchmirror/cache/kubeapi"
@@ -320,19 +320,19 @@ func TestTheServerKeepsThePromisesOfASource(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t) // some checks compare versions, which move with each write
 	checks := 0
-	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+	conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 		Quiet: 200 * time.Millisecond, Patience: patience,
-		New: func(tb testing.TB) cachetest.ListerWatcherRig {
+		New: func(tb testing.TB) conformance.ListerWatcherRig {
 			checks++
 			own := r.in(t, fmt.Sprint("check-", checks))
 			write := func(write func(context.Context, *object) error) func(name, mark string) error {
 				return func(name, mark string) error {
 					obj := r.object(name, map[string]any{})
-					obj.SetAnnotations(map[string]string{cachetest.MarkAnnotation: mark})
+					obj.SetAnnotations(map[string]string{conformance.MarkAnnotation: mark})
 					return write(context.Background(), obj)
 				}
 			}
-			return cachetest.ListerWatcherRig{
+			return conformance.ListerWatcherRig{
 				Source: own.source(t, nil),
 				Create: write(func(ctx context.Context, obj *object) error {
 					_, err := own.client.Create(ctx, obj, metav1.CreateOptions{})

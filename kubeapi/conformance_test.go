@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/cachetest/conformance"
 	"github.com/watchmirror/cache/kubeapi"
 )
 
@@ -25,13 +26,13 @@ func TestSourceOverHTTPKeepsThePromisesOfAListerWatcher(t *testing.T) {
 		"typed":             {source: func(o *kubeapi.Options) { o.ObjectType = &widget{} }},
 		"fields":            {source: func(o *kubeapi.Options) { o.Fields = []string{"metadata.annotations"} }},
 		"fields, typed": {source: func(o *kubeapi.Options) {
-			o.ObjectType, o.Fields = &widget{}, []string{"metadata.annotations[" + cachetest.MarkAnnotation + "]"}
+			o.ObjectType, o.Fields = &widget{}, []string{"metadata.annotations[" + conformance.MarkAnnotation + "]"}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+			conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 				Virtual: true,
-				New: func(t testing.TB) cachetest.ListerWatcherRig {
+				New: func(t testing.TB) conformance.ListerWatcherRig {
 					change.backend.GroupVersionKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 					return rigOverHTTP(t, change.backend, change.source)
 				},
@@ -40,7 +41,7 @@ func TestSourceOverHTTPKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	}
 }
 
-func rigOverHTTP(t testing.TB, backend cachetest.Options, change func(*kubeapi.Options)) cachetest.ListerWatcherRig {
+func rigOverHTTP(t testing.TB, backend cachetest.Options, change func(*kubeapi.Options)) conformance.ListerWatcherRig {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	truth := cachetest.NewSource(backend)
 	t.Cleanup(truth.Close)
@@ -54,7 +55,7 @@ func rigOverHTTP(t testing.TB, backend cachetest.Options, change func(*kubeapi.O
 	}
 	source, err := kubeapi.New(options)
 	require.NoError(t, err)
-	return cachetest.RigOver(truth, "shop", source)
+	return conformance.RigOver(truth, "shop", source)
 }
 
 // widget is a user's type, decoded by its tags.

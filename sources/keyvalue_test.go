@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/cachetest/conformance"
 	"github.com/watchmirror/cache/sources"
 )
 
@@ -185,14 +185,14 @@ func newTextSource(s *shelf) *sources.KeyValueSource[*textEntry] {
 func TestKeyValueSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	for name, wide := range map[string]bool{"in pages": false, "whole": true} {
 		t.Run(name, func(t *testing.T) {
-			cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+			conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 				Virtual: true,
 				Mark:    func(obj runtime.Object) string { return obj.(*textEntry).Value },
-				New: func(t testing.TB) cachetest.ListerWatcherRig {
+				New: func(t testing.TB) conformance.ListerWatcherRig {
 					s := newShelf()
 					s.wide = wide
 					put := func(name, mark string) error { return s.write(name + "=" + mark) }
-					return cachetest.ListerWatcherRig{
+					return conformance.ListerWatcherRig{
 						Source: newTextSource(s), Create: put, Update: put, Compact: s.compact,
 						Delete: func(name string) error { return s.write(name) },
 					}

@@ -25,7 +25,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/cachetest/conformance"
 	"github.com/watchmirror/cache/sources"
 )
 
@@ -114,7 +114,7 @@ func (b *backend) called() []time.Duration {
 
 func newItem(name, mark string) *item {
 	return &item{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: name, Annotations: map[string]string{cachetest.MarkAnnotation: mark},
+		Namespace: "shop", Name: name, Annotations: map[string]string{conformance.MarkAnnotation: mark},
 	}}
 }
 
@@ -146,9 +146,9 @@ func TestPollingSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+			conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 				Virtual: true,
-				New: func(t testing.TB) cachetest.ListerWatcherRig {
+				New: func(t testing.TB) conformance.ListerWatcherRig {
 					b := newBackend()
 					source := newSource(b)
 					put := func(name, mark string) error {
@@ -158,14 +158,14 @@ func TestPollingSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 						return source.Poll(t.Context())
 					}
 					label := func(name, value string) error {
-						b.setLabels(name, map[string]string{cachetest.SelectedLabel: value})
+						b.setLabels(name, map[string]string{conformance.SelectedLabel: value})
 						return source.Poll(t.Context())
 					}
 					remove := func(name string) error {
 						b.remove(name)
 						return source.Poll(t.Context())
 					}
-					return cachetest.ListerWatcherRig{
+					return conformance.ListerWatcherRig{
 						Source: source, Create: put, Update: put, Delete: remove, Label: label,
 						Compact: func() error {
 							for range history/2 + 1 {
@@ -209,7 +209,7 @@ func ready(t *testing.T, w watch.Interface) (events []string) {
 			obj, err := meta.Accessor(event.Object)
 			require.NoError(t, err)
 			events = append(events, fmt.Sprintf("%s %s=%s @%s", event.Type, obj.GetName(),
-				obj.GetAnnotations()[cachetest.MarkAnnotation], obj.GetResourceVersion()))
+				obj.GetAnnotations()[conformance.MarkAnnotation], obj.GetResourceVersion()))
 		default:
 			return events
 		}
@@ -225,7 +225,7 @@ func list(t *testing.T, source *sources.PollingSource, options metav1.ListOption
 	require.NoError(t, err)
 	require.NoError(t, meta.EachListItem(got, func(obj runtime.Object) error {
 		o := obj.(*item)
-		items = append(items, fmt.Sprintf("%s=%s @%s", o.Name, o.Annotations[cachetest.MarkAnnotation], o.ResourceVersion))
+		items = append(items, fmt.Sprintf("%s=%s @%s", o.Name, o.Annotations[conformance.MarkAnnotation], o.ResourceVersion))
 		return nil
 	}))
 	return about.GetResourceVersion(), items
@@ -447,7 +447,7 @@ func TestAnInformerReportsEachFailureAndCatchesUp(t *testing.T) {
 		synctest.Wait()
 		obj, err := informer.Get("shop/a")
 		require.NoError(t, err)
-		assert.Equal(t, "2", obj.Annotations[cachetest.MarkAnnotation])
+		assert.Equal(t, "2", obj.Annotations[conformance.MarkAnnotation])
 		assert.Equal(t, 1, updates)
 		assert.Zero(t, informer.Status().ConsecutiveFailures)
 		cancel()
@@ -644,13 +644,13 @@ func TestTheFunctionsObjectsStayItsOwn(t *testing.T) {
 		given.ResourceVersion = "another"
 		require.NoError(t, source.Poll(t.Context()))
 		assert.Empty(t, ready(t, w), "its resource versions do not count")
-		given.Annotations[cachetest.MarkAnnotation] = "2" // in place
+		given.Annotations[conformance.MarkAnnotation] = "2" // in place
 		require.NoError(t, source.Poll(t.Context()))
 		assert.Equal(t, []string{"MODIFIED a=2 @3"}, ready(t, w))
 
 		listed, err := source.List(metav1.ListOptions{})
 		require.NoError(t, err)
-		listed.(*metav1.List).Items[0].Object.(*item).Annotations[cachetest.MarkAnnotation] = "spoilt"
+		listed.(*metav1.List).Items[0].Object.(*item).Annotations[conformance.MarkAnnotation] = "spoilt"
 		_, items := list(t, source, metav1.ListOptions{})
 		assert.Equal(t, []string{"a=2 @3"}, items)
 		assert.Empty(t, ready(t, w))

@@ -12,21 +12,22 @@ import (
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/adapters/clientgo"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/cachetest/conformance"
 	"github.com/watchmirror/cache/kubeapi"
 )
 
 // sourceMakers are the ways to make a source from a config.
-var sourceMakers = map[string]func(*testing.T, *rest.Config) cachetest.ListerWatcher{
-	"of a config": func(t *testing.T, config *rest.Config) cachetest.ListerWatcher {
+var sourceMakers = map[string]func(*testing.T, *rest.Config) conformance.ListerWatcher{
+	"of a config": func(t *testing.T, config *rest.Config) conformance.ListerWatcher {
 		return sourceOf(t, config, typedPods)
 	},
-	"of a client": func(t *testing.T, config *rest.Config) cachetest.ListerWatcher {
+	"of a client": func(t *testing.T, config *rest.Config) conformance.ListerWatcher {
 		return sourceOfClient(t, clientOf(t, *config), typedPods)
 	},
-	"ListWatch of a client": func(t *testing.T, config *rest.Config) cachetest.ListerWatcher {
+	"ListWatch of a client": func(t *testing.T, config *rest.Config) conformance.ListerWatcher {
 		return clientgo.NewListWatchFromClient(clientOf(t, *config), "pods", "shop", nil)
 	},
-	"ListWatch of a client that streams": func(t *testing.T, config *rest.Config) cachetest.ListerWatcher {
+	"ListWatch of a client that streams": func(t *testing.T, config *rest.Config) conformance.ListerWatcher {
 		source := clientgo.NewListWatchFromClient(clientOf(t, *config), "pods", "shop", nil)
 		return cache.ToListerWatcherWithContext(cache.ToListWatcherWithWatchListSemantics(source, streams{}))
 	},
@@ -42,15 +43,15 @@ func (streams) IsWatchListSemanticsUnSupported() bool { return false }
 func TestSourcesOfClientGoKeepThePromisesOfAListerWatcher(t *testing.T) {
 	for name, makeSource := range sourceMakers {
 		t.Run(name, func(t *testing.T) {
-			cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+			conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 				Virtual: true,
-				New: func(tb testing.TB) cachetest.ListerWatcherRig {
+				New: func(tb testing.TB) conformance.ListerWatcherRig {
 					backend, handler := podBackend(tb)
 					server := cachetest.NewServer(handler)
 					tb.Cleanup(server.Close)
 					// QPS: with the default limit of client-go, the test would mostly wait.
 					config := &rest.Config{Host: server.URL, Transport: server.Client().Transport, QPS: -1}
-					return cachetest.RigOver(backend, "shop", makeSource(tb.(*testing.T), config))
+					return conformance.RigOver(backend, "shop", makeSource(tb.(*testing.T), config))
 				},
 			})
 		})
@@ -58,14 +59,14 @@ func TestSourcesOfClientGoKeepThePromisesOfAListerWatcher(t *testing.T) {
 }
 
 func TestSourceOverASocketKeepsThePromisesOfAListerWatcher(t *testing.T) {
-	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+	conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 		Patience: time.Minute,
-		New: func(tb testing.TB) cachetest.ListerWatcherRig {
+		New: func(tb testing.TB) conformance.ListerWatcherRig {
 			backend, handler := podBackend(tb)
 			server := serve(tb.(*testing.T), handler)
 			tb.Cleanup(server.CloseClientConnections)
 			source := sourceOf(tb.(*testing.T), &rest.Config{Host: server.URL, QPS: -1}, typedPods)
-			return cachetest.RigOver(backend, "shop", source)
+			return conformance.RigOver(backend, "shop", source)
 		},
 	})
 }
@@ -83,21 +84,21 @@ func podBackend(t testing.TB) (*cachetest.Source, *cachetest.Handler) {
 // The suite accepts any store. This package's stores must pass the same checks as the library's
 // own, client-go's those that apply to them.
 func TestIndexersOfClientGoKeepThePromisesOfAStore(t *testing.T) {
-	for name, config := range map[string]cachetest.StoreConfig{
+	for name, config := range map[string]conformance.StoreConfig{
 		"presented": {
-			New: func(testing.TB) cachetest.ReflectorStore {
+			New: func(testing.TB) conformance.ReflectorStore {
 				return clientgo.Indexer(cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil))
 			},
 			SharedIndexers: true,
 		},
 		"their own": {
-			New: func(testing.TB) cachetest.ReflectorStore {
+			New: func(testing.TB) conformance.ReflectorStore {
 				return toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})
 			},
 			SharedIndexers: true,
 			NoIndexErrors:  true,
 		},
 	} {
-		t.Run(name, func(t *testing.T) { cachetest.TestStore(t, config) })
+		t.Run(name, func(t *testing.T) { conformance.TestStore(t, config) })
 	}
 }

@@ -16,18 +16,18 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/cachetest/conformance"
 )
 
 func TestTheDirectoryIsASource(t *testing.T) {
-	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{Virtual: true, NoBookmarks: true, New: newRig, Mark: contentOf})
+	conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{Virtual: true, NoBookmarks: true, New: newRig, Mark: contentOf})
 }
 
 func contentOf(obj runtime.Object) string { return obj.(*File).Content }
 
 // newRig makes a source, and functions that change its directory. They let the source read the directory between two changes, so
 // that it finds each. It needs no bookmarks: only its own changes advance the version.
-func newRig(t testing.TB) cachetest.ListerWatcherRig {
+func newRig(t testing.TB) conformance.ListerWatcherRig {
 	path := t.TempDir()
 	source := &Directory{Path: path}
 	put := func(name, content string) error {
@@ -35,7 +35,7 @@ func newRig(t testing.TB) cachetest.ListerWatcherRig {
 		return errors.Join(write(path, name, content), err)
 	}
 	remove := func(name string) error { return put(name, "") }
-	return cachetest.ListerWatcherRig{
+	return conformance.ListerWatcherRig{
 		Source: source, Create: put, Update: put, Delete: remove,
 		Compact: func() error {
 			for range keptChanges/2 + 1 {

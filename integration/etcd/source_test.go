@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/cachetest/conformance"
 	"github.com/watchmirror/cache/integration/etcd/server"
 	"github.com/watchmirror/cache/sources"
 	"github.com/watchmirror/cache/sources/etcd"
@@ -166,11 +166,11 @@ func (k *keys) converges(t testing.TB, informer *cache.Informer[*entry]) {
 func valueOf(obj runtime.Object) string { return obj.(*entry).Value }
 
 func TestASourceOfKeysKeepsThePromisesOfAListerWatcher(t *testing.T) {
-	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+	conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 		Mark: valueOf, Patience: patience,
-		New: func(t testing.TB) cachetest.ListerWatcherRig {
+		New: func(t testing.TB) conformance.ListerWatcherRig {
 			k := newKeys(t, shared.Addr(), etcd.Options{ProgressInterval: 20 * time.Millisecond})
-			return cachetest.ListerWatcherRig{
+			return conformance.ListerWatcherRig{
 				Source: k.source, Create: k.put, Update: k.put, Delete: k.remove, Compact: k.compact,
 				SendBookmarks: func() error { return nil }, // watches request them
 			}

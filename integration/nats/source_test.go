@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/cachetest/conformance"
 	"github.com/watchmirror/cache/integration/nats/server"
 	"github.com/watchmirror/cache/sources"
 	"github.com/watchmirror/cache/sources/nats"
@@ -172,11 +172,11 @@ func TestABucketKeepsThePromisesOfAListerWatcher(t *testing.T) {
 		"history": {History: 64}, "a long history in memory": {History: 64, Storage: jetstream.MemoryStorage},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+			conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 				Mark: valueOf, Patience: patience,
-				New: func(t testing.TB) cachetest.ListerWatcherRig {
+				New: func(t testing.TB) conformance.ListerWatcherRig {
 					b := newBucket(t, shared.Addr(), config, nats.Options{ProgressInterval: 20 * time.Millisecond})
-					return cachetest.ListerWatcherRig{
+					return conformance.ListerWatcherRig{
 						Source: b.source, Create: b.put, Update: b.put, Delete: b.remove, Compact: b.compact,
 						SendBookmarks: func() error { return nil }, // watches send them
 					}

@@ -12,27 +12,28 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/cachetest/conformance"
 	"github.com/watchmirror/cache/kubeapi"
 )
 
 func TestStoresKeepThePromisesOfAStore(t *testing.T) {
-	for name, makeStore := range map[string]func() cachetest.ReflectorStore{
-		"NewStore":   func() cachetest.ReflectorStore { return cache.NewStore(cache.MetaNamespaceKeyFunc) },
-		"NewIndexer": func() cachetest.ReflectorStore { return cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil) },
-		"InNamespace": func() cachetest.ReflectorStore {
-			return cache.InNamespace(cache.NewStore(cache.MetaNamespaceKeyFunc), cachetest.StoreNamespace)
+	for name, makeStore := range map[string]func() conformance.ReflectorStore{
+		"NewStore":   func() conformance.ReflectorStore { return cache.NewStore(cache.MetaNamespaceKeyFunc) },
+		"NewIndexer": func() conformance.ReflectorStore { return cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil) },
+		"InNamespace": func() conformance.ReflectorStore {
+			return cache.InNamespace(cache.NewStore(cache.MetaNamespaceKeyFunc), conformance.StoreNamespace)
 		},
-		"transforming": func() cachetest.ReflectorStore {
+		"transforming": func() conformance.ReflectorStore {
 			same := func(obj any) (any, error) { return obj, nil }
 			return cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(same))
 		},
-		"NewThreadSafeStore": func() cachetest.ReflectorStore {
+		"NewThreadSafeStore": func() conformance.ReflectorStore {
 			return keyedStore{cache.NewThreadSafeStore(cache.Indexers{}, nil)}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cachetest.TestStore(t, cachetest.StoreConfig{
-				New:           func(testing.TB) cachetest.ReflectorStore { return makeStore() },
+			conformance.TestStore(t, conformance.StoreConfig{
+				New:           func(testing.TB) conformance.ReflectorStore { return makeStore() },
 				NoIndexErrors: name == "NewThreadSafeStore", // its writing methods return nothing
 			})
 		})
@@ -42,9 +43,9 @@ func TestStoresKeepThePromisesOfAStore(t *testing.T) {
 // A queue's content is what its consumer makes of it: here a store, into which everything pending
 // is popped.
 func TestDeltaFIFOKeepsThePromisesOfAReflectorStore(t *testing.T) {
-	cachetest.TestStore(t, cachetest.StoreConfig{
-		New: func(testing.TB) cachetest.ReflectorStore { return newQueueAndStore() },
-		Content: func(store cachetest.ReflectorStore) ([]any, error) {
+	conformance.TestStore(t, conformance.StoreConfig{
+		New: func(testing.TB) conformance.ReflectorStore { return newQueueAndStore() },
+		Content: func(store conformance.ReflectorStore) ([]any, error) {
 			return store.(*queueAndStore).content()
 		},
 	})

@@ -1,0 +1,204 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Checks of sources whose reader, or writer, is faster or slower than they are.
+
+// checkReadLate reads a watch after all changes. A source may end a watch that is too far behind.
+func checkReadLate(t *sourceTrial) error {
+	_, w, err := t.startWatch("create a=0")
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	var want []string
+	for n := range unreadChanges {
+		text := "late-" + strconv.Itoa(n) + "=1"
+		if err := t.write("create " + text); err != nil {
+			return err
+		}
+		want = append(want, "ADDED "+text)
+	}
+	for at, wanted := range want {
+		got, _, err := w.next()
+		switch {
+		case errors.Is(err, errQuiet):
+			return fmt.Errorf("a watch that was read after %d changes delivers %d of them: a reflector would miss the others for good", len(want), at)
+		case err != nil:
+			return t.resumesLate(w.newest, want[at:]) // it has ended
+		case got != wanted:
+			return fmt.Errorf("a watch that was read after %d changes delivers %s instead of %s: a reflector would miss it for good", len(want), got, wanted)
+		}
+	}
+	return nil
+}
+
+// resumesLate is resumes for a version that may have expired.
+func (t *sourceTrial) resumesLate(version string, want []string) error {
+	w, err := t.watchFrom(version)
+	if isExpired(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	_, err = w.tells(want...)
+	if isExpired(err) {
+		return nil
+	}
+	return err
+}
+
+const (
+	// listRounds is how often the check repeats its changes, and changesInRound how many a source must remember.
+	listRounds     = 8
+	changesInRound = 6
+	// listsInRound bounds the lists of a round.
+	listsInRound = 20
+	// changePause and listPause let changes come between the steps of a list, also in virtual time.
+	changePause = 300 * time.Microsecond
+	listPause   = 100 * time.Microsecond
+)
+
+// checkListDuringChanges lists while the backend changes. A watch from each list's version must lead to the last state.
+func checkListDuringChanges(t *sourceTrial) error {
+	if err := t.write("create a=0", "create b=0"); err != nil {
+		return err
+	}
+	for round := range listRounds {
+		lists, err := t.listDuring(func() error { return t.changeOften(round) })
+		if err != nil {
+			return err
+		}
+		last, err := t.list(metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, l := range lists {
+			if err := t.leadsTo(l, last); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// changeOften makes the changes of a round.
+func (t *sourceTrial) changeOften(round int) error {
+	for n := range changesInRound {
+		name := []string{"a", "b"}[n%2]
+		mark := strconv.Itoa(round*changesInRound + n + 1)
+		if err := t.write("update " + name + "=" + mark); err != nil {
+			return err
+		}
+		time.Sleep(changePause)
+	}
+	return nil
+}
+
+// listDuring lists until change has returned.
+func (t *sourceTrial) listDuring(change func() error) (lists []listing, err error) {
+	changed := make(chan error, 1)
+	go func() { changed <- change() }()
+	for {
+		select {
+		case err := <-changed:
+			return lists, err
+		default:
+		}
+		if len(lists) == listsInRound {
+			return lists, <-changed
+		}
+		l, err := t.list(metav1.ListOptions{})
+		if err != nil {
+			return lists, errors.Join(err, <-changed)
+		}
+		lists = append(lists, l)
+		time.Sleep(listPause)
+	}
+}
+
+// leadsTo checks that a list and the changes after its version make a later list.
+func (t *sourceTrial) leadsTo(from, to listing) error {
+	w, err := t.watchFrom(from.version)
+	if isExpired(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	content := map[string]string{}
+	for _, item := range from.items {
+		content[item.name] = item.String()
+	}
+	for !slices.Equal(slices.Sorted(maps.Values(content)), to.names()) {
+		kind, object, _, err := w.take(t.patience)
+		switch {
+		case isExpired(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("a list made during changes has %q at version %s, and the watch from there leads to %q instead of %q: "+
+				"the version was newer than the list, and a reflector would miss what changed in between: %w",
+				from.names(), from.version, slices.Sorted(maps.Values(content)), to.names(), err)
+		case kind == watch.Deleted:
+			delete(content, object.name)
+		case kind != watch.Bookmark:
+			content[object.name] = object.String()
+		}
+	}
+	return nil
+}
+
+func lacksLabel(t *sourceTrial) string {
+	if t.Label == nil {
+		return "the rig has no Label, so no object enters or leaves a selector"
+	}
+	return ""
+}
+
+// checkLeavesSelector lets objects enter and leave a label selector.
+func checkLeavesSelector(t *sourceTrial) error {
+	if err := t.write("create a=1", "create b=1", "label a=yes"); err != nil {
+		return err
+	}
+	selected := metav1.ListOptions{LabelSelector: SelectedLabel + "=yes"}
+	l, err := t.list(selected)
+	if err != nil {
+		return nil // refused
+	}
+	if err := l.holds("a=1"); err != nil {
+		return fmt.Errorf("with the label selector %s: %w", selected.LabelSelector, err)
+	}
+	selected.ResourceVersion = l.version
+	w, err := t.watch(selected)
+	if err != nil {
+		return nil // refused
+	}
+	defer w.Stop()
+	if err := t.write("label b=yes", "update a=2", "label a=no", "update a=3", "update b=2", "delete b", "label a=yes"); err != nil {
+		return err
+	}
+	for _, wanted := range []string{"ADDED b=1", "MODIFIED a=2", "DELETED a", "MODIFIED b=2", "DELETED b", "ADDED a=3"} {
+		got, object, err := w.next()
+		if err == nil && got != wanted && got != wanted+"="+object.mark {
+			err = fmt.Errorf("the watch delivers %s", got)
+		}
+		if err != nil {
+			return fmt.Errorf("with a label selector that objects enter and leave, a reflector would miss %s, and keep an object that is "+
+				"not selected: %w", wanted, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/watchmirror/cache"
+)
+
+// Checks of a store's content after writes.
+
+func checkNewStore(t *storeTrial) error {
+	if err := t.holds(); err != nil {
+		return err
+	}
+	return t.absent("a=1")
+}
+
+func checkAdd(t *storeTrial) error {
+	if err := t.write("add a=1", "add b=1"); err != nil {
+		return err
+	}
+	if err := t.holds("a=1", "b=1"); err != nil {
+		return err
+	}
+	return t.absent("c=1")
+}
+
+// checkUpdate mixes Add and Update: after a relist that hid a deletion, or in a watch from "0", either may come in
+// place of the other.
+func checkUpdate(t *storeTrial) error {
+	if err := t.write("add a=1", "update a=2", "add a=3"); err != nil {
+		return err
+	}
+	if err := t.after("Add, Update and Add of one object", "a=3"); err != nil {
+		return err
+	}
+	if err := t.write("update b=1"); err != nil {
+		return err
+	}
+	return t.after("Update of one that was not there", "a=3", "b=1")
+}
+
+func checkDelete(t *storeTrial) error {
+	if err := t.write("add a=1", "add b=1", "delete a=2"); err != nil {
+		return err
+	}
+	if err := t.after("Delete with another state of the object", "b=1"); err != nil {
+		return err
+	}
+	if err := t.absent("a=1"); err != nil {
+		return err
+	}
+	if err := t.write("delete a=2", "delete c=1"); err != nil {
+		return fmt.Errorf("the deletion of an absent object is no mistake, since a watch may deliver it twice: %w", err)
+	}
+	if err := t.after("the deletion of an absent object", "b=1"); err != nil {
+		return err
+	}
+	if err := t.write("add a=3"); err != nil {
+		return err
+	}
+	return t.after("an Add after a Delete", "a=3", "b=1")
+}
+
+// checkTombstone deletes as a reflector does if a deletion cannot be decoded, or is of an object of another shard.
+func checkTombstone(t *storeTrial) error {
+	if err := t.write("add a=1", "add b=1"); err != nil {
+		return err
+	}
+	for _, name := range []string{"a", "c"} {
+		key := t.config.Key(t.object(name + "=1"))
+		err := t.store.Delete(cache.DeletedFinalStateUnknown{Key: key})
+		if isKeyError(err) {
+			return nil // its key function reads no tombstones: a reflector deletes with what it knows of the object
+		}
+		if err != nil {
+			return fmt.Errorf("Delete of a cache.DeletedFinalStateUnknown with the key %q: %w: a reflector could not delete an object "+
+				"whose last state is unknown", key, err)
+		}
+	}
+	return t.after("Delete of a cache.DeletedFinalStateUnknown", "b=1")
+}
+
+// isKeyError recognizes the KeyError of this library and of client-go by its name.
+func isKeyError(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if reflect.TypeOf(err).Name() == "KeyError" {
+			return true
+		}
+	}
+	return false
+}
+
+func checkReplace(t *storeTrial) error {
+	if err := t.write("add a=1", "add b=1"); err != nil {
+		return err
+	}
+	if err := t.replace("7", "b=2", "c=1"); err != nil {
+		return err
+	}
+	if err := t.after("Replace: what a relist lacks has been deleted", "b=2", "c=1"); err != nil {
+		return err
+	}
+	if err := t.absent("a=1"); err != nil {
+		return err
+	}
+	if err := t.replace("8", "a=2", "c=1"); err != nil {
+		return err
+	}
+	if err := t.after("a second Replace", "a=2", "c=1"); err != nil {
+		return err
+	}
+	if err := t.replace("9"); err != nil {
+		return err
+	}
+	if err := t.after("Replace with nothing"); err != nil {
+		return err
+	}
+	if err := t.store.Replace(nil, "10"); err != nil {
+		return fmt.Errorf("a Replace with a nil list: %w", err)
+	}
+	if err := t.write("add a=3"); err != nil {
+		return err
+	}
+	return t.after("an Add after Replace", "a=3")
+}
+
+func checkResync(t *storeTrial) error {
+	if err := t.replace("7", "a=1", "b=1"); err != nil {
+		return err
+	}
+	if err := t.holds("a=1", "b=1"); err != nil {
+		return err
+	}
+	if err := t.store.Resync(); err != nil {
+		return fmt.Errorf("a Resync, whose error ends a reflector's watch: %w", err)
+	}
+	return t.after("Resync", "a=1", "b=1")
+}
+
+func checkUnkeyable(t *storeTrial) error {
+	if err := t.write("add a=1", "add b=1"); err != nil {
+		return err
+	}
+	for name, call := range map[string]func(any) error{"Add": t.store.Add, "Update": t.store.Update, "Delete": t.store.Delete} {
+		if err := call(t.config.Unkeyable()); err == nil {
+			return fmt.Errorf("%s of an object without a key returned no error: a reflector could not report it", name)
+		}
+	}
+	if reader, ok := t.store.(storeReader); ok {
+		if item, exists, err := reader.Get(t.config.Unkeyable()); err == nil || exists || item != nil {
+			return fmt.Errorf("Get of an object without a key = %v, %v, %v", item, exists, err)
+		}
+	}
+	return t.after("writes that failed", "a=1", "b=1")
+}
+
+// checkUnkeyableInList allows a store to accept the rest of the list or none of it.
+func checkUnkeyableInList(t *storeTrial) error {
+	if err := t.replace("7", "a=1", "b=1"); err != nil {
+		return err
+	}
+	if err := t.holds("a=1", "b=1"); err != nil {
+		return err
+	}
+	list := slices.Insert(t.objects("b=2", "c=1"), 1, t.config.Unkeyable())
+	if err := t.store.Replace(list, "8"); err == nil {
+		return errors.New("a Replace with an object without a key returned no error: a reflector could not report it")
+	}
+	others, none := t.holds("b=2", "c=1"), t.holds("a=1", "b=1")
+	if others != nil && none != nil {
+		return fmt.Errorf("of a list with one object without a key a store takes all others or nothing: %w", others)
+	}
+	return nil
+}
+
+func checkReturned(t *storeTrial) error {
+	reader := t.store.(storeReader)
+	if err := t.write("add a=1", "add b=1"); err != nil {
+		return err
+	}
+	clear(reader.List())
+	clear(reader.ListKeys())
+	if err := t.holds("a=1", "b=1"); err != nil {
+		return fmt.Errorf("after a caller changed the slices that List and ListKeys returned: %w", err)
+	}
+	before := reader.List()
+	if err := t.write("delete a=1", "add c=1"); err != nil {
+		return err
+	}
+	for _, obj := range before {
+		if isNil(obj) {
+			return errors.New("a slice that List returned before changed with the store")
+		}
+	}
+	return t.holds("b=1", "c=1")
+}
