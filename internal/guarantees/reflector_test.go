@@ -151,6 +151,7 @@ func TestASlowListLogsItsSteps(t *testing.T) {
 	var out bytes.Buffer
 	state := klog.CaptureState()
 	defer state.Restore()
+	klog.ClearLogger()
 	var flags flag.FlagSet
 	klog.InitFlags(&flags)
 	require.NoError(t, flags.Set("v", "2"))
