@@ -117,6 +117,7 @@ func ExampleEntry() {
 	disks := cache.NewTypedInformer[*sources.Entry[Disk]](source)
 
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	var running sync.WaitGroup
 	running.Go(func() { disks.Run(ctx) })
 	if err := disks.WaitSynced(ctx); err != nil {

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -216,16 +215,6 @@ func smallObjects() []any {
 		}}
 	}
 	return objects
-}
-
-// cpuTime is the CPU time of the process, including the garbage collector. Unlike elapsed
-// time it does not depend on other processes.
-func cpuTime() time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return 0
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // BenchmarkDeltaFIFO is a change of each of a thousand objects in, and all of them out.
