@@ -87,7 +87,10 @@ type DeltaFIFO struct {
 //
 // Deprecated: use NewDeltaFIFOWithOptions, with EmitDeltaTypeReplaced.
 func NewDeltaFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter) *DeltaFIFO {
-	return NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: keyFunc, KnownObjects: knownObjects})
+	return NewDeltaFIFOWithOptions(DeltaFIFOOptions{
+		KeyFunction:  keyFunc,
+		KnownObjects: knownObjects,
+	})
 }
 
 // NewDeltaFIFOWithOptions makes an empty queue. It starts nothing.
@@ -156,8 +159,8 @@ func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
 func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 
 // Delete queues the final state of a deleted object, or a tombstone; it ignores an unknown object.
-// Only after a KeyError nothing is queued. A list that has the object and is committed later, even if
-// it began before, queues the object again.
+// Only after a KeyError nothing is queued. A list that has the object and is committed later, even
+// if it began before, queues the object again.
 func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
 func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
@@ -174,7 +177,9 @@ func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
 type queueAccepter struct{ queue *DeltaFIFO }
 
 // acceptChanges implements changeAccepter for the first change.
-func (a queueAccepter) acceptChanges(_ context.Context, changes []change) (accepted int, err error) {
+func (a queueAccepter) acceptChanges(
+	_ context.Context, changes []change,
+) (accepted int, err error) {
 	c := &changes[0]
 	a.queue.keys.identify(c)
 	if c.prepared.err == nil {

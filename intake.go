@@ -22,7 +22,9 @@ type intake struct {
 func (k *keyedStore) intake() intake { return intake{store: k, transform: k.transformer} }
 
 // acceptChanges implements changeAccepter.
-func (k *keyedStore) acceptChanges(ctx context.Context, changes []change) (accepted int, err error) {
+func (k *keyedStore) acceptChanges(
+	ctx context.Context, changes []change,
+) (accepted int, err error) {
 	in := k.intake()
 	return in.acceptChanges(ctx, changes)
 }
@@ -36,7 +38,7 @@ func (in *intake) acceptChanges(ctx context.Context, changes []change) (accepted
 		// A transform may read the store, which must have all earlier changes.
 		changes = changes[:1]
 	}
-	in.buffer = valueBuffer{in.buffer.values[:0], in.buffer.texts[:0]}
+	in.buffer = in.buffer.emptied()
 	in.store.identifyAll(changes)
 	if in.transform != nil && changes[0].prepared.err == nil {
 		if err := in.store.olderThanEntry(&changes[0]); err != nil {

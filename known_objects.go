@@ -20,7 +20,8 @@ type lastState struct {
 	origin table.Origin
 	// queued is the last change in the queue, or nil.
 	queued *deltalog.Record
-	// refused is a later state that the consumer or its store has quarantined, if nothing is queued.
+	// refused is a later state that the consumer or its store has quarantined, if nothing is
+	// queued.
 	refused     quarantineEntry
 	quarantined bool
 }

@@ -1,5 +1,5 @@
-// The objects whose latest state could not be applied, and the errors that readers receive for them.
-// Which keys are quarantined, by which stage, and since which version?
+// The objects whose latest state could not be applied, and the errors that readers receive for
+// them. Which keys are quarantined, by which stage, and since which version?
 
 package cache
 
@@ -125,7 +125,8 @@ func (q *quarantine) any() bool { return q.readable.Load() != nil }
 // addChange quarantines a refused change, unless it has no key.
 func (p quarantinePart) addChange(c *change) {
 	if c.prepared.err.Stage != stageKey && c.prepared.err.Stage != stageMetadata {
-		p.add(table.KeyOf(c.prepared.err.Key), c.prepared.err, c.prepared.quarantineErr) // c.key may share memory with the object
+		ownKey := table.KeyOf(c.prepared.err.Key) // c.prepared.key may share memory with the object
+		p.add(ownKey, c.prepared.err, c.prepared.quarantineErr)
 	}
 }
 

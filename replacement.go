@@ -1,3 +1,6 @@
+// A list that is written to a store of this package. Which listed objects change the store, which
+// stored objects does the list delete, and what happens to writes of others meanwhile?
+
 package cache
 
 import (
@@ -13,10 +16,15 @@ import (
 // storeReplacement is the Replacement of a store of this package.
 type storeReplacement struct {
 	in intake
-	// initial is true for the first list of an informer. visible is true if its parts are published
-	// as they arrive. Other lists are staged until Commit. reset is ReplaceOptions.VersionsReset. over
-	// is true after Commit and Abort.
-	initial, visible, reset, over bool
+	// isInitial is true for the first list of an informer.
+	isInitial bool
+	// isVisible is true if the parts are published as they arrive. Other lists are staged until
+	// Commit.
+	isVisible bool
+	// versionsReset is that of the ReplaceOptions.
+	versionsReset bool
+	// over is true after Commit and Abort.
+	over bool
 	// marks has the stored entries that the list contains. Commit deletes the others.
 	marks *table.Listing
 	// displaced has the listed states of marked entries that other writes have changed or removed
@@ -26,16 +34,19 @@ type storeReplacement struct {
 	staged []change
 	// mayBeTooOld is true if the list may be refused before Commit, which then quarantines.
 	mayBeTooOld bool
-	// retained has the keys whose newest state was refused, with its origin, or is in Retain. Their stored
-	// and quarantined states stay.
+	// retained has the keys whose newest state was refused, with its origin, or is in Retain. Their
+	// stored and quarantined states stay.
 	retained map[table.Key]table.Origin
-	// batch has the changes that are being prepared, refused those that cannot be applied and have not been returned.
-	batch, refused []change
-	duplicates     duplicates
-	// ofStream is true for a part that has events of a streaming list, which may have later states of a key.
+	// batch has the changes that are being prepared.
+	batch []change
+	// refused has the changes that cannot be applied and have not been returned.
+	refused    []change
+	duplicates duplicates
+	// ofStream is true for a part that has events of a streaming list, which may have later states
+	// of a key.
 	ofStream bool
-	// stagedAt has the positions in staged of the newest change of each key. It is nil until the list
-	// seems to have a key twice.
+	// stagedAt has the positions in staged of the newest change of each key. It is nil until the
+	// list seems to have a key twice.
 	stagedAt map[table.Key]int
 }
 
@@ -51,13 +62,16 @@ func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
 	m.writing.Lock()
 	defer m.writing.Unlock()
 	r := &storeReplacement{
-		// With a buffer of its own.
-		in:          intake{store: in.store, transform: in.transform, publisher: in.publisher, detector: in.detector},
-		mayBeTooOld: options.Staged, reset: options.VersionsReset,
-		initial: in.publisher != nil && !in.publisher.hasListed, visible: !in.store.committed && !options.Staged,
-		marks: m.table.BeginListing(), retained: map[table.Key]table.Origin{},
-		displaced: map[table.Key]table.Slot{},
+		in:            *in,
+		isInitial:     in.publisher != nil && !in.publisher.hasListed,
+		isVisible:     !in.store.committed && !options.Staged,
+		versionsReset: options.VersionsReset,
+		marks:         m.table.BeginListing(),
+		displaced:     map[table.Key]table.Slot{},
+		mayBeTooOld:   options.Staged,
+		retained:      map[table.Key]table.Origin{},
 	}
+	r.in.buffer = valueBuffer{} // the other one is in's
 	m.lists = append(m.lists, r)
 	return r
 }
@@ -65,7 +79,8 @@ func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
 // Replace makes list the whole content.
 func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r := k.BeginReplace(ReplaceOptions{}).(*storeReplacement)
-	r.visible, r.staged = false, make([]change, 0, len(list))
+	r.isVisible = false
+	r.staged = make([]change, 0, len(list))
 	_ = r.prepare(context.Background(), received{kind: Replaced}, list)
 	var failures []error
 	for _, c := range r.publish(resourceVersion) {
@@ -75,14 +90,17 @@ func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 }
 
 // Add implements Replacement.
-func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
+func (r *storeReplacement) Add(
+	ctx context.Context, part ReplacementPart,
+) (rejected []*ObjectError, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if r.over {
 		return nil, errReplacementOver
 	}
-	if handlers := r.in.publisher; handlers != nil && handlers.beginWrite(len(part.Items)+len(part.Deleted)) {
+	handlers := r.in.publisher
+	if handlers != nil && handlers.beginWrite(len(part.Items)+len(part.Deleted)) {
 		defer handlers.endWrite()
 	}
 	r.ofStream = part.ofStream
@@ -121,20 +139,27 @@ func (r *storeReplacement) prepare(ctx context.Context, each received, objects [
 				r.stage(c)
 			}
 		}
-		if r.visible {
-			_, _ = r.in.store.storage.write(r.staged, storeWrite{scope: r.in.store.scope, list: r, feed: r.in.publisher})
-			r.staged = slices.Delete(r.staged, 0, len(r.staged))
-			r.in.buffer = valueBuffer{r.in.buffer.values[:0], r.in.buffer.texts[:0]} // the table has copies
-		} else {
-			r.in.buffer = valueBuffer{} // its memory belongs to staged changes; growing it would copy their values
-		}
 		r.batch = slices.Delete(r.batch, 0, len(r.batch))
+		if r.isVisible {
+			r.publishPart()
+		} else {
+			// Its memory belongs to staged changes; growing it would copy their values.
+			r.in.buffer = valueBuffer{}
+		}
 	}
 	return nil
 }
 
-// stage keeps a change for the next write. A refused one is quarantined, by Commit while the list may be too old. Inlined into
-// prepare it would double a reflector's stack.
+// publishPart applies the staged changes of a visible list.
+func (r *storeReplacement) publishPart() {
+	write := storeWrite{scope: r.in.store.scope, list: r, feed: r.in.publisher}
+	_, _ = r.in.store.storage.write(r.staged, write)
+	r.staged = slices.Delete(r.staged, 0, len(r.staged))
+	r.in.buffer = r.in.buffer.emptied() // the table has copies
+}
+
+// stage keeps a change for the next write. A refused one is quarantined, by Commit while the list
+// may be too old. Inlined into prepare it would double a reflector's stack.
 func (r *storeReplacement) stage(c *change) {
 	delete(r.retained, c.prepared.key)
 	switch {
@@ -145,7 +170,8 @@ func (r *storeReplacement) stage(c *change) {
 			return
 		}
 		known, _ := r.in.store.storage.quarantine.entry(c.prepared.key)
-		c.prepared.err.repeated, c.prepared.object = known.repeats(c.prepared.err), nil
+		c.prepared.err.repeated = known.repeats(c.prepared.err)
+		c.prepared.object = nil
 	case c.prepared.finalErr != nil:
 		r.refused = append(r.refused, *c)
 	}
@@ -158,7 +184,8 @@ func (r *storeReplacement) stage(c *change) {
 	r.staged = append(r.staged, staged)
 }
 
-// unstage drops the staged state of a key of which the list has a newer one: handlers receive one change.
+// unstage drops the staged state of a key of which the list has a newer one: handlers receive one
+// change.
 func (r *storeReplacement) unstage(newer *change) {
 	at, isStaged := r.stagedAt[newer.prepared.key]
 	if isStaged && newer.prepared.err == nil && r.mergesKeys() && !r.staged[at].prepared.deletes {
@@ -166,8 +193,8 @@ func (r *storeReplacement) unstage(newer *change) {
 	}
 }
 
-// compareWithStore identifies the batch, keeps one state of each key that the list has twice, and finds
-// the changes that leave their stored entry unchanged.
+// compareWithStore identifies the batch, keeps one state of each key that the list has twice, and
+// finds the changes that leave their stored entry unchanged.
 func (r *storeReplacement) compareWithStore() {
 	r.in.store.identifyAll(r.batch)
 	m := r.in.store.storage
@@ -186,16 +213,30 @@ func (r *storeReplacement) compareWithStore() {
 		}
 		found := m.table.Find(c.prepared.key, c.prepared.place)
 		c.prepared.unchanged = r.mergesKeys() && r.dropsLater(c, found)
-		if c.prepared.unchanged || !found.Exists && r.visible {
+		if c.prepared.unchanged || !found.Exists && r.isVisible {
 			continue
 		}
 		again := r.marks.MayBeConfirmed(found) // then it may be staged
 		r.marks.Confirm(found)
-		_, refused := m.quarantine.entry(c.prepared.key)
-		c.prepared.unchanged = !c.prepared.deletes && !again && !refused && c.prepared.origin.Same(found.Origin) &&
-			// After a reset the version may belong to another state.
-			(!r.reset || r.in.transform == nil && reflect.DeepEqual(found.Object, c.prepared.object))
+		mayBeUnchanged := !c.prepared.deletes && !again
+		c.prepared.unchanged = mayBeUnchanged && r.isStored(c, found)
 	}
+}
+
+// isStored reports whether a listed object is in the state of its entry.
+func (r *storeReplacement) isStored(c *change, found table.Slot) bool {
+	if !c.prepared.origin.Same(found.Origin) {
+		return false
+	}
+	_, isQuarantined := r.in.store.storage.quarantine.entry(c.prepared.key)
+	if isQuarantined {
+		return false
+	}
+	if !r.versionsReset {
+		return true
+	}
+	// After a reset the version may belong to another state.
+	return r.in.transform == nil && reflect.DeepEqual(found.Object, c.prepared.object)
 }
 
 // mergesKeys reports whether the batch has items of a list, which should have each key once.
@@ -211,23 +252,27 @@ func (r *storeReplacement) mergeBatch() {
 		if at < 0 {
 			continue
 		}
-		if r.duplicates.keepsLater(later.prepared.key, r.batch[at].prepared.origin, later.prepared.origin) {
-			r.batch[at] = *later
+		earlier := &r.batch[at]
+		origin := later.prepared.origin
+		if r.duplicates.keepsLater(later.prepared.key, earlier.prepared.origin, origin) {
+			*earlier = *later
 		}
 		r.batch = slices.Delete(r.batch, i, i+1)
 		i--
 	}
 }
 
-// dropsLater reports whether a change is dropped, because an earlier part of the list has a newer state
-// of its key.
+// dropsLater reports whether a change is dropped, because an earlier part of the list has a newer
+// state of its key.
 func (r *storeReplacement) dropsLater(c *change, found table.Slot) bool {
 	earlier, isListed := r.earlierState(c.prepared.key, found)
 	return isListed && !r.duplicates.keepsLater(c.prepared.key, earlier, c.prepared.origin)
 }
 
 // earlierState returns the state of a key in the earlier parts of the list.
-func (r *storeReplacement) earlierState(key table.Key, found table.Slot) (earlier table.Origin, isListed bool) {
+func (r *storeReplacement) earlierState(
+	key table.Key, found table.Slot,
+) (earlier table.Origin, isListed bool) {
 	refused, isRetained := r.retained[key]
 	if isRetained {
 		return refused, refused != table.Origin{}
@@ -243,10 +288,10 @@ func (r *storeReplacement) earlierState(key table.Key, found table.Slot) (earlie
 	return found.Origin, r.marks.Has(found)
 }
 
-// stagedChange returns the newest staged change of a listed key, or nil. Lists seldom have a key twice, so
-// positions are recorded from the first one on.
+// stagedChange returns the newest staged change of a listed key, or nil. Lists seldom have a key
+// twice, so positions are recorded from the first one on.
 func (r *storeReplacement) stagedChange(key table.Key, found table.Slot) *change {
-	if r.visible || !r.marks.MayBeConfirmed(found) {
+	if r.isVisible || !r.marks.MayBeConfirmed(found) {
 		return nil
 	}
 	if r.stagedAt == nil {
@@ -265,10 +310,10 @@ func (r *storeReplacement) stagedChange(key table.Key, found table.Slot) *change
 // takeDuplicates implements duplicateFinder.
 func (r *storeReplacement) takeDuplicates() duplicates { return r.duplicates.take() }
 
-// hasState reports whether an entry has the state of a listed object, because another writer has added
-// it.
+// hasState reports whether an entry has the state of a listed object, because another writer has
+// added it.
 func (r *storeReplacement) hasState(c *change, at table.Slot) bool {
-	if !c.prepared.origin.Same(at.Origin) || c.prepared.deletes || r.reset {
+	if !c.prepared.origin.Same(at.Origin) || c.prepared.deletes || r.versionsReset {
 		return false
 	}
 	_, isQuarantined := r.in.store.storage.quarantine.entry(c.prepared.key)
@@ -286,7 +331,8 @@ func (r *storeReplacement) refuse(c *change) {
 	r.refused = append(r.refused, *c)
 }
 
-// Commit implements Replacement. Its error joins an *ObjectError for each object that fails for an index added meanwhile.
+// Commit implements Replacement. Its error joins an *ObjectError for each object that fails for an
+// index added meanwhile.
 func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	if r.over {
 		return errReplacementOver
@@ -304,12 +350,15 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	return errors.Join(failures...)
 }
 
-// publish applies the staged changes, deletes the entries that the list lacks, and sets the version, in one write. It returns
-// the refused changes.
+// publish applies the staged changes, deletes the entries that the list lacks, and sets the
+// version, in one write. It returns the refused changes.
 func (r *storeReplacement) publish(version string) (refused []change) {
-	m, scope := r.in.store.storage, r.in.store.scope
+	m := r.in.store.storage
+	scope := r.in.store.scope
 	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retains(key) }
-	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.publisher}
+	w := storeWrite{
+		scope: scope, version: version, setsVersion: true, list: r, feed: r.in.publisher,
+	}
 	m.lock(r.staged)
 	for r.stageDisplaced() {
 		m.writing.Unlock()
@@ -321,7 +370,8 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	}
 	for key := range r.marks.Unconfirmed {
 		if replaced(key) {
-			r.staged = append(r.staged, change{prepared: prepared{key: key, deletes: true, place: m.table.Seek(key)}})
+			deletion := prepared{key: key, deletes: true, place: m.table.Seek(key)}
+			r.staged = append(r.staged, change{prepared: deletion})
 			_ = m.apply(&w, &r.staged[len(r.staged)-1])
 		}
 	}

@@ -264,7 +264,7 @@ func (m *storage) end(w *storeWrite, changes []change) {
 		}
 	})
 	if w.feed != nil {
-		w.feed.publish(changes, w.list != nil && w.list.initial, m.logged.Load())
+		w.feed.publish(changes, w.list != nil && w.list.isInitial, m.logged.Load())
 	}
 	// An atomic store takes as long as a lock, and most writes of programs set no version.
 	applied := m.applied.Load()

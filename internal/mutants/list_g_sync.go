@@ -112,7 +112,7 @@ var syncMutants = []Mutant{
 	{
 		Name:    "delivers-a-first-lists-writes-late",
 		Guards:  []string{"G3"},
-		In:      "storeReplacement.prepare",
+		In:      "storeReplacement.publishPart",
 		From:    "feed: r.in.publisher",
 		To:      "feed: nil",
 		Package: guarantees,
@@ -159,7 +159,7 @@ var syncMutants = []Mutant{
 		Guards: []string{"G7"},
 		In:     "storeReplacement.publish",
 		From:   "replaced(key)",
-		To:     "!r.visible && replaced(key)",
+		To:     "!r.isVisible && replaced(key)",
 		Test:   "TestAFirstListShowsPartByPart",
 		Fault:  "An object that was stored before the first list, and is not in it, stays forever.",
 	},
