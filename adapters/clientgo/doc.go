@@ -60,7 +60,7 @@
 //
 // or, for a typed client that exists, also a fake one, whose own lists and watches are then used:
 //
-//	source := clientgo.NewSourceOf(clientset.CoreV1().Pods(namespace), nil)
+//	source := clientgo.NewSourceOf(clientset.CoreV1().Pods(namespace))
 //
 // The first two return a *kubeapi.ListerWatcher. Its documentation describes the lists, watches and
 // errors; the errors are apimachinery's, so errors.IsForbidden and similar functions work. Use it

@@ -12,6 +12,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/option"
 )
 
 // Factory is a generated informer factory, client-go's or that of another clientset.
@@ -42,7 +43,7 @@ type FactoryOptions struct {
 // arguments are inferred:
 //
 //	factory := informers.NewSharedInformerFactoryWithOptions(clientset, resync, informers.WithNamespace("shop"))
-//	informer, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods("shop"), clientgo.FactoryOptions{})
+//	informer, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods("shop"))
 //
 // The result is a cache.StatusReporter. factory.Core().V1().Pods().Informer() is none, because
 // client-go v0.37 wraps it in a typed informer; its GetController() is one. So this shows whether
@@ -58,9 +59,14 @@ type FactoryOptions struct {
 // factory's existing informer and ErrInformerExists. It returns an error if the objects of the
 // collection have another type than example. It starts no goroutine and sends nothing. It panics if
 // the factory or the collection is nil, and under the conditions of NewInformerFunc.
-func InformerFor[NewInformer ~func(Clientset, time.Duration) toolscache.SharedIndexInformer, Clientset any, List runtime.Object](
-	factory Factory[NewInformer], example runtime.Object, collection Collection[List], options FactoryOptions,
+func InformerFor[
+	NewInformer ~func(Clientset, time.Duration) toolscache.SharedIndexInformer,
+	Clientset any,
+	List runtime.Object,
+](
+	factory Factory[NewInformer], example runtime.Object, collection Collection[List], optional ...FactoryOptions,
 ) (toolscache.SharedIndexInformer, error) {
+	options := option.AtMostOne("clientgo.InformerFor", optional)
 	if isNil(factory) || isNil(collection) {
 		panic("clientgo.InformerFor: the factory or the collection is nil")
 	}
@@ -97,13 +103,16 @@ func listedType[List runtime.Object]() reflect.Type {
 // NewSourceOf makes a source of a generated client, a fake one included, for informers that the
 // program constructs:
 //
-//	source := clientgo.NewSourceOf(clientset.CoreV1().Pods("shop"), nil)
-//	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{})
+//	source := clientgo.NewSourceOf(clientset.CoreV1().Pods("shop"))
+//	pods := cache.NewTypedInformer[*corev1.Pod](source)
 //
-// The function tweak, if set, changes the options of each list and watch, possibly concurrently.
+// A function tweak changes the options of each list and watch, possibly concurrently.
 // The client decodes whole lists; NewSource and NewSourceForClient decode one item at a time. The
 // first list is not streamed. It panics if the collection is nil.
-func NewSourceOf[List runtime.Object](collection Collection[List], tweak func(*metav1.ListOptions)) *cache.ListWatch {
+func NewSourceOf[List runtime.Object](
+	collection Collection[List], optionalTweak ...func(*metav1.ListOptions),
+) *cache.ListWatch {
+	tweak := option.AtMostOne("clientgo.NewSourceOf", optionalTweak)
 	if isNil(collection) {
 		panic("clientgo.NewSourceOf: the collection is nil")
 	}

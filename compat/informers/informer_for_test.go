@@ -148,16 +148,16 @@ func TestInformerForSaysIfTheFactoryHasAnInformerAlready(t *testing.T) {
 	clientset := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(clientset, 0)
 	factory.Core().V1().ConfigMaps().Informer()
-	existing, err := clientgo.InformerFor(factory, &corev1.ConfigMap{}, clientset.CoreV1().ConfigMaps(""), clientgo.FactoryOptions{})
+	existing, err := clientgo.InformerFor(factory, &corev1.ConfigMap{}, clientset.CoreV1().ConfigMaps(""))
 	require.ErrorIs(t, err, clientgo.ErrInformerExists)
 	require.ErrorContains(t, err, "*v1.ConfigMap")
 	require.NotImplements(t, (*cache.StatusReporter)(nil), existing, "client-go's")
 
-	ours, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods(""), clientgo.FactoryOptions{})
+	ours, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods(""))
 	require.NoError(t, err)
 	require.NoError(t, factory.Core().V1().Pods().Informer().AddIndexers(toolscache.Indexers{"none": toolscache.MetaNamespaceIndexFunc}))
 	require.Contains(t, ours.GetIndexer().GetIndexers(), "none", "the factory hands out the same")
-	again, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods(""), clientgo.FactoryOptions{})
+	again, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods(""))
 	require.ErrorIs(t, err, clientgo.ErrInformerExists)
 	require.Same(t, ours, again)
 }
@@ -165,7 +165,7 @@ func TestInformerForSaysIfTheFactoryHasAnInformerAlready(t *testing.T) {
 func TestInformerForRefusesACollectionThatIsNotThere(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	require.Panics(t, func() {
-		_, _ = clientgo.InformerFor(factory, &corev1.Pod{}, clientgo.Collection[*corev1.PodList](nil), clientgo.FactoryOptions{})
+		_, _ = clientgo.InformerFor(factory, &corev1.Pod{}, clientgo.Collection[*corev1.PodList](nil))
 	})
 }
 
