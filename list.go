@@ -116,7 +116,7 @@ func (m *run) newListing(strategy ListStrategy) *listing {
 // listState lists, and makes the store equal to the list. After an expired continue token it lists
 // unpaged. The token for an inconsistent rest, which servers send with that error, is not used.
 func (m *run) listState() state {
-	m.reflector.setPhase(PhaseListing, 0)
+	m.reflector.setPhase(PhaseListing)
 	l := m.newListing(ListUnpaged)
 	if err := l.listPages(); err != nil {
 		l.abort()
@@ -124,17 +124,19 @@ func (m *run) listState() state {
 	}
 	m.reflector.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
 	if m.isPolled() {
-		return m.pauseFor(stateList, m.progress.backoff.PollPause(m.clock.Now()))
+		now := m.clock.Now()
+		pause := m.progress.backoff.PollPause(now)
+		return m.pauseUntil(nextAttempt{state: stateList, at: now.Add(pause)})
 	}
-	return m.pauseAfterFailure(stateWatch, backoff.Failure{AtOnce: true})
+	return m.pauseUntil(m.attemptAfterFailure(stateWatch, backoff.Failure{AtOnce: true}))
 }
 
 // listFailed reports the failure of an aborted list and returns the next state.
 func (m *run) listFailed(l *listing, err error) state {
 	tokenHasExpired := m.progress.unpaged
 	if tokenHasExpired && m.ctx.Err() == nil {
-		m.reportFailure(err)
-		return m.pauseAfterFailure(stateList, backoff.Failure{Began: l.began, AtOnce: true})
+		failed := backoff.Failure{Began: l.began, AtOnce: true}
+		return m.reportAndPause(err, m.attemptAfterFailure(stateList, failed))
 	}
 	return m.fail(failedAttempt{activity: PhaseListing, err: err, began: l.began, request: true})
 }
@@ -286,11 +288,10 @@ func (l *listing) mayRepeatPage(err error, requested time.Time, failures int) bo
 }
 
 func (l *listing) pauseBeforePage(err error, requested time.Time) {
-	l.run.reportFailure(l.wrap(err))
 	l.paging.paused = true
 	failed := backoff.Failure{Began: requested, RetryAfter: retryAfter(err)}
-	l.run.pauseAfterFailure(stateList, failed)
-	l.reflector.setPhase(PhaseListing, 0)
+	l.run.reportAndPause(l.wrap(err), l.run.attemptAfterFailure(stateList, failed))
+	l.reflector.setPhase(PhaseListing)
 }
 
 // addPage adds the objects of a page that the source has sent as one list, and ends its last part.

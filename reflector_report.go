@@ -78,16 +78,22 @@ func (r *Reflector) addSource(status *Status) {
 // lastingPhases are the phases after lastingFailures of one cause in a row.
 var lastingPhases = map[Cause]Phase{CauseNotFound: PhaseNotFound, CauseForbidden: PhaseForbidden}
 
-// setPhase sets the phase, and the next attempt after a pause. The phases "not found" and
-// "forbidden" last through further attempts until one succeeds.
-func (r *Reflector) setPhase(phase Phase, pause time.Duration) {
+// setPhase sets a phase other than PhasePaused.
+func (r *Reflector) setPhase(phase Phase) { r.enterPhase(phase, time.Time{}) }
+
+// setPaused sets PhasePaused, until the next attempt.
+func (r *Reflector) setPaused(until time.Time) { r.enterPhase(PhasePaused, until) }
+
+// enterPhase sets the phase and the next attempt. The phases "not found" and "forbidden" last
+// through further attempts until one succeeds.
+func (r *Reflector) enterPhase(phase Phase, nextAttempt time.Time) {
 	now := r.clock.Now()
 	r.mu.Lock()
 	lasting, isLasting := lastingPhases[r.lastCause]
 	if isLasting && r.sameCause >= lastingFailures && phase != PhaseStopped {
 		phase = lasting
 	}
-	r.status.NextAttempt = now.Add(pause)
+	r.status.NextAttempt = nextAttempt
 	changed := r.status.Phase != phase
 	if changed {
 		r.status.Phase = phase
@@ -110,7 +116,7 @@ func (r *Reflector) setLastList(list ListStatus) {
 // recordSuccess ends a series of failures, since a watch works.
 func (r *Reflector) recordSuccess(ctx context.Context) {
 	r.endFailures(ctx)
-	r.setPhase(PhaseWatching, 0)
+	r.setPhase(PhaseWatching)
 }
 
 // endFailures ends a series of failures of the source. It logs that, if the failures were logged.
@@ -159,9 +165,10 @@ func (r *Reflector) setAccepted(version, by string) {
 	}
 }
 
-// reportFailure reports a failure of the source.
-func (r *Reflector) reportFailure(ctx context.Context, err error) {
-	r.setLastFailure(err, true)
+// reportFailure reports a failure of the source, and when the next attempt follows: see
+// setSourceFailure.
+func (r *Reflector) reportFailure(ctx context.Context, err error, retryAt time.Time) {
+	r.setSourceFailure(err, retryAt)
 	r.options.ErrorHandler(ctx, r, err)
 }
 
@@ -169,23 +176,35 @@ func (r *Reflector) reportFailure(ctx context.Context, err error) {
 // its context has ended it only reports a slow source.
 func (r *Reflector) report(ctx context.Context, err error) {
 	if ctx.Err() == nil || CauseOf(err) == causeSlowSource {
-		r.setLastFailure(err, false)
+		r.setLastFailure(err)
 		r.options.ErrorHandler(ctx, r, err)
 	}
 }
 
-// setLastFailure makes err the status's last failure. Only failures of the source are consecutive
-// failures.
-func (r *Reflector) setLastFailure(err error, ofSource bool) {
+// setLastFailure makes err the status's last failure.
+func (r *Reflector) setLastFailure(err error) {
 	last := &Failure{Cause: CauseOf(err), Err: err, Time: r.clock.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.setLastFailureLocked(last)
+}
+
+func (r *Reflector) setLastFailureLocked(last *Failure) {
 	r.status.LastFailure = last
 	r.status.Failures = maps.Clone(r.status.Failures) // earlier statuses have the old map
 	r.status.Failures[last.Cause]++
 	r.changes.wake()
-	if !ofSource {
-		return
+}
+
+// setSourceFailure makes err the status's last failure and counts it as a consecutive one. A zero
+// retryAt leaves the time of the next attempt: none is caused by this failure.
+func (r *Reflector) setSourceFailure(err error, retryAt time.Time) {
+	last := &Failure{Cause: CauseOf(err), Err: err, Time: r.clock.Now()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.setLastFailureLocked(last)
+	if !retryAt.IsZero() {
+		r.status.NextAttempt = retryAt
 	}
 	if r.status.ConsecutiveFailures == 0 {
 		r.status.FailingSince = last.Time
@@ -334,7 +353,9 @@ func withoutDigits(text string) string {
 func (r *Reflector) logFailure(logger klog.Logger, cause Cause, err error) {
 	text := err.Error()
 	r.mu.Lock()
-	count, isLogged := r.failureLog.record(text, r.clock.Now())
+	now := r.clock.Now()
+	count, isLogged := r.failureLog.record(text, now)
+	nextAttempt := r.status.NextAttempt
 	failures := r.status.ConsecutiveFailures
 	r.mu.Unlock()
 	if !isLogged {
@@ -344,7 +365,11 @@ func (r *Reflector) logFailure(logger klog.Logger, cause Cause, err error) {
 		logger = logger.WithValues("repeated", count)
 	}
 	room := lineLength - lineOverhead - len(r.name) - len(r.typeDescription) - len(cause)
-	logger.Error(shortened(err, max(room, shortestText)), failureMessage, "failures", failures)
+	values := []any{"failures", failures}
+	if !nextAttempt.IsZero() {
+		values = append(values, "retryIn", roundForPeople(max(nextAttempt.Sub(now), 0)))
+	}
+	logger.Error(shortened(err, max(room, shortestText)), failureMessage, values...)
 }
 
 const (
@@ -352,20 +377,24 @@ const (
 	// in it are not longer than usual.
 	lineLength = 200
 	// lineOverhead is the message, the names and quotes of the values, and their numbers.
-	lineOverhead   = len(failureMessage) + 66
+	lineOverhead   = len(failureMessage) + 82
 	failureMessage = "List or watch failed"
 	// shortestText is how much of an error is logged in any case.
 	shortestText = 60
 )
 
 // shortened returns an error whose text has at most so many bytes in quotes. It first drops what
-// describes the request, which the other values do, and then the middle.
+// wrapping errors say of the request, which the other values do too, and then the middle.
 func shortened(err error, most int) error {
 	text := err.Error()
 	if len(strconv.Quote(text)) <= most {
 		return err
 	}
-	if cause := errors.Unwrap(err); cause != nil && strings.HasSuffix(text, cause.Error()) {
+	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(cause) {
+		isTooLong := len(strconv.Quote(text)) > most
+		if !isTooLong || !strings.HasSuffix(text, cause.Error()) {
+			break
+		}
 		text = cause.Error()
 	}
 	escapes := len(strconv.Quote(text)) - len(text)

@@ -98,7 +98,7 @@ func (r *Reflector) runStates(ctx context.Context, singleCycle bool) error {
 		return fmt.Errorf("reflector %s: %w", r.name, ErrAlreadyRan)
 	}
 	defer r.running.Store(false)
-	defer r.setPhase(PhaseStopped, 0)
+	defer r.setPhase(PhaseStopped)
 	defer r.releaseMetrics()
 	m := newRun(r, singleCycle)
 	m.begin(ctx)
@@ -202,31 +202,49 @@ func (m *run) enter(entered state) state {
 // report reports an error that is not a failure of the source.
 func (m *run) report(err error) { m.reflector.report(m.ctx, err) }
 
-// reportFailure reports a failure of the source.
-func (m *run) reportFailure(err error) { m.reflector.reportFailure(m.ctx, err) }
+// reportFailure is Reflector.reportFailure.
+func (m *run) reportFailure(err error, retryAt time.Time) {
+	m.reflector.reportFailure(m.ctx, err, retryAt)
+}
 
-// pauseAfterFailure waits before the state next, as the backoff and the limits of G13 require, and
-// returns it, or the list that must precede it.
-func (m *run) pauseAfterFailure(next state, f backoff.Failure) state {
+// reportAndPause reports a failure of the source, waits for the next attempt, and returns its state.
+// The time of the attempt is part of the report, and an error handler that is slow does not delay
+// it.
+func (m *run) reportAndPause(err error, next nextAttempt) state {
+	m.reportFailure(err, next.at)
+	return m.pauseUntil(next)
+}
+
+// nextAttempt is the next state of a run, and when it may begin.
+type nextAttempt struct {
+	state state
+	at    time.Time
+}
+
+// attemptAfterFailure returns the next attempt after a failure, as the backoff and the limits of
+// G13 require.
+func (m *run) attemptAfterFailure(next state, f backoff.Failure) nextAttempt {
 	next = m.listBefore(next)
 	f.List = next == stateList
 	f.Requests = m.requestsOf(next, f.AtOnce)
-	pause := m.progress.backoff.AfterFailure(m.clock.Now(), f)
+	now := m.clock.Now()
+	pause := m.progress.backoff.AfterFailure(now, f)
 	m.afterPause = pause > 0 || m.afterPause && f.Began.IsZero()
-	return m.pauseFor(next, pause)
+	return nextAttempt{state: next, at: now.Add(pause)}
 }
 
-// pauseAfterWatch is pauseAfterFailure for a watch that worked or closed cleanly.
-func (m *run) pauseAfterWatch(next state, ended backoff.Watch) state {
+// attemptAfterWatch is attemptAfterFailure for a watch that worked or closed cleanly.
+func (m *run) attemptAfterWatch(next state, ended backoff.Watch) nextAttempt {
 	next = m.listBefore(next)
+	now := m.clock.Now()
 	if next == stateEnd {
-		return stateEnd
+		return nextAttempt{state: stateEnd, at: now}
 	}
 	ended.List = next == stateList
 	ended.Requests = m.requestsOf(next, false)
-	pause := m.progress.backoff.AfterWatch(m.clock.Now(), ended)
+	pause := m.progress.backoff.AfterWatch(now, ended)
 	m.afterPause = pause > 0
-	return m.pauseFor(next, pause)
+	return nextAttempt{state: next, at: now.Add(pause)}
 }
 
 // listBefore returns the list that must precede a watch, or next.
@@ -260,12 +278,15 @@ func (m *run) requestsOf(next state, atOnce bool) int {
 	return listAndWatch
 }
 
-// pauseFor waits before the state next, and returns it.
-func (m *run) pauseFor(next state, pause time.Duration) state {
+// pauseUntil waits for the next attempt, and returns its state.
+func (m *run) pauseUntil(next nextAttempt) state {
+	now := m.clock.Now()
+	pause := next.at.Sub(now)
 	if pause <= 0 {
-		return next
+		m.progress.backoff.EndedLate(next.at, now)
+		return next.state
 	}
-	m.reflector.setPhase(PhasePaused, pause)
+	m.reflector.setPaused(next.at)
 	timer := m.clock.NewTimer(pause)
 	defer timer.Stop()
 	waits := waitChannels{timer: timer.C()}
@@ -275,7 +296,7 @@ func (m *run) pauseFor(next state, pause time.Duration) state {
 	for m.wait(waits).reason == wakeDone { // a check that outlived its watch is reported at once
 		m.regression = m.evaluateCheck()
 	}
-	return next
+	return next.state
 }
 
 // waitChannels are the channels that a state waits for. A nil channel is ignored.
@@ -344,7 +365,7 @@ func (m *run) wait(w waitChannels) wakeup {
 			if w.events != nil {
 				return wakeup{reason: wakeError, err: err}
 			}
-			m.reportFailure(err)
+			m.reportFailure(err, time.Time{})
 		}
 	}
 	return wakeup{reason: wakeContext, err: m.ctx.Err()}

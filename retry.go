@@ -151,15 +151,14 @@ func (m *run) fail(failed failedAttempt) state {
 	if endsCycle && m.singleCycle {
 		return m.endCycle(failed)
 	}
-	m.reportFailure(failed.err)
 	if failed.worked == nil {
-		return m.pauseAfterFailure(next, f)
+		return m.reportAndPause(failed.err, m.attemptAfterFailure(next, f))
 	}
 	ended := *failed.worked
 	ended.AtOnce = f.AtOnce
 	ended.RetryAfter = f.RetryAfter
 	ended.AtLeast = f.AtLeast
-	return m.pauseAfterWatch(next, ended)
+	return m.reportAndPause(failed.err, m.attemptAfterWatch(next, ended))
 }
 
 // recordVersionFailure records what a failure says about the store's version, and how soon the next
@@ -267,10 +266,10 @@ func (m *run) mustListNewest() bool {
 // endCycle ends a run of ListAndWatch, which returns the error of a request, and reports any other.
 func (m *run) endCycle(failed failedAttempt) state {
 	if failed.request {
-		m.reflector.setLastFailure(failed.err, true)
+		m.reflector.setSourceFailure(failed.err, time.Time{})
 		m.result = failed.err
 	} else {
-		m.reportFailure(failed.err)
+		m.reportFailure(failed.err, time.Time{})
 	}
 	return stateEnd
 }

@@ -97,9 +97,9 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	timeout := m.reflector.randomWatchTimeout()
 	options := m.watchOptions(l, timeout)
 	if l == nil {
-		m.reflector.setPhase(PhaseWatching, 0)
+		m.reflector.setPhase(PhaseWatching)
 	} else {
-		m.reflector.setPhase(PhaseStreaming, 0)
+		m.reflector.setPhase(PhaseStreaming)
 		l.reached = options.ResourceVersion
 		inc(m.reflector.metrics.lists)
 	}
@@ -288,7 +288,7 @@ func (m *run) watchClosed(w *openWatch, ended backoff.Watch) state {
 		m.reflector.recordSuccess(m.ctx)
 	}
 	if m.progress.emptyWatches.listWanted {
-		return m.pauseAfterWatch(m.listNext(), ended)
+		return m.pauseUntil(m.attemptAfterWatch(m.listNext(), ended))
 	}
-	return m.pauseAfterWatch(stateWatch, ended)
+	return m.pauseUntil(m.attemptAfterWatch(stateWatch, ended))
 }

@@ -57,8 +57,9 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 	rejected := CauseOf(err) == CauseBadRequest
 	m.progress.streaming.recordFailure(m.clock.Now(), silent || rejected)
 	if rejected { // a list may succeed
-		m.reportFailure(fmt.Errorf("%w: %w", errNotStreamed, err))
-		return m.pauseAfterFailure(stateList, backoff.Failure{AtOnce: true})
+		err = fmt.Errorf("%w: %w", errNotStreamed, err)
+		next := m.attemptAfterFailure(stateList, backoff.Failure{AtOnce: true})
+		return m.reportAndPause(err, next)
 	}
 	return m.fail(failedAttempt{activity: PhaseStreaming, err: err, began: l.began})
 }
@@ -204,7 +205,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	}
 	l.progress.streaming.recordSuccess()
 	l.run.listIsNew = false // the watch has begun
-	l.reflector.setPhase(PhaseWatching, 0)
+	l.reflector.setPhase(PhaseWatching)
 	w.listing = nil
 	w.follow(l.version)
 	w.expires = l.run.clock.Now().Add(w.timeout + watchGrace)

@@ -297,6 +297,17 @@ func (b *Backoff) RecordFailure(now, began time.Time) {
 	b.continueStretch(now, b.series.start)
 }
 
+// EndedLate records that the pause until planned ended only now: the caller was busy. Time without
+// failures counts from now.
+func (b *Backoff) EndedLate(planned, now time.Time) {
+	if b.series.resumed.Equal(planned) {
+		b.series.resumed = now
+	}
+	if b.stretch.resumed.Equal(planned) {
+		b.stretch.resumed = now
+	}
+}
+
 // Delay returns how long the next n requests beside an open watch must wait for the limits of G13.
 func (b *Backoff) Delay(now time.Time, n int) time.Duration { return b.delay(now, n, false) }
 
