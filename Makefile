@@ -80,10 +80,11 @@ lint: ## gofmt, vet, staticcheck, errcheck and ineffassign, in all modules
 layers: ## uses of a higher layer in the root package
 	go run ./internal/layers
 
-.PHONY: api
+.PHONY: pictures
 pictures: ## make the pictures of docs/statuspage.md with Chromium
 	go test ./statuspage -run TestABrowser -pictures "$$PWD/docs/images" -pages overview,failing,memory
 
+.PHONY: api
 api: ## record the exported API in .ci/api, after an intended change
 	go run ./internal/api -write
 

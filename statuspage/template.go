@@ -51,7 +51,7 @@ nav { color: var(--soft); font-size: 13px; overflow-wrap: anywhere; }
 .badge { display: inline-block; padding: 1px 9px; border-radius: 99px; border: 1px solid currentColor; font-size: 13px; white-space: nowrap; }
 .badge.ok { color: var(--ok); } .badge.busy { color: var(--busy); } .badge.bad { color: var(--bad); } .badge.off { color: var(--off); }
 table { width: 100%; border-collapse: collapse; font-size: 14px; }
-th { text-align: left; font-weight: 600; color: var(--soft); font-size: 12.5px; white-space: nowrap; } th.number { text-align: right; }
+th { text-align: left; font-weight: 600; color: var(--soft); font-size: 12.5px; } th.number { text-align: right; }
 th, td { padding: 8px 12px; border-bottom: 1px solid var(--line); vertical-align: top; } tr:last-child td { border-bottom: 0; }
 td.name { font-weight: 600; overflow-wrap: anywhere; min-width: 110px; }
 .kind { min-width: 195px; overflow-wrap: anywhere; }
