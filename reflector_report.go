@@ -365,11 +365,11 @@ func (r *Reflector) logFailure(logger klog.Logger, cause Cause, err error) {
 		logger = logger.WithValues("repeated", count)
 	}
 	room := lineLength - lineOverhead - len(r.name) - len(r.typeDescription) - len(cause)
-	values := []any{"failures", failures}
 	if !nextAttempt.IsZero() {
-		values = append(values, "retryIn", roundForPeople(max(nextAttempt.Sub(now), 0)))
+		retryIn := max(nextAttempt.Sub(now), 0)
+		logger = logger.WithValues("retryIn", roundForPeople(retryIn))
 	}
-	logger.Error(shortened(err, max(room, shortestText)), failureMessage, values...)
+	logger.Error(shortened(err, max(room, shortestText)), failureMessage, "failures", failures)
 }
 
 const (
@@ -400,8 +400,8 @@ func shortened(err error, most int) error {
 	escapes := len(strconv.Quote(text)) - len(text)
 	most = max(most-escapes, shortestText/2)
 	if len(text) > most {
-		begin := text[:most/3]
-		end := text[len(text)-most*2/3:]
+		begin := text[:most/2]
+		end := text[len(text)-most/2:]
 		text = begin + "…" + end
 	}
 	return retitled{err, strings.ToValidUTF8(text, "")}
