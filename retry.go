@@ -151,14 +151,21 @@ func (m *run) fail(failed failedAttempt) state {
 	if endsCycle && m.singleCycle {
 		return m.endCycle(failed)
 	}
+	attempt := m.attemptAfter(failed, next, f)
+	m.reportFailure(failed.err, attempt.at)
+	return m.pauseUntil(attempt)
+}
+
+// attemptAfter returns the next attempt after a failed one.
+func (m *run) attemptAfter(failed failedAttempt, next state, f backoff.Failure) nextAttempt {
 	if failed.worked == nil {
-		return m.reportAndPause(failed.err, m.attemptAfterFailure(next, f))
+		return m.attemptAfterFailure(next, f)
 	}
 	ended := *failed.worked
 	ended.AtOnce = f.AtOnce
 	ended.RetryAfter = f.RetryAfter
 	ended.AtLeast = f.AtLeast
-	return m.reportAndPause(failed.err, m.attemptAfterWatch(next, ended))
+	return m.attemptAfterWatch(next, ended)
 }
 
 // recordVersionFailure records what a failure says about the store's version, and how soon the next

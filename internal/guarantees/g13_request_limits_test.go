@@ -433,3 +433,50 @@ func TestG13TheNumberOfRequestsIsExact(t *testing.T) {
 		}
 	}
 }
+
+// Fails if an error handler that takes long lengthens the pauses, or if the time that it takes
+// counts as time without failures.
+func TestG13ASlowErrorHandlerChangesNoPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requested := func(slow func(failures int) time.Duration, duration time.Duration) []time.Duration {
+			source := newSource(t, pod("a", "1"))
+			source.FailRequests(cachetest.Forever, errBoom)
+			began := time.Now()
+			failures := 0
+			reflector := cache.NewReflectorWithOptions(
+				source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
+					Strategy: cache.ListPaged, Random: func() float64 { return 0.5 },
+					ErrorHandler: func(context.Context, *cache.Reflector, error) {
+						failures++
+						time.Sleep(slow(failures))
+					},
+				})
+			stop := runReflector(t, reflector)
+			sleep(duration)
+			stop()
+			var times []time.Duration
+			for _, request := range source.Requests() {
+				times = append(times, request.Time.Sub(began))
+			}
+			return times
+		}
+		none := func(int) time.Duration { return 0 }
+		short := func(int) time.Duration { return 140 * time.Millisecond }
+		assert.Equal(t, requested(none, 3*time.Minute), requested(short, 3*time.Minute))
+
+		once := func(failures int) time.Duration {
+			if failures == 30 {
+				return 3 * time.Minute
+			}
+			return 0
+		}
+		var afterwards int
+		times := requested(once, 15*time.Minute)
+		for _, at := range times[30:] {
+			if at <= times[30]+time.Minute {
+				afterwards++
+			}
+		}
+		assert.LessOrEqual(t, afterwards, 3+1, "no new series begins: %v", times)
+	})
+}

@@ -43,7 +43,7 @@ var pausingFaults = []Mutant{
 		To: `
 			if CauseOf(err) == CauseExpired {
 				m.progress.versionInvalid = true
-				m.reportFailure(err)
+				m.reportFailure(err, m.clock.Now())
 				<-m.clock.After(time.Second)
 				return stateList
 			}

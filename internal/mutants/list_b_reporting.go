@@ -6,9 +6,9 @@ var reportingFaults = []Mutant{
 		Name:   "does-not-report-stream-errors",
 		Guards: []string{"B5", "G12"},
 		In:     "run.fail",
-		From:   "m.reportFailure(failed.err)",
+		From:   "m.reportFailure(failed.err, attempt.at)",
 		To: `
-			m.reflector.setLastFailure(failed.err, true)
+			m.reflector.setSourceFailure(failed.err, attempt.at)
 			if failed.request || failed.activity != PhaseWatching {
 				m.reflector.options.ErrorHandler(m.ctx, m.reflector, failed.err)
 			}`,

@@ -5,7 +5,7 @@ var lifecycleMutants = []Mutant{
 	{
 		Name:   "finishes-a-pause-before-it-stops",
 		Guards: []string{"G9"},
-		In:     "run.pauseFor",
+		In:     "run.pauseUntil",
 		From:   "timer := m.clock.NewTimer(pause)",
 		To: `
 			<-m.clock.After(pause)

@@ -38,10 +38,10 @@ var requestMutants = []Mutant{
 		Name:   "does-not-report-a-refused-watch",
 		Guards: []string{"G12"},
 		In:     "run.fail",
-		From:   "m.reportFailure(failed.err)",
+		From:   "m.reportFailure(failed.err, attempt.at)",
 		To: `
 			if failed.activity != PhaseWatching || !failed.request {
-				m.reportFailure(failed.err)
+				m.reportFailure(failed.err, attempt.at)
 			}`,
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
@@ -51,12 +51,12 @@ var requestMutants = []Mutant{
 		Name:   "reports-a-failed-list-twice",
 		Guards: []string{"G12"},
 		In:     "run.fail",
-		From:   "m.reportFailure(failed.err)",
+		From:   "m.reportFailure(failed.err, attempt.at)",
 		To: `
 			if failed.activity == PhaseListing {
-				m.reportFailure(failed.err)
+				m.reportFailure(failed.err, attempt.at)
 			}
-			m.reportFailure(failed.err)`,
+			m.reportFailure(failed.err, attempt.at)`,
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
 		Fault:   "Each failure of a list is counted and alerted twice.",
@@ -64,7 +64,7 @@ var requestMutants = []Mutant{
 	{
 		Name:    "omits-the-last-failure-from-the-status",
 		Guards:  []string{"G12"},
-		In:      "Reflector.setLastFailure",
+		In:      "Reflector.setLastFailureLocked",
 		From:    "r.status.LastFailure = last",
 		To:      "",
 		Package: guarantees,
@@ -75,12 +75,12 @@ var requestMutants = []Mutant{
 		Name:   "resumes-a-broken-watch-without-a-pause",
 		Guards: []string{"G13"},
 		In:     "run.fail",
-		From:   "return m.pauseAfterFailure(next, f)",
+		From:   "return m.pauseUntil(attempt)",
 		To: `
 			if next == stateWatch && m.progress.watchFailures%2 == 1 {
 				return next
 			}
-			return m.pauseAfterFailure(next, f)`,
+			return m.pauseUntil(attempt)`,
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
 		Fault:   "A server that is recovering receives requests of a thousand clients at once.",
