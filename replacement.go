@@ -58,21 +58,21 @@ func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
 
 // BeginReplace implements Replacer.
 func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
-	m := in.store.storage
-	m.writing.Lock()
-	defer m.writing.Unlock()
+	storage := in.store.storage
+	storage.writing.Lock()
+	defer storage.writing.Unlock()
 	r := &storeReplacement{
 		in:            *in,
 		isInitial:     in.publisher != nil && !in.publisher.hasListed,
 		isVisible:     !in.store.committed && !options.Staged,
 		versionsReset: options.VersionsReset,
-		marks:         m.table.BeginListing(),
+		marks:         storage.table.BeginListing(),
 		displaced:     map[table.Key]table.Slot{},
 		mayBeTooOld:   options.Staged,
 		retained:      map[table.Key]table.Origin{},
 	}
 	r.in.buffer = valueBuffer{} // the other one is in's
-	m.lists = append(m.lists, r)
+	storage.lists = append(storage.lists, r)
 	return r
 }
 
@@ -197,11 +197,11 @@ func (r *storeReplacement) unstage(newer *change) {
 // finds the changes that leave their stored entry unchanged.
 func (r *storeReplacement) compareWithStore() {
 	r.in.store.identifyAll(r.batch)
-	m := r.in.store.storage
-	m.writing.Lock()
-	defer m.writing.Unlock()
+	storage := r.in.store.storage
+	storage.writing.Lock()
+	defer storage.writing.Unlock()
 	for i := range r.batch {
-		r.batch[i].prepared.place = m.table.Seek(r.batch[i].prepared.key)
+		r.batch[i].prepared.place = storage.table.Seek(r.batch[i].prepared.key)
 	}
 	if r.mergesKeys() {
 		r.mergeBatch()
@@ -211,7 +211,7 @@ func (r *storeReplacement) compareWithStore() {
 		if c.prepared.err != nil {
 			continue
 		}
-		found := m.table.Find(c.prepared.key, c.prepared.place)
+		found := storage.table.Find(c.prepared.key, c.prepared.place)
 		c.prepared.unchanged = r.mergesKeys() && r.dropsLater(c, found)
 		if c.prepared.unchanged || !found.Exists && r.isVisible {
 			continue
@@ -353,37 +353,37 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // publish applies the staged changes, deletes the entries that the list lacks, and sets the
 // version, in one write. It returns the refused changes.
 func (r *storeReplacement) publish(version string) (refused []change) {
-	m := r.in.store.storage
+	storage := r.in.store.storage
 	scope := r.in.store.scope
 	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retains(key) }
 	w := storeWrite{
 		scope: scope, version: version, setsVersion: true, list: r, feed: r.in.publisher,
 	}
-	m.lock(r.staged)
+	storage.lock(r.staged)
 	for r.stageDisplaced() {
-		m.writing.Unlock()
-		m.lock(r.staged)
+		storage.writing.Unlock()
+		storage.lock(r.staged)
 	}
-	m.open(&w, r.staged)
+	storage.open(&w, r.staged)
 	for i := range r.staged {
-		_ = m.apply(&w, &r.staged[i])
+		_ = storage.apply(&w, &r.staged[i])
 	}
 	for key := range r.marks.Unconfirmed {
 		if replaced(key) {
-			deletion := prepared{key: key, deletes: true, place: m.table.Seek(key)}
+			deletion := prepared{key: key, deletes: true, place: storage.table.Seek(key)}
 			r.staged = append(r.staged, change{prepared: deletion})
-			_ = m.apply(&w, &r.staged[len(r.staged)-1])
+			_ = storage.apply(&w, &r.staged[len(r.staged)-1])
 		}
 	}
-	if m.quarantine.any() {
-		m.quarantine.supersedeIf(replaced)
+	if storage.quarantine.any() {
+		storage.quarantine.supersedeIf(replaced)
 	}
 	r.end()
 	scope.committed = true
 	if w.feed != nil {
 		w.feed.hasListed = true
 	}
-	m.end(&w, r.staged)
+	storage.end(&w, r.staged)
 	refused = r.refused
 	*r = storeReplacement{over: true}
 	return refused
@@ -394,10 +394,10 @@ func (r *storeReplacement) Abort() {
 	if r.over {
 		return
 	}
-	m := r.in.store.storage
-	m.writing.Lock()
+	storage := r.in.store.storage
+	storage.writing.Lock()
 	r.end()
-	m.writing.Unlock()
+	storage.writing.Unlock()
 	*r = storeReplacement{over: true}
 }
 
@@ -439,6 +439,6 @@ func (r *storeReplacement) stageDisplaced() bool {
 // end ends the list in the storage. The caller holds writing.
 func (r *storeReplacement) end() {
 	r.marks.End()
-	m := r.in.store.storage
-	m.lists = slices.DeleteFunc(m.lists, func(open *storeReplacement) bool { return open == r })
+	storage := r.in.store.storage
+	storage.lists = slices.DeleteFunc(storage.lists, func(open *storeReplacement) bool { return open == r })
 }

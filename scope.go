@@ -41,40 +41,40 @@ func (s *scope) has(key string) bool {
 func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }
 
 // setVersion sets the version of a scope, and that of the store. The caller holds the table's lock.
-func (m *storage) setVersion(of *scope, version string) {
+func (s *storage) setVersion(of *scope, version string) {
 	before := *of.version.Load()
 	own := new(version)
 	of.version.Store(own)
-	if len(m.views) == 0 {
-		m.applied.Store(own)
+	if len(s.views) == 0 {
+		s.applied.Store(own)
 		return
 	}
-	m.replaceVersion(before, version)
-	m.applied.Store(new(m.lowest()))
+	s.replaceVersion(before, version)
+	s.applied.Store(new(s.lowest()))
 }
 
 // replaceVersion records that a view, or the whole store, has another version.
-func (m *storage) replaceVersion(before, after string) {
+func (s *storage) replaceVersion(before, after string) {
 	if before != "" {
-		m.versions.remove(before)
+		s.versions.remove(before)
 	}
 	if after != "" {
-		m.versions.add(after)
+		s.versions.add(after)
 	}
 }
 
 // lowest returns the lowest version of a store with views and of these, empty if they cannot be
 // compared. A view without a version counts as having the store's.
-func (m *storage) lowest() string {
-	hasWhole := *m.whole.version.Load() != ""
-	views := m.versions.total
+func (s *storage) lowest() string {
+	hasWhole := *s.whole.version.Load() != ""
+	views := s.versions.total
 	if hasWhole {
 		views--
 	}
-	if !hasWhole && views < len(m.views) {
+	if !hasWhole && views < len(s.views) {
 		return ""
 	}
-	return m.versions.lowest()
+	return s.versions.lowest()
 }
 
 // versionReached reports whether a store at version has everything up to wanted.

@@ -47,54 +47,54 @@ type storage struct {
 func newStorage(indexers Indexers) *storage {
 	set, err := (&indexerSet{}).with(indexers)
 	mustHave(err == nil, fmt.Sprint(err))
-	m := &storage{
+	s := &storage{
 		quarantine: quarantinePart{&quarantine{}, byStore, ""},
 		views:      map[string]*keyedStore{},
 	}
-	m.table = table.New(len(indexers), func() string { return *m.applied.Load() })
-	m.whole.storage = m
-	m.whole.version.Store(new(string))
-	m.applied.Store(m.whole.version.Load())
-	m.logged.Store(m.whole.version.Load())
-	m.indexers.Store(set)
-	return m
+	s.table = table.New(len(indexers), func() string { return *s.applied.Load() })
+	s.whole.storage = s
+	s.whole.version.Store(new(string))
+	s.applied.Store(s.whole.version.Load())
+	s.logged.Store(s.whole.version.Load())
+	s.indexers.Store(set)
+	return s
 }
 
 // get returns the object of the key with a text, or the error of a key whose only state is
 // quarantined.
-func (m *storage) get(text string) (item any, exists bool, err error) {
-	item, exists = m.table.Get(text)
+func (s *storage) get(text string) (item any, exists bool, err error) {
+	item, exists = s.table.Get(text)
 	if exists {
 		return item, true, nil
 	}
-	return m.getMissing(table.KeyOf(text))
+	return s.getMissing(table.KeyOf(text))
 }
 
 // getKey is get for a key.
-func (m *storage) getKey(key table.Key) (item any, exists bool, err error) {
-	item, exists = m.table.GetKey(key)
+func (s *storage) getKey(key table.Key) (item any, exists bool, err error) {
+	item, exists = s.table.GetKey(key)
 	if exists {
 		return item, true, nil
 	}
-	return m.getMissing(key)
+	return s.getMissing(key)
 }
 
 // getMissing is getKey for a key that the table did not have.
-func (m *storage) getMissing(key table.Key) (item any, exists bool, err error) {
-	err = m.quarantine.find(key)
+func (s *storage) getMissing(key table.Key) (item any, exists bool, err error) {
+	err = s.quarantine.find(key)
 	if err != nil {
 		return nil, false, err
 	}
 	// Since the first look it may have been stored, and then released from the quarantine.
-	item, exists = m.table.GetKey(key)
+	item, exists = s.table.GetKey(key)
 	return item, exists, nil
 }
 
 // newest returns the origin of the newest known state of a key: of the quarantined one or, if there
 // is none with a version, of the stored one.
-func (m *storage) newest(key table.Key, stored table.Origin) table.Origin {
-	if m.quarantine.any() {
-		quarantined, _ := m.quarantine.entry(key)
+func (s *storage) newest(key table.Key, stored table.Origin) table.Origin {
+	if s.quarantine.any() {
+		quarantined, _ := s.quarantine.entry(key)
 		return quarantined.originOr(stored)
 	}
 	return stored
@@ -118,64 +118,64 @@ func (w *storeWrite) endsList() bool { return w.list != nil && w.setsVersion }
 // write applies prepared changes with their versions. It stops at an event that is older than the
 // stored state, and returns its error and the number of changes before it. Changes that are not
 // events never stop it.
-func (m *storage) write(changes []change, w storeWrite) (applied int, err error) {
-	m.begin(&w, changes)
+func (s *storage) write(changes []change, w storeWrite) (applied int, err error) {
+	s.begin(&w, changes)
 	for applied < len(changes) {
 		c := &changes[applied]
-		err = m.apply(&w, c)
+		err = s.apply(&w, c)
 		if err != nil {
 			break
 		}
 		w.version = cmp.Or(c.received.version, w.version)
 		applied++
 	}
-	m.end(&w, changes[:applied])
+	s.end(&w, changes[:applied])
 	return applied, err
 }
 
 // begin locks the store until end.
-func (m *storage) begin(w *storeWrite, changes []change) {
-	m.lock(changes)
-	m.open(w, changes)
+func (s *storage) begin(w *storeWrite, changes []change) {
+	s.lock(changes)
+	s.open(w, changes)
 }
 
 // lock begins a write. Then the changes have the values for all indexes.
-func (m *storage) lock(changes []change) {
+func (s *storage) lock(changes []change) {
 	for {
-		set := m.indexers.Load()
+		set := s.indexers.Load()
 		for i := range changes {
 			changes[i].prepared.index(set, &valueBuffer{})
 		}
-		m.writing.Lock()
-		if m.indexers.Load() == set {
+		s.writing.Lock()
+		if s.indexers.Load() == set {
 			return
 		}
-		m.writing.Unlock() // an index was announced or added
+		s.writing.Unlock() // an index was announced or added
 	}
 }
 
 // open opens the table for a write.
-func (m *storage) open(w *storeWrite, changes []change) {
+func (s *storage) open(w *storeWrite, changes []change) {
 	weight := 0
 	for i := range changes {
 		p := &changes[i].prepared
-		p.place = m.table.Seek(p.key)
-		weight += m.table.Weight(p.place, p.values)
+		p.place = s.table.Seek(p.key)
+		weight += s.table.Weight(p.place, p.values)
 	}
-	if w.endsList() && (w.list.marks.Missing() > 0 || m.quarantine.any()) {
-		m.table.BeginStaged() // the end of the list looks at all missing and quarantined keys
+	if w.endsList() && (w.list.marks.Missing() > 0 || s.quarantine.any()) {
+		s.table.BeginStaged() // the end of the list looks at all missing and quarantined keys
 		return
 	}
-	m.table.Begin(weight)
+	s.table.Begin(weight)
 }
 
 // apply applies a change and records the result in it. A change that could not be prepared is
 // quarantined, and the previous state stays. The error is that of an event that is too old.
-func (m *storage) apply(w *storeWrite, c *change) error {
+func (s *storage) apply(w *storeWrite, c *change) error {
 	p := &c.prepared
-	at := m.table.Find(p.key, p.place)
+	at := s.table.Find(p.key, p.place)
 	if w.events {
-		err := p.regression(m.newest(p.key, at.Origin))
+		err := p.regression(s.newest(p.key, at.Origin))
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (m *storage) apply(w *storeWrite, c *change) error {
 		return nil
 	}
 	if p.err != nil {
-		m.refuse(w, c)
+		s.refuse(w, c)
 		return nil
 	}
 	if w.list != nil && w.list.hasState(c, at) {
@@ -193,47 +193,47 @@ func (m *storage) apply(w *storeWrite, c *change) error {
 		return nil
 	}
 
-	m.supersedeQuarantined(w, c)
-	for _, list := range m.lists {
+	s.supersedeQuarantined(w, c)
+	for _, list := range s.lists {
 		list.noteWrite(w, p.key, at)
 	}
 	if p.deletes {
-		m.remove(c, at)
+		s.remove(c, at)
 	} else {
-		m.put(w, c, at)
+		s.put(w, c, at)
 	}
 	return nil
 }
 
 // refuse quarantines a change that cannot be applied.
-func (m *storage) refuse(w *storeWrite, c *change) {
+func (s *storage) refuse(w *storeWrite, c *change) {
 	failsForAddedIndex := c.prepared.set != nil // it had the values for all earlier ones
 	if w.list != nil && failsForAddedIndex {
 		w.list.refuse(c)
 	}
-	m.quarantine.addChange(c)
+	s.quarantine.addChange(c)
 }
 
 // supersedeQuarantined ends the quarantine of a key with the write that repairs it.
-func (m *storage) supersedeQuarantined(w *storeWrite, c *change) {
-	if !m.quarantine.any() {
+func (s *storage) supersedeQuarantined(w *storeWrite, c *change) {
+	if !s.quarantine.any() {
 		return
 	}
 	if w.list != nil && w.list.retains(c.prepared.key) {
 		return
 	}
-	c.result.wasQuarantined = m.quarantine.supersede(c.prepared.key)
+	c.result.wasQuarantined = s.quarantine.supersede(c.prepared.key)
 }
 
 // put stores the object of a change.
-func (m *storage) put(w *storeWrite, c *change, at table.Slot) {
+func (s *storage) put(w *storeWrite, c *change, at table.Slot) {
 	p := &c.prepared
 	r := &c.result
 	r.applied = true
 	r.existed = at.Exists
 	r.old = at.Object
 	r.recreated = p.origin.Recreates(at.Origin)
-	at.Number = m.table.Put(p.key, at, p.object, p.origin, p.values)
+	at.Number = s.table.Put(p.key, at, p.object, p.origin, p.values)
 	at.Exists = true
 	if w.list != nil { // its Commit deletes unconfirmed entries
 		w.list.marks.Confirm(at)
@@ -241,7 +241,7 @@ func (m *storage) put(w *storeWrite, c *change, at table.Slot) {
 }
 
 // remove removes the entry of a deletion, if there is one.
-func (m *storage) remove(c *change, at table.Slot) {
+func (s *storage) remove(c *change, at table.Slot) {
 	if !at.Exists {
 		return
 	}
@@ -249,34 +249,34 @@ func (m *storage) remove(c *change, at table.Slot) {
 	r.applied = true
 	r.existed = true
 	r.old = at.Object
-	m.table.Remove(at)
+	s.table.Remove(at)
 }
 
 // end publishes the write with its version, and appends the changes to the log before the next
 // write can begin.
-func (m *storage) end(w *storeWrite, changes []change) {
-	m.table.Commit(func() {
-		if m.quarantine.any() {
-			m.quarantine.releaseSuperseded() // readers see it with the write and its version
+func (s *storage) end(w *storeWrite, changes []change) {
+	s.table.Commit(func() {
+		if s.quarantine.any() {
+			s.quarantine.releaseSuperseded() // readers see it with the write and its version
 		}
 		if w.version != "" || w.setsVersion {
-			m.setVersion(w.scope, w.version)
+			s.setVersion(w.scope, w.version)
 		}
 	})
 	if w.feed != nil {
-		w.feed.publish(changes, w.list != nil && w.list.isInitial, m.logged.Load())
+		w.feed.publish(changes, w.list != nil && w.list.isInitial, s.logged.Load())
 	}
 	// An atomic store takes as long as a lock, and most writes of programs set no version.
-	applied := m.applied.Load()
-	if applied != m.logged.Load() {
-		m.logged.Store(applied)
+	applied := s.applied.Load()
+	if applied != s.logged.Load() {
+		s.logged.Store(applied)
 	}
-	m.writing.Unlock()
+	s.writing.Unlock()
 
-	if m.gauge.Load() != nil {
-		m.showVersion()
+	if s.gauge.Load() != nil {
+		s.showVersion()
 	}
-	if m.versionMoved.next.Load() != nil {
-		m.versionMoved.wake()
+	if s.versionMoved.next.Load() != nil {
+		s.versionMoved.wake()
 	}
 }

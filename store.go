@@ -185,10 +185,10 @@ func (k *keyedStore) entry(key table.Key) table.Slot {
 	if !k.hasKey(key) {
 		return table.Slot{}
 	}
-	m := k.storage
-	m.writing.Lock()
-	defer m.writing.Unlock()
-	return m.table.Find(key, m.table.Seek(key))
+	storage := k.storage
+	storage.writing.Lock()
+	defer storage.writing.Unlock()
+	return storage.table.Find(key, storage.table.Seek(key))
 }
 
 // olderThanEntry implements eventChecker.
@@ -272,21 +272,21 @@ func InNamespace(store Store, namespace string) Store {
 	mustHave(!strings.Contains(namespace, "/"), fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))
 	whole, own := store.(*cache)
 	mustHave(own && whole != nil, "InNamespace: the store is a view of a namespace, or not one of NewStore or NewIndexer")
-	m := whole.storage
-	w := storeWrite{scope: &m.whole}
-	m.begin(&w, nil)
-	view := m.views[namespace]
+	storage := whole.storage
+	w := storeWrite{scope: &storage.whole}
+	storage.begin(&w, nil)
+	view := storage.views[namespace]
 	if view == nil {
-		s := &scope{storage: m, prefix: namespace + "/"}
+		s := &scope{storage: storage, prefix: namespace + "/"}
 		s.version.Store(new(string))
 		view = &keyedStore{s, keyer{keyFunc: s.limitKeys(whole.keyFunc)}, whole.transformer}
-		if len(m.views) == 0 {
-			m.replaceVersion("", *m.whole.version.Load())
+		if len(storage.views) == 0 {
+			storage.replaceVersion("", *storage.whole.version.Load())
 		}
-		m.views[namespace] = view
+		storage.views[namespace] = view
 	}
 	w.scope, w.version, w.setsVersion = view.scope, *view.version.Load(), true // a new view changes the store's
-	m.end(&w, nil)
+	storage.end(&w, nil)
 	return view
 }
 

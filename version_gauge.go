@@ -16,19 +16,19 @@ type versionGauge struct {
 }
 
 // publishVersion makes the gauge for the applied version.
-func (m *storage) publishVersion(id InformerNameAndResource, metrics InformerMetricsProvider) {
-	m.gauge.Store(nil)
+func (s *storage) publishVersion(id InformerNameAndResource, metrics InformerMetricsProvider) {
+	s.gauge.Store(nil)
 	provider := defaultInformerMetrics.or(metrics)
 	if provider == nil || !id.Reserved() {
 		return
 	}
-	m.gauge.Store(&versionGauge{id: id, gauge: provider.NewStoreResourceVersionMetric(id)})
+	s.gauge.Store(&versionGauge{id: id, gauge: provider.NewStoreResourceVersionMetric(id)})
 }
 
 // showVersion updates the gauge after a write. Callers hold no lock, since the instrument is user
 // code. It does not wait for a running call, which then sets the newest version.
-func (m *storage) showVersion() {
-	g := m.gauge.Load()
+func (s *storage) showVersion() {
+	g := s.gauge.Load()
 	if g == nil || !g.id.Reserved() {
 		return
 	}
@@ -37,7 +37,7 @@ func (m *storage) showVersion() {
 		return
 	}
 	for {
-		m.showVersionIn(g)
+		s.showVersionIn(g)
 		if g.calls.CompareAndSwap(handled, 0) {
 			return
 		}
@@ -46,9 +46,9 @@ func (m *storage) showVersion() {
 }
 
 // showVersionIn sets a gauge, unless it shows the version or the store has another one now.
-func (m *storage) showVersionIn(g *versionGauge) {
-	version := *m.applied.Load()
-	if version == g.shown || m.gauge.Load() != g {
+func (s *storage) showVersionIn(g *versionGauge) {
+	version := *s.applied.Load()
+	if version == g.shown || s.gauge.Load() != g {
 		return
 	}
 	g.shown = version

@@ -6,13 +6,13 @@ var indexFaults = []Mutant{
 		Name:   "stores-an-object-that-has-no-index-values",
 		Guards: []string{"B13"},
 		In:     "storage.refuse",
-		From:   "m.quarantine.addChange(c)",
+		From:   "s.quarantine.addChange(c)",
 		To: `
-			m.quarantine.addChange(c)
+			s.quarantine.addChange(c)
 			p := &c.prepared
-			at := m.table.Find(p.key, p.place)
-			none := make([][]string, len(m.indexers.Load().names))
-			m.table.Put(p.key, at, p.object, p.origin, none)`,
+			at := s.table.Find(p.key, p.place)
+			none := make([][]string, len(s.indexers.Load().names))
+			s.table.Put(p.key, at, p.object, p.origin, none)`,
 		Package: guarantees,
 		Test:    "TestB13AFailingIndexFunctionChangesNothing",
 		Fault:   "An object whose index function fails is stored, and no index finds it.",

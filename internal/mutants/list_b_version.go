@@ -27,7 +27,7 @@ var versionFaults = []Mutant{
 		Name:    "applies-an-event-older-than-the-stored-state",
 		Guards:  []string{"B15", "G2"},
 		In:      "storage.apply",
-		From:    "m.newest(p.key, at.Origin)",
+		From:    "s.newest(p.key, at.Origin)",
 		To:      "table.Origin{}",
 		Package: guarantees,
 		Test:    "TestB15AnInformerNoticesAnOlderEventEvenIfAReaderModifiedTheObject",

@@ -60,7 +60,7 @@ var objectMutants = []Mutant{
 		Name:    "reports-a-quarantined-key-as-not-found",
 		Guards:  []string{"G6"},
 		In:      "storage.get",
-		From:    "m.quarantine.find(key)",
+		From:    "s.quarantine.find(key)",
 		To:      "error(nil)",
 		Package: guarantees,
 		Test:    "TestG6AMirrorsGetOfAQuarantinedKeyReturnsErrQuarantined",

@@ -121,18 +121,18 @@ var orderMutants = []Mutant{
 		Name:   "removes-a-deleted-object-in-the-background",
 		Guards: []string{"G4"},
 		In:     "storage.remove",
-		From:   "m.table.Remove(at)",
+		From:   "s.table.Remove(at)",
 		To: `
 			key := c.prepared.key
 			go func() {
-				m.writing.Lock()
-				defer m.writing.Unlock()
-				m.table.Begin(1)
-				found := m.table.Find(key, m.table.Seek(key))
+				s.writing.Lock()
+				defer s.writing.Unlock()
+				s.table.Begin(1)
+				found := s.table.Find(key, s.table.Seek(key))
 				if found.Exists && table.Same(found.Object, at.Object) {
-					m.table.Remove(found)
+					s.table.Remove(found)
 				}
-				m.table.Commit(nil)
+				s.table.Commit(nil)
 			}()`,
 		Package: guarantees,
 		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreNotified",

@@ -29,7 +29,7 @@ var versionMutants = []Mutant{
 		Name:    "ignores-namespaces-without-a-version",
 		Guards:  []string{"G11"},
 		In:      "storage.lowest",
-		From:    "!hasWhole && views < len(m.views)",
+		From:    "!hasWhole && views < len(s.views)",
 		To:      "false",
 		Package: guarantees,
 		Test:    "TestG11AStoreWithViewsClaimsTheLowestVersion",
