@@ -58,6 +58,31 @@ func TestSharedMemoryIsCountedOnce(t *testing.T) {
 	assert.InEpsilon(t, 2*mebibyte, measureThings(t, shared, other).Bytes, 0.01)
 }
 
+func TestTheKeysOfMapsAreCounted(t *testing.T) {
+	for _, value := range []any{
+		map[string]any{strings.Repeat("k", mebibyte): nil},
+		map[string]string{strings.Repeat("k", mebibyte): ""},
+		map[string]bool{strings.Repeat("k", mebibyte): true},
+		map[[1]string]bool{{strings.Repeat("k", mebibyte)}: true},
+	} {
+		assert.InEpsilon(t, mebibyte, measureThings(t, value).Bytes, 0.01, "%T", value)
+	}
+}
+
+// Fails if what one object refers to twice counts as shared with others.
+func TestASampleCountsWhatAnObjectRefersToTwiceForEachObject(t *testing.T) {
+	store := cache.NewIndexer(thingKey, nil)
+	for i := range 1000 {
+		own := strings.Repeat("y", 1024)
+		value := map[string]any{"own": own, "again": own}
+		require.NoError(t, store.Add(&thing{Key: fmt.Sprint("thing-number-", i), Value: value}))
+	}
+	report, err := footprint.Measure(t.Context(), store, footprint.Options{Sample: 50})
+	require.NoError(t, err)
+	sum := bytesOf(report, "value.own") + bytesOf(report, "value.again")
+	assert.InEpsilon(t, 1000*1024, sum, 0.1)
+}
+
 // Fails if what is shared is multiplied by the number of objects that are not measured.
 func TestASampleCountsWhatItsObjectsShareOnce(t *testing.T) {
 	shared := map[string]any{"large": strings.Repeat("x", mebibyte)}
