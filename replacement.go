@@ -1,5 +1,5 @@
-// A list that is written to a store of this package. Which listed objects change the store, which
-// stored objects does the list delete, and what happens to writes of others meanwhile?
+// The lists that a reflector writes to a store of this package. Which of the listed objects have
+// changed, which stored ones are missing, and when do readers see the list?
 
 package cache
 
@@ -18,36 +18,37 @@ type storeReplacement struct {
 	in intake
 	// isInitial is true for the first list of an informer.
 	isInitial bool
-	// isVisible is true if the parts are published as they arrive. Other lists are staged until
-	// Commit.
+	// isVisible is true if the parts are published as they arrive. Those of other lists are staged
+	// until Commit.
 	isVisible bool
 	// versionsReset is that of the ReplaceOptions.
 	versionsReset bool
 	// over is true after Commit and Abort.
 	over bool
+	// mayBeTooOld is true if the list may be refused before Commit, which then quarantines.
+	mayBeTooOld bool
+	// ofStream is true for a part that has events of a streaming list, which may have later states
+	// of a key.
+	ofStream bool
+
+	// batch has the changes that are being prepared, staged those of Commit.
+	batch  []change
+	staged stagedChanges
+	// stagedAt has the newest staged change of each key. It is nil until the list seems to have a
+	// key twice.
+	stagedAt   map[table.Key]*change
+	duplicates duplicates
+	// refused has the changes that cannot be applied and have not been returned.
+	refused []change
+	// retained has the keys whose newest state was refused, with its origin, or is in Retain. Their
+	// stored and quarantined states stay.
+	retained map[table.Key]table.Origin
+
 	// marks has the stored entries that the list contains. Commit deletes the others.
 	marks *table.Listing
 	// displaced has the listed states of marked entries that other writes have changed or removed
 	// since. Commit restores them: the last to commit decides. The storage's writing guards it.
 	displaced map[table.Key]table.Slot
-	// staged has the changes of the next write, which is Commit's unless the list is visible.
-	staged []change
-	// mayBeTooOld is true if the list may be refused before Commit, which then quarantines.
-	mayBeTooOld bool
-	// retained has the keys whose newest state was refused, with its origin, or is in Retain. Their
-	// stored and quarantined states stay.
-	retained map[table.Key]table.Origin
-	// batch has the changes that are being prepared.
-	batch []change
-	// refused has the changes that cannot be applied and have not been returned.
-	refused    []change
-	duplicates duplicates
-	// ofStream is true for a part that has events of a streaming list, which may have later states
-	// of a key.
-	ofStream bool
-	// stagedAt has the positions in staged of the newest change of each key. It is nil until the
-	// list seems to have a key twice.
-	stagedAt map[table.Key]int
 }
 
 // BeginReplace implements Replacer.
@@ -66,12 +67,12 @@ func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
 		isInitial:     in.publisher != nil && !in.publisher.hasListed,
 		isVisible:     !in.store.committed && !options.Staged,
 		versionsReset: options.VersionsReset,
-		marks:         storage.table.BeginListing(),
-		displaced:     map[table.Key]table.Slot{},
 		mayBeTooOld:   options.Staged,
 		retained:      map[table.Key]table.Origin{},
+		marks:         storage.table.BeginListing(),
+		displaced:     map[table.Key]table.Slot{},
 	}
-	r.in.buffer = valueBuffer{} // the other one is in's
+	r.in.buffer = valueBuffer{} // its own: staged changes keep it
 	storage.lists = append(storage.lists, r)
 	return r
 }
@@ -80,7 +81,6 @@ func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
 func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r := k.BeginReplace(ReplaceOptions{}).(*storeReplacement)
 	r.isVisible = false
-	r.staged = make([]change, 0, len(list))
 	_ = r.prepare(context.Background(), received{kind: Replaced}, list)
 	var failures []error
 	for _, c := range r.publish(resourceVersion) {
@@ -108,7 +108,8 @@ func (r *storeReplacement) Add(
 		return nil, err
 	}
 	for _, obj := range part.Retain {
-		if key, err := r.in.store.eventKey(obj); err == nil {
+		key, err := r.in.store.eventKey(obj)
+		if err == nil {
 			r.retained[key] = table.Origin{}
 		}
 	}
@@ -123,51 +124,90 @@ func (r *storeReplacement) Add(
 // prepare prepares objects in batches, and publishes or stages them.
 func (r *storeReplacement) prepare(ctx context.Context, each received, objects []any) error {
 	for part := range slices.Chunk(objects, table.InPlace) {
-		for _, obj := range part {
-			each.object = obj
-			c := change{received: each}
-			c.prepared.mayExist = len(r.staged) > 0
-			r.batch = append(r.batch, c)
-		}
+		r.fillBatch(each, part)
 		r.compareWithStore()
 		for i := range r.batch {
-			c := &r.batch[i]
-			if err := r.in.prepare(ctx, c); err != nil {
+			if err := r.in.prepare(ctx, &r.batch[i]); err != nil {
 				return err
 			}
-			if !c.prepared.unchanged {
-				r.stage(c)
-			}
 		}
-		r.batch = slices.Delete(r.batch, 0, len(r.batch))
+		r.keepChanged()
 		if r.isVisible {
 			r.publishPart()
 		} else {
-			// Its memory belongs to staged changes; growing it would copy their values.
-			r.in.buffer = valueBuffer{}
+			r.stageBatch()
 		}
 	}
 	return nil
 }
 
-// publishPart applies the staged changes of a visible list.
+// fillBatch makes the batch of some objects. each is what they have in common.
+func (r *storeReplacement) fillBatch(each received, objects []any) {
+	if r.batch == nil {
+		r.batch = newPart()
+	}
+	r.batch = r.batch[:len(objects)]
+	for i, obj := range objects {
+		r.batch[i] = change{received: each}
+		r.batch[i].received.object = obj
+		r.batch[i].prepared.mayExist = r.staged.count > 0
+	}
+}
+
+// publishPart writes the batch, which readers see at once.
 func (r *storeReplacement) publishPart() {
 	write := storeWrite{scope: r.in.store.scope, list: r, feed: r.in.publisher}
-	_, _ = r.in.store.storage.write(r.staged, write)
-	r.staged = slices.Delete(r.staged, 0, len(r.staged))
+	_, _ = r.in.store.storage.write(r.batch, write)
+	clear(r.batch)
 	r.in.buffer = r.in.buffer.emptied() // the table has copies
 }
 
-// stage keeps a change for the next write. A refused one is quarantined, by Commit while the list
-// may be too old. Inlined into prepare it would double a reflector's stack.
-func (r *storeReplacement) stage(c *change) {
+// stageBatch keeps the batch for Commit.
+func (r *storeReplacement) stageBatch() {
+	// Its memory belongs to staged changes; growing it would copy their values.
+	r.in.buffer = valueBuffer{}
+	if len(r.batch) == 0 {
+		return
+	}
+	kept := r.staged.add(r.batch)
+	if r.stagedAt != nil {
+		r.indexStaged(len(r.batch))
+	}
+	if kept {
+		r.batch = nil
+	} else {
+		clear(r.batch)
+	}
+}
+
+// keepChanged drops what the write does not need: unchanged objects, and refused ones, which are
+// quarantined, by Commit while the list may be too old.
+func (r *storeReplacement) keepChanged() {
+	kept := 0
+	for i := range r.batch {
+		c := &r.batch[i]
+		if c.prepared.unchanged || !r.takesPart(c) {
+			continue
+		}
+		c.received = received{} // it may be larger than what was prepared from it
+		if kept < i {
+			r.batch[kept] = *c
+		}
+		kept++
+	}
+	clear(r.batch[kept:])
+	r.batch = r.batch[:kept]
+}
+
+// takesPart records a refused change, and reports whether the write needs the change.
+func (r *storeReplacement) takesPart(c *change) bool {
 	delete(r.retained, c.prepared.key)
 	switch {
 	case c.prepared.err != nil:
 		r.refuse(c)
 		if !r.mayBeTooOld {
 			r.in.store.storage.quarantine.addChange(c)
-			return
+			return false
 		}
 		known, _ := r.in.store.storage.quarantine.entry(c.prepared.key)
 		c.prepared.err.repeated = known.repeats(c.prepared.err)
@@ -175,21 +215,21 @@ func (r *storeReplacement) stage(c *change) {
 	case c.prepared.finalErr != nil:
 		r.refused = append(r.refused, *c)
 	}
-	if r.stagedAt != nil {
-		r.unstage(c)
-		r.stagedAt[c.prepared.key] = len(r.staged)
-	}
-	staged := *c
-	staged.received = received{} // it may be larger than what was prepared from it
-	r.staged = append(r.staged, staged)
+	return true
 }
 
-// unstage drops the staged state of a key of which the list has a newer one: handlers receive one
-// change.
-func (r *storeReplacement) unstage(newer *change) {
-	at, isStaged := r.stagedAt[newer.prepared.key]
-	if isStaged && newer.prepared.err == nil && r.mergesKeys() && !r.staged[at].prepared.deletes {
-		r.staged[at] = change{prepared: prepared{unchanged: true}}
+// indexStaged records the places of the last staged changes, all of one part. An older state of a
+// listed key is dropped: handlers receive one change.
+func (r *storeReplacement) indexStaged(count int) {
+	last := r.staged.parts[len(r.staged.parts)-1]
+	added := last[len(last)-count:]
+	for i := range added {
+		newer := &added[i]
+		older, isStaged := r.stagedAt[newer.prepared.key]
+		if isStaged && newer.prepared.err == nil && r.mergesKeys() && !older.prepared.deletes {
+			*older = change{prepared: prepared{unchanged: true}}
+		}
+		r.stagedAt[newer.prepared.key] = newer
 	}
 }
 
@@ -218,24 +258,20 @@ func (r *storeReplacement) compareWithStore() {
 		}
 		again := r.marks.MayBeConfirmed(found) // then it may be staged
 		r.marks.Confirm(found)
-		mayBeUnchanged := !c.prepared.deletes && !again
-		c.prepared.unchanged = mayBeUnchanged && r.isStored(c, found)
+		_, refused := storage.quarantine.entry(c.prepared.key)
+		c.prepared.unchanged = !c.prepared.deletes && !again && !refused && r.isStored(c, found)
 	}
 }
 
-// isStored reports whether a listed object is in the state of its entry.
+// isStored reports whether an entry has the state of a listed object. After a reset the version may
+// belong to another state.
 func (r *storeReplacement) isStored(c *change, found table.Slot) bool {
 	if !c.prepared.origin.Same(found.Origin) {
-		return false
-	}
-	_, isQuarantined := r.in.store.storage.quarantine.entry(c.prepared.key)
-	if isQuarantined {
 		return false
 	}
 	if !r.versionsReset {
 		return true
 	}
-	// After a reset the version may belong to another state.
 	return r.in.transform == nil && reflect.DeepEqual(found.Object, c.prepared.object)
 }
 
@@ -295,16 +331,10 @@ func (r *storeReplacement) stagedChange(key table.Key, found table.Slot) *change
 		return nil
 	}
 	if r.stagedAt == nil {
-		r.stagedAt = make(map[table.Key]int, len(r.staged))
-		for i := range r.staged {
-			r.stagedAt[r.staged[i].prepared.key] = i
-		}
+		r.stagedAt = make(map[table.Key]*change, r.staged.count)
+		r.staged.each(func(c *change) { r.stagedAt[c.prepared.key] = c })
 	}
-	at, isStaged := r.stagedAt[key]
-	if !isStaged {
-		return nil
-	}
-	return &r.staged[at]
+	return r.stagedAt[key]
 }
 
 // takeDuplicates implements duplicateFinder.
@@ -337,7 +367,8 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	if r.over {
 		return errReplacementOver
 	}
-	if handlers := r.in.publisher; handlers != nil {
+	handlers := r.in.publisher
+	if handlers != nil {
 		defer handlers.listed() // after endWrite
 		if handlers.beginWrite(0) {
 			defer handlers.endWrite()
@@ -356,23 +387,18 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	storage := r.in.store.storage
 	scope := r.in.store.scope
 	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retains(key) }
-	w := storeWrite{
-		scope: scope, version: version, setsVersion: true, list: r, feed: r.in.publisher,
-	}
-	storage.lock(r.staged)
+	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.publisher}
+	storage.lock(r.staged.parts...)
 	for r.stageDisplaced() {
 		storage.writing.Unlock()
-		storage.lock(r.staged)
+		storage.lock(r.staged.parts...)
 	}
-	storage.open(&w, r.staged)
-	for i := range r.staged {
-		_ = storage.apply(&w, &r.staged[i])
-	}
+	storage.open(&w, r.staged.parts...)
+	r.staged.each(func(c *change) { _ = storage.apply(&w, c) })
 	for key := range r.marks.Unconfirmed {
 		if replaced(key) {
-			deletion := prepared{key: key, deletes: true, place: storage.table.Seek(key)}
-			r.staged = append(r.staged, change{prepared: deletion})
-			_ = storage.apply(&w, &r.staged[len(r.staged)-1])
+			missing := prepared{key: key, deletes: true, place: storage.table.Seek(key)}
+			_ = storage.apply(&w, r.staged.addOne(change{prepared: missing}))
 		}
 	}
 	if storage.quarantine.any() {
@@ -383,7 +409,7 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	if w.feed != nil {
 		w.feed.hasListed = true
 	}
-	storage.end(&w, r.staged)
+	storage.end(&w, r.staged.parts...)
 	refused = r.refused
 	*r = storeReplacement{over: true}
 	return refused
@@ -408,7 +434,8 @@ func (r *storeReplacement) noteWrite(w *storeWrite, key table.Key, at table.Slot
 		delete(r.displaced, key)
 		return
 	}
-	if _, again := r.displaced[key]; !again && r.marks.Has(at) {
+	_, again := r.displaced[key]
+	if !again && r.marks.Has(at) {
 		r.displaced[key] = at
 	}
 }
@@ -419,18 +446,19 @@ func (r *storeReplacement) stageDisplaced() bool {
 	if len(r.displaced) == 0 {
 		return false
 	}
-	for i := range r.staged {
-		delete(r.displaced, r.staged[i].prepared.key)
-	}
+	r.staged.each(func(c *change) { delete(r.displaced, c.prepared.key) })
 	for key := range r.retained {
 		delete(r.displaced, key)
 	}
 	isAny := len(r.displaced) > 0
 	for key, listed := range r.displaced {
-		c := change{prepared: prepared{key: key, object: listed.Object, origin: listed.Origin}}
-		c.prepared.set = &indexerSet{}               // it has the values of no index
-		c.prepared.version = listed.Origin.Version() // for errors
-		r.staged = append(r.staged, c)
+		r.staged.addOne(change{prepared: prepared{
+			key:     key,
+			object:  listed.Object,
+			origin:  listed.Origin,
+			version: listed.Origin.Version(), // for errors
+			set:     &indexerSet{},           // it has the values of no index
+		}})
 	}
 	clear(r.displaced)
 	return isAny
@@ -440,5 +468,6 @@ func (r *storeReplacement) stageDisplaced() bool {
 func (r *storeReplacement) end() {
 	r.marks.End()
 	storage := r.in.store.storage
-	storage.lists = slices.DeleteFunc(storage.lists, func(open *storeReplacement) bool { return open == r })
+	isThis := func(open *storeReplacement) bool { return open == r }
+	storage.lists = slices.DeleteFunc(storage.lists, isThis)
 }

@@ -140,11 +140,13 @@ func (s *storage) begin(w *storeWrite, changes []change) {
 }
 
 // lock begins a write. Then the changes have the values for all indexes.
-func (s *storage) lock(changes []change) {
+func (s *storage) lock(parts ...[]change) {
 	for {
 		set := s.indexers.Load()
-		for i := range changes {
-			changes[i].prepared.index(set, &valueBuffer{})
+		for _, changes := range parts {
+			for i := range changes {
+				changes[i].prepared.index(set, &valueBuffer{})
+			}
 		}
 		s.writing.Lock()
 		if s.indexers.Load() == set {
@@ -155,12 +157,14 @@ func (s *storage) lock(changes []change) {
 }
 
 // open opens the table for a write.
-func (s *storage) open(w *storeWrite, changes []change) {
+func (s *storage) open(w *storeWrite, parts ...[]change) {
 	weight := 0
-	for i := range changes {
-		p := &changes[i].prepared
-		p.place = s.table.Seek(p.key)
-		weight += s.table.Weight(p.place, p.values)
+	for _, changes := range parts {
+		for i := range changes {
+			p := &changes[i].prepared
+			p.place = s.table.Seek(p.key)
+			weight += s.table.Weight(p.place, p.values)
+		}
 	}
 	if w.endsList() && (w.list.marks.Missing() > 0 || s.quarantine.any()) {
 		s.table.BeginStaged() // the end of the list looks at all missing and quarantined keys
@@ -254,7 +258,7 @@ func (s *storage) remove(c *change, at table.Slot) {
 
 // end publishes the write with its version, and appends the changes to the log before the next
 // write can begin.
-func (s *storage) end(w *storeWrite, changes []change) {
+func (s *storage) end(w *storeWrite, parts ...[]change) {
 	s.table.Commit(func() {
 		if s.quarantine.any() {
 			s.quarantine.releaseSuperseded() // readers see it with the write and its version
@@ -264,7 +268,9 @@ func (s *storage) end(w *storeWrite, changes []change) {
 		}
 	})
 	if w.feed != nil {
-		w.feed.publish(changes, w.list != nil && w.list.isInitial, s.logged.Load())
+		for _, changes := range parts {
+			w.feed.publish(changes, w.list != nil && w.list.isInitial, s.logged.Load())
+		}
 	}
 	// An atomic store takes as long as a lock, and most writes of programs set no version.
 	applied := s.applied.Load()

@@ -212,9 +212,10 @@ func TestReadersDoNotWaitForTheEndOfAList(t *testing.T) {
 			_, err := r.Add(t.Context(), ReplacementPart{Items: items[:listed]})
 			require.NoError(t, err)
 			w := storeWrite{scope: s.scope, setsVersion: true, version: "1", list: r}
-			s.storage.begin(&w, r.staged)
+			s.storage.lock(r.staged.parts...)
+			s.storage.open(&w, r.staged.parts...)
 			inTime(t, "readers", func() { readAll(t, s, "a/7", 10) })
-			s.storage.end(&w, nil)
+			s.storage.end(&w)
 			r.Abort()
 		})
 	}

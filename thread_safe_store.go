@@ -108,7 +108,9 @@ func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	for key, obj := range items {
 		c := changeUnder(key, obj)
 		c.prepared.index(m.indexers.Load(), &r.in.buffer)
-		r.stage(&c)
+		if r.takesPart(&c) {
+			r.staged.addOne(c)
+		}
 	}
 	reportRefused(r.publish(resourceVersion))
 }
