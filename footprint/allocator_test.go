@@ -81,7 +81,8 @@ func TestMapsHaveTheSizeOfTheHeap(t *testing.T) {
 func TestPathsHaveTheNamesOfTheJSONForm(t *testing.T) {
 	root := &node{}
 	path := root.child("metadata").child("annotations").child(`a"b/c`)
-	assert.Equal(t, `.metadata.annotations["a\"b/c"]`, path.parent.parent.name+path.parent.name+path.name)
+	whole := path.parent.parent.name + path.parent.name + path.name
+	assert.Equal(t, `.metadata.annotations["a\"b/c"]`, whole)
 	assert.Equal(t, anyElement, root.child(anyElement).name)
 	deep := root
 	for range 2 * maxDepth {

@@ -201,20 +201,22 @@ func TestAReaderThatCannotBeMeasuredIsAnError(t *testing.T) {
 	filled, _ := storeOf(t, 3, decoders["typed"])
 	empty := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 	unsynced := newInformer(cachetest.NewTestSource(t, cachetest.Options{}))
+	none := footprint.Options{}
+	const noObjects = "there are no objects"
 	tests := map[string]struct {
 		ctx     context.Context
 		reader  any
 		options footprint.Options
 		want    string
 	}{
-		"nil":             {t.Context(), nil, footprint.Options{}, "measure <nil>: the reader is nil"},
-		"nil informer":    {t.Context(), (*cache.Informer[*pod])(nil), footprint.Options{}, "the reader is nil"},
-		"another type":    {t.Context(), 3, footprint.Options{}, "measure int: it is no informer"},
-		"empty":           {t.Context(), empty, footprint.Options{}, "there are no objects"},
-		"zero reader":     {t.Context(), cache.Reader[*pod]{}, footprint.Options{}, "there are no objects"},
-		"not synced":      {t.Context(), unsynced, footprint.Options{}, "there are no objects: it has not synced"},
-		"negative sample": {t.Context(), filled, footprint.Options{Sample: -1}, "Options.Sample is -1"},
-		"ended context":   {ended, filled, footprint.Options{}, "context canceled"},
+		"nil":             {t.Context(), nil, none, "measure <nil>: the reader is nil"},
+		"nil informer":    {t.Context(), (*cache.Informer[*pod])(nil), none, "the reader is nil"},
+		"another type":    {t.Context(), 3, none, "measure int: it is no informer"},
+		"empty":           {t.Context(), empty, none, noObjects},
+		"zero reader":     {t.Context(), cache.Reader[*pod]{}, none, noObjects},
+		"not synced":      {t.Context(), unsynced, none, noObjects + ": it has not synced"},
+		"negative sample": {t.Context(), filled, footprint.Options{Sample: -1}, "Sample is -1"},
+		"ended context":   {ended, filled, none, "context canceled"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -257,7 +259,11 @@ func TestInformersSnapshotsReadersAndStoresHaveTheSameReport(t *testing.T) {
 		assert.Equal(t, "pods", whole.Name)
 		assert.Equal(t, pods.ResourceVersion(), whole.ResourceVersion)
 		for _, reader := range []any{
-			pods.Snapshot(), pods.Reader, pods.Shared(), pods.Shared().GetIndexer(), pods.Shared().GetStore(),
+			pods.Snapshot(),
+			pods.Reader,
+			pods.Shared(),
+			pods.Shared().GetIndexer(),
+			pods.Shared().GetStore(),
 			pods.Shared().GetIndexer().(cache.Snapshotter).Snapshot(),
 			cache.NewTypedSharedIndexInformer[*pod](pods.Shared()),
 		} {

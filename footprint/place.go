@@ -22,7 +22,7 @@ type place struct {
 	// layout is of a map.
 	layout mapLayout
 	// inlined counts the values that are a part of memory that was met at this place. Their fields
-	// are told apart at the end.
+	// are distinguished at the end.
 	inlined amount
 }
 
