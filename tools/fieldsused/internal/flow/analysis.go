@@ -38,6 +38,8 @@ type analysis struct {
 	// guess is set in the last rounds, in which a value without a known origin may be an object.
 	guess bool
 	facts map[*types.Func]*summary
+	// holders caches which interface types Anything implements.
+	holders map[types.Type]bool
 }
 
 // Analyze analyzes functions with bodies.
@@ -51,6 +53,7 @@ func Analyze(config Config, program *ssa.Program, functions []*ssa.Function) *Re
 		flows:     map[*ssa.Function]*functionFlow{},
 		found:     map[use]struct{}{},
 		facts:     map[*types.Func]*summary{},
+		holders:   map[types.Type]bool{},
 	}
 	slices.SortFunc(a.functions, func(f, g *ssa.Function) int {
 		return cmp.Or(cmp.Compare(f.Pos(), g.Pos()), cmp.Compare(f.String(), g.String()))
@@ -175,6 +178,17 @@ func (a *analysis) isTracked(t types.Type) bool {
 	return false
 }
 
+// canHold reports whether Anything has the methods of an interface type.
+func (a *analysis) canHold(t types.Type) bool {
+	holds, known := a.holders[t]
+	if !known {
+		u := t.Underlying().(*types.Interface)
+		holds = types.Implements(types.NewPointer(a.Anything.Type()), u)
+		a.holders[t] = holds
+	}
+	return holds
+}
+
 // mayHoldAnything reports whether an interface type is one in which programs pass objects around:
 // any, runtime.Object, metav1.Object and those that include them.
 func (a *analysis) mayHoldAnything(t types.Type) bool {
@@ -182,7 +196,7 @@ func (a *analysis) mayHoldAnything(t types.Type) bool {
 		return false
 	}
 	u, ok := t.Underlying().(*types.Interface)
-	if !ok || !types.Implements(types.NewPointer(a.Anything.Type()), u) {
+	if !ok || !a.canHold(t) {
 		return false
 	}
 	if u.NumMethods() == 0 {
@@ -190,7 +204,7 @@ func (a *analysis) mayHoldAnything(t types.Type) bool {
 	}
 	for i := range u.NumMethods() {
 		switch u.Method(i).Name() {
-		case "GetObjectKind", "DeepCopyObject", "GetName", "GetNamespace", "GetAnnotations", "GetLabels":
+		case "GetObjectKind", "DeepCopyObject", "GetName", "GetNamespace", "GetLabels":
 			return true
 		}
 	}

@@ -213,21 +213,33 @@ func (f *functionFlow) escape(value ssa.Value, at ssa.Instruction, how string) {
 		return
 	}
 	for o := range from {
-		isObject := o.path == "" && o.root != nil
-		if isObject && !isPossible(value.Type(), o.root) {
-			continue
-		}
-		if isObject && f.isExcluded(value, at, o.root) {
-			continue
+		if o.path == "" && !f.mayBeWhole(value, at, o.root) {
+			if o.root != nil {
+				continue
+			}
+			o.notObject = true
 		}
 		f.use(originsOf(o), Escaped, at.Pos(), how)
 	}
 }
 
-// isPossible reports whether a value of an interface type can be an object.
-func isPossible(t types.Type, object *types.TypeName) bool {
-	u, isInterface := t.Underlying().(*types.Interface)
-	return !isInterface || types.Implements(types.NewPointer(object.Type()), u)
+// mayBeWhole reports whether a value can be a whole object. The object's type is not known for
+// parameters.
+func (f *functionFlow) mayBeWhole(
+	value ssa.Value,
+	at ssa.Instruction,
+	object *types.TypeName,
+) bool {
+	if object == nil {
+		object = f.Anything
+	}
+	if object == nil {
+		return true
+	}
+	if f.Anything != nil && types.IsInterface(value.Type()) && !f.canHold(value.Type()) {
+		return false
+	}
+	return !f.isExcluded(value, at, object)
 }
 
 // maxContainerDepth is how deep containers of objects are searched for their type.
@@ -260,7 +272,11 @@ func isExample(value ssa.Value) bool {
 }
 
 // isExcluded reports whether a type assertion has shown that an interface value is no object.
-func (f *functionFlow) isExcluded(value ssa.Value, at ssa.Instruction, object *types.TypeName) bool {
+func (f *functionFlow) isExcluded(
+	value ssa.Value,
+	at ssa.Instruction,
+	object *types.TypeName,
+) bool {
 	if made, ok := value.(*ssa.ChangeInterface); ok {
 		value = made.X
 	}

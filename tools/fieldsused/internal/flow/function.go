@@ -4,6 +4,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"maps"
 
 	"golang.org/x/tools/go/ssa"
 )
@@ -67,12 +68,27 @@ func (f *functionFlow) of(value ssa.Value) origins {
 	if isParam {
 		return f.ofParam(value, index)
 	}
-	known := f.values[value]
+	known := f.possible(value.Type(), f.values[value])
 	isGuessed := len(known) == 0 && f.guess && f.isOfUnknownOrigin(value)
 	if isGuessed && f.mayHoldAnything(value.Type()) {
 		return originsOf(origin{root: f.Anything})
 	}
 	return known
+}
+
+// possible leaves out whole objects that a value of an interface type cannot be.
+func (f *functionFlow) possible(t types.Type, from origins) origins {
+	if f.Anything == nil || len(from) == 0 || !types.IsInterface(t) {
+		return from
+	}
+	whole := origin{root: f.Anything}
+	_, hasWhole := from[whole]
+	if !hasWhole || f.canHold(t) {
+		return from
+	}
+	without := maps.Clone(from)
+	delete(without, whole)
+	return without
 }
 
 func (f *functionFlow) ofParam(value ssa.Value, index int) origins {
@@ -325,11 +341,10 @@ func (f *functionFlow) assert(i *ssa.TypeAssert) {
 
 // mayBeObject reports whether a value of a type can be a whole object.
 func (f *functionFlow) mayBeObject(t types.Type) bool {
-	u, isInterface := t.Underlying().(*types.Interface)
-	if !isInterface {
+	if !types.IsInterface(t) {
 		return f.objectOf(t) != nil
 	}
-	return f.Anything == nil || types.Implements(types.NewPointer(f.Anything.Type()), u)
+	return f.Anything == nil || f.canHold(t)
 }
 
 // notObjects returns the origins of a value that is of a type which is no object's.
@@ -362,7 +377,7 @@ func (f *functionFlow) returns(i *ssa.Return) {
 		}
 		f.summary.results[index] = f.summary.results[index].union(f.of(result))
 	}
-	if !f.dynamic.isCallback(f.function) {
+	if !f.dynamic.callbacks[f.function] {
 		return
 	}
 	for _, result := range i.Results {

@@ -57,3 +57,17 @@ func logf(format string, args ...any) { fmt.Printf(format, args...) }
 func logs(pod *corev1.Pod) {
 	logf("%s", pod.Status.PodIP) // want "read status.podIP"
 }
+
+type convert func(object any) error
+
+var converters = []convert{toPod}
+
+// toPod is called with objects, of which those that are no pods are printed.
+func toPod(object any) error {
+	if _, ok := object.(*corev1.Pod); !ok {
+		return fmt.Errorf("unexpected %v", object)
+	}
+	return nil
+}
+
+func convertAll(pod *corev1.Pod) error { return converters[0](pod) }
