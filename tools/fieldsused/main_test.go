@@ -83,6 +83,27 @@ func TestAReadThatIsAddedChangesTheAnswer(t *testing.T) {
 	}
 }
 
+func TestAFunctionOfAnotherModuleEscapesUnlessItIsFollowed(t *testing.T) {
+	args := []string{"-dir", "testdata/dependency", "-type", podType, "-json"}
+	found := decode(t, answer(t, append(args, ".")...))
+	require.Empty(t, found.Fields)
+	require.Equal(t, []report.Place{{
+		Place: "dependency.go:12",
+		How:   "passed to k8s.io/apimachinery/pkg/api/meta.AsPartialObjectMetadata",
+	}}, found.Escapes)
+
+	found = decode(t, answer(t, append(args, "-follow", "k8s.io/apimachinery/pkg/api/meta", ".")...))
+	for _, escape := range found.Escapes {
+		require.Contains(t, []string{"metadata.managedFields", "metadata.ownerReferences"}, escape.Path)
+	}
+	require.Equal(t, []string{
+		"metadata.annotations", "metadata.managedFields", "metadata.selfLink",
+	}, found.Fields)
+	for _, field := range found.Reads {
+		require.Equal(t, []string{"dependency.go:12"}, field.Places, field.Path)
+	}
+}
+
 func decode(t *testing.T, text string) report.Report {
 	t.Helper()
 	var decoded report.Report

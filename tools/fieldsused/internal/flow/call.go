@@ -32,15 +32,17 @@ func (f *functionFlow) call(i ssa.CallInstruction) {
 
 func (f *functionFlow) static(i ssa.CallInstruction, callee *ssa.Function) {
 	args := f.args(i.Common().Args)
-	if summary := f.summaryOf(callee); summary != nil {
+	summary := f.summaryOf(callee)
+	isOwn := summary != nil && !summary.inline
+	if !isOwn && isCarrier(callee) {
+		f.carry(i)
+		return
+	}
+	if summary != nil {
 		f.setResults(i, f.apply(summary, args, i.Pos()))
 		if f.summaries[callee] == nil {
 			f.runLiterals(i)
 		}
-		return
-	}
-	if isCarrier(callee) {
-		f.carry(i)
 		return
 	}
 	f.escapeAll(i, "passed to "+calleeName(callee))

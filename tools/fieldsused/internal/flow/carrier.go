@@ -36,8 +36,9 @@ func isCarrierPackage(pkg string) bool {
 	})
 }
 
+// isCarrier reports whether a function belongs to a carrier. One of them copies all metadata.
 func isCarrier(callee *ssa.Function) bool {
-	return isCarrierPackage(path(PackageOf(callee)))
+	return isCarrierPackage(path(PackageOf(callee))) && callee.Name() != "AsPartialObjectMetadata"
 }
 
 // neverReturnsObjects reports whether a function's results of interface types are no objects.

@@ -13,7 +13,7 @@ func (f *functionFlow) store(i *ssa.Store) {
 	if len(from) == 0 || !f.isTracked(i.Val.Type()) {
 		return
 	}
-	if f.objectOf(i.Val.Type()) != nil {
+	if f.objectOf(i.Val.Type()) != nil && !f.summary.inline {
 		return // each value of the type is an object, wherever it is loaded from
 	}
 	if variable, ok := localVariable(i.Addr); ok {
@@ -51,7 +51,7 @@ func localVariable(address ssa.Value) (ssa.Value, bool) {
 
 // keep records that a part of an object is stored where it is not followed, which keeps all of it.
 func (f *functionFlow) keep(value ssa.Value, pos token.Pos, how string) {
-	if f.objectOf(value.Type()) != nil {
+	if f.objectOf(value.Type()) != nil && !f.summary.inline {
 		return
 	}
 	for o := range f.of(value) {
@@ -60,7 +60,8 @@ func (f *functionFlow) keep(value ssa.Value, pos token.Pos, how string) {
 }
 
 func (f *functionFlow) keepOrigin(o origin, t types.Type, pos token.Pos, how string) {
-	if o.path == "" && (f.guessable(t) || f.objectOf(t) != nil) {
+	isFollowed := !f.summary.inline && (f.guessable(t) || f.objectOf(t) != nil)
+	if o.path == "" && isFollowed {
 		if o.root != nil {
 			return // what is loaded from there is an object again
 		}

@@ -128,16 +128,16 @@ func (p *Program) choose(
 	withBodies := map[string]bool{}
 	packages.Visit(roots, nil, func(listed *packages.Package) {
 		isOwn := listed.Module != nil && listed.Module.Main
-		isLibrary := listed.PkgPath == typePackage || strings.HasPrefix(listed.PkgPath, "k8s.io/api/")
+		isAPI := listed.PkgPath == typePackage || strings.HasPrefix(listed.PkgPath, "k8s.io/api/")
 		isFollowed := listed.Module != nil && options.follows(listed.PkgPath)
-		if !isOwn && !isLibrary && !isFollowed {
+		if !isOwn && !isAPI && !isFollowed {
 			return
 		}
 		p.Analyzed[listed.PkgPath] = true
 		if isOwn {
 			p.Packages++
 		}
-		if isLibrary && !isOwn {
+		if !isOwn {
 			p.Libraries[listed.PkgPath] = true
 		}
 		for _, file := range listed.GoFiles {
