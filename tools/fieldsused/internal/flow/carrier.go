@@ -18,7 +18,11 @@ var carriers = []string{
 	"k8s.io/apimachinery/pkg/api/meta",
 	"k8s.io/utils/ptr",
 	"k8s.io/utils/pointer",
-	"github.com/watchmirror/cache",
+	"github.com/watchmirror/cache/adapters/clientgo",
+	"github.com/watchmirror/cache/kubeapi",
+	"github.com/watchmirror/cache/overlay",
+	"github.com/watchmirror/cache/sharding",
+	"github.com/watchmirror/cache/sources",
 	"container/heap",
 	"container/list",
 	"context",
@@ -30,8 +34,11 @@ var carriers = []string{
 	"sync/atomic",
 }
 
+// root is this library's package. Not all packages below it are carriers.
+const root = "github.com/watchmirror/cache"
+
 func isCarrierPackage(pkg string) bool {
-	return slices.ContainsFunc(carriers, func(carrier string) bool {
+	return pkg == root || slices.ContainsFunc(carriers, func(carrier string) bool {
 		return pkg == carrier || strings.HasPrefix(pkg, carrier+"/")
 	})
 }
