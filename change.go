@@ -101,8 +101,8 @@ type prepared struct {
 	place table.Place
 	// mayExist is true if an earlier change, which is not written yet, may add the object.
 	mayExist bool
-	// unchanged is true if the store had the listed object when the change was prepared, or the list
-	// a newer state of it.
+	// unchanged is true if the store had the listed object when the change was prepared, or the
+	// list a newer state of it.
 	unchanged bool
 	// err is why the change cannot be applied; quarantineErr is its cause as the quarantine keeps
 	// it (withoutStack). finalErr is why the final state of a deletion cannot be used. Such a

@@ -5,8 +5,8 @@
 //	                                     └──▶ readers: Get, snapshots
 //
 // It has the names and meanings of k8s.io/client-go/tools/cache, so that a program changes one
-// import line. [docs/migrating.md] and [docs/faults.md] have the differences, [docs/behaviour.md] the
-// exact rules, [docs/architecture.md] the internals.
+// import line. [docs/migrating.md] and [docs/faults.md] have the differences, [docs/behaviour.md]
+// the exact rules, [docs/architecture.md] the internals.
 //
 // # Start here
 //
@@ -72,28 +72,28 @@
 //
 // Each guarantee has tests with its number in internal/guarantees: those of G10 are TestG10*.
 //
-//	G1   When the source is quiet the cache equals it. After a failing source recovers, it converges
-//	     within 60 s, or the source's Retry-After (honoured up to 5 minutes), plus one list.
-//	     [docs/behaviour.md] has the limits for a source that went back in time.
+//	G1   When the source is quiet the cache equals it. After a failing source recovers, it
+//	     converges within 60 s, or the source's Retry-After (honoured up to 5 minutes), plus one
+//	     list. [docs/behaviour.md] has the limits for a source that went back in time.
 //	G2   For each key, the states that readers and handlers observe are a subsequence of the
 //	     source's states and never go backwards.
-//	G3   For each key a handler receives Add, then Updates, then Delete; across keys in the source's
-//	     order (Ordered, while not merging).
+//	G3   For each key a handler receives Add, then Updates, then Delete; across keys in the
+//	     source's order (Ordered, while not merging).
 //	G4   Store and indexes are updated before handlers are notified.
-//	G5   HasSynced becomes true once, after the whole first list has been applied; a handler's own,
-//	     after it has processed that list.
+//	G5   HasSynced becomes true once, after the whole first list has been applied; a handler's
+//	     own, after it has processed that list.
 //	G6   An object that cannot be applied is reported by key and cause and blocks no other. A list
 //	     whose objects are all of the wrong Go type or kind is a failed list, not an empty one.
 //	G7   Objects missing from a relist are removed, even if they were still queued or being
 //	     processed.
-//	G8   A slow handler's backlog is bounded by max(1,024, 2 x live keys) changes; beyond that they
-//	     are merged to at most two calls for each key that is live, or that the handler still
+//	G8   A slow handler's backlog is bounded by max(1,024, 2 x live keys) changes; beyond that
+//	     they are merged to at most two calls for each key that is live, or that the handler still
 //	     believes live. The memory is released once the backlog is drained.
-//	G9   After its context ends, Run waits only for running calls into the source and handlers, and
-//	     leaves no goroutine behind. Pending notifications are dropped. A source that ignores its
-//	     context is waited for, and reported after 30 s.
-//	G10  Readers never wait for the source, the queue, a handler or an O(n) write. A Snapshot shows
-//	     objects, indexes and version of one point in time and never changes.
+//	G9   After its context ends, Run waits only for running calls into the source and handlers,
+//	     and leaves no goroutine behind. Pending notifications are dropped. A source that ignores
+//	     its context is waited for, and reported after 30 s.
+//	G10  Readers never wait for the source, the queue, a handler or an O(n) write. A Snapshot
+//	     shows objects, indexes and version of one point in time and never changes.
 //	G11  The applied version is never ahead of the store's content, and never regresses without a
 //	     report.
 //	G12  Every failure is reported once, with a typed cause, to the error handler and the status.

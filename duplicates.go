@@ -9,8 +9,8 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// duplicateKeyError is reported when a list has two states under one key: two parts of a merged list
-// had the object, it was created again between two pages, or two objects have one key.
+// duplicateKeyError is reported when a list has two states under one key: two parts of a merged
+// list had the object, it was created again between two pages, or two objects have one key.
 type duplicateKeyError struct {
 	key string
 	// kept and dropped are the versions of the two states, empty where they are not decimal.

@@ -1,5 +1,5 @@
-// The handlers of an informer: what a program passes, how each is called, and its registration. When
-// has a handler synced, and how does it end? What it reads is in internal/eventlog.
+// The handlers of an informer: what a program passes, how each is called, and its registration.
+// When has a handler synced, and how does it end? What it reads is in internal/eventlog.
 
 package cache
 

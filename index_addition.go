@@ -20,8 +20,8 @@ func (s *storage) GetIndexers() Indexers {
 	return indexers
 }
 
-// AddIndexers adds indexes. It computes the values of the stored objects without a lock. One pass is
-// enough, because writes compute those of the objects that change meanwhile.
+// AddIndexers adds indexes. It computes the values of the stored objects without a lock. One pass
+// is enough, because writes compute those of the objects that change meanwhile.
 func (s *storage) AddIndexers(newIndexers Indexers) error {
 	_, err := s.indexers.Load().with(newIndexers) // before any function is called
 	if err != nil {

@@ -540,8 +540,8 @@ func (inf *sharedIndexInformer) addFeed(
 // HasSynced is true once the whole first list of the source is in the store.
 func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
 
-// status returns the reflector's status. A wait for the first list may end just before the reflector
-// records that it is synced.
+// status returns the reflector's status. A wait for the first list may end just before the
+// reflector records that it is synced.
 func (f *feed) status() Status {
 	status := f.reflector.Status()
 	status.Synced = f.HasSynced()

@@ -62,8 +62,8 @@ type listing struct {
 	first int
 	// typeSeen is true once an object had the expected type. A list without one fails.
 	typeSeen bool
-	// duplicates are the keys that the list has twice and that are not reported yet, duplicateStates
-	// all dropped states.
+	// duplicates are the keys that the list has twice and that are not reported yet,
+	// duplicateStates all dropped states.
 	duplicates      duplicates
 	duplicateStates map[duplicateState]bool
 	// rejected has objects that cannot be applied and are not reported yet.
@@ -71,8 +71,8 @@ type listing struct {
 	// quarantining has the keys that the reflector quarantines instead of the store.
 	quarantining map[string]bool
 
-	// hasChanges is true from the first event of a streaming list that is not an item of it. reached
-	// is the version that the stream has reached, empty if that is unknown.
+	// hasChanges is true from the first event of a streaming list that is not an item of it.
+	// reached is the version that the stream has reached, empty if that is unknown.
 	hasChanges bool
 	reached    string
 	// entries has the newest origin of each key in a streaming list.
@@ -415,7 +415,10 @@ func (l *listing) addRejectedObject(obj any, bad *ObjectError) {
 func (l *listing) remove(c *change) error {
 	l.release(c.received.object)
 	undecoded := c.prepared.finalErr
-	rejected, err := l.addPart(ReplacementPart{Deleted: []any{c.received.object}, excluded: c.received.excluded})
+	rejected, err := l.addPart(ReplacementPart{
+		Deleted:  []any{c.received.object},
+		excluded: c.received.excluded,
+	})
 	if undecoded != nil && len(rejected) == 0 {
 		l.run.report(undecoded)
 	}

@@ -1,3 +1,6 @@
+// The keys that a list has twice. Which of them are reported, and how is a report not repeated when
+// the list is tried again?
+
 package cache
 
 import "maps"

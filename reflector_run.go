@@ -142,8 +142,8 @@ func (m *run) adoptStoreVersion() {
 	}
 }
 
-// end waits for all that the run has begun, the watch first, since the check ends with it. Each step is
-// made even if one before it panics.
+// end waits for all that the run has begun, the watch first, since the check ends with it. Each
+// step is made even if one before it panics.
 func (m *run) end() {
 	defer m.resync.stop()
 	defer m.applying.end()
@@ -207,9 +207,9 @@ func (m *run) reportFailure(err error, retryAt time.Time) {
 	m.reflector.reportFailure(m.ctx, err, retryAt)
 }
 
-// reportAndPause reports a failure of the source, waits for the next attempt, and returns its state.
-// The time of the attempt is part of the report, and an error handler that is slow does not delay
-// it.
+// reportAndPause reports a failure of the source, waits for the next attempt, and returns its
+// state. The time of the attempt is part of the report, and an error handler that is slow does not
+// delay it.
 func (m *run) reportAndPause(err error, next nextAttempt) state {
 	m.reportFailure(err, next.at)
 	return m.pauseUntil(next)

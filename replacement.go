@@ -387,7 +387,13 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	storage := r.in.store.storage
 	scope := r.in.store.scope
 	replaced := func(key table.Key) bool { return scope.hasKey(key) && !r.retains(key) }
-	w := storeWrite{scope: scope, version: version, setsVersion: true, list: r, feed: r.in.publisher}
+	w := storeWrite{
+		scope:       scope,
+		version:     version,
+		setsVersion: true,
+		list:        r,
+		feed:        r.in.publisher,
+	}
 	storage.lock(r.staged.parts...)
 	for r.stageDisplaced() {
 		storage.writing.Unlock()
@@ -420,11 +426,16 @@ func (r *storeReplacement) Abort() {
 	if r.over {
 		return
 	}
+	r.leaveStorage()
+	*r = storeReplacement{over: true} // releases the changes
+}
+
+// leaveStorage ends the list in the storage.
+func (r *storeReplacement) leaveStorage() {
 	storage := r.in.store.storage
 	storage.writing.Lock()
+	defer storage.writing.Unlock()
 	r.end()
-	storage.writing.Unlock()
-	*r = storeReplacement{over: true}
 }
 
 // noteWrite is called before a write changes or removes the entry of a key. The first state that

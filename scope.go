@@ -24,8 +24,8 @@ type scope struct {
 	committed bool
 }
 
-// LastStoreSyncResourceVersion returns the applied version. A store with views of namespaces has the
-// lowest one of them: see InNamespace.
+// LastStoreSyncResourceVersion returns the applied version. A store with views of namespaces has
+// the lowest one of them: see InNamespace.
 func (s *scope) LastStoreSyncResourceVersion() string {
 	if s == &s.storage.whole {
 		return *s.storage.applied.Load()

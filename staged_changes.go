@@ -14,8 +14,9 @@ type stagedChanges struct {
 // newPart returns an empty part, with room for a batch.
 func newPart() []change { return make([]change, 0, table.InPlace) }
 
-// add adds a batch, and reports whether it has kept the batch itself. A batch that fits into the last
-// part is copied into it instead, so that a list of which few objects have changed needs few parts.
+// add adds a batch, and reports whether it has kept the batch itself. A batch that fits into the
+// last part is copied into it instead, so that a list of which few objects have changed needs few
+// parts.
 func (s *stagedChanges) add(batch []change) (kept bool) {
 	s.count += len(batch)
 	last := s.partFor(len(batch))

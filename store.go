@@ -1,3 +1,6 @@
+// The stores that programs make: Store and Indexer, the keys of their objects, and views of one
+// namespace. What do the methods promise, and which key has an object?
+
 package cache
 
 import (
@@ -9,11 +12,13 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Store holds the newest state of each object under its key. All methods may be called concurrently and read from
-// memory. Objects are shared and must not be changed. The returned slices are the caller's.
+// Store holds the newest state of each object under its key. All methods may be called concurrently
+// and read from memory. Objects are shared and must not be changed. The returned slices are the
+// caller's.
 //
-// An object whose key, transform or index values fail is rejected: the method returns a KeyError or *ObjectError, and
-// its previous state stays. This package's stores implement Snapshotter and Replacer.
+// An object whose key, transform or index values fail is rejected: the method returns a KeyError or
+// *ObjectError, and its previous state stays. This package's stores implement Snapshotter and
+// Replacer.
 type Store interface {
 	// Add stores obj under its key, whether or not something was there. Update does the same.
 	Add(obj any) error
@@ -23,18 +28,22 @@ type Store interface {
 	// List and ListKeys return all objects or keys, in no order.
 	List() []any
 	ListKeys() []string
-	// LastStoreSyncResourceVersion returns the applied version: the store has all changes up to it. It is empty until a
-	// list was applied. Unlike client-go's, Add, Update and Delete do not move it.
+	// LastStoreSyncResourceVersion returns the applied version: the store has all changes up to it.
+	// It is empty until a list was applied. Unlike client-go's, Add, Update and Delete do not move
+	// it.
 	LastStoreSyncResourceVersion() string
 	// Bookmark sets the applied version.
 	Bookmark(rv string)
-	// Get returns the object under obj's key, with the errors of GetByKey, and a KeyError if obj has no key.
+	// Get returns the object under obj's key, with the errors of GetByKey, and a KeyError if obj
+	// has no key.
 	Get(obj any) (item any, exists bool, err error)
-	// GetByKey returns the object under key. The error is nil, or wraps ErrQuarantined: its only state is quarantined.
+	// GetByKey returns the object under key. The error is nil, or wraps ErrQuarantined: its only
+	// state is quarantined.
 	GetByKey(key string) (item any, exists bool, err error)
-	// Replace makes the list the whole content and resourceVersion the applied version, in one step for readers. The
-	// store owns the slice. An object with the UID and resource version last received under its key stays as it is,
-	// pointer included. The error joins those of rejected objects; all others are stored.
+	// Replace makes the list the whole content and resourceVersion the applied version, in one step
+	// for readers. The store owns the slice. An object with the UID and resource version last
+	// received under its key stays as it is, pointer included. The error joins those of rejected
+	// objects; all others are stored.
 	Replace(list []any, resourceVersion string) error
 	Resync() error
 }
@@ -161,8 +170,8 @@ func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
 	return k.storage.getKey(key)
 }
 
-// GetByKey returns the object under key. The error is an *ObjectError, and ErrQuarantined, if its only state could not be
-// applied.
+// GetByKey returns the object under key. The error is an *ObjectError, and ErrQuarantined, if its
+// only state could not be applied.
 func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	if !k.has(key) {
 		return nil, false, nil
@@ -170,8 +179,9 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	return k.storage.get(key)
 }
 
-// ObjectVersion returns the UID and version with which the object under key was received. If a transform or a reader has
-// changed the object's metadata, the UID is empty, and so is a version that is not a decimal number.
+// ObjectVersion returns the UID and version with which the object under key was received. If a
+// transform or a reader has changed the object's metadata, the UID is empty, and so is a version
+// that is not a decimal number.
 func (k *keyedStore) ObjectVersion(key string) (ObjectVersion, bool) {
 	found := k.entry(table.KeyOf(key))
 	if received := receivedOf(found.Object); !found.Exists || originOf(received) == found.Origin {
@@ -202,7 +212,10 @@ func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }
 
 // quarantinedObjects returns the objects of the scope that the store has quarantined.
 func (k *keyedStore) quarantinedObjects() []Quarantined {
-	return k.storage.quarantine.list(func(at quarantineKey) bool { return at.part.owner == byStore && k.hasKey(at.key) })
+	isOfScope := func(at quarantineKey) bool {
+		return at.part.owner == byStore && k.hasKey(at.key)
+	}
+	return k.storage.quarantine.list(isOfScope)
 }
 
 // List returns all objects.
@@ -248,30 +261,36 @@ func (s *scope) limitKeys(whole KeyFunc) KeyFunc {
 			return key, err
 		}
 		name, _ := ObjectToName(obj)
-		switch {
-		case isUndecoded(obj) && name.Namespace == "" && key == name.Name: // its namespace could not be read
-			return s.prefix + key, nil
-		case name.Namespace+"/" == s.prefix:
-			const text = "key %q does not begin with %q, although the object is of that namespace: the key function is wrong: %w"
+		if isUndecoded(obj) && name.Namespace == "" && key == name.Name {
+			return s.prefix + key, nil // its namespace could not be read
+		}
+		if name.Namespace+"/" == s.prefix {
+			const text = "key %q does not begin with %q, although the object is of that " +
+				"namespace: the key function is wrong: %w"
 			return key, fmt.Errorf(text, key, s.prefix, errOtherNamespace)
 		}
-		return key, fmt.Errorf("%w: key %q does not begin with %q", errOtherNamespace, key, s.prefix)
+		return key, fmt.Errorf("%w: key %q does not begin with %q",
+			errOtherNamespace, key, s.prefix)
 	}
 }
 
-// InNamespace returns a view of the keys of store that begin with "namespace/": a Store for a reflector of that
-// namespace. Views share the store and its indexes; each has its own lists, versions and failures. Prefer
-// Config.Namespaces. To read a namespace, use an index.
+// InNamespace returns a view of the keys of store that begin with "namespace/": a Store for a
+// reflector of that namespace. Views share the store and its indexes; each has its own lists,
+// versions and failures. Prefer Config.Namespaces. To read a namespace, use an index.
 //
-// Writing an object of another namespace fails with a KeyError or *ObjectError. The store's version is the lowest of
-// its views', and empty if one has none or two cannot be compared: make all views first, feed each, from one server. Do
-// not mix writes through views with Replace or BeginReplace. Listing a view, or ending a replacement, reads the whole
-// store. It panics for foreign stores, and a namespace that is "" or has "/".
+// Writing an object of another namespace fails with a KeyError or *ObjectError. The store's version
+// is the lowest of its views', and empty if one has none or two cannot be compared: make all views
+// first, feed each, from one server. Do not mix writes through views with Replace or BeginReplace.
+// Listing a view, or ending a replacement, reads the whole store. It panics for foreign stores, and
+// a namespace that is "" or has "/".
 func InNamespace(store Store, namespace string) Store {
-	mustHave(namespace != "", "InNamespace: the namespace is empty; all namespaces together are the store itself")
-	mustHave(!strings.Contains(namespace, "/"), fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))
+	mustHave(namespace != "",
+		"InNamespace: the namespace is empty; all namespaces together are the store itself")
+	mustHave(!strings.Contains(namespace, "/"),
+		fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))
 	whole, own := store.(*cache)
-	mustHave(own && whole != nil, "InNamespace: the store is a view of a namespace, or not one of NewStore or NewIndexer")
+	mustHave(own && whole != nil,
+		"InNamespace: the store is a view of a namespace, or not one of NewStore or NewIndexer")
 	storage := whole.storage
 	w := storeWrite{scope: &storage.whole}
 	storage.begin(&w, nil)
@@ -285,37 +304,47 @@ func InNamespace(store Store, namespace string) Store {
 		}
 		storage.views[namespace] = view
 	}
-	w.scope, w.version, w.setsVersion = view.scope, *view.version.Load(), true // a new view changes the store's
+	// A new view changes the store's version.
+	w.scope = view.scope
+	w.version = *view.version.Load()
+	w.setsVersion = true
 	storage.end(&w, nil)
 	return view
 }
 
-// Indexer is a Store that also finds objects by values computed from them, once, when they are stored. All methods may
-// be called concurrently.
+// Indexer is a Store that also finds objects by values computed from them, once, when they are
+// stored. All methods may be called concurrently.
 type Indexer interface {
 	Store
-	// Index returns the objects that share a value of the named index with obj, which need not be stored itself.
+	// Index returns the objects that share a value of the named index with obj, which need not be
+	// stored itself.
 	Index(indexName string, obj any) ([]any, error)
 	// IndexKeys returns the keys of the objects that have the value, sorted.
 	IndexKeys(indexName, indexedValue string) ([]string, error)
-	// ListIndexFuncValues returns the values that objects have, in no order; none if there is no such index.
+	// ListIndexFuncValues returns the values that objects have, in no order; none if there is no
+	// such index.
 	ListIndexFuncValues(indexName string) []string
 	// ByIndex returns the objects that have the value, in no order.
 	ByIndex(indexName, indexedValue string) ([]any, error)
 	// GetIndexers returns a copy of the index functions by name.
 	GetIndexers() Indexers
-	// AddIndexers adds indexes and returns once they can be read. Readers and writers continue meanwhile. It fails, and
-	// adds none, if a name is in use, or a function is nil or fails for a stored object.
+	// AddIndexers adds indexes and returns once they can be read. Readers and writers continue
+	// meanwhile. It fails, and adds none, if a name is in use, or a function is nil or fails for a
+	// stored object.
 	AddIndexers(newIndexers Indexers) error
 }
 
-// WithStoreMetrics publishes a store's applied version if identifier is reserved. If metrics is nil, the provider is
-// that of SetInformerMetricsProvider. Informers have it in their options.
-func WithStoreMetrics(identifier InformerNameAndResource, metrics InformerMetricsProvider) StoreOption {
+// WithStoreMetrics publishes a store's applied version if identifier is reserved. If metrics is
+// nil, the provider is that of SetInformerMetricsProvider. Informers have it in their options.
+func WithStoreMetrics(
+	identifier InformerNameAndResource, metrics InformerMetricsProvider,
+) StoreOption {
 	return func(c *cache) { c.storage.publishVersion(identifier, metrics) }
 }
 
 // WithThreadSafeStoreMetrics is WithStoreMetrics for NewThreadSafeStore.
-func WithThreadSafeStoreMetrics(id InformerNameAndResource, metrics InformerMetricsProvider) ThreadSafeStoreOption {
+func WithThreadSafeStoreMetrics(
+	id InformerNameAndResource, metrics InformerMetricsProvider,
+) ThreadSafeStoreOption {
 	return func(m *threadSafeMap) { m.publishVersion(id, metrics) }
 }

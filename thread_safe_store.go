@@ -1,3 +1,6 @@
+// ThreadSafeStore, the store of client-go whose callers choose the keys. How does such a store
+// differ from an Indexer, and where do the errors that its methods cannot return end?
+
 package cache
 
 import (
@@ -9,19 +12,21 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// ThreadSafeStore is an Indexer whose callers choose the keys. An object that an Indexer would reject is reported to
-// apimachinery's error handlers.
+// ThreadSafeStore is an Indexer whose callers choose the keys. An object that an Indexer would
+// reject is reported to apimachinery's error handlers.
 type ThreadSafeStore interface {
 	// Add stores obj under key, whether or not something was there. Update does the same.
 	Add(key string, obj any)
 	Update(key string, obj any)
-	// Delete removes the object under key, if there is one. DeleteWithObject does the same and ignores obj.
+	// Delete removes the object under key, if there is one. DeleteWithObject does the same and
+	// ignores obj.
 	Delete(key string)
 	DeleteWithObject(key string, obj any)
 	Get(key string) (item any, exists bool)
 	List() []any
 	ListKeys() []string
-	// Replace makes items the whole content and resourceVersion the version, in one step for readers.
+	// Replace makes items the whole content and resourceVersion the version, in one step for
+	// readers.
 	Replace(items map[string]any, resourceVersion string)
 	Index(indexName string, obj any) ([]any, error)
 	IndexKeys(indexName, indexedValue string) ([]string, error)
@@ -43,9 +48,11 @@ type threadSafeMap struct {
 	*storage
 }
 
-// NewThreadSafeStore is for code written for client-go; new code uses NewIndexer. Indices is ignored. It panics if one
-// of the indexers is nil.
-func NewThreadSafeStore(indexers Indexers, indices Indices, opts ...ThreadSafeStoreOption) ThreadSafeStore {
+// NewThreadSafeStore is for code written for client-go; new code uses NewIndexer. Indices is
+// ignored. It panics if one of the indexers is nil.
+func NewThreadSafeStore(
+	indexers Indexers, indices Indices, opts ...ThreadSafeStoreOption,
+) ThreadSafeStore {
 	s := newStorage(indexers)
 	m := &threadSafeMap{&s.whole, s}
 	for _, option := range opts {
@@ -77,15 +84,18 @@ func changeUnder(key string, obj any) change {
 	return c
 }
 
-// reportRefused reports changes whose errors cannot be returned, together: apimachinery's handlers sleep for each error.
+// reportRefused reports changes whose errors cannot be returned, together: apimachinery's handlers
+// sleep for each error.
 func reportRefused(refused []change) {
 	var errs []error
 	for _, c := range refused[:min(10, len(refused))] {
 		errs = append(errs, c.prepared.err)
 	}
-	if len(errs) > 0 {
-		utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...), "Objects not stored", "count", len(refused))
+	if len(errs) == 0 {
+		return
 	}
+	utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...),
+		"Objects not stored", "count", len(refused))
 }
 
 // Delete removes the object under key.
@@ -104,7 +114,8 @@ func (m *threadSafeMap) Get(key string) (item any, exists bool) {
 
 // Replace makes items the whole content.
 func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
-	r := (&keyedStore{scope: m.scope}).BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
+	store := &keyedStore{scope: m.scope}
+	r := store.BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
 	for key, obj := range items {
 		c := changeUnder(key, obj)
 		c.prepared.index(m.indexers.Load(), &r.in.buffer)

@@ -50,10 +50,10 @@ func isClosed(done <-chan struct{}) bool {
 // syncChecker is a DoneChecker that succeeds or fails, once. It implements DoneError.
 type syncChecker struct {
 	name      string
-	once      sync.Once
 	succeeded chan struct{}
 	done      chan struct{}
 	err       error // set before done is closed
+	finishing sync.Mutex
 }
 
 func newSyncChecker(name string) *syncChecker {
@@ -78,16 +78,18 @@ func (s *syncChecker) Err() error {
 
 // finish ends the checker with success, or with err. Only the first call has an effect and returns
 // true.
-func (s *syncChecker) finish(err error) (first bool) {
-	s.once.Do(func() {
-		first = true
-		s.err = err
-		if err == nil {
-			close(s.succeeded)
-		}
-		close(s.done)
-	})
-	return first
+func (s *syncChecker) finish(err error) (isFirst bool) {
+	s.finishing.Lock()
+	defer s.finishing.Unlock()
+	if isClosed(s.done) {
+		return false
+	}
+	s.err = err
+	if err == nil {
+		close(s.succeeded)
+	}
+	close(s.done)
+	return true
 }
 
 // WaitFor is for code written for client-go; new code uses WaitForDone. It returns true once all

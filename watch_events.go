@@ -156,7 +156,8 @@ func (w *openWatch) examine(c *change) *ObjectError {
 		w.listing.newest = newerOf(w.listing.newest, c.received.meta.received.ResourceVersion)
 		w.listing.compareWithWatch(c.received.meta.received.ResourceVersion)
 	}
-	if w.reflector.shard != nil && c.received.kind != "" && w.reflector.excludes(&c.received.meta, bad) {
+	mayExclude := w.reflector.shard != nil && c.received.kind != ""
+	if mayExclude && w.reflector.excludes(&c.received.meta, bad) {
 		c.received.kind = Deleted
 		c.received.excluded = true
 		return nil
@@ -174,7 +175,8 @@ func (w *openWatch) examine(c *change) *ObjectError {
 // sources may.
 func (w *openWatch) advance(c *change) string {
 	version := c.received.meta.received.ResourceVersion
-	w.synthetic = w.synthetic && c.received.event.Type == watch.Added // c.kind may be Deleted: see excluded
+	// The event's own type: its kind is Deleted if the object is excluded.
+	w.synthetic = w.synthetic && c.received.event.Type == watch.Added
 	if w.synthetic || version == "" || version == w.version || versionBefore(version, w.version) {
 		return ""
 	}
@@ -234,7 +236,8 @@ func (w *openWatch) recordAccepted(changes []change) {
 		c := &changes[i]
 		switch {
 		case c.prepared.finalErr != nil && c.prepared.err != nil:
-			w.reflector.quarantineObject(w.run.ctx, refusedDeletion(c.prepared.finalErr, c.prepared.err))
+			refused := refusedDeletion(c.prepared.finalErr, c.prepared.err)
+			w.reflector.quarantineObject(w.run.ctx, refused)
 		case c.prepared.finalErr != nil:
 			w.reportRejected(c, c.prepared.finalErr)
 		case c.prepared.err != nil:

@@ -131,9 +131,9 @@ func (l *listing) dropRejected(key string) {
 }
 
 // isOlderEvent compares an event with the stream's previous event of its key, or with the store. An
-// older event is skipped: a stream may have a key twice, or repeat states of which it has sent later
-// ones. The error is that of an older event below the version that the stream has reached: the
-// source has gone back.
+// older event is skipped: a stream may have a key twice, or repeat states of which it has sent
+// later ones. The error is that of an older event below the version that the stream has reached:
+// the source has gone back.
 func (l *listing) isOlderEvent(c *change) (isOlder bool, err error) {
 	isItem := c.received.event.Type == watch.Added && !l.hasChanges
 	l.hasChanges = !isItem

@@ -102,10 +102,15 @@ type stretch struct {
 // A reset of zero means two minutes.
 func New(configured *wait.Backoff, reset time.Duration, random func() float64) *Backoff {
 	b := &Backoff{
-		initial: wait.Backoff{Duration: firstPause, Factor: pauseGrowth, Steps: math.MaxInt32, Cap: LongestPause},
-		jitter:  jitterLonger,
-		reset:   cmp.Or(reset, defaultReset),
-		random:  random,
+		initial: wait.Backoff{
+			Duration: firstPause,
+			Factor:   pauseGrowth,
+			Steps:    math.MaxInt32,
+			Cap:      LongestPause,
+		},
+		jitter: jitterLonger,
+		reset:  cmp.Or(reset, defaultReset),
+		random: random,
 	}
 	if configured != nil {
 		b.initial = *configured
@@ -146,7 +151,9 @@ func (b *Backoff) AfterFailure(now time.Time, f Failure) time.Duration {
 	if !f.AtOnce {
 		pause = b.nextPause(now)
 	}
-	pause = max(pause, f.AtLeast, b.jitteredRetryAfter(f.RetryAfter), b.delay(now, f.Requests, f.List))
+	retryAfter := b.jitteredRetryAfter(f.RetryAfter)
+	delay := b.delay(now, f.Requests, f.List)
+	pause = max(pause, f.AtLeast, retryAfter, delay)
 	if pause > 0 {
 		b.series.resumed = now.Add(pause)
 		b.stretch.resumed = now.Add(pause)
@@ -256,7 +263,8 @@ func (b *Backoff) nextPause(now time.Time) time.Duration {
 	if now.Before(b.series.start.Add(limitMinute)) {
 		request := len(b.requests.since(b.series.start)) + 1
 		mostSeconds := max(1, request-quickRequests)
-		b.current.Duration = min(b.current.Duration, time.Duration(mostSeconds)*time.Second, steadyPause)
+		longest := min(time.Duration(mostSeconds)*time.Second, steadyPause)
+		b.current.Duration = min(b.current.Duration, longest)
 	}
 	pause := b.current.Step()
 	if pause < steadyPause {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -95,4 +96,16 @@ func TestTheTableOfLayersHasThemInTheirOrder(t *testing.T) {
 		names = append(names, found[1])
 	}
 	require.Equal(t, l.names, names)
+}
+
+func TestEachFileOfTheRootBeginsWithItsPurpose(t *testing.T) {
+	text, err := os.ReadFile("layers.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		name, _, _ := strings.Cut(line, " ")
+		source, err := os.ReadFile(filepath.Join("..", "..", name))
+		require.NoError(t, err)
+		isCommented := strings.HasPrefix(string(source), "// ")
+		assert.True(t, isCommented, "%s does not begin with a comment that says what it is for", name)
+	}
 }
