@@ -19,7 +19,7 @@ var requestMutants = []Mutant{
 		Dir:     "internal/backoff",
 		In:      "Backoff.AfterFailure",
 		From:    "b.jitteredRetryAfter(f.RetryAfter)",
-		To:      "0",
+		To:      "time.Duration(0)",
 		Package: guarantees,
 		Test:    "TestG1RetryAfterIsHonoured",
 		Fault:   "An overloaded server receives a request before its Retry-After has passed.",
