@@ -71,10 +71,6 @@ type listing struct {
 	// quarantining has the keys that the reflector quarantines instead of the store.
 	quarantining map[string]bool
 
-	// hasChanges is true from the first event of a streaming list that is not an item of it.
-	// reached is the version that the stream has reached, empty if that is unknown.
-	hasChanges bool
-	reached    string
 	// entries has the newest origin of each key in a streaming list.
 	entries map[table.Key]table.Origin
 }

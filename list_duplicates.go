@@ -36,8 +36,13 @@ func (l *listing) reportDuplicates() {
 	}
 }
 
+// maxKeptDuplicates bounds the states that are kept while lists fail again and again.
+const maxKeptDuplicates = 1000
+
 // keepDuplicates keeps the reported states of an aborted list, and those before it.
 func (l *listing) keepDuplicates() {
-	maps.Copy(l.duplicateStates, l.progress.duplicates)
+	if len(l.progress.duplicates) < maxKeptDuplicates {
+		maps.Copy(l.duplicateStates, l.progress.duplicates)
+	}
 	l.progress.duplicates = l.duplicateStates
 }

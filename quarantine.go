@@ -215,14 +215,14 @@ func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined boo
 }
 
 // supersede marks a key's entry for releaseSuperseded: a write has applied a later state, or has
-// deleted the object. It reports whether there is an entry.
+// deleted the object. It reports whether there is an entry that the write has not marked before.
 func (p quarantinePart) supersede(key table.Key) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := quarantineKey{p, key}
+	before, isQuarantined := p.entries[at]
 	p.supersedeLocked(at)
-	_, exists := p.entries[at]
-	return exists
+	return isQuarantined && !before.superseded
 }
 
 // supersedeIf is supersede for the keys for which superseded returns true.

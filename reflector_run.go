@@ -225,9 +225,12 @@ type nextAttempt struct {
 // G13 require.
 func (m *run) attemptAfterFailure(next state, f backoff.Failure) nextAttempt {
 	next = m.listBefore(next)
+	now := m.clock.Now()
+	if next == stateEnd {
+		return nextAttempt{state: stateEnd, at: now}
+	}
 	f.List = next == stateList
 	f.Requests = m.requestsOf(next, f.AtOnce)
-	now := m.clock.Now()
 	pause := m.progress.backoff.AfterFailure(now, f)
 	m.afterPause = pause > 0 || m.afterPause && f.Began.IsZero()
 	return nextAttempt{state: next, at: now.Add(pause)}

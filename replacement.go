@@ -30,6 +30,8 @@ type storeReplacement struct {
 	// ofStream is true for a part that has events of a streaming list, which may have later states
 	// of a key.
 	ofStream bool
+	// mergesKeys is true while items of a list are prepared, which should have each key once.
+	mergesKeys bool
 
 	// batch has the changes that are being prepared, staged those of Commit.
 	batch  []change
@@ -123,6 +125,7 @@ func (r *storeReplacement) Add(
 
 // prepare prepares objects in batches, and publishes or stages them.
 func (r *storeReplacement) prepare(ctx context.Context, each received, objects []any) error {
+	r.mergesKeys = each.kind != Deleted && !r.ofStream
 	for part := range slices.Chunk(objects, table.InPlace) {
 		r.fillBatch(each, part)
 		r.compareWithStore()
@@ -226,7 +229,7 @@ func (r *storeReplacement) indexStaged(count int) {
 	for i := range added {
 		newer := &added[i]
 		older, isStaged := r.stagedAt[newer.prepared.key]
-		if isStaged && newer.prepared.err == nil && r.mergesKeys() && !older.prepared.deletes {
+		if isStaged && newer.prepared.err == nil && r.mergesKeys && !older.prepared.deletes {
 			*older = change{prepared: prepared{unchanged: true}}
 		}
 		r.stagedAt[newer.prepared.key] = newer
@@ -243,7 +246,7 @@ func (r *storeReplacement) compareWithStore() {
 	for i := range r.batch {
 		r.batch[i].prepared.place = storage.table.Seek(r.batch[i].prepared.key)
 	}
-	if r.mergesKeys() {
+	if r.mergesKeys {
 		r.mergeBatch()
 	}
 	for i := range r.batch {
@@ -252,7 +255,7 @@ func (r *storeReplacement) compareWithStore() {
 			continue
 		}
 		found := storage.table.Find(c.prepared.key, c.prepared.place)
-		c.prepared.unchanged = r.mergesKeys() && r.dropsLater(c, found)
+		c.prepared.unchanged = r.mergesKeys && r.dropsLater(c, found)
 		if c.prepared.unchanged || !found.Exists && r.isVisible {
 			continue
 		}
@@ -273,11 +276,6 @@ func (r *storeReplacement) isStored(c *change, found table.Slot) bool {
 		return true
 	}
 	return r.in.transform == nil && reflect.DeepEqual(found.Object, c.prepared.object)
-}
-
-// mergesKeys reports whether the batch has items of a list, which should have each key once.
-func (r *storeReplacement) mergesKeys() bool {
-	return !r.ofStream && len(r.batch) > 0 && r.batch[0].received.kind != Deleted
 }
 
 // mergeBatch keeps one state of each key in the batch, so that handlers receive one.
@@ -315,7 +313,7 @@ func (r *storeReplacement) earlierState(
 	}
 	staged := r.stagedChange(key, found)
 	if staged != nil {
-		return staged.prepared.origin, !staged.prepared.deletes
+		return staged.prepared.origin, true // also if the transform has dropped it
 	}
 	displaced, isDisplaced := r.displaced[key]
 	if isDisplaced {

@@ -282,3 +282,43 @@ func (r *refusesOnce) Delete(any) error {
 	}
 	return r.errs[r.calls-1]
 }
+
+// Fails if the older state of a key that is listed twice is stored because the transform has
+// dropped the newer one.
+func TestAnOlderStateIsNotStoredInPlaceOfOneThatIsNotWanted(t *testing.T) {
+	dropMarked := func(obj any) (any, error) {
+		if obj.(*object).Labels["drop"] == "yes" {
+			return nil, nil
+		}
+		return obj, nil
+	}
+	s := NewIndexer(MetaNamespaceKeyFunc, nil, WithTransformer(dropMarked)).(*cache)
+	require.NoError(t, s.Replace([]any{podAt("a", "z", "1")}, "2"))
+	newer := podAt("a", "1", "9")
+	newer.Labels = map[string]string{"drop": "yes"}
+	r := begin(t, s)
+	r.items(newer)
+	r.items(podAt("a", "1", "8"))
+	r.commit("10")
+	require.Empty(t, contents(s))
+}
+
+// Fails if a part of deletions is taken for items, which have each key once.
+func TestADeletionAfterTheListedStateKeepsBoth(t *testing.T) {
+	s := NewIndexer(MetaNamespaceKeyFunc, nil).(*cache)
+	require.NoError(t, s.Replace([]any{podAt("a", "z", "1")}, "1"))
+	r := s.BeginReplace(ReplaceOptions{}).(*storeReplacement)
+	for _, version := range []string{"2", "3"} {
+		_, err := r.Add(t.Context(), ReplacementPart{Items: []any{podAt("a", "1", version)}})
+		require.NoError(t, err)
+	}
+	_, err := r.Add(t.Context(), ReplacementPart{Deleted: []any{podAt("a", "1", "4")}})
+	require.NoError(t, err)
+	kept := 0
+	r.staged.each(func(c *change) {
+		if !c.prepared.unchanged {
+			kept++
+		}
+	})
+	require.Equal(t, 2, kept, "the addition of version 3 and its deletion")
+}

@@ -254,3 +254,27 @@ func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 	assert.Equal(t, "1", before.ResourceVersion())
 	assert.Equal(t, 10, before.Len())
 }
+
+// Handlers have received the state that repaired the object. Fails if a deletion in the same write
+// as the repair is delivered as a tombstone.
+func TestADeletionAfterARepairInOneWriteHasItsFinalState(t *testing.T) {
+	refuseMarked := func(obj any) ([]string, error) {
+		if obj.(*object).Labels["bad"] == "yes" {
+			return nil, errors.New("bad")
+		}
+		return nil, nil
+	}
+	s := NewIndexer(MetaNamespaceKeyFunc, Indexers{"i": refuseMarked}).(*cache)
+	bad := podAt("a", "1", "2")
+	bad.Labels = map[string]string{"bad": "yes"}
+	require.NoError(t, s.Update(podAt("a", "1", "1")))
+	require.Error(t, s.Update(bad))
+	final := podAt("a", "1", "4")
+	batch := []change{
+		{received: received{kind: Updated, object: podAt("a", "1", "3")}},
+		{received: received{kind: Deleted, object: final}},
+	}
+	_, err := s.acceptChanges(bg, batch)
+	require.NoError(t, err)
+	require.Equal(t, any(final), batch[1].finalState())
+}

@@ -119,6 +119,7 @@ func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	for key, obj := range items {
 		c := changeUnder(key, obj)
 		c.prepared.index(m.indexers.Load(), &r.in.buffer)
+		c.received = received{}
 		if r.takesPart(&c) {
 			r.staged.addOne(c)
 		}

@@ -100,7 +100,6 @@ func (m *run) open(l *listing) (*openWatch, error) {
 		m.reflector.setPhase(PhaseWatching)
 	} else {
 		m.reflector.setPhase(PhaseStreaming)
-		l.reached = options.ResourceVersion
 		inc(m.reflector.metrics.lists)
 	}
 	inc(m.reflector.metrics.watches)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/backoff"
@@ -71,15 +70,11 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 		if c.received.excluded && w.synthetic {
 			continue // another replica's, and the stream has sent no other state of it
 		}
-		isOlder, err := l.isOlderEvent(c)
-		if isOlder && c.prepared.finalErr != nil {
-			l.run.report(c.prepared.finalErr)
-		}
-		if err != nil {
+		if err := l.checkEvent(c); err != nil {
+			if c.prepared.finalErr != nil {
+				l.run.report(c.prepared.finalErr)
+			}
 			return err
-		}
-		if isOlder {
-			continue
 		}
 		if err := l.addChange(c); err != nil {
 			return err
@@ -130,43 +125,24 @@ func (l *listing) dropRejected(key string) {
 	}
 }
 
-// isOlderEvent compares an event with the stream's previous event of its key, or with the store. An
-// older event is skipped: a stream may have a key twice, or repeat states of which it has sent
-// later ones. The error is that of an older event below the version that the stream has reached:
-// the source has gone back.
-func (l *listing) isOlderEvent(c *change) (isOlder bool, err error) {
-	isItem := c.received.event.Type == watch.Added && !l.hasChanges
-	l.hasChanges = !isItem
-	reached := l.reached
-	l.reached = newerOf(l.reached, c.received.version)
-
+// checkEvent fails if an event is older than the stream's previous event of its key, or than the
+// store: the source has gone back.
+func (l *listing) checkEvent(c *change) error {
 	checker, hasChecker := l.reflector.store.(eventChecker)
 	c.prepared.key = l.eventKey(c, checker)
 	if c.prepared.key == (table.Key{}) {
-		return false, nil // the store will refuse it
+		return nil // the store will refuse it
 	}
 	c.prepare()
 	before, wasSent := l.entries[c.prepared.key]
+	l.entries[c.prepared.key] = c.prepared.origin
 	switch {
-	case wasSent && isItem:
-		isOlder = !l.duplicates.keepsLater(c.prepared.key, before, c.prepared.origin)
 	case wasSent:
-		err = c.prepared.regression(before)
+		return c.prepared.regression(before)
 	case hasChecker && l.mayBeTooOld() && !l.progress.versionInvalid:
-		err = checker.olderThanEntry(c)
+		return checker.olderThanEntry(c)
 	}
-	isOlder = isOlder || err != nil
-	if !isOlder {
-		l.entries[c.prepared.key] = c.prepared.origin
-		return false, nil
-	}
-	if err != nil && versionBefore(c.received.meta.received.ResourceVersion, reached) {
-		return true, err
-	}
-	if !wasSent { // the store has a later state
-		l.part.Retain = append(l.part.Retain, c.received.object)
-	}
-	return true, nil
+	return nil
 }
 
 // eventKey returns the key of an event in the store or, if the store does not tell it, for reports.

@@ -87,26 +87,3 @@ func TestB31AnEventBelowTheWatchsVersionIsARegression(t *testing.T) {
 		})
 	}
 }
-
-// B31, B15: before its bookmark a streaming list repeats states of which it has sent later ones. They are
-// newer than the version from which it began, so they are skipped without a failure or another request.
-// Fails if each event that is older than its key's state is a regression.
-func TestB31AReplayInAStreamIsSkipped(t *testing.T) {
-	for name, replay := range map[string][]watch.Event{
-		"an older state, then it":   {modified(podWithKey("a/1", "50")), modified(podWithKey("a/1", "100"))},
-		"a deletion, then it":       {deleted(podWithKey("a/1", "50")), added(podWithKey("a/1", "100"))},
-		"created, deleted, created": {modified(podWithKey("a/2", "9")), added(podWithKey("a/1", "20")), deleted(podWithKey("a/1", "30")), added(podWithKey("a/1", "100"))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			forEachStreamedMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirror) {
-				events := []watch.Event{added(podWithKey("a/1", "100")), added(podWithKey("a/2", "8"))}
-				events = append(events, replay...)
-				source := &streamScript{streams: [][]watch.Event{append(events, initialEventsEndEvent("101"))}}
-				m := start(source, &object{})
-				assert.Empty(t, m.reportTexts())
-				assert.Contains(t, m.storedVersions(), "a/1@100")
-				assert.Len(t, source.requestTexts(), 1)
-			})
-		})
-	}
-}

@@ -57,6 +57,9 @@ func TestG6OfAKeyThatAListHasTwiceTheNewestStateIsKept(t *testing.T) {
 	for name, row := range duplicateKeys {
 		for distance, between := range map[string]int{"together": 0, "in several parts": 250} {
 			for _, way := range listMethods {
+				if way == streamingList {
+					continue // events of a key have an order there: TestB15InAStreamNoKeyRegresses
+				}
 				for kind, start := range streamedMirrors {
 					t.Run(fmt.Sprintf("%s, %s, %s, %s", name, distance, way, kind), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
@@ -74,9 +77,6 @@ func TestG6OfAKeyThatAListHasTwiceTheNewestStateIsKept(t *testing.T) {
 								assert.EqualValues(t, len(row.reports), m.status.Status().Failures[causeDuplicateKey])
 							}
 							assertKept()
-							if way == streamingList {
-								return // an item older than the store's state is a regression there
-							}
 							calls := m.handlerCalls()
 
 							source.expire()
