@@ -23,16 +23,20 @@ import (
 
 // Log is a log of changes and versions. The zero Log is empty.
 type Log struct {
-	// records are numbered: base is the first one, head the first that is not blank.
-	records    []Record
-	base, head int64
-	newest     newestIndex
+	records []Record
+	// base is the number of the first record.
+	base int64
+	// head is the number of the first record that is not blank.
+	head   int64
+	newest newestIndex
 	// handedOut has the numbers of the changes that are handed out. Versions numbered below
 	// handedOutEnd are handed out too.
 	handedOut    []int64
 	handedOutEnd int64
-	// version is the newest one, processed the newest that the head has passed.
-	version, processed string
+	// version is the newest one.
+	version string
+	// processed is the newest version that the head has passed.
+	processed string
 	// initialEnd is the number after the last record of the first list, 0 until that has ended.
 	initialEnd int64
 	// used is true once a change was added.
@@ -154,7 +158,8 @@ func (l *Log) AddVersion(version string) {
 	}
 	l.version = version
 	firstPending := max(l.head, l.handedOutEnd)
-	if l.End() > firstPending && l.at(l.End()-1).Kind == Version {
+	last := l.End() - 1
+	if last >= firstPending && l.at(last).Kind == Version {
 		l.records = l.records[:len(l.records)-1]
 	}
 	l.records = append(l.records, Record{Object: version, Kind: Version})
@@ -189,14 +194,15 @@ func (l *Log) HandOutBatch() (version string) {
 	number := l.head
 	for ; number < end; number++ {
 		r := l.at(number)
-		switch {
-		case r.Kind == Version:
+		if r.Kind == Version {
 			version = r.Object.(string)
-		case r.isChange():
-			l.handOut(number)
-			if r.next > 0 {
-				end = min(end, number+int64(r.next))
-			}
+		}
+		if !r.isChange() {
+			continue
+		}
+		l.handOut(number)
+		if r.next > 0 {
+			end = min(end, number+int64(r.next))
 		}
 	}
 	l.handedOutEnd = number
@@ -251,13 +257,17 @@ func (l *Log) Drop() {
 func (l *Log) advanceHead() {
 	for ; l.head < l.End(); l.head++ {
 		r := l.at(l.head)
-		if r.isChange() || r.Kind == Version && l.head >= l.handedOutEnd {
+		if r.isChange() {
 			return
 		}
-		if r.Kind == Version {
-			l.processed = r.Object.(string)
-			*r = Record{}
+		if r.Kind == Blank {
+			continue
 		}
+		if l.head >= l.handedOutEnd {
+			return
+		}
+		l.processed = r.Object.(string)
+		*r = Record{}
 	}
 }
 

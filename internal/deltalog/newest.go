@@ -17,8 +17,12 @@ func (x *newestIndex) isEmpty() bool { return !x.hasLast && len(x.others) == 0 }
 
 func (x *newestIndex) reserve(keys int) { x.others = make(map[table.Key]int64, keys) }
 
+func (x *newestIndex) isLast(key table.Key) bool {
+	return x.hasLast && x.lastKey == key
+}
+
 func (x *newestIndex) find(key table.Key) (number int64, found bool) {
-	if x.hasLast && x.lastKey == key {
+	if x.isLast(key) {
 		return x.lastNumber, true
 	}
 	number, found = x.others[key]
@@ -43,7 +47,7 @@ func (x *newestIndex) keepLast() {
 }
 
 func (x *newestIndex) remove(key table.Key) {
-	if x.hasLast && x.lastKey == key {
+	if x.isLast(key) {
 		x.lastKey = table.Key{} // release its text
 		x.hasLast = false
 	}

@@ -68,7 +68,12 @@ func (b *backlog[K]) add(r *Record[K], position uint64) {
 // append adds an entry at the end of the ring.
 func (b *backlog[K]) append(r *Record[K], position uint64) *entry[K] {
 	newest := b.root.previous
-	added := &entry[K]{Record: *r, position: position, previous: newest, next: &b.root}
+	added := &entry[K]{
+		Record:   *r,
+		position: position,
+		previous: newest,
+		next:     &b.root,
+	}
 	newest.next = added
 	b.root.previous = added
 	return added

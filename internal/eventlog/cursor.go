@@ -92,7 +92,12 @@ const (
 
 // NewCursor returns a cursor that reads nothing until Join is called.
 func (l *Log[K]) NewCursor(mode Merging) *Cursor[K] {
-	c := &Cursor[K]{log: l, mode: mode, ready: make(chan struct{}, 1), endAt: noEnd}
+	c := &Cursor[K]{
+		log:   l,
+		mode:  mode,
+		ready: make(chan struct{}, 1),
+		endAt: noEnd,
+	}
 	c.merging.Store(mode == Always)
 	c.position.Store(detached)
 	c.backlog.reset()
@@ -120,7 +125,10 @@ func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.position.Load() != detached && c.snapshot.Load() == nil && c.endAt == noEnd {
+	if c.position.Load() == detached {
+		return
+	}
+	if c.snapshot.Load() == nil && c.endAt == noEnd {
 		c.setSnapshot(s, now, false)
 	}
 }
@@ -200,9 +208,11 @@ func (c *Cursor[K]) endWaitsLocked() {
 	position := c.position.Load()
 	oldest := c.backlog.oldest()
 	c.waits = slices.DeleteFunc(c.waits, func(w handledWait) bool {
-		isPending := w.end > position || oldest != nil && w.end >= oldest.position
-		if isPending {
-			return false
+		if w.end > position {
+			return false // a record in the log is pending
+		}
+		if oldest != nil && w.end >= oldest.position {
+			return false // one in the backlog is
 		}
 		close(w.done)
 		return true
@@ -223,7 +233,7 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	if at >= c.log.end.Load() {
 		return false
 	}
-	if at-c.block.from == uint64(len(c.block.records)) {
+	if c.block.endsAt(at) {
 		c.block = c.block.next
 	}
 	*r = c.block.records[at-c.block.from]
@@ -287,11 +297,13 @@ func (c *Cursor[K]) mergeLocked(most int) {
 // changes returns the number of pending changes.
 func (c *Cursor[K]) changes() int {
 	at := c.position.Load() // first: appended advances it before it adds a record to the backlog
-	n := c.backlog.changes.Load() + max(0, int64(c.log.end.Load())-int64(at))
+	count := c.backlog.changes.Load()
+	end := c.log.end.Load()
+	count += max(0, int64(end)-int64(at))
 	if s := c.snapshot.Load(); s != nil {
-		n += s.left.Load()
+		count += s.left.Load()
 	}
-	return int(n)
+	return int(count)
 }
 
 // Keys returns the keys of the pending changes, except those of a snapshot.
@@ -305,7 +317,7 @@ func (c *Cursor[K]) Keys() map[K]bool {
 	end := c.log.end.Load()
 	b := c.block
 	for at := c.position.Load(); at < end; at++ {
-		if at-b.from == uint64(len(b.records)) {
+		if b.endsAt(at) {
 			b = b.next
 		}
 		keys[b.records[at-b.from].Key] = true

@@ -45,6 +45,11 @@ type block[K comparable] struct {
 	next    *block[K]
 }
 
+// endsAt reports whether the block ends just before the record with a number.
+func (b *block[K]) endsAt(number uint64) bool {
+	return number-b.from == uint64(len(b.records))
+}
+
 // Records per block. A record of an informer takes 80 bytes, so a small block takes 1 KiB, a large
 // one 4 KiB. An idle informer has a small one.
 const (
@@ -54,7 +59,11 @@ const (
 
 // New returns an empty log. Records are timed relative to start.
 func New[K comparable](start time.Time) *Log[K] {
-	return &Log[K]{start: start.Add(-1), last: &block[K]{records: make([]Record[K], smallBlock)}}
+	first := &block[K]{records: make([]Record[K], smallBlock)}
+	return &Log[K]{
+		start: start.Add(-1),
+		last:  first,
+	}
 }
 
 // Append appends up to count records of one write to the store and wakes sleeping cursors. set
@@ -73,7 +82,7 @@ func (l *Log[K]) Append(
 	end := before
 	since := max(1, now.Sub(l.start))
 	for i := range count {
-		if l.isFullAt(end) {
+		if l.last.endsAt(end) {
 			if !set(i, &Record[K]{}) {
 				continue // trimLocked clears only the last block, so that must not be an empty one
 			}
@@ -89,11 +98,6 @@ func (l *Log[K]) Append(
 	for _, c := range l.cursors {
 		c.appended(int(end-before), live, since, version)
 	}
-}
-
-// isFullAt reports whether the last block has no room for the record with the number end.
-func (l *Log[K]) isFullAt(end uint64) bool {
-	return end-l.last.from == uint64(len(l.last.records))
 }
 
 // addBlock adds a block that begins with the record with the number from.
