@@ -25,19 +25,25 @@ func (s *Snapshot) Bytes() int64 {
 // and index.
 func (s *Snapshot) referenceBytes() int64 {
 	chunks := (int64(s.state.cells) + chunkLen - 1) / chunkLen
-	return chunks * chunkLen * int64(len(s.state.indexes)) * sizeOf[reference]()
+	cells := chunks * chunkLen
+	perCell := int64(len(s.state.indexes)) * sizeOf[reference]()
+	return cells * perCell
 }
 
 func (i *index) bytes() int64 {
 	total := i.values.bytes() + listBytes[record](&i.records)
 	step := 1 + i.allocated/countedRecords
 	for number := uint32(1); number < i.allocated; number += step {
-		r := i.record(number)
-		blocks := int64(cap(r.postings.blocks)) * sizeOf[piece[[]uint32]]()
-		numbers := int64(r.postings.len) * sizeOf[uint32]()
-		total += int64(step) * (int64(len(r.text)) + blocks + numbers)
+		total += int64(step) * i.record(number).bytes()
 	}
 	return total
+}
+
+func (r *record) bytes() int64 {
+	text := int64(len(r.text))
+	blocks := int64(cap(r.postings.blocks)) * sizeOf[piece[[]uint32]]()
+	numbers := int64(r.postings.len) * sizeOf[uint32]()
+	return text + blocks + numbers
 }
 
 // bytes counts a segment at the first of its positions.

@@ -105,21 +105,36 @@ func (d *directory) put(hash, number uint32, epoch uint64) bool {
 		if d.mask>>s.bits == 0 {
 			return false
 		}
-		empty := segment{bits: s.bits + 1}
-		halves := [2]*piece[segment]{{epoch, empty}, {epoch, empty}}
-		for i := range s.groups {
-			g := &s.groups[i]
-			for used := g.used(); used != 0; used &= used - 1 {
-				moved := g.hashes[place(used)]
-				halves[moved>>s.bits&1].value.put(moved, g.numbers[place(used)])
-			}
-		}
-		d.replace(hash&^(1<<s.bits), halves[0])
-		d.replace(hash|1<<s.bits, halves[1])
-		s = &halves[hash>>s.bits&1].value
+		s = d.split(s, hash, epoch)
 	}
 	s.put(hash, number)
 	return true
+}
+
+// split replaces a full segment, that of a hash, by two that have one more bit of their hashes in
+// common. It returns the one of the hash.
+func (d *directory) split(full *segment, hash uint32, epoch uint64) *segment {
+	bit := uint32(1) << full.bits
+	empty := segment{bits: full.bits + 1}
+	zeros := &piece[segment]{epoch, empty}
+	ones := &piece[segment]{epoch, empty}
+	halfOf := func(hash uint32) *segment {
+		if hash&bit == 0 {
+			return &zeros.value
+		}
+		return &ones.value
+	}
+	for i := range full.groups {
+		g := &full.groups[i]
+		for used := g.used(); used != 0; used &= used - 1 {
+			at := place(used)
+			moved := g.hashes[at]
+			halfOf(moved).put(moved, g.numbers[at])
+		}
+	}
+	d.replace(hash&^bit, zeros)
+	d.replace(hash|bit, ones)
+	return halfOf(hash)
 }
 
 // double gives each segment twice as many positions.

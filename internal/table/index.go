@@ -33,7 +33,12 @@ type record struct {
 }
 
 func newIndex(epoch uint64, seed maphash.Seed) *index {
-	return &index{epoch: epoch, seed: seed, values: newDirectory(epoch), allocated: 1}
+	return &index{
+		epoch:     epoch,
+		seed:      seed,
+		values:    newDirectory(epoch),
+		allocated: 1,
+	}
 }
 
 func (i *index) hash(text string) uint32 {
@@ -53,7 +58,8 @@ func (i *index) find(text string, hash uint32) (number uint32, found bool) {
 // each calls yield with each value that an object has.
 func (i *index) each(yield func(string) bool) {
 	for number := uint32(1); number < i.allocated; number++ {
-		if r := i.record(number); r.postings.len > 0 && !yield(r.text) {
+		r := i.record(number)
+		if r.postings.len > 0 && !yield(r.text) {
 			return
 		}
 	}

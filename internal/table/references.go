@@ -128,11 +128,11 @@ func (t *Table) Index(at int, number uint32, values []string) {
 	now := buffer[:0]
 	// Both lists are sorted, so that one pass finds what to add and what to remove.
 	for len(before) > 0 || len(values) > 0 {
-		switch order := i.compareFirst(before, values); {
-		case order < 0:
+		switch i.compareFirst(before, values) {
+		case -1:
 			t.removeValue(at, number, before[0])
 			before = before[1:]
-		case order > 0:
+		case 1:
 			now = append(now, i.add(values[0], number))
 			values = values[1:]
 		default:
@@ -151,7 +151,16 @@ func (i *index) haveTexts(refs []reference, values []string) bool {
 	})
 }
 
-// compareFirst compares the first reference with the first value. A missing one is the higher one.
+// appendTexts appends the values of references.
+func (i *index) appendTexts(texts []string, refs []reference) []string {
+	for _, r := range refs {
+		texts = append(texts, i.record(r.record).text)
+	}
+	return texts
+}
+
+// compareFirst compares the first reference with the first value, and returns -1, 0 or 1. A missing
+// one is the higher one.
 func (i *index) compareFirst(refs []reference, values []string) int {
 	if len(refs) == 0 {
 		return 1

@@ -74,7 +74,8 @@ func (s *Snapshot) Each(f func(Entry) bool) {
 // there is none. Places begin at 0.
 func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 	for ; next < s.state.cells; next++ {
-		if c := s.state.cell(next); !c.content.isFree() {
+		c := s.state.cell(next)
+		if !c.content.isFree() {
 			return Entry{s, c}, next + 1, true
 		}
 	}
@@ -120,7 +121,8 @@ func (s *state) appendTexts(texts []byte, cells *chunk) []byte {
 // Values returns an iterator over the values that at least one object has in an index, and their
 // number.
 func (s *Snapshot) Values(index int) (all func(func(string) bool), count int) {
-	return s.state.indexes[index].each, s.state.indexes[index].len
+	i := s.state.indexes[index]
+	return i.each, i.len
 }
 
 func (s *Snapshot) postings(index int, value string) *postings {
@@ -188,12 +190,12 @@ func HasOnly[T any](s *Snapshot) bool {
 	if _, every := any(&none).(*any); every {
 		return true
 	}
-	its := split(none).typ
-	if its == nil {
+	wanted := split(none).typ
+	if wanted == nil {
 		return false
 	}
 	for _, typ := range s.types[1:] {
-		if typ != its {
+		if typ != wanted {
 			return false
 		}
 	}

@@ -53,11 +53,13 @@ type state struct {
 	chunks cowList[chunk]
 	// namespaces has the namespaces of keys by number. Number 0 is for keys without one.
 	namespaces []string
-	// cells counts all cells, including free ones; len counts those that are not free. free is the
-	// first free cell, counted from 1.
-	cells, free uint32
-	len         int
-	indexes     []*index
+	// cells counts all cells, including free ones.
+	cells uint32
+	// free is the first free cell, counted from 1.
+	free uint32
+	// len counts the cells that are not free.
+	len     int
+	indexes []*index
 	// sum is the checksum of all entries.
 	sum uint64
 }
@@ -71,7 +73,11 @@ type chunk [chunkLen]cell
 // New returns an empty table. version returns the version set in the last Commit. It is called
 // under a lock for each snapshot.
 func New(indexes int, version func() string) *Table {
-	t := &Table{seed: maphash.MakeSeed(), version: version, epoch: 1}
+	t := &Table{
+		seed:    maphash.MakeSeed(),
+		version: version,
+		epoch:   1,
+	}
 	t.types.all.Store(&[]word{nil})
 	t.reset(indexes)
 	t.visible.Store(t.state)
@@ -80,7 +86,11 @@ func New(indexes int, version func() string) *Table {
 
 // reset makes the writer's state empty.
 func (t *Table) reset(indexes int) {
-	t.state = &state{epoch: t.epoch, keys: newDirectory(t.epoch), namespaces: []string{""}}
+	t.state = &state{
+		epoch:      t.epoch,
+		keys:       newDirectory(t.epoch),
+		namespaces: []string{""},
+	}
 	t.namespaces = map[string]uint32{"": 0}
 	t.references = references{}
 	t.AddIndexes(indexes, nil)

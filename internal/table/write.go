@@ -61,7 +61,8 @@ func (s *state) clone(epoch uint64) *state {
 func (t *Table) changeState(change func(*state)) {
 	s := *t.state
 	change(&s)
-	if t.state = &s; !t.staged {
+	t.state = &s
+	if !t.staged {
 		t.visible.Store(t.state)
 	}
 }
@@ -98,11 +99,13 @@ func (t *Table) Commit(setVersion func()) {
 
 // free returns the number of free entries: cells, namespaces and values of indexes.
 func (t *Table) free() int {
-	n := int(t.state.cells) - t.state.len + max(0, len(t.state.namespaces)-t.state.len)
+	cells := int(t.state.cells) - t.state.len
+	namespaces := max(0, len(t.state.namespaces)-t.state.len)
+	values := 0
 	for _, i := range t.state.indexes {
-		n += int(i.allocated) - i.len
+		values += int(i.allocated) - i.len
 	}
-	return n
+	return cells + namespaces + values
 }
 
 // pack moves everything into a new state. Readers are not blocked. No write may be open.
@@ -121,13 +124,11 @@ func (t *Table) pack() {
 			continue
 		}
 		for at, i := range old.indexes {
-			values[at] = values[at][:0]
-			for _, r := range references.of(from, at) {
-				values[at] = append(values[at], i.record(r.record).text)
-			}
+			values[at] = i.appendTexts(values[at][:0], references.of(from, at))
 		}
 		key := old.key(c.content)
-		to := t.Put(key, Slot{hash: key.hash(t.seed)}, t.object(c.content), c.origin(), values)
+		absent := Slot{hash: key.hash(t.seed)}
+		to := t.Put(key, absent, t.object(c.content), c.origin(), values)
 		for i, l := range listings {
 			marks[i].set(to, l.marks.get(from))
 		}
@@ -174,7 +175,13 @@ func (t *Table) Find(key Key, p Place) Slot {
 		number = found
 		c = t.state.cell(number)
 	}
-	return Slot{t.object(c.content), c.origin(), true, number, p.hash}
+	return Slot{
+		Object: t.object(c.content),
+		Origin: c.origin(),
+		Exists: true,
+		Number: number,
+		hash:   p.hash,
+	}
 }
 
 // Put stores an object, which must not be nil, under a key whose slot was just found, with its
@@ -231,15 +238,18 @@ func (t *Table) Remove(at Slot) {
 
 // AddIndexes adds indexes after the others, with valuesOf each object. The write must be staged.
 func (t *Table) AddIndexes(more int, valuesOf func(obj any) [][]string) {
+	first := t.references.indexes
 	for range more {
 		t.state.indexes = append(t.state.indexes, newIndex(t.epoch, t.seed))
 		t.references.grow()
 	}
 	for number := range t.state.cells {
-		if c := t.state.cell(number).content; !c.isFree() {
-			for i, values := range valuesOf(t.object(c)) {
-				t.Index(t.references.indexes-more+i, number, values)
-			}
+		c := t.state.cell(number).content
+		if c.isFree() {
+			continue
+		}
+		for i, values := range valuesOf(t.object(c)) {
+			t.Index(first+i, number, values)
 		}
 	}
 }
@@ -266,11 +276,12 @@ func (t *Table) add(hash uint32) (number uint32) {
 // namespaceNumber returns the number of a namespace.
 func (t *Table) namespaceNumber(namespace string) uint32 {
 	number, known := t.namespaces[namespace]
-	if !known {
-		number = uint32(len(t.state.namespaces))
-		own := strings.Clone(namespace) // it may be part of an object
-		t.namespaces[own] = number
-		t.changeState(func(s *state) { s.namespaces = append(s.namespaces, own) })
+	if known {
+		return number
 	}
+	number = uint32(len(t.state.namespaces))
+	own := strings.Clone(namespace) // it may be part of an object
+	t.namespaces[own] = number
+	t.changeState(func(s *state) { s.namespaces = append(s.namespaces, own) })
 	return number
 }
