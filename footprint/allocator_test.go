@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -13,16 +14,22 @@ import (
 // noise is what the runtime allocates meanwhile, for each value. It is less than a size class.
 const noise = 4
 
-// heapOf returns the memory of each of the values that a function makes.
+// heapOf returns the memory of each of the values that a function makes: the median of several
+// measurements, since the runtime and the test's own package allocate now and then.
 func heapOf(count int, value func() any) float64 {
-	values := make([]any, count)
-	before := heapBytes()
-	for i := range values {
-		values[i] = value()
+	const measurements = 5
+	var held []int64
+	for range measurements {
+		values := make([]any, count)
+		before := heapBytes()
+		for i := range values {
+			values[i] = value()
+		}
+		held = append(held, heapBytes()-before)
+		runtime.KeepAlive(values)
 	}
-	held := heapBytes() - before
-	runtime.KeepAlive(values)
-	return float64(held) / float64(count)
+	slices.Sort(held)
+	return float64(held[measurements/2]) / float64(count)
 }
 
 func heapBytes() int64 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -354,4 +355,16 @@ func TestHintsNameTheLargestPartsThatCanBeDropped(t *testing.T) {
 	require.Len(t, large.Hints, 2)
 	assert.Regexp(t, `^fields beside metadata: 100 %: the command fieldsused`, large.Hints[0])
 	assert.Regexp(t, `^the object thing-number-200: \d+ %`, large.Hints[1])
+}
+
+// Fails if a sample of one object claims to be exact.
+func TestASampleOfOneObjectHasAMargin(t *testing.T) {
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	for i := range 10 {
+		name := strings.Repeat("x", 10*i+1)
+		require.NoError(t, store.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	report, err := footprint.Measure(t.Context(), store, footprint.Options{Sample: 1})
+	require.NoError(t, err)
+	require.Equal(t, report.Bytes, report.MarginBytes)
 }

@@ -14,7 +14,8 @@ type Report struct {
 	Objects int `json:"objects"`
 	Sampled int `json:"sampled"`
 	// Bytes is the memory of all objects. The true value is within MarginBytes of it in 95 of 100
-	// samples. MarginBytes is 0 if every object was measured.
+	// samples if objects share no memory. Memory that some of them share is estimated too high: a
+	// sample seldom has all that share it. MarginBytes is 0 if every object was measured.
 	Bytes       int64 `json:"bytes"`
 	MarginBytes int64 `json:"marginBytes"`
 	// TableBytes is the memory of the store's table and indexes, BacklogBytes that of the changes

@@ -37,7 +37,7 @@ func TestTheTextOfAReportHasItsTotalsTablesAndHints(t *testing.T) {
 		"pods: 20000 objects, 100 MiB",
 		"each: mean 5.12 KiB, p50 4.88 KiB, p99 8.79 KiB, largest 68.4 KiB",
 		"beside them: table and indexes 2.00 MiB, backlogs of handlers 80 B",
-		"estimated from 1000 objects: within 1.00 MiB in 95 of 100 samples",
+		"estimated from a sample of 1000: within 1.00 MiB in 95 of 100 samples, less if objects share memory",
 		"",
 		"     bytes   share  field",
 		"  31.0 MiB  31.0 %  metadata.managedFields",

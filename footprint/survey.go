@@ -101,10 +101,13 @@ func (s *survey) report(about about) *Report {
 func (s *survey) margin() int64 {
 	count := float64(len(s.sizes))
 	whole := float64(s.view.Len)
-	if len(s.sizes) == s.view.Len || len(s.sizes) < 2 {
-		return 0
-	}
 	mean := s.measuredBytes() / count
+	switch len(s.sizes) {
+	case s.view.Len:
+		return 0
+	case 1:
+		return int64(mean * whole) // one object says nothing about the others
+	}
 	squares := 0.0
 	for _, one := range s.sizes {
 		squares += (float64(one.bytes) - mean) * (float64(one.bytes) - mean)

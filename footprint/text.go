@@ -47,7 +47,7 @@ func (r *Report) writeTotals(text *strings.Builder) {
 	fmt.Fprintf(text, "beside them: table and indexes %s, backlogs of handlers %s\n",
 		FormatBytes(r.TableBytes), FormatBytes(r.BacklogBytes))
 	if !r.IsExact() {
-		fmt.Fprintf(text, "estimated from %d objects: within %s in 95 of 100 samples\n",
+		fmt.Fprintf(text, "estimated from a sample of %d: within %s in 95 of 100 samples, less if objects share memory\n",
 			r.Sampled, FormatBytes(r.MarginBytes))
 	}
 	if r.Incomplete {
