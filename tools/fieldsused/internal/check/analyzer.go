@@ -207,8 +207,10 @@ func readsOf(result *flow.Result) []read {
 	return reads
 }
 
+// placeText names a file with its folder: packages often have files of equal names.
 func placeText(file string, line int) string {
-	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
+	folder := filepath.Base(filepath.Dir(file))
+	return fmt.Sprintf("%s/%s:%d", folder, filepath.Base(file), line)
 }
 
 // collect reads the facts of imported packages.

@@ -17,7 +17,7 @@ func Read(pod *corev1.Pod, service *corev1.Service, node *corev1.Node, secret *c
 	_ = pod.Spec.NodeName
 	_ = pod.Name
 	_ = pod.Labels["app"]
-	_ = pod.Spec.Hostname // want "reads spec.hostname of k8s.io/api/core/v1.Pod, which kubeapi.Options.Fields at sources.go:15 does not keep"
+	_ = pod.Spec.Hostname // want "reads spec.hostname of k8s.io/api/core/v1.Pod, which kubeapi.Options.Fields at sources/sources.go:15 does not keep"
 	for _, container := range pod.Spec.Containers {
 		_ = container.Image
 		_ = container.Name // want "reads spec.containers.name"
