@@ -269,6 +269,7 @@ func TestWaitReturnsOnceTheCurrentRangesAreApplied(t *testing.T) {
 
 		source.Heal()
 		require.NoError(t, r.selector.Wait(t.Context()))
+		synctest.Wait() // the handler, for which Wait does not wait
 		requireShares(t, source, r)
 	})
 }

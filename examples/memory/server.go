@@ -104,7 +104,7 @@ func newMeta(i int, spec []byte) metav1.ObjectMeta {
 			Operation:  metav1.ManagedFieldsOperationUpdate,
 			APIVersion: "v1",
 			FieldsType: "FieldsV1",
-			FieldsV1:   &metav1.FieldsV1{Raw: []byte(managed)},
+			FieldsV1:   metav1.NewFieldsV1(managed),
 		}},
 	}
 }
