@@ -53,8 +53,8 @@ nav { color: var(--soft); font-size: 13px; overflow-wrap: anywhere; }
 table { width: 100%; border-collapse: collapse; font-size: 14px; }
 th { text-align: left; font-weight: 600; color: var(--soft); font-size: 12.5px; } th.number { text-align: right; }
 th, td { padding: 8px 12px; border-bottom: 1px solid var(--line); vertical-align: top; } tr:last-child td { border-bottom: 0; }
-td.name { font-weight: 600; overflow-wrap: anywhere; min-width: 110px; }
-.kind { min-width: 195px; overflow-wrap: anywhere; }
+td.name { font-weight: 600; overflow-wrap: anywhere; min-width: 100px; }
+.kind { min-width: 228px; overflow-wrap: anywhere; }
 .groups { display: grid; grid-template-columns: repeat(auto-fill, minmax(290px, 1fr)); gap: 14px; }
 .groups h2 { margin: 0; padding: 12px 14px 2px; font-size: 14px; }
 dl { display: grid; grid-template-columns: repeat(2, 1fr); gap: 0; margin: 0; padding: 2px 0 8px; }
@@ -74,14 +74,14 @@ svg { display: block; width: 100%; height: 96px; margin: 2px 0 4px; } svg.spark 
 .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: 12px; }
 form { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin: 8px 0; }
 input, button { font: inherit; padding: 6px 10px; border: 1px solid var(--line); border-radius: 6px; background: var(--card); color: var(--text); }
-input[type=search] { flex: 1 1 220px; min-width: 0; max-width: 520px; } button { cursor: pointer; }
+::placeholder { color: var(--soft); opacity: 1; } input[type=search] { flex: 1 1 220px; min-width: 0; max-width: 520px; } button { cursor: pointer; }
 pre { margin: 0; padding: 14px; overflow-x: auto; font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
 ul.keys { list-style: none; margin: 0; padding: 8px 0; columns: 3 260px; column-gap: 0; } ul.keys li { padding: 3px 14px; break-inside: avoid; overflow-wrap: anywhere; }
 footer { margin-top: 26px; color: var(--soft); font-size: 13px; display: flex; flex-wrap: wrap; gap: 6px 18px; }
 @media (max-width: 760px) { main { padding: 14px 14px 40px; } td.wide { display: block; text-align: left; } td.wide::before { display: block; }
   table, tbody, tr, td { display: block; } thead { display: none; } tr { padding: 8px 0; border-bottom: 1px solid var(--line); } tr:last-child { border-bottom: 0; }
-  td { border: 0; padding: 3px 14px; display: flex; justify-content: space-between; gap: 16px; text-align: right; } td.name { font-size: 16px; }
-  td::before { content: attr(data-label); color: var(--soft); font-weight: 400; text-align: left; white-space: nowrap; } td.name::before { content: none; } td:empty { display: none; } }
+  td { border: 0; padding: 3px 14px; display: flex; justify-content: space-between; gap: 16px; text-align: right; } td.name { font-size: 16px; text-align: left; }
+  td::before { content: attr(data-label); color: var(--soft); font-weight: 400; text-align: left; white-space: nowrap; } td.name::before, td:not([data-label])::before { content: none; } td:empty { display: none; } }
 `
 
 const templates = `

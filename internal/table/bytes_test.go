@@ -31,7 +31,8 @@ func TestTheBytesOfASnapshotAreAboutThoseOfTheHeap(t *testing.T) {
 				table.Commit(func() {})
 			}
 			held := heapBytes() - before
-			assert.InEpsilon(t, held, table.Snapshot().Bytes(), 0.1)
+			// The allocator rounds up, with 32-bit pointers by more than a tenth.
+			assert.InEpsilon(t, held, table.Snapshot().Bytes(), 0.15)
 			runtime.KeepAlive(keys)
 			runtime.KeepAlive(objects)
 		})
