@@ -17,7 +17,7 @@ const noise = 4
 // heapOf returns the memory of each of the values that a function makes: the median of several
 // measurements, since the runtime and the test's own package allocate now and then.
 func heapOf(count int, value func() any) float64 {
-	const measurements = 5
+	const measurements = 3
 	var held []int64
 	for range measurements {
 		values := make([]any, count)
