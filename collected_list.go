@@ -31,7 +31,7 @@ func (l *collectedList[K]) put(key K, name table.Key, obj any) {
 		return
 	}
 	earlier := originOf(receivedOf(l.all[at]))
-	if l.duplicates.keepsLater(name, earlier, originOf(receivedOf(obj))) {
+	if l.duplicates.resolve(name, earlier, originOf(receivedOf(obj))) {
 		l.all[at] = obj
 	}
 }

@@ -27,17 +27,19 @@ func (*duplicateKeyError) cause() Cause { return causeDuplicateKey }
 // duplicates has the keys that a list has twice and that are not reported yet.
 type duplicates []*duplicateKeyError
 
-// keepsLater decides between two states that a list has under one key, and records the dropped one.
-// The newest decimal version is kept. Without decimal versions the later state is, as in client-go.
-// One state that is listed twice is not a duplicate key: nothing is lost.
-func (d *duplicates) keepsLater(key table.Key, earlier, later table.Origin) bool {
+// resolve decides between two states that a list has under one key, and records the dropped one. It
+// returns true if the later one is kept: the newest decimal version, or without decimal versions the
+// later state, as in client-go. One state that is listed twice is not a duplicate key: nothing is
+// lost.
+func (d *duplicates) resolve(key table.Key, earlier, later table.Origin) (keepLater bool) {
 	if later.Same(earlier) {
 		return false
 	}
-	keepsLater := !later.OlderThan(earlier)
-	kept, dropped := earlier, later
-	if keepsLater {
-		kept, dropped = later, earlier
+	kept := later
+	dropped := earlier
+	if later.OlderThan(earlier) {
+		kept = earlier
+		dropped = later
 	}
 	if later != earlier || later.Version() == "" {
 		*d = append(*d, &duplicateKeyError{
@@ -46,7 +48,7 @@ func (d *duplicates) keepsLater(key table.Key, earlier, later table.Origin) bool
 			dropped: dropped.Version(),
 		})
 	}
-	return keepsLater
+	return !later.OlderThan(earlier)
 }
 
 // take returns the recorded duplicates and forgets them.

@@ -255,7 +255,7 @@ func (r *storeReplacement) compareWithStore() {
 			continue
 		}
 		found := storage.table.Find(c.prepared.key, c.prepared.place)
-		c.prepared.unchanged = r.mergesKeys && r.dropsLater(c, found)
+		c.prepared.unchanged = r.mergesKeys && r.dropLater(c, found)
 		if c.prepared.unchanged || !found.Exists && r.isVisible {
 			continue
 		}
@@ -288,7 +288,7 @@ func (r *storeReplacement) mergeBatch() {
 		}
 		earlier := &r.batch[at]
 		origin := later.prepared.origin
-		if r.duplicates.keepsLater(later.prepared.key, earlier.prepared.origin, origin) {
+		if r.duplicates.resolve(later.prepared.key, earlier.prepared.origin, origin) {
 			*earlier = *later
 		}
 		r.batch = slices.Delete(r.batch, i, i+1)
@@ -296,11 +296,11 @@ func (r *storeReplacement) mergeBatch() {
 	}
 }
 
-// dropsLater reports whether a change is dropped, because an earlier part of the list has a newer
-// state of its key.
-func (r *storeReplacement) dropsLater(c *change, found table.Slot) bool {
+// dropLater reports, and records, whether a change is dropped, because an earlier part of the list
+// has a newer state of its key.
+func (r *storeReplacement) dropLater(c *change, found table.Slot) bool {
 	earlier, isListed := r.earlierState(c.prepared.key, found)
-	return isListed && !r.duplicates.keepsLater(c.prepared.key, earlier, c.prepared.origin)
+	return isListed && !r.duplicates.resolve(c.prepared.key, earlier, c.prepared.origin)
 }
 
 // earlierState returns the state of a key in the earlier parts of the list.

@@ -1,11 +1,11 @@
-// Package option reads the options that end a parameter list. An API of this module whose options may be left out
-// takes them as the last, variadic argument.
+// Package option reads the options that end a parameter list. An API of this module whose options
+// may be left out takes them as the last, variadic argument.
 package option
 
 import "fmt"
 
-// AtMostOne returns the only element of options, or the zero value if there is none. It panics if there are more:
-// a caller would expect them to be merged. function names the caller.
+// AtMostOne returns the only element of options, or the zero value if there is none. It panics if
+// there are more: a caller would expect them to be merged. function names the caller.
 func AtMostOne[Options any](function string, options []Options) Options {
 	var chosen Options
 	switch len(options) {
