@@ -28,9 +28,9 @@ func (*duplicateKeyError) cause() Cause { return causeDuplicateKey }
 type duplicates []*duplicateKeyError
 
 // resolve decides between two states that a list has under one key, and records the dropped one. It
-// returns true if the later one is kept: the newest decimal version, or without decimal versions the
-// later state, as in client-go. One state that is listed twice is not a duplicate key: nothing is
-// lost.
+// returns true if the later one is kept. The newest decimal version is; without decimal versions it
+// is the later state, as in client-go. One state that is listed twice is no duplicate key: nothing
+// is lost.
 func (d *duplicates) resolve(key table.Key, earlier, later table.Origin) (keepLater bool) {
 	if later.Same(earlier) {
 		return false
