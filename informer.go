@@ -98,8 +98,8 @@ func newInformer(
 	sources := sourcesByNamespace(source, options.Namespaces)
 	reflector := options.ReflectorOptions
 	reflector.TypeDescription = cmp.Or(options.ObjectDescription, reflector.TypeDescription)
-	if reflector.Name == "" && len(options.Namespaces) > 0 {
-		reflector.Name = firstCallerOutside()
+	if len(options.Namespaces) > 0 {
+		reflector.Name = nameOrDefault(reflector.Name)
 	}
 	inf := &sharedIndexInformer{store: store, options: options, ended: make(chan struct{})}
 	inf.shared = inf

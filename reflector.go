@@ -6,11 +6,7 @@ package cache
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"path"
 	"reflect"
-	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -141,7 +137,7 @@ func newReflector(
 		ShouldResync:                  options.ShouldResync,
 		MaxInternalErrorRetryDuration: options.MaxInternalErrorRetryDuration,
 
-		name:           cmp.Or(options.Name, firstCallerOutside()),
+		name:           nameOrDefault(options.Name),
 		expectedType:   reflect.TypeOf(expectedType),
 		expectedGVK:    gvkOf(expectedType),
 		shard:          options.ShardSelector.Filter(),
@@ -188,21 +184,6 @@ func (r *Reflector) setSource(source Source) {
 	}
 }
 
-// describeType returns the name of the expected type, or the source's description of its objects,
-// or "".
-func (r *Reflector) describeType() string {
-	if !r.expectedGVK.Empty() {
-		return r.expectedGVK.String()
-	}
-	if r.expectedType != nil {
-		return r.expectedType.String()
-	}
-	if described, ok := r.own.(interface{ TypeDescription() string }); ok {
-		return described.TypeDescription()
-	}
-	return ""
-}
-
 func (r *Reflector) Name() string { return r.name }
 
 // TypeDescription returns the name of the expected type, for logs.
@@ -211,27 +192,6 @@ func (r *Reflector) TypeDescription() string { return r.typeDescription }
 // LastSyncResourceVersion returns the last version that the store has accepted. A queue may not
 // have applied it yet: see Status.AppliedVersion.
 func (r *Reflector) LastSyncResourceVersion() string { return r.proof.Load().version }
-
-// firstCallerOutside returns folder/file:line of the nearest caller outside this package and its
-// adapter for client-go.
-func firstCallerOutside() string {
-	const ours = "github.com/watchmirror/cache."
-	const adapter = "github.com/watchmirror/cache/adapters/clientgo."
-	pcs := make([]uintptr, 32)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	for {
-		frame, more := frames.Next()
-		if !more { // the last frame is the runtime's
-			return "reflector"
-		}
-		inside := strings.HasPrefix(frame.Function, ours) ||
-			strings.HasPrefix(frame.Function, adapter)
-		if !inside && frame.File != "" {
-			folder, file := path.Split(frame.File)
-			return fmt.Sprintf("%s:%d", path.Join(path.Base(folder), file), frame.Line)
-		}
-	}
-}
 
 // withLogger adds a logger to ctx, unless it is nil.
 func withLogger(ctx context.Context, logger *klog.Logger) context.Context {

@@ -25,10 +25,11 @@ const (
 type ReflectorOptions struct {
 	// Logger is used instead of the one in the context of Run.
 	Logger *klog.Logger
-	// Name appears in logs and errors. Default: file:line of the first caller outside this package.
+	// Name appears in logs and errors. Default: file:line of the first caller outside this package,
+	// with #2, #3 and so on if that line makes several.
 	Name string
-	// TypeDescription appears in logs and errors. Default: the expected type, or the source's
-	// TypeDescription() string.
+	// TypeDescription appears in logs and errors. Default: the expected type; if that is nil or, such
+	// as unstructured, of any kind, the source's TypeDescription() string.
 	TypeDescription string
 	// ResyncPeriod is how often the store's Resync is called; 0 is never.
 	ResyncPeriod time.Duration

@@ -60,6 +60,15 @@ func NewSource(optional ...Options) *Source {
 	return s
 }
 
+// TypeDescription returns the version and resource of untyped objects, such as "v1 pods", or "" if
+// Options name no kind.
+func (s *Source) TypeDescription() string {
+	if s.options.GroupVersionKind.Empty() {
+		return ""
+	}
+	return s.options.GroupVersionKind.GroupVersion().String() + " " + s.resource.Resource
+}
+
 // NewSourceOf returns an empty source of objects of one type, such as *corev1.Pod. In a test use NewTestSourceOf.
 func NewSourceOf[T runtime.Object]() *Source { return NewSource(Options{NewObject: newObjectOf[T]}) }
 

@@ -39,6 +39,8 @@ type ListerWatcher struct {
 	// hasDiscarded is true from the time at which a dead connection was discarded until the next
 	// response.
 	hasDiscarded atomic.Bool
+	// sourceStatuses are the results of SourceStatus.
+	sourceStatuses map[string]map[string]string
 }
 
 // New validates the options and returns a ListerWatcher. It sends nothing. The error wraps
@@ -77,6 +79,7 @@ func New(options Options) (*ListerWatcher, error) {
 		stallTimeout:       options.StallTimeout,
 	}
 	lw.managedFields.kept = options.KeepManagedFields || into.projection.overlaps("metadata.managedFields")
+	lw.sourceStatuses = sourceStatusesOf(lw.collection)
 	lw.suspects.seed = maphash.MakeSeed()
 	lw.warnings = newWarnings(lw.collection.String(), options.OnWarning)
 	if lw.stallTimeout == 0 {

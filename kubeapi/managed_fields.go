@@ -37,18 +37,18 @@ var (
 	dropRefused     = "dropped by the client, the server refuses the parameter"
 )
 
-// sourceStatuses are the results of SourceStatus, by that value: a status is read often, and a map
-// costs allocations.
-var sourceStatuses = map[string]map[string]string{}
-
-func init() {
+// sourceStatusesOf returns the results of SourceStatus, by that value: a status is read often, and a
+// map costs allocations.
+func sourceStatusesOf(c collection) map[string]map[string]string {
+	statuses := map[string]map[string]string{}
 	for _, state := range []string{kept, dropRequested, droppedByServer, droppedByClient, dropRefused} {
-		sourceStatuses[state] = map[string]string{"managedFields": state}
+		statuses[state] = map[string]string{"address": c.String(), "managedFields": state}
 	}
+	return statuses
 }
 
-// SourceStatus returns details for a reflector's Status, which must not be changed. "managedFields"
-// is "kept", "requested to be dropped" (until an object has arrived), "dropped by the server" (the
+// SourceStatus returns details for a reflector's Status, which must not be changed. "address" is
+// the URL that is listed and watched, without its query. "managedFields" is "kept", "requested to be dropped" (until an object has arrived), "dropped by the server" (the
 // last list or watch sent none), or "dropped by the client" with the reason. It may be called
 // concurrently.
 func (lw *ListerWatcher) SourceStatus() map[string]string {
@@ -61,7 +61,7 @@ func (lw *ListerWatcher) SourceStatus() map[string]string {
 	case observed != nil:
 		state = *observed
 	}
-	return sourceStatuses[state]
+	return lw.sourceStatuses[state]
 }
 
 // LastRead is when bytes of a response last arrived, or zero: the connection was alive then. It

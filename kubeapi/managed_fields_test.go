@@ -44,7 +44,8 @@ func TestManagedFieldsAreDroppedInEachEncodingWhereTheServerSendsThem(t *testing
 				by  string
 			}{{own, droppedByClient}, {bare, droppedByServer}} {
 				source := newSourceOf(t, apiOf(t, []carp.Carp{test.own, bare}, encoding), options)
-				require.Equal(t, map[string]string{"managedFields": "requested to be dropped"}, source.SourceStatus())
+				require.Equal(t, "requested to be dropped", source.SourceStatus()["managedFields"])
+				require.Equal(t, source.collection.String(), source.SourceStatus()["address"])
 				require.Zero(t, source.LastRead())
 				items, watched := everything(t, source)
 				require.Empty(t, managedFieldsOf(t, append(items, watched...)))

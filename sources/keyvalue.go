@@ -28,6 +28,9 @@ import (
 // return Expired; for one that it has not reached, TooLarge. After ServiceUnavailable, or an error
 // without a status, a reflector watches again, and lists if that fails ten times. After
 // Disconnected it does not list.
+//
+// A store may also have the methods TypeDescription() string and SourceStatus() map[string]string,
+// which name it in a log and on a status page.
 type KeyValueStore interface {
 	// List calls take once for each live key of the range, as it was at one revision. List passes
 	// the revision to take and returns it. An error of take ends the list and is returned. more is
@@ -130,6 +133,24 @@ func (s *KeyValueSource[T]) ListWithContext(ctx context.Context, options metav1.
 	return collect(func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
 		return s.ListItems(ctx, options, take)
 	})
+}
+
+// TypeDescription names the objects of an untyped cache, in the words of the store's method of this
+// name, if it has one.
+func (s *KeyValueSource[T]) TypeDescription() string {
+	if described, ok := s.store.(interface{ TypeDescription() string }); ok {
+		return described.TypeDescription()
+	}
+	return ""
+}
+
+// SourceStatus returns details for a reflector's Status: those of the store's method of this name,
+// if it has one.
+func (s *KeyValueSource[T]) SourceStatus() map[string]string {
+	if described, ok := s.store.(interface{ SourceStatus() map[string]string }); ok {
+		return described.SourceStatus()
+	}
+	return nil
 }
 
 // ListItems implements cache.ItemLister.

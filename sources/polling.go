@@ -25,7 +25,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"reflect"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -90,6 +92,8 @@ type PollingOptions[T Object] struct {
 // Resource versions are the source's own: decimal, one for each change. An object without a UID
 // gets a random one, so that a relist recognizes it as unchanged. Objects are copied in and out.
 type PollingSource struct {
+	// madeAt is the program's file and line that made the source.
+	madeAt            string
 	list              func(ctx context.Context) ([]Object, error)
 	equal             func(a, b Object) bool
 	interval, timeout time.Duration
@@ -155,6 +159,7 @@ func NewPollingSource[T Object](
 		}
 	}
 	return &PollingSource{
+		madeAt: callerOf(1),
 		list: func(ctx context.Context) ([]Object, error) {
 			listed, err := list(ctx)
 			objects := make([]Object, len(listed))
@@ -172,6 +177,23 @@ func NewPollingSource[T Object](
 		example:     exampleOf[T](),
 		changed:     make(chan struct{}),
 	}
+}
+
+// callerOf returns folder/file:line of the caller of a function that is some calls above this one.
+func callerOf(above int) string {
+	_, file, line, _ := goruntime.Caller(above + 1)
+	folder, name := path.Split(file)
+	return fmt.Sprintf("%s:%d", path.Join(path.Base(folder), name), line)
+}
+
+// TypeDescription names the objects of an untyped cache by the line that made the source: "polled
+// by shop/orders.go:12".
+func (p *PollingSource) TypeDescription() string { return "polled by " + p.madeAt }
+
+// SourceStatus returns details for a reflector's Status: the line that made the source, and the
+// interval of its calls.
+func (p *PollingSource) SourceStatus() map[string]string {
+	return map[string]string{"polled by": p.madeAt, "interval": p.interval.String()}
 }
 
 // exampleOf returns a new T, nil for an interface or an untyped object, whose kind only a listed

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/numbered"
 )
 
 // NewInformer returns an informer of this library as a client-go informer. Its signature is that of
@@ -43,7 +44,8 @@ func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resy
 //   - An ErrorHandler in ReflectorOptions is only partly overridden by SetWatchErrorHandler: see SharedIndexInformer.
 //   - Random in ReflectorOptions is called by all informers, so it must be safe for concurrent use.
 //   - A Name in ReflectorOptions would be the name of all informers, and so would an Identifier, with a
-//     metrics provider. Without it each informer is named after its type.
+//     metrics provider. Without it each informer is named after its type, from the second of a type on with #2, #3 and so
+//     on, as for the namespaces of controller-runtime's DefaultNamespaces.
 //
 // The options are copied, except for values that they point to. The returned function may be called
 // concurrently. It panics under the conditions of NewInformerWithOptions.
@@ -56,7 +58,7 @@ func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.L
 		own := options
 		own.ResyncPeriod = resync
 		if own.ReflectorOptions.Name == "" {
-			own.ReflectorOptions.Name = typeName(exampleObject)
+			own.ReflectorOptions.Name = defaultName(exampleObject)
 		}
 		own.Indexers = Indexers(indexers)
 		for name, function := range shared {
@@ -66,6 +68,19 @@ func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.L
 		}
 		return NewInformerWithOptions(lw, exampleObject, own)
 	}
+}
+
+// defaultNames are the default names of this process: controller-runtime makes an informer of a type
+// for each of its namespaces.
+var defaultNames numbered.Names
+
+// defaultName returns the name of a type with a number, or "" for none.
+func defaultName(example runtime.Object) string {
+	name := typeName(example)
+	if name == "" {
+		return ""
+	}
+	return defaultNames.Give(name)
 }
 
 // typeName returns the kind and group of an object that has them, such as Deployment.apps, and

@@ -283,7 +283,7 @@ func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *tes
 			"stopped": cache.ErrInformerStopped.Error() + "; stopped for 0s",
 			"slow":    "no longer waited for; listing for 10s",
 		} {
-			title := "informer " + name + " (*v1.PartialObjectMetadata)"
+			title := "informer " + name + " (v1 pods)"
 			assert.ErrorContains(t, err, title+" has not synced: "+text)
 			assert.Equal(t, 1, strings.Count(err.Error(), title))
 		}

@@ -206,6 +206,27 @@ func TestStatusSaysWhereAReflectorIs(t *testing.T) {
 	})
 }
 
+func TestInformersMadeByOneLineHaveDifferentNames(t *testing.T) {
+	names := map[string]bool{}
+	for range 3 {
+		informer := cache.NewTypedInformer[*unstructured.Unstructured](cachetest.NewSource())
+		name := informer.Status().Name
+		assert.Regexp(t, `guarantees/reflector_test\.go:\d+(#\d+)?$`, name)
+		names[name] = true
+	}
+	assert.Len(t, names, 3)
+}
+
+type entry[V any] struct{ metav1.PartialObjectMetadata }
+
+func TestTypeParametersAreNamedWithoutFolders(t *testing.T) {
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	source := cachetest.NewSource()
+	reflector := cache.NewReflector(source, &entry[map[string]cachetest.Options]{}, store, 0)
+	want := "*guarantees.entry[map[string]cachetest.Options]"
+	assert.Equal(t, want, reflector.TypeDescription())
+}
+
 // describedSource describes the type that it lists.
 type describedSource struct{ *cachetest.Source }
 
@@ -215,7 +236,10 @@ func TestWithoutAnExpectedTypeTheSourceDescribesIt(t *testing.T) {
 	source := describedSource{cachetest.NewSource(cachetest.Options{})}
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	assert.Equal(t, "apps/v1 deployments", cache.NewReflector(source, nil, store, 0).TypeDescription())
-	assert.Equal(t, "*unstructured.Unstructured", cache.NewReflector(source, &unstructured.Unstructured{}, store, 0).TypeDescription())
+	anyKind := cache.NewReflector(source, &unstructured.Unstructured{}, store, 0)
+	assert.Equal(t, "apps/v1 deployments", anyKind.TypeDescription())
+	typed := cache.NewReflector(source, &metav1.APIGroup{}, store, 0)
+	assert.Equal(t, "*v1.APIGroup", typed.TypeDescription())
 	options := cache.ReflectorOptions{TypeDescription: "mine"}
 	assert.Equal(t, "mine", cache.NewReflectorWithOptions(source, nil, store, options).TypeDescription())
 }

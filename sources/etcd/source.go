@@ -92,6 +92,14 @@ type store struct {
 	pageSize          *pageSize
 }
 
+// TypeDescription names the objects in a log and on a status page.
+func (s *store) TypeDescription() string { return "etcd keys " + s.prefix + "*" }
+
+// SourceStatus distinguishes the sources of a program.
+func (s *store) SourceStatus() map[string]string {
+	return map[string]string{"etcd keys": s.prefix + "*"}
+}
+
 // first returns the first key after another one, end the first key after those with the prefix.
 func (s *store) first(after string) string { return s.prefix + after + "\x00" }
 func (s *store) end() string               { return clientv3.GetPrefixRangeEnd(s.prefix) }

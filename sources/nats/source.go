@@ -99,6 +99,16 @@ type store struct {
 	keys                            *keyTable
 }
 
+// TypeDescription names the objects in a log and on a status page.
+func (s *store) TypeDescription() string { return "NATS bucket " + s.bucket + ", " + s.filter() }
+
+// SourceStatus distinguishes the sources of a program.
+func (s *store) SourceStatus() map[string]string {
+	return map[string]string{"NATS bucket": s.bucket, "keys": s.filter()}
+}
+
+func (s *store) filter() string { return strings.TrimPrefix(s.subject, s.prefix) }
+
 // List implements sources.KeyValueStore. It ignores the limit: a bucket has no old states for a
 // second page.
 func (s *store) List(
