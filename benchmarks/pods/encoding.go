@@ -15,10 +15,14 @@ import (
 // Encoding makes encoded pods quickly: there is one encoded template of each shape, and
 // a pod's own fields are written over a copy of it. A server that does so is not what a
 // measurement measures.
-type Encoding struct{ templates []template }
+type Encoding struct {
+	templates []template
+	// clock encodes a time.
+	clock func(time.Time) []byte
+}
 
 // JSON is for pods in JSON, without apiVersion and kind, as they are in lists. The first
-// call makes the templates, in some tenths of a second.
+// call makes the templates.
 var JSON = sync.OnceValue(func() *Encoding {
 	return newEncoding(func(pod *corev1.Pod) ([]byte, error) { return json.Marshal(pod) },
 		func(at time.Time) []byte { return []byte(at.UTC().Format(time.RFC3339)) })
@@ -34,9 +38,12 @@ var Protobuf = sync.OnceValue(func() *Encoding {
 // Append appends pod i as it is at a resource version. It may be called concurrently.
 func (e *Encoding) Append(to []byte, i int, version uint64) []byte {
 	from := len(to)
-	template := &e.templates[i%shapes]
+	template := e.templates[i%shapes]
 	to = append(to, template.encoded...)
-	template.personalize(to[from:], identityOf(i, version))
+	parts := e.parts(identityOf(i, version))
+	for _, place := range template.places {
+		copy(to[from+place.at:], parts[place.part])
+	}
 	return to
 }
 
@@ -47,51 +54,51 @@ func (e *Encoding) Len(i int) int { return len(e.templates[i%shapes].encoded) }
 type template struct {
 	encoded []byte
 	places  []place
-	time    func(time.Time) []byte
 }
 
 // place is an offset where a part of the identity is.
-type place struct{ at, part int }
+type place struct {
+	at   int
+	part string
+}
 
 func newEncoding(encode func(*corev1.Pod) ([]byte, error), clock func(time.Time) []byte) *Encoding {
-	e := &Encoding{}
-	for number := range shapes {
-		encoded, err := encode(newShape(number).pod(placeholder()))
+	e := &Encoding{clock: clock}
+	for shape := range shapes {
+		encoded, err := encode(newPod(shape, placeholder()))
 		if err != nil {
 			panic(fmt.Sprintf("a pod made here cannot be encoded: %v", err))
 		}
-		t := template{encoded: slices.Clip(encoded), time: clock}
-		for part, mark := range t.parts(placeholder()) {
-			for from := 0; ; {
-				at := bytes.Index(encoded[from:], mark)
-				if at < 0 {
-					break
-				}
-				t.places = append(t.places, place{from + at, part})
-				from += at + len(mark)
+		t := template{encoded: slices.Clip(encoded)}
+		for part, mark := range e.parts(placeholder()) {
+			for _, at := range offsets(encoded, mark) {
+				t.places = append(t.places, place{at: at, part: part})
 			}
 		}
-		slices.SortFunc(t.places, func(a, b place) int { return a.at - b.at })
 		e.templates = append(e.templates, t)
 	}
 	return e
 }
 
-// parts are the parts of an identity as they are encoded.
-func (t *template) parts(id identity) [9 + instances][]byte {
-	parts := [9 + instances][]byte{
-		[]byte(id.namespace), []byte(id.suffix), []byte(id.uid), []byte(id.version),
-		[]byte(id.node), []byte(id.hostIP), []byte(id.podIP), t.time(id.created), t.time(id.ready),
+// offsets are where the mark is.
+func offsets(encoded, mark []byte) []int {
+	var all []int
+	from := 0
+	for {
+		at := bytes.Index(encoded[from:], mark)
+		if at < 0 {
+			return all
+		}
+		all = append(all, from+at)
+		from += at + len(mark)
 	}
-	for c, container := range id.containers {
-		parts[9+c] = []byte(container)
-	}
-	return parts
 }
 
-func (t *template) personalize(encoded []byte, id identity) {
-	parts := t.parts(id)
-	for _, place := range t.places {
-		copy(encoded[place.at:], parts[place.part])
+// parts are the parts of an identity as they are encoded.
+func (e *Encoding) parts(id identity) map[string][]byte {
+	parts := map[string][]byte{"created": e.clock(id.created), "ready": e.clock(id.ready)}
+	for name, text := range id.texts {
+		parts[name] = []byte(text)
 	}
+	return parts
 }

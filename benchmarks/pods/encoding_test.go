@@ -54,10 +54,10 @@ func TestPodsHaveNamesAndVersionsOfTheirOwn(t *testing.T) {
 	names, uids, addresses := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range 2 * PerNamespace {
 		id := identityOf(i, 1)
-		names[id.namespace+"/"+id.suffix] = true
-		uids[id.uid] = true
-		addresses[id.podIP] = true
-		require.Len(t, id.uid, 36)
+		names[id.texts["namespace"]+"/"+id.texts["suffix"]] = true
+		uids[id.texts["uid"]] = true
+		addresses[id.texts["podIP"]] = true
+		require.Len(t, id.texts["uid"], 36)
 	}
 	require.Len(t, names, 2*PerNamespace)
 	require.Len(t, uids, 2*PerNamespace)

@@ -3,6 +3,7 @@ package pods
 import (
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -10,14 +11,11 @@ import (
 // that runs and the one before.
 const instances = 4
 
-// identity has the fields that differ among pods of one shape. All texts have the
-// same length in every pod: an encoded pod is made of an encoded template by writing
-// over them.
+// identity has the fields that differ among pods of one shape. Each text has the same
+// length in every pod: an encoded pod is made of an encoded template by writing over them.
 type identity struct {
-	namespace, suffix, uid, version string
-	node, hostIP, podIP             string
-	containers                      [instances]string // IDs
-	created, ready                  time.Time
+	texts          map[string]string
+	created, ready time.Time
 }
 
 // epoch is when the first pod was created. Its seconds take five bytes in protobuf, and
@@ -30,20 +28,22 @@ const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 // identityOf is that of pod i.
 func identityOf(i int, version uint64) identity {
 	random := noise(uint64(i))
+	created := epoch.Add(time.Duration(i) * time.Second)
 	id := identity{
-		namespace: Namespace(i),
-		suffix:    suffix(i),
-		version:   Version(version),
-		node:      fmt.Sprintf("worker-%06d.eu-central-1.compute.internal", i/50),
-		hostIP:    address(10, uint64(i/50)),
-		podIP:     address(172, uint64(i)),
-		created:   epoch.Add(time.Duration(i) * time.Second),
+		texts: map[string]string{
+			"namespace": Namespace(i),
+			"suffix":    suffix(i),
+			"uid":       random.uid(),
+			"version":   Version(version),
+			"node":      fmt.Sprintf("worker-%06d.eu-central-1.compute.internal", i/50),
+			"hostIP":    address(10, uint64(i/50)),
+			"podIP":     address(172, uint64(i)),
+		},
+		created: created,
+		ready:   created.Add(11 * time.Second),
 	}
-	id.ready = id.created.Add(11 * time.Second)
-	a, b := random.next(), random.next()
-	id.uid = fmt.Sprintf("%08x-%04x-4%03x-a%03x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0xfff, b&0xffffffffffff)
-	for c := range id.containers {
-		id.containers[c] = random.hex(32)
+	for c := range instances {
+		id.texts[containerName(c)] = random.hex(32)
 	}
 	return id
 }
@@ -52,20 +52,25 @@ func identityOf(i int, version uint64) identity {
 // where it was put.
 func placeholder() identity {
 	id := identity{
-		namespace: "team-@@@@@", suffix: "^^^^^", uid: "@@@@@@@@-@@@@-@@@@-@@@@-@@@@@@@@@@@@", version: "~~~~~~~~~~",
-		node: "worker-@@@@@@.eu-central-1.compute.internal", hostIP: "@@.@@@.@@@.@@@", podIP: "~~~.~~~.~~~.~~~",
+		texts: map[string]string{
+			"namespace": "team-@@@@@",
+			"suffix":    "^^^^^",
+			"uid":       "@@@@@@@@-@@@@-@@@@-@@@@-@@@@@@@@@@@@",
+			"version":   "~~~~~~~~~~",
+			"node":      "worker-@@@@@@.eu-central-1.compute.internal",
+			"hostIP":    "@@.@@@.@@@.@@@",
+			"podIP":     "~~~.~~~.~~~.~~~",
+		},
 		created: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC),
 		ready:   time.Date(2002, 3, 4, 5, 6, 7, 0, time.UTC),
 	}
-	for c := range id.containers {
-		digits := make([]byte, 64)
-		for at := range digits {
-			digits[at] = "!#$%"[c]
-		}
-		id.containers[c] = string(digits)
+	for c := range instances {
+		id.texts[containerName(c)] = strings.Repeat(string("!#$%"[c]), 64)
 	}
 	return id
 }
+
+func containerName(c int) string { return fmt.Sprintf("container%d", c) }
 
 // Namespace is that of pod i.
 func Namespace(i int) string { return fmt.Sprintf("team-%05d", i/PerNamespace) }
@@ -99,8 +104,6 @@ func (n *noise) next() uint64 {
 	return z ^ z>>31
 }
 
-func (n *noise) below(limit int) int { return int(n.next() % uint64(limit)) }
-
 // hex is so many bytes in hexadecimal digits.
 func (n *noise) hex(bytes int) string {
 	raw := make([]byte, bytes)
@@ -108,4 +111,9 @@ func (n *noise) hex(bytes int) string {
 		raw[at] = byte(n.next())
 	}
 	return hex.EncodeToString(raw)
+}
+
+func (n *noise) uid() string {
+	digits := n.hex(16)
+	return strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-")
 }
