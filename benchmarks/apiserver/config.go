@@ -14,6 +14,4 @@ type Config struct {
 	// Streams makes the server answer a watch with sendInitialEvents, which it
 	// otherwise refuses, as servers before Kubernetes 1.32 do.
 	Streams bool
-	// Gzip makes the server compress lists for those who ask for it.
-	Gzip bool
 }

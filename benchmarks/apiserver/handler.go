@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"io"
@@ -51,14 +50,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", format.mediaType(false))
-	var body io.Writer = w
-	if h.Gzip && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.Header().Set("Content-Encoding", "gzip")
-		packed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level of API servers
-		defer func() { _ = packed.Close() }()
-		body = packed
-	}
-	h.list(body, format, asked)
+	h.list(w, format, asked)
 }
 
 // page is a part of the list: pods from, to but not including.

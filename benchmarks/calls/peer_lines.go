@@ -5,10 +5,8 @@ import (
 	"runtime"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ourcache "github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/benchmarks/local"
 	"github.com/watchmirror/cache/benchmarks/peers"
 )
 
@@ -255,16 +253,15 @@ func peerMemory(s Scale, make newPeer) (Result, error) {
 }
 
 // readers makes controller-runtime's reader and a store of ours of the same config maps.
-func readers(objects int) (*peers.Reader, ourcache.Indexer, error) {
-	source := local.NewSource(objects, 0)
-	reader, err := peers.NewReader(source)
+func readers(objects []corev1.ConfigMap) (*peers.Reader, ourcache.Indexer, error) {
+	reader, err := peers.NewReader(objects)
 	if err != nil {
 		return nil, nil, err
 	}
 	indexers := ourcache.Indexers{ourcache.NamespaceIndex: ourcache.MetaNamespaceIndexFunc}
 	ours := ourcache.NewIndexer(ourcache.MetaNamespaceKeyFunc, indexers)
 	for i := range objects {
-		if err := ours.Add(local.Object(i, uint64(i+1), 0)); err != nil {
+		if err := ours.Add(&objects[i]); err != nil {
 			reader.Stop()
 			return nil, nil, err
 		}
@@ -272,40 +269,51 @@ func readers(objects int) (*peers.Reader, ourcache.Indexer, error) {
 	return reader, ours, nil
 }
 
+// configMaps returns so many objects of controller-runtime's reader.
+func configMaps(count int) []corev1.ConfigMap {
+	all := make([]corev1.ConfigMap, count)
+	for i := range all {
+		all[i].ObjectMeta = newObject(i, nameLength, i+1).ObjectMeta
+	}
+	return all
+}
+
 // readerGets gets objects by namespace and name, of which ours makes the key.
 func readerGets(s Scale, isCopy bool) (Result, error) {
-	reader, ours, err := readers(s.Objects)
+	objects := configMaps(s.Objects)
+	reader, ours, err := readers(objects)
 	if err != nil {
 		return Result{}, err
 	}
 	defer reader.Stop()
-	var names []metav1.ObjectMeta
-	for _, i := range shuffled(s.Objects) {
-		about := local.Object(i, 1, 0).ObjectMeta
-		names = append(names, metav1.ObjectMeta{Namespace: about.Namespace, Name: about.Name})
+	order := shuffled(s.Objects)
+	theirs := func(n int) error {
+		o := &objects[order[n]]
+		return reader.Get(o.Namespace, o.Name, isCopy)
 	}
-	theirs := func(n int) error { return reader.Get(names[n].Namespace, names[n].Name, isCopy) }
 	get := func(n int) error {
-		obj, _, _ := ours.GetByKey(names[n].Namespace + "/" + names[n].Name)
+		o := &objects[order[n]]
+		obj, _, _ := ours.GetByKey(o.Namespace + "/" + o.Name)
 		if _, ok := obj.(*corev1.ConfigMap); !ok {
 			return errLost
 		}
 		return nil
 	}
-	return callsOf(s, callsPerRound, len(names), theirs, get)
+	return callsOf(s, callsPerRound, s.Objects, theirs, get)
 }
 
 // readerLists lists namespaces.
 func readerLists(s Scale, isCopy bool) (Result, error) {
 	s.Objects = max(s.Objects, 2*perNamespace)
-	reader, ours, err := readers(s.Objects)
+	objects := configMaps(s.Objects)
+	reader, ours, err := readers(objects)
 	if err != nil {
 		return Result{}, err
 	}
 	defer reader.Stop()
 	var namespaces []string
 	for i := 0; i < s.Objects; i += perNamespace {
-		namespaces = append(namespaces, local.Object(i, 1, 0).Namespace)
+		namespaces = append(namespaces, namespaceOf(i))
 	}
 	theirs := func(n int) error {
 		found, err := reader.List(namespaces[n], isCopy)

@@ -74,11 +74,6 @@ func TestASyncHasAPeakAndARest(t *testing.T) {
 	}
 }
 
-func TestTheCollectorIsSetUpByTheEnvironment(t *testing.T) {
-	require.Equal(t, []string{"GOGC=10"}, Task{GCPercent: 10}.environment())
-	require.Equal(t, []string{"GOGC=10", "GODEBUG=gcstoptheworld=1"}, Task{GCPercent: 10, StopTheWorld: true}.environment())
-}
-
 func TestProfilesAreWritten(t *testing.T) {
 	task := task(sides.Ours, List)
 	task.Profiles = filepath.Join(t.TempDir(), "list")

@@ -16,25 +16,6 @@ type Cost struct {
 	Bytes, Mallocs uint64
 }
 
-// measured does the work and says what it cost the process.
-func (t Task) measured(work func() (int, error)) (result Result, err error) {
-	finish, err := t.profile()
-	if err != nil {
-		return Result{}, err
-	}
-	result.Cost, err = cost(func() (err error) {
-		result.Items, err = work()
-		return err
-	})
-	if err != nil {
-		return result, err
-	}
-	if result.Items != t.Items {
-		return result, fmt.Errorf("%d items of %d came", result.Items, t.Items)
-	}
-	return result, finish()
-}
-
 // timed does work of so many operations, with a profile if there is to be one.
 func (t Task) timed(operations int, work func() error) (Result, error) {
 	finish, err := t.profile()
@@ -42,7 +23,8 @@ func (t Task) timed(operations int, work func() error) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{Items: operations}
-	if result.Cost, err = cost(work); err != nil {
+	result.Cost, err = cost(work)
+	if err != nil {
 		return Result{}, err
 	}
 	return result, finish()
@@ -68,7 +50,8 @@ func cost(work func() error) (c Cost, err error) {
 	}
 	c.CPU = (total - cpu).Seconds()
 	runtime.ReadMemStats(&after)
-	c.Bytes, c.Mallocs = after.TotalAlloc-before.TotalAlloc, after.Mallocs-before.Mallocs
+	c.Bytes = after.TotalAlloc - before.TotalAlloc
+	c.Mallocs = after.Mallocs - before.Mallocs
 	return c, nil
 }
 

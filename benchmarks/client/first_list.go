@@ -3,7 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
-	"time"
+	"runtime"
 
 	"github.com/watchmirror/cache/benchmarks/local"
 	"github.com/watchmirror/cache/benchmarks/sides"
@@ -17,12 +17,12 @@ const changedStep = 100
 func (t Task) firstList(ctx context.Context) (Result, error) {
 	// Work done once in a process is no cost of a list.
 	first := newFleet(ctx)
-	err := t.listOnce(first, local.NewSmallSource(pageSize))
+	err := t.listOnce(first, local.NewPages(pageSize))
 	first.stop()
 	if err != nil {
 		return Result{}, fmt.Errorf("warming up: %w", err)
 	}
-	source := local.NewSmallSource(t.Items)
+	source := local.NewPages(t.Items)
 	source.Prepare(pageSize)
 	f := newFleet(ctx)
 	defer f.stop()
@@ -33,9 +33,9 @@ func (t Task) firstList(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-func (t Task) listOnce(f *fleet, source *local.SmallSource) error {
+func (t Task) listOnce(f *fleet, source *local.Pages) error {
 	list := newDelivered(source.Objects())
-	if _, err := f.addSmall(t, source, sides.Handler[*local.Small]{Add: list.add}); err != nil {
+	if _, err := f.add(t, source.Source, sides.Handler{Add: list.note}); err != nil {
 		return err
 	}
 	return f.wait(list.all, "the handler's first list")
@@ -45,84 +45,51 @@ func (t Task) listOnce(f *fleet, source *local.SmallSource) error {
 // at the heap and at the handler's calls while all is listed again. The source makes each
 // page when it is asked for it, so that the live bytes are the informer's.
 func (t Task) changedList(ctx context.Context) (Result, error) {
-	source := local.NewSmallSource(t.Items)
-	l := &relisted{fleet: newFleet(ctx), added: newDelivered(t.Items)}
-	defer l.stop()
-	informer, err := l.addSmall(t, source, sides.Handler[*local.Small]{Add: l.added.add, Update: l.update})
+	source := local.NewPages(t.Items)
+	f := newFleet(ctx)
+	defer f.stop()
+	added := newDelivered(t.Items)
+	updates := &counter{
+		ends: local.Next(local.NewObject(0, 0), 3*source.Version(), 0),
+		last: make(chan struct{}),
+	}
+	informer, err := f.add(t, source.Source, sides.Handler{Add: added.note, Update: updates.note})
 	if err != nil {
 		return Result{}, err
 	}
-	if err := l.synced(informer); err != nil {
-		return Result{}, err
-	}
-	if err := l.wait(l.added.all, "the handler's first list"); err != nil {
+	if err := f.wait(added.all, "the handler's first list"); err != nil {
 		return Result{}, err
 	}
 	changed := source.Change(changedStep)
-	last := local.NextSmall(local.NewSmall(0, 0), 3*source.Version(), 0)
-	l.expect(last)
 
 	var peak heapPeak
 	result, err := t.timed(t.Items, func() error {
-		ticker := time.NewTicker(lookEvery)
-		defer ticker.Stop()
-		peak.begin(ticker.C)
-		defer peak.end()
-		if err := source.Expire(l.ctx); err != nil {
-			return err
-		}
-		// Not before, or it would come before the list.
-		if err := l.until(func() bool { return source.Lists() == 2 }, "the second list"); err != nil {
-			return err
-		}
-		if err := source.Send(l.ctx, last); err != nil {
-			return err
-		}
-		return l.wait(l.updated, "the change after the list")
+		return peak.during(func() error { return f.relist(source, updates) })
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	result.Peak, result.Missed, result.Steady = peak.bytes(), peak.missed(), liveHeap()
+	result.Peak = peak.bytes()
+	result.Missed = peak.missed()
+	result.Steady = liveHeap()
 	// The handler that has the last change has all before it, and none after it. That one
 	// is not the list's.
-	result.Calls = l.calls - 1 - int64(changed)
-	_ = informer.Get("") // it must be there until here
+	result.Calls = updates.calls.Load() - 1 - int64(changed)
+	runtime.KeepAlive(informer)
 	return result, nil
 }
 
-// relisted is an informer's handler while a list is read again.
-type relisted struct {
-	*fleet
-	added *delivered
-	// last ends it; calls are how many updates there were until then. Only the handler
-	// uses them until updated is closed.
-	last    *local.Small
-	calls   int64
-	updated chan struct{}
-}
-
-// expect must be called before there are updates.
-func (l *relisted) expect(last *local.Small) { l.last, l.updated = last, make(chan struct{}) }
-
-func (l *relisted) update(object *local.Small) {
-	l.calls++
-	if object == l.last {
-		close(l.updated)
+// relist returns when the handler has received the change after the second list.
+func (f *fleet) relist(source *local.Pages, updates *counter) error {
+	if err := source.Expire(f.ctx); err != nil {
+		return err
 	}
-}
-
-// delivered counts the calls of one handler.
-type delivered struct {
-	n, enough int
-	// all is closed when it was enough.
-	all chan struct{}
-}
-
-func newDelivered(enough int) *delivered { return &delivered{enough: enough, all: make(chan struct{})} }
-
-func (t *delivered) add(*local.Small) {
-	if t.n++; t.n == t.enough {
-		close(t.all)
+	// Not before, or it would come before the list.
+	if err := f.until(func() bool { return source.Lists() == 2 }, "the second list"); err != nil {
+		return err
 	}
+	if err := source.Send(f.ctx, updates.ends); err != nil {
+		return err
+	}
+	return f.wait(updates.last, "the change after the list")
 }

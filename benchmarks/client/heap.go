@@ -58,6 +58,15 @@ func (p *heapPeak) end() {
 	p.note(lookAtHeap())
 }
 
+// during looks at the heap while something is done.
+func (p *heapPeak) during(work func() error) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	p.begin(ticker.C)
+	defer p.end()
+	return work()
+}
+
 // bytes is the peak. The live heap from before begin does not count.
 func (p *heapPeak) bytes() uint64 {
 	var most uint64

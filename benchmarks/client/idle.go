@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/watchmirror/cache/benchmarks/local"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
@@ -23,7 +21,7 @@ const idleObjects = 3
 // idle runs as many informers as the task has items, each with one handler, until they
 // have nothing to do any more, and says what they cost.
 func (t Task) idle(ctx context.Context) (Result, error) {
-	source := local.NewSource(idleObjects, 0)
+	source := idleSource()
 	// Objects made once in a process are no cost of an informer.
 	first := newFleet(ctx)
 	err := t.idleFleet(first, source, 1)
@@ -32,10 +30,6 @@ func (t Task) idle(ctx context.Context) (Result, error) {
 		return Result{}, fmt.Errorf("warming up: %w", err)
 	}
 
-	finish, err := t.profile()
-	if err != nil {
-		return Result{}, err
-	}
 	before := footprintNow()
 	many := newFleet(ctx)
 	defer many.stop()
@@ -43,7 +37,16 @@ func (t Task) idle(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	cost := footprintNow().minus(before)
-	return Result{Items: t.Items, Goroutines: cost.goroutines, Heap: cost.heap, Stack: cost.stack}, finish()
+	return Result{Items: t.Items, Goroutines: cost.goroutines, Heap: cost.heap, Stack: cost.stack}, nil
+}
+
+// idleSource lists the same objects to every informer.
+func idleSource() *local.Source {
+	var objects []*local.Object
+	for i := range idleObjects {
+		objects = append(objects, local.NewObject(i, uint64(i+1)))
+	}
+	return local.NewShared(objects...)
 }
 
 const (
@@ -64,7 +67,7 @@ func (t Task) idleCPU(context.Context) (result Result, err error) {
 func (t Task) idleInBubble() (Result, error) {
 	many := newFleet(context.Background())
 	defer many.stop()
-	if err := t.idleFleet(many, local.NewSource(idleObjects, 0), t.Items); err != nil {
+	if err := t.idleFleet(many, idleSource(), t.Items); err != nil {
 		return Result{}, err
 	}
 	time.Sleep(idleStart)
@@ -83,8 +86,9 @@ func (t Task) idleInBubble() (Result, error) {
 // They live as long as they run: nothing else holds on to them.
 func (t Task) idleFleet(f *fleet, source *local.Source, informers int) error {
 	var delivered atomic.Int64
-	all, everything := int64(informers*idleObjects), make(chan struct{})
-	handler := sides.Handler[*corev1.ConfigMap]{Add: func(*corev1.ConfigMap) {
+	all := int64(informers * idleObjects)
+	everything := make(chan struct{})
+	handler := sides.Handler{Add: func(*local.Object) {
 		if delivered.Add(1) == all {
 			close(everything)
 		}
@@ -113,14 +117,20 @@ func footprintNow() footprint {
 	return footprint{int64(runtime.NumGoroutine()), int64(stats.HeapAlloc), int64(stats.StackInuse)}
 }
 
-// settle waits until the number of goroutines stays the same: those of a source's calls end after the objects are delivered.
+// settle waits until the number of goroutines stays the same: those of a source's calls end
+// after the objects are delivered.
 func settle() {
 	const looks = 50
-	for same, before := 0, 0; same < looks; time.Sleep(5 * time.Millisecond) {
+	same := 0
+	before := 0
+	for same < looks {
 		now := runtime.NumGoroutine()
-		if same++; now != before {
-			same, before = 0, now
+		same++
+		if now != before {
+			same = 0
+			before = now
 		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 

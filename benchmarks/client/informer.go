@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/watchmirror/cache/benchmarks/local"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
@@ -25,30 +23,8 @@ func newFleet(ctx context.Context) *fleet {
 }
 
 // add makes the task's informer of a source, with its handlers, and runs it.
-func (f *fleet) add(
-	t Task, source *local.Source, handlers ...sides.Handler[*corev1.ConfigMap],
-) (sides.Informer[*corev1.ConfigMap], error) {
-	settings := sides.Settings[*corev1.ConfigMap]{Source: source, Example: &corev1.ConfigMap{}}
-	return started(f, t, settings, handlers...)
-}
-
-// addSmall does the same with small objects and any number of handlers. By namespace they
-// are indexed by a function of the program's own, which in the typed form is a typed one.
-func (f *fleet) addSmall(t Task, source *local.SmallSource, handlers ...sides.Handler[*local.Small]) (sides.Informer[*local.Small], error) {
-	return started(f, t, smallSettings(t.Form, source), handlers...)
-}
-
-// smallSettings leave the typed form its own index, which is the same.
-func smallSettings(form sides.Form, source local.ListerWatcher) sides.Settings[*local.Small] {
-	settings := sides.Settings[*local.Small]{Source: source, Example: &local.Small{}}
-	if form != sides.TypedInformer {
-		settings.ByNamespace = local.ByNamespace
-	}
-	return settings
-}
-
-func started[T sides.Object](f *fleet, t Task, settings sides.Settings[T], handlers ...sides.Handler[T]) (sides.Informer[T], error) {
-	informer, err := sides.NewInformer(t.Side, t.Form, settings)
+func (f *fleet) add(t Task, source *local.Source, handlers ...sides.Handler) (*sides.Informer, error) {
+	informer, err := sides.NewInformer(t.Side, t.Form, source)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +41,6 @@ func started[T sides.Object](f *fleet, t Task, settings sides.Settings[T], handl
 func (f *fleet) stop() {
 	f.cancel()
 	f.running.Wait()
-}
-
-// synced waits for the informer's first list.
-func (f *fleet) synced(informer interface{ Synced() <-chan struct{} }) error {
-	return f.wait(informer.Synced(), "the first list")
 }
 
 // wait waits for a channel that is closed, or sent to, when it has happened.
@@ -97,9 +68,45 @@ func (f *fleet) until(happened func() bool, what string) error {
 }
 
 // stored waits until the store has object 0 at a version.
-func (f *fleet) stored(informer sides.Informer[*corev1.ConfigMap], version string) error {
+func (f *fleet) stored(informer *sides.Informer, version string) error {
 	return f.until(func() bool {
 		object := informer.Get(local.Key(0))
 		return object != nil && object.ResourceVersion == version
 	}, "the last change")
+}
+
+// send sends changes, each when the one before has been received.
+func (f *fleet) send(source *local.Source, changes []*local.Object) error {
+	for _, change := range changes {
+		if err := source.Send(f.ctx, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitAll waits for channels.
+func (f *fleet) waitAll(happened []<-chan struct{}, what string) error {
+	for _, one := range happened {
+		if err := f.wait(one, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// delivered counts the calls of one handler.
+type delivered struct {
+	n, enough int
+	// all is closed when it was enough.
+	all chan struct{}
+}
+
+func newDelivered(enough int) *delivered { return &delivered{enough: enough, all: make(chan struct{})} }
+
+func (d *delivered) note(*local.Object) {
+	d.n++
+	if d.n == d.enough {
+		close(d.all)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -215,14 +216,11 @@ func (s faultyServer) change(state int) error {
 }
 
 // equals compares all names and versions.
-func (s faultyServer) equals(informer sides.RemoteInformer) bool {
-	objects := s.Objects()
-	for _, object := range objects {
-		want := object.(metav1.Object)
-		have := informer.Get(want.GetNamespace() + "/" + want.GetName())
-		if have == nil || have.GetResourceVersion() != want.GetResourceVersion() {
-			return false
-		}
+func (s faultyServer) equals(informer *sides.RemoteInformer) bool {
+	versions := map[string]string{}
+	for _, obj := range s.Objects() {
+		object := obj.(metav1.Object)
+		versions[object.GetNamespace()+"/"+object.GetName()] = object.GetResourceVersion()
 	}
-	return informer.Len() == len(objects)
+	return maps.Equal(versions, informer.Versions())
 }

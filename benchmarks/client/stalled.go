@@ -2,57 +2,45 @@ package client
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchmirror/cache/benchmarks/local"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
 
-// stalledSize is the data of the object that changes: with its metadata it is 1 KiB of
-// JSON, and 1.7 KiB as a Go object.
-const stalledSize = 900
-
 // stalled has a handler hang while one object is updated as often as the task has items,
 // and looks at the live heap: several times meanwhile, of which the most counts, and once
 // the handler has received everything.
 func (t Task) stalled(ctx context.Context) (Result, error) {
-	source := local.NewSource(1, stalledSize)
-	added, hangs, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	var seen atomic.Pointer[string]
-	handler := sides.Handler[*corev1.ConfigMap]{
-		Add: func(*corev1.ConfigMap) { close(added) },
-		Update: func(object *corev1.ConfigMap) {
-			if seen.Load() == nil {
-				close(hangs)
-				<-release
-			}
-			seen.Store(&object.ResourceVersion)
-		},
-	}
-	goOn := sync.OnceFunc(func() { close(release) })
+	source := local.NewShared(local.NewLarge(1))
+	h := newHangingHandler()
 	f := newFleet(ctx)
 	defer f.stop()
-	defer goOn()
-	informer, err := f.add(t, source, handler)
+	defer h.release()
+	informer, err := f.add(t, source, sides.Handler{Add: h.list.note, Update: h.update})
 	if err != nil {
 		return Result{}, err
 	}
-	last, err := stall(f, source, added, hangs)
-	if err != nil {
+	// Before the handler has received the object, an update might become part of that.
+	if err := f.wait(h.list.all, "the handler's first list"); err != nil {
+		return Result{}, err
+	}
+	if err := source.Send(f.ctx, local.NewLarge(2)); err != nil {
+		return Result{}, err
+	}
+	if err := f.wait(h.hangs, "the handler's first call"); err != nil {
 		return Result{}, err
 	}
 
-	finish, err := t.profile()
-	if err != nil {
-		return Result{}, err
-	}
 	start := int64(liveHeap())
 	result := Result{Items: t.Items}
+	var last string
 	for n := 1; n <= t.Items; n++ {
-		if last, err = source.Update(f.ctx, 0); err != nil {
+		object := local.NewLarge(uint64(n + 2))
+		last = object.ResourceVersion
+		if err := source.Send(f.ctx, object); err != nil {
 			return Result{}, err
 		}
 		if t.looksAfter(n) {
@@ -62,24 +50,38 @@ func (t Task) stalled(ctx context.Context) (Result, error) {
 			result.Heap = max(result.Heap, int64(liveHeap())-start)
 		}
 	}
-	goOn()
-	if err := f.until(func() bool { return seen.Load() != nil && *seen.Load() == last }, "the handler's last call"); err != nil {
+	h.release()
+	isDrained := func() bool { return *h.seen.Load() == last }
+	if err := f.until(isDrained, "the handler's last call"); err != nil {
 		return Result{}, err
 	}
 	result.Drained = max(0, int64(liveHeap())-start)
-	return result, finish()
+	runtime.KeepAlive(informer)
+	return result, nil
 }
 
-// stall updates the object once, so that the handler hangs. Before it has received the
-// object, an update might become part of that.
-func stall(f *fleet, source *local.Source, added, hangs <-chan struct{}) (version string, err error) {
-	if err := f.wait(added, "the handler's first list"); err != nil {
-		return "", err
+// hangingHandler hangs in its first update until it is released.
+type hangingHandler struct {
+	list *delivered
+	// hangs is closed in the first update, on which the handler then waits.
+	hangs   chan struct{}
+	goOn    chan struct{}
+	release func()
+	// seen is the version that was received last.
+	seen atomic.Pointer[string]
+}
+
+func newHangingHandler() *hangingHandler {
+	h := &hangingHandler{list: newDelivered(1), hangs: make(chan struct{}), goOn: make(chan struct{})}
+	h.release = sync.OnceFunc(func() { close(h.goOn) })
+	return h
+}
+
+func (h *hangingHandler) update(object *local.Object) {
+	if h.seen.Swap(&object.ResourceVersion) == nil {
+		close(h.hangs)
+		<-h.goOn
 	}
-	if version, err = source.Update(f.ctx, 0); err != nil {
-		return "", err
-	}
-	return version, f.wait(hangs, "the handler's first call")
 }
 
 // looksAfter says whether the heap is looked at after the n-th update: ten times, and

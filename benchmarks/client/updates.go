@@ -16,11 +16,15 @@ const stride = 7919
 
 // changesOf are so many changes of objects, one after the other, made beforehand so that
 // the source costs little. Their versions come after those of the list.
-func (t Task) changesOf(source *local.SmallSource) []*local.Small {
-	objects := local.Smalls(t.Items)
-	changes := make([]*local.Small, t.Count)
+func changesOf(source *local.Pages, count int) []*local.Object {
+	objects := make([]*local.Object, source.Objects())
+	for i := range objects {
+		objects[i] = local.NewObject(i, uint64(i+1))
+	}
+	changes := make([]*local.Object, count)
 	for n := range changes {
-		changes[n] = local.NextSmall(objects[n*stride%t.Items], 2*source.Version()+uint64(n), n)
+		object := objects[n*stride%len(objects)]
+		changes[n] = local.Next(object, 2*source.Version()+uint64(n), n)
 	}
 	return changes
 }
@@ -28,11 +32,11 @@ func (t Task) changesOf(source *local.SmallSource) []*local.Small {
 // updates sends Count changes through an informer to its handlers, and first the same to
 // a receiver that drops them.
 func (t Task) updates(ctx context.Context) (Result, error) {
-	source := local.NewSmallSource(t.Items)
-	changes := t.changesOf(source)
+	source := local.NewPages(t.Items)
+	changes := changesOf(source, t.Count)
 	f := newFleet(ctx)
 	defer f.stop()
-	alone, err := cost(func() error { return f.sendAlone(source, changes) })
+	alone, err := cost(func() error { return f.sendAlone(source.Source, changes) })
 	if err != nil {
 		return Result{}, err
 	}
@@ -41,15 +45,10 @@ func (t Task) updates(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	result, err := t.timed(t.Count, func() error {
-		if err := f.send(source, changes); err != nil {
+		if err := f.send(source.Source, changes); err != nil {
 			return err
 		}
-		for _, counter := range counters {
-			if err := f.wait(counter.last, "the last change"); err != nil {
-				return err
-			}
-		}
-		return nil
+		return f.waitAll(lastOf(counters), "the last change")
 	})
 	result.Source = alone
 	for _, counter := range counters {
@@ -64,8 +63,8 @@ const paceEvery = 2 * time.Millisecond
 // paced sends Count changes one at a time, at a steady pace: each finds everything asleep.
 // What it costs to wake up for each is part of it, and is on every side.
 func (t Task) paced(ctx context.Context) (Result, error) {
-	source := local.NewSmallSource(t.Items)
-	changes := t.changesOf(source)
+	source := local.NewPages(t.Items)
+	changes := changesOf(source, t.Count)
 	f := newFleet(ctx)
 	defer f.stop()
 	counters, err := f.addCounters(t, source, changes[len(changes)-1])
@@ -85,12 +84,7 @@ func (t Task) paced(ctx context.Context) (Result, error) {
 				return err
 			}
 		}
-		for _, counter := range counters {
-			if err := f.wait(counter.last, "the last change"); err != nil {
-				return err
-			}
-		}
-		return nil
+		return f.waitAll(lastOf(counters), "the last change")
 	})
 }
 
@@ -98,51 +92,56 @@ func (t Task) paced(ctx context.Context) (Result, error) {
 type counter struct {
 	calls atomic.Int64
 	// ends is the last change that there will be, last is closed when it is there.
-	ends *local.Small
+	ends *local.Object
 	last chan struct{}
 	_    [64]byte // what one counts is not in the next one's cache line
 }
 
-func (c *counter) update(object *local.Small) {
+func (c *counter) note(object *local.Object) {
 	c.calls.Add(1)
 	if object == c.ends {
 		close(c.last)
 	}
 }
 
-// addCounters runs an informer with the task's handlers and returns when all have received
-// of the first list.
-func (f *fleet) addCounters(t Task, source *local.SmallSource, ends *local.Small) ([]*counter, error) {
+func lastOf(counters []*counter) []<-chan struct{} {
+	var all []<-chan struct{}
+	for _, counter := range counters {
+		all = append(all, counter.last)
+	}
+	return all
+}
+
+// addCounters runs an informer with the task's handlers.
+func (f *fleet) addCounters(t Task, source *local.Pages, ends *local.Object) ([]*counter, error) {
 	var counters []*counter
-	var handlers []sides.Handler[*local.Small]
-	var lists []*delivered
+	var updates []func(*local.Object)
 	for range t.Handlers {
-		c, list := &counter{ends: ends, last: make(chan struct{})}, newDelivered(t.Items)
-		counters, lists = append(counters, c), append(lists, list)
-		handlers = append(handlers, sides.Handler[*local.Small]{Add: list.add, Update: c.update})
+		counter := &counter{ends: ends, last: make(chan struct{})}
+		counters = append(counters, counter)
+		updates = append(updates, counter.note)
 	}
-	if _, err := f.addSmall(t, source, handlers...); err != nil {
-		return nil, err
-	}
-	for _, list := range lists {
-		if err := f.wait(list.all, "a handler's first list"); err != nil {
-			return nil, err
-		}
-	}
-	return counters, nil
+	return counters, f.addHandlers(t, source, updates)
 }
 
-func (f *fleet) send(source *local.SmallSource, changes []*local.Small) error {
-	for _, change := range changes {
-		if err := source.Send(f.ctx, change); err != nil {
-			return err
-		}
+// addHandlers runs an informer with a handler for each function, and returns when all have
+// received the first list.
+func (f *fleet) addHandlers(t Task, source *local.Pages, updates []func(*local.Object)) error {
+	var handlers []sides.Handler
+	var lists []<-chan struct{}
+	for _, update := range updates {
+		list := newDelivered(t.Items)
+		lists = append(lists, list.all)
+		handlers = append(handlers, sides.Handler{Add: list.note, Update: update})
 	}
-	return nil
+	if _, err := f.add(t, source.Source, handlers...); err != nil {
+		return err
+	}
+	return f.waitAll(lists, "a handler's first list")
 }
 
-// sendAlone sends the changes to somebody who only receives.
-func (f *fleet) sendAlone(source *local.SmallSource, changes []*local.Small) error {
+// sendAlone sends the changes to a receiver that drops them.
+func (f *fleet) sendAlone(source *local.Source, changes []*local.Object) error {
 	var receiving sync.WaitGroup
 	receiving.Go(func() {
 		for range changes {

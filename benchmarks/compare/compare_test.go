@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/watchmirror/cache/benchmarks/apiserver"
 	"github.com/watchmirror/cache/benchmarks/client"
-	"github.com/watchmirror/cache/benchmarks/sides"
 )
 
 // TestMain lets the test's program play the other roles.
@@ -163,33 +161,6 @@ func TestAGoalSaysWhatItIs(t *testing.T) {
 	require.Equal(t, "<= 0", goal{atMost, 0}.String())
 	require.Equal(t, "2.6x", less(2.6).String())
 	require.Equal(t, "-", less(none).String())
-}
-
-func TestRowsJudgedForInformersAreJudgedInTheShortForm(t *testing.T) {
-	s, err := parseSettings([]string{"-short"}, io.Discard)
-	require.NoError(t, err)
-	judged := map[string]bool{}
-	for _, w := range s.chosen() {
-		line, ok := w.(line)
-		if !ok {
-			continue
-		}
-		for _, figure := range line.figures {
-			if figure.goal.kind != noGoal {
-				judged[fmt.Sprint(strings.Fields(line.name)[0], " ", line.task.Form, " ", line.task.Delivery)] = true
-			}
-		}
-	}
-	for _, form := range []sides.Form{sides.TypedInformer, sides.SharedInformer} {
-		for number, deliveries := range map[string][]sides.Delivery{
-			"G": {sides.Ordered}, "B8": {sides.Ordered}, "B18": {sides.Ordered, sides.Coalesced},
-		} {
-			for _, delivery := range deliveries {
-				name := fmt.Sprint(number, " ", form, " ", delivery)
-				require.True(t, judged[name], name)
-			}
-		}
-	}
 }
 
 func TestTheShortFormIsAPartOfTheFull(t *testing.T) {

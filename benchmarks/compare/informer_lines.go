@@ -8,9 +8,8 @@ import (
 // How much is measured of informers, at any scale: that is cheap, and what a goal says is
 // said for that.
 const (
-	idleInformers   = 1000
-	stalledUpdates  = 500_000
-	informerObjects = 100_000
+	idleInformers  = 1000
+	stalledUpdates = 500_000
 )
 
 // The goals for informers and their handlers.
@@ -21,8 +20,7 @@ const (
 	goalOrderedMiB     = 8
 	goalCoalescedMiB   = 1
 	// goalDrainedMiB is "released": some objects' worth.
-	goalDrainedMiB  = 1
-	goalRelistCalls = 0
+	goalDrainedMiB = 1
 )
 
 // informerLines are the workloads that need no server.
@@ -36,9 +34,6 @@ func (s scale) informerLines() []line {
 		all = append(all,
 			s.stalled("B18 stalled handler, ordered, ", form, sides.Ordered, goalOrderedMiB),
 			s.stalled("B18 stalled handler, coalesced, ", form, sides.Coalesced, goalCoalescedMiB))
-	}
-	for _, form := range forms {
-		all = append(all, relist("B8 relist of what has not changed, ", form))
 	}
 	return all
 }
@@ -70,15 +65,6 @@ func (s scale) stalled(name string, form sides.Form, delivery sides.Delivery, mo
 		task:       task,
 		theirItems: s.theirUpdates,
 		passes:     1,
-	}
-}
-
-func relist(name string, form sides.Form) line {
-	return line{
-		name:    name + string(form),
-		figures: []figure{handlerCalls(goalRelistCalls)},
-		task:    informerTask(client.Relist, form, informerObjects),
-		passes:  1,
 	}
 }
 

@@ -67,7 +67,6 @@ type settings struct {
 	only     selection
 	passes   int
 	profiles string
-	gzip     bool
 	// arguments are those of the command.
 	arguments []string
 	// out is the document with the table, "" for none.
@@ -94,7 +93,6 @@ func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
 	})
 	flags.IntVar(&s.passes, "passes", 0, "`number` of passes of each side, if not the default")
 	flags.StringVar(&s.profiles, "profiles", "", "write CPU and allocation profiles into a `directory`; figures get some percents worse")
-	flags.BoolVar(&s.gzip, "gzip", false, "compress lists, as API servers do; both sides ask for it")
 	flags.StringVar(&s.out, "out", "", "write the table into a `document`; the default is "+documentPath+" for all workloads and none for a part")
 	flags.StringVar(&s.recorded, "recorded", recordPath, "the `file` with what the short form found before")
 	flags.BoolVar(&s.record, "record", false, "with -short: record what is found, instead of comparing it with the record")
@@ -129,20 +127,13 @@ func (s settings) chosen() []workload {
 		if s.short && len(w.recordedFigures()) == 0 || !s.only.has(w) {
 			continue
 		}
-		if l, ok := w.(line); ok {
-			w = s.adjust(l)
+		if l, ok := w.(line); ok && s.passes > 0 {
+			l.passes = s.passes
+			w = l
 		}
 		some = append(some, w)
 	}
 	return some
-}
-
-func (s settings) adjust(l line) line {
-	if s.passes > 0 {
-		l.passes = s.passes
-	}
-	l.task.Gzip = s.gzip
-	return l
 }
 
 // run is the program without its process: it returns what to exit with.

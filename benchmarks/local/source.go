@@ -2,49 +2,25 @@ package local
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ListerWatcher is what both sides take for a source.
-type ListerWatcher interface {
-	List(options metav1.ListOptions) (runtime.Object, error)
-	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
-	Watch(options metav1.ListOptions) (watch.Interface, error)
-	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-	IsWatchListSemanticsUnSupported() bool
-}
-
-// Source is a ListerWatcher, both client-go's and ours, of ConfigMaps. Any number of
-// informers may list and watch it; an event is sent to one of those that watch, so only one
-// may do so where there are events. A watch never ends by itself.
+// Source is a ListerWatcher, both client-go's and ours. Any number of informers may list and
+// watch it; an event is sent to one of those that watch, so only one may do so where there are
+// events. A watch never ends by itself, and adds neither goroutine nor memory to an informer.
 type Source struct {
-	size   int
 	stream stream
-
-	mu      sync.Mutex
-	objects []*corev1.ConfigMap
-	version uint64
-	lists   int
+	list   func(options metav1.ListOptions) (runtime.Object, error)
 }
 
-// NewSource makes a source of so many objects, each with size bytes of data.
-func NewSource(objects, size int) *Source {
-	s := &Source{size: size, stream: make(stream)}
-	for i := range objects {
-		s.version++
-		s.objects = append(s.objects, Object(i, s.version, size))
-	}
-	return s
-}
-
-// stream is every watch of a source. A change waits in it until an informer takes it;
+// stream is every watch of a source. A change waits in it until an informer receives it;
 // of one that has stopped, the next watch continues where it was.
 type stream chan watch.Event
 
@@ -52,23 +28,35 @@ func (s stream) ResultChan() <-chan watch.Event { return s }
 
 func (stream) Stop() {}
 
-// IsWatchListSemanticsUnSupported makes both sides list, and not try to stream first.
-func (*Source) IsWatchListSemanticsUnSupported() bool { return true }
-
-// List lists everything, whatever the options.
-func (s *Source) List(metav1.ListOptions) (runtime.Object, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lists++
-	return &list{
-		ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatUint(s.version, 10)},
-		Items:    slices.Clone(s.objects),
-	}, nil
+// NewShared makes a source whose lists point to the same objects.
+func NewShared(objects ...*Object) *Source {
+	return &Source{stream: make(stream), list: func(metav1.ListOptions) (runtime.Object, error) {
+		version := strconv.Itoa(len(objects))
+		return &sharedList{ListMeta: metav1.ListMeta{ResourceVersion: version}, Items: slices.Clone(objects)}, nil
+	}}
 }
+
+// sharedList is a list of pointers: one of values would be copied by every informer, item by
+// item or whole, and the objects are not measured.
+type sharedList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []*Object
+}
+
+// DeepCopyObject implements runtime.Object. The items are shared.
+func (l *sharedList) DeepCopyObject() runtime.Object {
+	other := *l
+	other.Items = slices.Clone(l.Items)
+	return &other
+}
+
+// List lists a page.
+func (s *Source) List(options metav1.ListOptions) (runtime.Object, error) { return s.list(options) }
 
 // ListWithContext is List.
 func (s *Source) ListWithContext(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return s.List(options)
+	return s.list(options)
 }
 
 // Watch returns the one watch there is.
@@ -79,32 +67,32 @@ func (s *Source) WatchWithContext(_ context.Context, options metav1.ListOptions)
 	return s.Watch(options)
 }
 
-// Lists is how many lists there were.
-func (s *Source) Lists() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lists
+// IsWatchListSemanticsUnSupported makes both sides list, and not try to stream first.
+func (*Source) IsWatchListSemanticsUnSupported() bool { return true }
+
+// Send returns when a watch has received a change.
+func (s *Source) Send(ctx context.Context, object *Object) error {
+	return s.send(ctx, watch.Event{Type: watch.Modified, Object: object})
 }
 
-// Update makes a new state of object i, returns when an informer has received the event, and
-// says its version. One at a time may be called.
-func (s *Source) Update(ctx context.Context, i int) (version string, err error) {
-	s.mu.Lock()
-	s.version++
-	object := Object(i, s.version, s.size)
-	s.objects[i] = object
-	s.mu.Unlock()
-	return object.ResourceVersion, s.stream.send(ctx, watch.Event{Type: watch.Modified, Object: object})
-}
+// Events is the watch, for a consumer that does nothing but receive.
+func (s *Source) Events() <-chan watch.Event { return s.stream }
 
-// Expire ends the watch as a server does that has forgotten its version: an informer has
-// to list. Nothing has changed, but the objects are copies, as if they came from a server.
+// Expire ends the watch as a server does that has forgotten its version.
 func (s *Source) Expire(ctx context.Context) error {
-	s.mu.Lock()
-	for i, object := range s.objects {
-		other := *object
-		s.objects[i] = &other
+	return s.send(ctx, watch.Event{Type: watch.Error, Object: &metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusGone,
+		Reason:  metav1.StatusReasonExpired,
+		Message: "too old resource version",
+	}})
+}
+
+func (s *Source) send(ctx context.Context, event watch.Event) error {
+	select {
+	case s.stream <- event:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("no informer received the event: %w", ctx.Err())
 	}
-	s.mu.Unlock()
-	return s.stream.expire(ctx)
 }

@@ -10,7 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -26,8 +28,13 @@ type Reader struct {
 
 var errNotSynced = errors.New("the cache did not sync")
 
-// NewReader makes a reader whose objects come from a source, and returns when it has them.
-func NewReader(source toolscache.ListerWatcher) (*Reader, error) {
+// NewReader makes a reader of config maps, and returns when it has them.
+func NewReader(objects []corev1.ConfigMap) (*Reader, error) {
+	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: objects}
+	source := noStream{&toolscache.ListWatch{
+		ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return list, nil },
+		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+	}}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	config := &rest.Config{Host: "http://127.0.0.1:1"} // it is never called
@@ -61,6 +68,12 @@ func NewReader(source toolscache.ListerWatcher) (*Reader, error) {
 	}
 	return r, nil
 }
+
+// noStream makes client-go list, and not try to stream first.
+type noStream struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is how client-go asks.
+func (noStream) IsWatchListSemanticsUnSupported() bool { return true }
 
 // Get reads an object, as a copy or not.
 func (r *Reader) Get(namespace, name string, isCopy bool) error {

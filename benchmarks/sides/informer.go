@@ -2,11 +2,12 @@ package sides
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	theircache "k8s.io/client-go/tools/cache"
 
+	ourcache "github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/benchmarks/local"
 )
 
@@ -33,68 +34,184 @@ const (
 	Coalesced Delivery = "coalesced"
 )
 
-// Object is what an informer's objects have: they are pointers to API types.
-type Object interface {
-	comparable
-	runtime.Object
-	metav1.Object
+// options are those of a handler of ours.
+func (d Delivery) options() ourcache.HandlerOptions {
+	if d == Coalesced {
+		return ourcache.HandlerOptions{Delivery: ourcache.Coalesced}
+	}
+	return ourcache.HandlerOptions{}
 }
 
 // Handler receives changes. A field may be nil.
-type Handler[T Object] struct {
-	Add    func(object T)
-	Update func(object T)
+type Handler struct {
+	Add    func(object *local.Object)
+	Update func(object *local.Object)
 }
 
-// Informer is one informer, with the settings that a program gets which sets nothing.
-type Informer[T Object] interface {
+func (h Handler) addTyped(object *local.Object) {
+	if h.Add != nil {
+		h.Add(object)
+	}
+}
+
+func (h Handler) updateTyped(_, object *local.Object) {
+	if h.Update != nil {
+		h.Update(object)
+	}
+}
+
+func (h Handler) add(obj any) { h.addTyped(obj.(*local.Object)) }
+
+func (h Handler) update(_, obj any) { h.updateTyped(nil, obj.(*local.Object)) }
+
+func (h Handler) theirs() theircache.ResourceEventHandlerFuncs {
+	return theircache.ResourceEventHandlerFuncs{AddFunc: h.add, UpdateFunc: h.update}
+}
+
+func (h Handler) ours() ourcache.ResourceEventHandlerFuncs {
+	return ourcache.ResourceEventHandlerFuncs{AddFunc: h.add, UpdateFunc: h.update}
+}
+
+// Informer is one informer with an index by namespace, and otherwise with the settings that a
+// program gets which sets nothing.
+type Informer struct {
 	// Handle adds a handler.
-	Handle(handler Handler[T], delivery Delivery) error
+	Handle func(handler Handler, delivery Delivery) error
 	// Run runs the informer until the context ends, and waits for its handlers.
-	Run(ctx context.Context)
-	// Synced is closed when the first list is in the store.
-	Synced() <-chan struct{}
+	Run func(ctx context.Context)
 	// Get returns an object of the store, nil if it is not there.
-	Get(key string) T
+	Get func(key string) *local.Object
 }
 
-// Settings say how an informer is made.
-type Settings[T Object] struct {
-	// Source has what the informer mirrors.
-	Source local.ListerWatcher
-	// Example is an object of the type.
-	Example T
-	// ByNamespace is the program's own function for the index by namespace. Without it
-	// there is that index too, with the library's function.
-	ByNamespace func(T) ([]string, error)
-}
-
-// NewInformer makes a side's informer.
-func NewInformer[T Object](side Side, form Form, settings Settings[T]) (Informer[T], error) {
+// NewInformer makes a side's informer of a source. The typed form has an index by namespace
+// of its own, the others have one with a function of the program's.
+func NewInformer(side Side, form Form, source *local.Source) (*Informer, error) {
 	switch {
 	case side == ClientGo && form == StoreAndHandler:
-		return newTheirController(settings), nil
+		return newTheirController(source), nil
 	case side == ClientGo:
-		return newTheirInformer(settings), nil
+		return newTheirInformer(source), nil
 	case side == Ours && form == StoreAndHandler:
-		return newOurController(settings), nil
+		return newOurController(source), nil
 	case side == Ours && form == TypedInformer:
-		return newTypedInformer(settings), nil
+		return newTypedInformer(source), nil
 	case side == Ours && form == SharedInformer:
-		return newSharedInformer(settings), nil
-	case side == Ours:
-		return nil, fmt.Errorf("%q is none of %q, %q and %q", form, TypedInformer, SharedInformer, StoreAndHandler)
+		return newSharedInformer(source), nil
 	}
-	return nil, fmt.Errorf("%q is neither %q nor %q", side, ClientGo, Ours)
+	return nil, fmt.Errorf("%q has no informer of the form %q", side, form)
 }
 
-// untyped is an index function as untyped stores have it.
-func untyped[T Object](of func(T) ([]string, error)) func(obj any) ([]string, error) {
-	return func(obj any) ([]string, error) {
-		object, ok := obj.(T)
-		if !ok {
-			return nil, fmt.Errorf("%T is not indexed", obj)
+func newTheirInformer(source *local.Source) *Informer {
+	informer := theircache.NewSharedIndexInformer(source, &local.Object{}, 0, theirIndexers())
+	return &Informer{
+		Handle: func(handler Handler, _ Delivery) error {
+			_, err := informer.AddEventHandler(handler.theirs())
+			return err
+		},
+		Run: informer.RunWithContext,
+		Get: getter(informer.GetStore()),
+	}
+}
+
+func newSharedInformer(source *local.Source) *Informer {
+	informer := ourcache.NewSharedIndexInformer(source, &local.Object{}, 0, ourIndexers())
+	return &Informer{
+		Handle: func(handler Handler, delivery Delivery) error {
+			_, err := informer.AddEventHandlerWithOptions(handler.ours(), delivery.options())
+			return err
+		},
+		Run: informer.RunWithContext,
+		Get: getter(informer.GetStore()),
+	}
+}
+
+func newTypedInformer(source *local.Source) *Informer {
+	informer := ourcache.NewTypedInformer[*local.Object](source)
+	return &Informer{
+		Handle: func(handler Handler, delivery Delivery) error {
+			funcs := ourcache.TypedResourceEventHandlerFuncs[*local.Object]{
+				AddFunc:    handler.addTyped,
+				UpdateFunc: handler.updateTyped,
+			}
+			_, err := informer.AddHandler(funcs, delivery.options())
+			return err
+		},
+		Run: func(ctx context.Context) {
+			if err := informer.Run(ctx); err != nil {
+				panic(err) // it has been run before
+			}
+		},
+		Get: func(key string) *local.Object {
+			object, _ := informer.Lookup(key)
+			return object
+		},
+	}
+}
+
+// ErrOneHandler says that a controller has a handler already.
+var ErrOneHandler = errors.New("a controller has one handler, which is called in order")
+
+// controlled makes an informer of a controller that fills a store and calls one handler.
+func controlled(start func(handler Handler) (run func(context.Context), in store)) *Informer {
+	i := &Informer{}
+	i.Handle = func(handler Handler, delivery Delivery) error {
+		if i.Run != nil || delivery != Ordered {
+			return ErrOneHandler
 		}
-		return of(object)
+		run, in := start(handler)
+		i.Run = run
+		i.Get = getter(in)
+		return nil
+	}
+	return i
+}
+
+// newTheirController is NewInformerWithOptions, of which NewIndexerInformer is the older form.
+func newTheirController(source *local.Source) *Informer {
+	return controlled(func(handler Handler) (func(context.Context), store) {
+		in, controller := theircache.NewInformerWithOptions(theircache.InformerOptions{
+			ListerWatcher: source,
+			ObjectType:    &local.Object{},
+			Indexers:      theirIndexers(),
+			Handler:       handler.theirs(),
+		})
+		return controller.RunWithContext, in
+	})
+}
+
+// newOurController is New with a Store and a Handler.
+func newOurController(source *local.Source) *Informer {
+	return controlled(func(handler Handler) (func(context.Context), store) {
+		in := ourcache.NewIndexer(ourcache.MetaNamespaceKeyFunc, ourIndexers())
+		controller := ourcache.New(&ourcache.Config{
+			ListerWatcher: source,
+			ObjectType:    &local.Object{},
+			Store:         in,
+			Handler:       handler.ours(),
+		})
+		return controller.RunWithContext, in
+	})
+}
+
+func theirIndexers() theircache.Indexers {
+	return theircache.Indexers{theircache.NamespaceIndex: byNamespace}
+}
+
+func ourIndexers() ourcache.Indexers {
+	return ourcache.Indexers{ourcache.NamespaceIndex: byNamespace}
+}
+
+// byNamespace is an index function of a program.
+func byNamespace(obj any) ([]string, error) { return local.ByNamespace(obj.(*local.Object)) }
+
+type store interface {
+	GetByKey(key string) (item any, exists bool, err error)
+}
+
+func getter(in store) func(key string) *local.Object {
+	return func(key string) *local.Object {
+		obj, _, _ := in.GetByKey(key)
+		object, _ := obj.(*local.Object)
+		return object
 	}
 }

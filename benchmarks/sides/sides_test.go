@@ -57,14 +57,6 @@ func TestAServerThatIsNotPagedGivesAllPodsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAListMayBeCompressed(t *testing.T) {
-	everyWay(t, apiserver.Config{Pods: 300, Gzip: true}, func(t *testing.T, source Source) {
-		n, err := source.List(t.Context(), 0, 0)
-		require.NoError(t, err)
-		require.Equal(t, 300, n)
-	})
-}
-
 func TestAllEventsCome(t *testing.T) {
 	everyWay(t, apiserver.Config{Pods: 100, Events: 250}, func(t *testing.T, source Source) {
 		n, err := source.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"}, 250)
