@@ -110,6 +110,26 @@ func TestAnInformerThatNobodyRunsIsNamedInTheIndex(t *testing.T) {
 	assert.Contains(t, index, "Run was not called")
 }
 
+// Fails if an operator cannot find the informer of a log line on the page, or the other way round.
+func TestInformersWithoutNamesAreDistinguishedOnThePageAsInTheLog(t *testing.T) {
+	var registry statuspage.Registry
+	names := map[string]bool{}
+	for _, kind := range []string{"Pod", "Order"} {
+		informer := cache.NewTypedInformer[object](newSource(t, kind, 0))
+		add(t, &registry, kind, informer)
+		name := informer.Status().Name
+		names[name] = true
+		assert.Contains(t, get(&registry, "?name="+kind).Body.String(), "<dt>Name in the log</dt><dd>"+name+"</dd>")
+	}
+	assert.Len(t, names, 2)
+	index := textOf(get(&registry, "").Body.String())
+	assert.Contains(t, index, "v1 pods")
+	assert.Contains(t, index, "v1 orders")
+
+	add(t, &registry, "named", newInformer("named", newSource(t, "Pod", 0)))
+	assert.NotContains(t, get(&registry, "?name=named").Body.String(), "Name in the log")
+}
+
 // indexAndFirstLine runs an informer for a second, and returns the text of the page of all caches
 // and the first line of the log.
 func indexAndFirstLine(t *testing.T, source cache.Source) (index, line string) {

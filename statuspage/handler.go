@@ -290,7 +290,10 @@ func (q request) one(e *entry) {
 		newPlot("Staleness", stalenessOf(samples), formatSeconds, noProof),
 		newPlot("Backlog", backlogOf(samples), formatNumber, noHandler),
 	} {
-		if one.Line == "" {
+		if one.IsZero {
+			one.Empty = "0 for " + strings.TrimSuffix(one.From, " ago")
+		}
+		if one.Empty != "" {
 			p.EmptyPlots = append(p.EmptyPlots, one)
 			continue
 		}

@@ -43,7 +43,7 @@ func TestTheOverviewShowsAllCaches(t *testing.T) {
 		for _, text := range []string{
 			`<p class="summary bad">1 of 2 caches has a problem</p>`,
 			`<a href="?name=nodes">nodes</a>`, `<span class="badge bad">retrying</span>`,
-			`<td data-label="Last failure"><span class="bad">connection-refused</span></td>`,
+			`<td data-label="Last failure" class="cause"><span class="bad">connection-refused</span></td>`,
 			"<td data-label=\"Failing for\"><span class=\"bad\">60\u00a0s</span></td>", `started `,
 			`<a href="?name=pods">pods</a>`, `<span class="badge ok">watching</span>`, `<td data-label="Objects" class="number">30</td>`,
 		} {

@@ -58,13 +58,18 @@ type memoryRow struct {
 	Key     string
 	Objects string
 	Bytes   int64
-	// Share is in percent.
+	// Share is that of all objects' memory, in percent. Bar is the length of the bar.
 	Share string
+	Bar   string
 }
 
 func (p memoryPage) row(name string, bytes int64) memoryRow {
-	share := 100 * float64(bytes) / float64(max(p.Report.Bytes, 1))
-	return memoryRow{Name: name, Bytes: bytes, Share: fmt.Sprintf("%.1f", share)}
+	share := percentOf(bytes, p.Report.Bytes)
+	return memoryRow{Name: name, Bytes: bytes, Share: share, Bar: share}
+}
+
+func percentOf(part, whole int64) string {
+	return fmt.Sprintf("%.1f", 100*float64(part)/float64(max(whole, 1)))
 }
 
 // Fields returns the rows of the largest fields.
@@ -106,11 +111,13 @@ func (p memoryPage) shares(shares []footprint.Share) []memoryRow {
 	return rows
 }
 
-// Largest returns the rows of the largest measured objects.
+// Largest returns the rows of the largest measured objects. The bars compare them with the first:
+// each is a small share of all.
 func (p memoryPage) Largest() []memoryRow {
 	var rows []memoryRow
 	for _, object := range p.Report.Largest {
 		row := p.row(object.Key, object.Bytes)
+		row.Bar = percentOf(object.Bytes, p.Report.Largest[0].Bytes)
 		if !p.HideObjects {
 			row.Key = object.Key
 		}
@@ -130,20 +137,20 @@ func (p memoryPage) FactGroups() []factGroup {
 	}
 	return []factGroup{
 		{"All objects", withoutEmpty([]fact{
-			{"Objects", strconv.Itoa(r.Objects)},
-			{"Memory", formatBytes(r.Bytes)},
-			{"Measured", measured},
-			{"Margin of 95 % of samples", margin},
+			{Name: "Objects", Value: strconv.Itoa(r.Objects)},
+			{Name: "Memory", Value: formatBytes(r.Bytes)},
+			{Name: "Measured", Value: measured},
+			{Name: "Margin of 95 % of samples", Value: margin},
 		})},
 		{"One object", []fact{
-			{"Mean", formatBytes(r.PerObject.Mean)},
-			{"Median", formatBytes(r.PerObject.P50)},
-			{"99 % are below", formatBytes(r.PerObject.P99)},
-			{"Largest measured", formatBytes(r.PerObject.Max)},
+			{Name: "Mean", Value: formatBytes(r.PerObject.Mean)},
+			{Name: "Median", Value: formatBytes(r.PerObject.P50)},
+			{Name: "99 % are below", Value: formatBytes(r.PerObject.P99)},
+			{Name: "Largest measured", Value: formatBytes(r.PerObject.Max)},
 		}},
 		{"Beside the objects", []fact{
-			{"Table and indexes", formatBytes(r.TableBytes)},
-			{"Backlogs of handlers", formatBytes(r.BacklogBytes)},
+			{Name: "Table and indexes", Value: formatBytes(r.TableBytes)},
+			{Name: "Backlogs of handlers", Value: formatBytes(r.BacklogBytes)},
 		}},
 	}
 }

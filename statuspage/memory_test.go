@@ -57,6 +57,9 @@ func TestThePageOfMemoryShowsFieldsNamespacesAndLargestObjects(t *testing.T) {
 		assert.Contains(t, page, `<a href="?key=shop%2Flarge&amp;name=pods">shop/large</a>`)
 		assert.Contains(t, page, "*unstructured.Unstructured v1/Pod")
 		assert.NotContains(t, page, "Not synced")
+		_, largest, _ := strings.Cut(page, "Largest objects")
+		assert.Contains(t, largest, `<rect width="100.0" height="10"/>`, "compared with the largest")
+		assert.Contains(t, page, "A field includes the fields below it")
 
 		report := reportOf(t, &registry, "pods")
 		assert.Equal(t, "pods", report.Name)

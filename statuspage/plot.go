@@ -34,6 +34,8 @@ type plot struct {
 	From   string
 	Width  int
 	Height int
+	// IsZero is true for a line at 0.
+	IsZero bool
 }
 
 // newPlot returns a plot of points sorted by time. format formats a value; empty is the text if all
@@ -43,12 +45,14 @@ func newPlot(title string, points []point, format func(float64) string, empty st
 	most := 0.0
 	last := math.NaN()
 	known := 0
+	isZero := true
 	for _, at := range points {
 		if math.IsNaN(at.value) {
 			continue
 		}
 		known++
 		last = at.value
+		isZero = isZero && at.value == 0
 		if !at.isOffScale {
 			most = max(most, at.value)
 		}
@@ -68,6 +72,7 @@ func newPlot(title string, points []point, format func(float64) string, empty st
 	p.Now = format(last)
 	p.Most = format(most)
 	p.Top = format(top)
+	p.IsZero = isZero
 	p.From = shortDuration(to.Sub(from)) + " ago"
 	var paths plotPaths
 	for _, at := range points {

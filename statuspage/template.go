@@ -54,13 +54,13 @@ table { width: 100%; border-collapse: collapse; font-size: 14px; }
 th { text-align: left; font-weight: 600; color: var(--soft); font-size: 12.5px; } th.number { text-align: right; }
 th, td { padding: 8px 12px; border-bottom: 1px solid var(--line); vertical-align: top; } tr:last-child td { border-bottom: 0; }
 td.name { font-weight: 600; overflow-wrap: anywhere; min-width: 100px; }
-.kind { min-width: 228px; overflow-wrap: anywhere; }
+.kind { min-width: 150px; overflow-wrap: anywhere; }
 .groups { display: grid; grid-template-columns: repeat(auto-fill, minmax(290px, 1fr)); gap: 14px; }
 .groups h2 { margin: 0; padding: 12px 14px 2px; font-size: 14px; }
 dl { display: grid; grid-template-columns: repeat(2, 1fr); gap: 0; margin: 0; padding: 2px 0 8px; }
-dl div { padding: 6px 14px; min-width: 0; } dt { color: var(--soft); font-size: 12.5px; } dd { margin: 0; font-size: 15px; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+dl div { padding: 6px 14px; min-width: 0; } dl .wide { grid-column: 1 / -1; } dt { color: var(--soft); font-size: 12.5px; } dd { margin: 0; font-size: 15px; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 header { color: var(--soft); font-size: 13px; overflow-wrap: anywhere; margin-bottom: 10px; }
-.summary { margin: -6px 0 14px; font-size: 16px; } .small-gap { margin: 10px 0 0; }
+.summary { margin: -6px 0 14px; font-size: 16px; } .small-gap { margin: 10px 0 0; } .note { margin: -4px 0 8px; } .cause { white-space: nowrap; }
 .problem { border-color: var(--bad); border-left-width: 4px; padding: 10px 14px; margin-bottom: 14px; overflow-wrap: anywhere; }
 .problem p { margin: 2px 0; } .problem h2 { margin: 0 0 4px; font-size: 14px; color: var(--bad); }
 .past { margin: 14px 0 0; overflow-wrap: anywhere; } code { font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; overflow-wrap: anywhere; }
@@ -113,7 +113,7 @@ viewBox="0 0 {{.Width}} {{.Height}}" preserveAspectRatio="none"><path class="are
 <th class="number">Objects</th><th class="number">Staleness</th><th class="number">Backlog</th><th class="number">Quarantined</th><th>Events per second</th></tr></thead><tbody>
 {{range .Caches}}<tr><td class="name"><a href="{{link "name" .Name}}">{{.Name}}</a></td><td data-label="Type" class="kind">{{.TypeDescription}}</td>
 <td data-label="State"><span class="badge {{.Color}}">{{.Activity}}</span></td>
-<td data-label="Last failure">{{if .IsPastFailure}}<span class="soft">{{.Cause}}, {{.Ago}}</span>{{else}}{{with .Cause}}<span class="bad">{{.}}</span>{{end}}{{end}}</td>
+<td data-label="Last failure" class="cause">{{if .IsPastFailure}}<span class="soft">{{.Cause}}, {{.Ago}}</span>{{else}}{{with .Cause}}<span class="bad">{{.}}</span>{{end}}{{end}}</td>
 <td data-label="Failing for">{{with .FailingFor}}<span class="bad">{{.}}</span>{{end}}</td>
 <td data-label="Objects" class="number">{{with .Objects}}{{.}}{{end}}</td><td data-label="Staleness" class="number">{{.Staleness}}</td>
 <td data-label="Backlog" class="number">{{if .HasBacklog}}{{.Backlog}}{{end}}</td>
@@ -126,7 +126,7 @@ viewBox="0 0 {{.Width}} {{.Height}}" preserveAspectRatio="none"><path class="are
 <h1>{{.Name}} <span class="badge {{.Color}}">{{.Activity}}</span></h1>
 {{with .TypeDescription}}<p class="soft small type">{{.}}</p>{{end}}
 {{with .Problems}}<div class="card problem"><h2>Present problems</h2>{{range .}}<p><b>{{.Title}}</b></p>{{with .Text}}<p class="small">{{.}}</p>{{end}}{{end}}</div>{{end}}
-<div class="groups">{{range .FactGroups}}<section class="card"><h2>{{.Title}}</h2><dl>{{range .Facts}}<div><dt>{{.Name}}</dt><dd>{{.Value}}</dd></div>{{end}}</dl></section>{{end}}</div>
+<div class="groups">{{range .FactGroups}}<section class="card"><h2>{{.Title}}</h2><dl>{{range .Facts}}<div{{if .IsWide}} class="wide"{{end}}><dt>{{.Name}}</dt><dd>{{.Value}}</dd></div>{{end}}</dl></section>{{end}}</div>
 {{if .IsPastFailure}}<p class="past small soft">Past failure, {{.Ago}}: {{.LastFailure.Cause}}: {{text .LastFailure.Err}}</p>{{end}}
 {{with .Plots}}<div class="plots">{{range .}}{{template "plot" .}}{{end}}</div>{{end}}
 {{with .EmptyPlots}}<p class="soft small small-gap">{{range .}}{{.Title}}: {{.Empty}}. {{end}}</p>{{end}}

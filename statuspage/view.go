@@ -170,6 +170,8 @@ func (s statusOf) Sources() []statusOf {
 type fact struct {
 	Name  string
 	Value string
+	// IsWide is true for a value that is too long for half of a card.
+	IsWide bool
 }
 
 // factGroup is a group of facts with a title.
@@ -183,9 +185,9 @@ func (s statusOf) FactGroups() []factGroup {
 	groups := []factGroup{
 		{"State", s.stateFacts()},
 		{"Versions", []fact{
-			{"Applied version", s.AppliedVersion},
-			{"Received version", s.ReceivedVersion},
-			{"Checksum", s.checksum()},
+			{Name: "Applied version", Value: s.AppliedVersion},
+			{Name: "Received version", Value: s.ReceivedVersion},
+			{Name: "Checksum", Value: s.checksum(), IsWide: true},
 		}},
 		{"Last list", s.listFacts()},
 		{"Source", s.sourceFacts()},
@@ -206,15 +208,24 @@ func (s statusOf) stateFacts() []fact {
 		synced = "yes"
 	}
 	return []fact{
-		{"Phase", fmt.Sprintf("%s for %s", s.Phase, s.For())},
-		{"Synced", synced},
-		{"Objects", objects},
-		{"Staleness", s.Staleness()},
-		{"Last shown current by", s.CurrentBy},
-		{"Failures in a row", strconv.Itoa(s.ConsecutiveFailures)},
-		{"Failures by cause", s.failures()},
-		{"Next attempt", s.nextAttempt()},
+		{Name: "Phase", Value: fmt.Sprintf("%s for %s", s.Phase, s.For())},
+		{Name: "Synced", Value: synced},
+		{Name: "Objects", Value: objects},
+		{Name: "Staleness", Value: s.Staleness()},
+		{Name: "Last shown current by", Value: s.CurrentBy},
+		{Name: "Failures in a row", Value: strconv.Itoa(s.ConsecutiveFailures)},
+		{Name: "Next attempt", Value: s.nextAttempt()},
+		{Name: "Failures by cause", Value: s.failures(), IsWide: true},
+		{Name: "Name in the log", Value: s.nameInLog(), IsWide: true},
 	}
+}
+
+// nameInLog is empty if it is the name passed to Add.
+func (s statusOf) nameInLog() string {
+	if s.Status.Name == s.Name {
+		return ""
+	}
+	return s.Status.Name
 }
 
 func (s statusOf) listFacts() []fact {
@@ -223,18 +234,18 @@ func (s statusOf) listFacts() []fact {
 		return nil
 	}
 	return []fact{
-		{"Applied", shortDuration(s.now.Sub(list.Time)) + " ago"},
-		{"Objects listed", strconv.Itoa(list.Objects)},
-		{"Duration", shortDuration(list.Duration)},
-		{"Strategy", list.Strategy.String()},
-		{"Reason", list.Reason},
+		{Name: "Applied", Value: shortDuration(s.now.Sub(list.Time)) + " ago"},
+		{Name: "Objects listed", Value: strconv.Itoa(list.Objects)},
+		{Name: "Duration", Value: shortDuration(list.Duration)},
+		{Name: "Strategy", Value: list.Strategy.String()},
+		{Name: "Reason", Value: list.Reason, IsWide: true},
 	}
 }
 
 func (s statusOf) sourceFacts() []fact {
-	facts := []fact{{"Last read", s.lastRead()}}
+	facts := []fact{{Name: "Last read", Value: s.lastRead()}}
 	for _, name := range slices.Sorted(maps.Keys(s.Source)) {
-		facts = append(facts, fact{name, s.Source[name]})
+		facts = append(facts, fact{Name: name, Value: s.Source[name], IsWide: true})
 	}
 	return facts
 }
