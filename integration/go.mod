@@ -133,8 +133,8 @@ require (
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
-	github.com/prometheus/client_golang v1.25.0 // indirect
-	github.com/prometheus/client_model v0.6.3 // indirect
+	github.com/prometheus/client_golang v1.25.0
+	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/prometheus/prometheus v0.316.0
@@ -143,6 +143,7 @@ require (
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
+	github.com/watchmirror/cache/metrics/prometheus v0.0.0-00010101000000-000000000000
 	github.com/watchmirror/cache/sources/etcd v0.0.0-00010101000000-000000000000
 	github.com/watchmirror/cache/sources/nats v0.0.0-00010101000000-000000000000
 	github.com/x448/float16 v0.8.4 // indirect
@@ -198,3 +199,5 @@ replace github.com/watchmirror/cache/adapters/clientgo => ../adapters/clientgo
 replace github.com/watchmirror/cache/sources/etcd => ../sources/etcd
 
 replace github.com/watchmirror/cache/sources/nats => ../sources/nats
+
+replace github.com/watchmirror/cache/metrics/prometheus => ../metrics/prometheus
