@@ -184,13 +184,6 @@ type listener struct {
 // collected under the writer's lock.
 const resyncBacklog = 1024
 
-// mergingOf has what each Delivery is in the log.
-var mergingOf = map[Delivery]eventlog.Merging{
-	Ordered:          eventlog.WhenBehind,
-	Coalesced:        eventlog.Always,
-	OrderedUnbounded: eventlog.Never,
-}
-
 func newListener(
 	informer *sharedIndexInformer, handler ResourceEventHandler, options HandlerOptions,
 ) *listener {
@@ -206,7 +199,7 @@ func newListener(
 		resync:           *options.ResyncPeriod,
 		recreateAsUpdate: informer.options.RecreateAsUpdate,
 		synced:           newSyncChecker("handler " + options.Name + " of " + informer.title),
-		cursor:           informer.log.NewCursor(mergingOf[options.Delivery]),
+		cursor:           informer.log.NewCursor(deliveries[options.Delivery].merging),
 		removed:          make(chan struct{}),
 		finished:         make(chan struct{}),
 	}
@@ -418,7 +411,7 @@ func (l *listener) status(now time.Time) HandlerStatus {
 	status := HandlerStatus{
 		Name:            l.options.Name,
 		Delivery:        l.options.Delivery,
-		Merging:         pending.Merging || l.options.Delivery == Coalesced,
+		Merging:         pending.Merging,
 		Backlog:         pending.Changes,
 		Delivered:       l.delivered.Load(),
 		Panics:          l.panics.Load(),

@@ -122,7 +122,8 @@ func (m *run) listState() state {
 	if m.isPolled() {
 		now := m.clock.Now()
 		pause := m.progress.backoff.PollPause(now)
-		return m.pauseUntil(nextAttempt{state: stateList, at: now.Add(pause)})
+		next := m.listNext("the source cannot be watched")
+		return m.pauseUntil(nextAttempt{state: next, at: now.Add(pause)})
 	}
 	return m.pauseUntil(m.attemptAfterFailure(stateWatch, backoff.Failure{AtOnce: true}))
 }

@@ -253,16 +253,18 @@ func (m *run) attemptAfterWatch(next state, ended backoff.Watch) nextAttempt {
 // listBefore returns the list that must precede a watch, or next.
 func (m *run) listBefore(next state) state {
 	if next == stateWatch && startsWithState(m.progress.version) && !m.listIsNew {
-		return m.listNext()
+		return m.listNext("the store has no version")
 	}
 	return next
 }
 
-// listNext returns the state for a list that no failure has caused. A single cycle ends before it.
-func (m *run) listNext() state {
+// listNext returns the state for another list that no failure has caused, and logs its reason. A
+// single cycle ends before it. Lists after a failure are decided in fail.
+func (m *run) listNext(reason string) state {
 	if m.singleCycle {
 		return stateEnd
 	}
+	m.reflector.logger(m.ctx).V(2).Info("Relisting", "reason", reason)
 	return stateList
 }
 
@@ -418,11 +420,11 @@ func (m *run) resyncNow() error {
 }
 
 var (
-	// errRefetch ends a watch because a list is due, by itself because of undecoded items.
-	errRefetch = errors.New("another list is due")
-	// errListRequested ends a watch because a list was requested: Verify found differences, or this
-	// replica's share has changed.
-	errListRequested = fmt.Errorf("the newest state was requested: %w", errRefetch)
+	// errRefetch ends a watch because a list is due: see refetch.
+	errRefetch = errors.New("items could not be decoded")
+	// errListRequested is an errRefetch because a list was requested: Verify found differences, or
+	// this replica's share has changed.
+	errListRequested = retitled{err: errRefetch, text: "the newest state was requested"}
 )
 
 // relist makes the run end its watch, once one is open, and list at the newest version. It waits

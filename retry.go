@@ -130,7 +130,7 @@ func (f failedAttempt) isUnsupported() bool {
 	return f.request && apierrors.IsMethodNotSupported(f.err)
 }
 
-// fail reports a failure and returns the next state.
+// fail reports a failure and returns the next state. It decides whether a list follows.
 func (m *run) fail(failed failedAttempt) state {
 	if m.ctx.Err() != nil {
 		return stateEnd

@@ -185,7 +185,7 @@ type HandlerOptions struct {
 }
 
 func (o HandlerOptions) validate() error {
-	if o.Delivery < Ordered || o.Delivery > OrderedUnbounded {
+	if !o.Delivery.isKnown() {
 		const format = "HandlerOptions.Delivery is unknown: %d; " +
 			"use Ordered, Coalesced or OrderedUnbounded"
 		return fmt.Errorf(format, int(o.Delivery))

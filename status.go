@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/watchmirror/cache/internal/eventlog"
 	"github.com/watchmirror/cache/sharding"
 )
 
@@ -89,13 +90,15 @@ type Status struct {
 	hasStore bool
 }
 
-// ListStatus describes a list: when it was applied, how it was made, and why.
+// ListStatus describes a list: when it was applied, how it was made, and why in this way.
 type ListStatus struct {
 	Time     time.Time     `json:"time"`
 	Duration time.Duration `json:"-"`
 	Objects  int           `json:"objects"`
 	Strategy ListStrategy  `json:"-"`
-	Reason   string        `json:"reason"`
+	// Reason is why the reflector chose the Strategy. Why it listed again is the failure before, or
+	// in its log as "Relisting".
+	Reason string `json:"reason"`
 }
 
 func (l ListStatus) MarshalJSON() ([]byte, error) {
@@ -399,16 +402,23 @@ const (
 	OrderedUnbounded
 )
 
+// deliveries has what each Delivery is called, and how a handler's cursor merges its changes.
+var deliveries = [...]struct {
+	name    string
+	merging eventlog.Merging
+}{
+	Ordered:          {"ordered", eventlog.WhenBehind},
+	Coalesced:        {"coalesced", eventlog.Always},
+	OrderedUnbounded: {"ordered, unbounded", eventlog.Never},
+}
+
+func (d Delivery) isKnown() bool { return d >= 0 && int(d) < len(deliveries) }
+
 func (d Delivery) String() string {
-	if d < Ordered || d > OrderedUnbounded {
+	if !d.isKnown() {
 		return fmt.Sprintf("Delivery(%d)", int(d))
 	}
-	names := [...]string{
-		Ordered:          "ordered",
-		Coalesced:        "coalesced",
-		OrderedUnbounded: "ordered, unbounded",
-	}
-	return names[d]
+	return deliveries[d].name
 }
 
 // Quarantined is an object whose latest state could not be applied, with the fields of ObjectError.

@@ -256,8 +256,7 @@ func (m *run) watchEnded(w *openWatch, err error, lived time.Duration) state {
 		return m.watchClosed(w, ended)
 	}
 	if errors.Is(err, errRefetch) {
-		m.reflector.logger(m.ctx).V(2).Info("Relisting", "reason", err)
-		return m.listNext()
+		return m.listNext(err.Error())
 	}
 	failed := failedAttempt{activity: PhaseWatching, err: err, began: w.requestedAt}
 	if ended.Worked() {
@@ -287,7 +286,8 @@ func (m *run) watchClosed(w *openWatch, ended backoff.Watch) state {
 		m.reflector.recordSuccess(m.ctx)
 	}
 	if m.progress.emptyWatches.listWanted {
-		return m.pauseUntil(m.attemptAfterWatch(m.listNext(), ended))
+		next := m.listNext("watches have ended without an event")
+		return m.pauseUntil(m.attemptAfterWatch(next, ended))
 	}
 	return m.pauseUntil(m.attemptAfterWatch(stateWatch, ended))
 }

@@ -22,7 +22,7 @@ type Cursor[K comparable] struct {
 
 	// position is the number of the next record to read.
 	position atomic.Uint64
-	// merging is set while pending records are merged.
+	// merging is set while pending records are merged, with Always from the beginning.
 	merging  atomic.Bool
 	snapshot atomic.Pointer[pendingSnapshot[K]]
 	// since is the Since of the oldest change that the handler has not finished, idle if there is
@@ -365,7 +365,7 @@ func (c *Cursor[K]) Close() {
 	c.block = nil
 	c.endAt = noEnd
 	c.backlog.reset()
-	c.merging.Store(false)
+	c.merging.Store(c.mode == Always)
 	c.position.Store(detached)
 	c.since.Store(min(c.since.Load(), 0))
 	c.snapshot.Store(nil)

@@ -309,7 +309,7 @@ func (m *cursorModel) step(b byte) {
 	default:
 		m.drain()
 	}
-	require.Equal(m, m.merging, m.cursor.mode == Always || m.cursor.Status().Merging)
+	require.Equal(m, m.merging, m.cursor.Status().Merging)
 }
 
 func (m *cursorModel) run(script []byte) {
