@@ -51,7 +51,7 @@ func newController(config Config) *controller {
 	}
 	c.reflector = NewReflectorWithOptions(
 		config.ListerWatcher, config.ObjectType, config.Queue, config.reflectorOptions())
-	c.refused = quarantinePart{c.reflector.quarantine.quarantine, byConsumer, ""}
+	c.refused = quarantinePart{shared: c.reflector.quarantine.shared, owner: byConsumer}
 	return c
 }
 

@@ -101,7 +101,7 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 		transformer: opts.Transformer,
 		listedType:  Sync,
 		known:       knownObjectsOf(opts.KnownObjects),
-		quarantine:  quarantinePart{&quarantine{}, byQueue, ""},
+		quarantine:  quarantinePart{shared: &quarantine{}, owner: byQueue},
 		synced:      make(chan struct{}),
 	}
 	if opts.KeyFunction != nil {

@@ -490,8 +490,8 @@ func (l listedErrors) Error() string {
 func (l listedErrors) Unwrap() []error { return l }
 
 // mustHave panics unless ok. Constructors use it for programming errors.
-func mustHave(ok bool, what string) {
+func mustHave(ok bool, format string, args ...any) {
 	if !ok {
-		panic("cache: " + what)
+		panic("cache: " + fmt.Sprintf(format, args...))
 	}
 }

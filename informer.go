@@ -80,7 +80,7 @@ func newSharedIndexInformer(
 
 func (o *SharedIndexInformerOptions) validate() {
 	err := o.Handlers.validate()
-	mustHave(err == nil, fmt.Sprintf("informer: %v", err))
+	mustHave(err == nil, "informer: %v", err)
 	mustHave(o.Handlers.ResyncPeriod == nil,
 		"SharedIndexInformerOptions.Handlers.ResyncPeriod: set ResyncPeriod")
 	mustHave(o.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
@@ -515,8 +515,7 @@ func (inf *sharedIndexInformer) addFeed(
 	f := &feed{informer: inf, store: &inf.store.keyedStore, namespace: namespace}
 	f.freshness.running = make(chan struct{}, 1)
 	if namespace != "" {
-		mustHave(!isNilPointer(source),
-			fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
+		mustHave(!isNilPointer(source), "Namespaces: the source of %q is nil", namespace)
 		f.store = InNamespace(inf.store, namespace).(*keyedStore)
 		options.Name += "/" + namespace
 	}

@@ -61,7 +61,9 @@ func TestGetOfAQuarantinedKeyDoesNotWaitForAWrite(t *testing.T) {
 
 func TestReadersSeeTheEntriesOfEveryOwnerOfAQuarantine(t *testing.T) {
 	q := &quarantine{}
-	queue, store, view := quarantinePart{q, byQueue, ""}, quarantinePart{q, byStore, ""}, quarantinePart{q, byQueue, "b/"}
+	queue := quarantinePart{shared: q, owner: byQueue}
+	store := quarantinePart{shared: q, owner: byStore}
+	view := quarantinePart{shared: q, owner: byQueue, prefix: "b/"}
 	add := func(p quarantinePart, key, version string) bool {
 		e := &ObjectError{Key: key, ResourceVersion: version, Stage: stageIndex, Err: errBoom}
 		p.add(table.KeyOf(key), e, errBoom)
@@ -75,7 +77,7 @@ func TestReadersSeeTheEntriesOfEveryOwnerOfAQuarantine(t *testing.T) {
 	assert.False(t, add(store, "a/2", ""), "without a version each one is reported")
 	assert.False(t, add(view, "b/1", "1"))
 	queue.releaseIf(func(table.Key) bool { return true })
-	assert.Empty(t, q.list(func(at quarantineKey) bool { return at.part == queue }))
+	assert.Empty(t, q.list(func(e quarantineEntry) bool { return e.at.part == queue }))
 	for _, key := range []string{"a/1", "a/2", "b/1"} {
 		assert.ErrorIs(t, q.find(table.KeyOf(key)), ErrQuarantined)
 		assert.ErrorContains(t, q.find(table.KeyOf(key)), key)
@@ -89,11 +91,11 @@ func TestReadersSeeTheEntriesOfEveryOwnerOfAQuarantine(t *testing.T) {
 }
 
 func TestAReaderFindsAnEntryQuarantinedUnderAnotherName(t *testing.T) {
-	reflector := quarantinePart{&quarantine{}, byReflector, ""}
+	reflector := quarantinePart{shared: &quarantine{}, owner: byReflector}
 	place := table.KeyOf("a/1\x00pods")
 	reflector.add(place, &ObjectError{Key: "a/1", storeKey: table.KeyOf("key"), Err: errBoom}, errBoom)
-	assert.ErrorIs(t, reflector.find(table.KeyOf("key")), errBoom)
-	assert.NoError(t, reflector.find(table.KeyOf("a/1")))
+	assert.ErrorIs(t, reflector.shared.find(table.KeyOf("key")), errBoom)
+	assert.NoError(t, reflector.shared.find(table.KeyOf("a/1")))
 	reflector.release(place)
-	assert.NoError(t, reflector.find(table.KeyOf("key")))
+	assert.NoError(t, reflector.shared.find(table.KeyOf("key")))
 }

@@ -634,10 +634,10 @@ func newerOf(a, b string) string {
 // decoded.
 func (m *run) undecoded() []Quarantined {
 	own := m.reflector.quarantine
-	isUndecodedLocked := func(at quarantineKey) bool {
-		return at.part == own && own.entries[at].Stage == stageDecode
+	isUndecoded := func(e quarantineEntry) bool {
+		return e.at.part == own && e.Stage == stageDecode
 	}
-	return own.list(isUndecodedLocked)
+	return own.shared.list(isUndecoded)
 }
 
 // hasUndecoded reports whether there are any.

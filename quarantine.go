@@ -61,18 +61,25 @@ func (e quarantineEntry) originOr(other table.Origin) table.Origin {
 	return table.OriginOf(e.ResourceVersion, "")
 }
 
-// quarantinePart is the entries of one owner. prefix is that of the namespace view that the owner
-// writes to, if any.
+// quarantinePart is the entries of one owner.
 type quarantinePart struct {
-	*quarantine
+	// shared is the quarantine that has the entries, with those of other owners.
+	shared *quarantine
 	owner  quarantineOwner
+	// prefix is that of the namespace view that the owner writes to, if any.
 	prefix string
 }
 
 // of returns the part of another owner of the same quarantine.
 func (p quarantinePart) of(owner quarantineOwner) quarantinePart {
-	return quarantinePart{p.quarantine, owner, p.prefix}
+	return quarantinePart{shared: p.shared, owner: owner, prefix: p.prefix}
 }
+
+// at returns the place of a key's entry.
+func (p quarantinePart) at(key table.Key) quarantineKey { return quarantineKey{part: p, key: key} }
+
+// any reports whether the quarantine has any entries, of whichever owner.
+func (p quarantinePart) any() bool { return p.shared.any() }
 
 // find returns the error for readers of a key without an object, or nil if the key is not
 // quarantined. An entry is removed after a later state can be read. So a reader that has found
@@ -147,14 +154,15 @@ func (q *quarantine) hasSince(key table.Key, version string) bool {
 // the same version failed at the same stage before: such a failure is not reported again. Without a
 // version, each failure is reported.
 func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {
-	at := quarantineKey{p, key}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before, again := p.entries[at]
+	q := p.shared
+	at := p.at(key)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before, again := q.entries[at]
 	e.repeated = before.repeats(e)
-	if p.entries == nil {
-		p.entries = map[quarantineKey]quarantineEntry{}
-		p.readable.Store(table.New(0, func() string { return "" }))
+	if q.entries == nil {
+		q.entries = map[quarantineKey]quarantineEntry{}
+		q.readable.Store(table.New(0, func() string { return "" }))
 	}
 
 	entry := quarantineEntry{
@@ -162,8 +170,8 @@ func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {
 		at:          at,
 		storeKey:    cmp.Or(e.storeKey, table.KeyOf(e.Key)),
 	}
-	p.entries[at] = entry
-	readable := p.readable.Load()
+	q.entries[at] = entry
+	readable := q.readable.Load()
 	readable.Begin(2)
 	if again {
 		hide(readable, before)
@@ -205,9 +213,9 @@ func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined boo
 	if !p.any() {
 		return quarantineEntry{}, false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e, quarantined = p.entries[quarantineKey{p, key}]
+	p.shared.mu.Lock()
+	defer p.shared.mu.Unlock()
+	e, quarantined = p.shared.entries[p.at(key)]
 	if e.superseded {
 		return quarantineEntry{}, false
 	}
@@ -217,33 +225,32 @@ func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined boo
 // supersede marks a key's entry for releaseSuperseded: a write has applied a later state, or has
 // deleted the object. It reports whether there is an entry that the write has not marked before.
 func (p quarantinePart) supersede(key table.Key) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at := quarantineKey{p, key}
-	before, isQuarantined := p.entries[at]
-	p.supersedeLocked(at)
-	return isQuarantined && !before.superseded
+	p.shared.mu.Lock()
+	defer p.shared.mu.Unlock()
+	return p.shared.supersedeLocked(p.at(key))
 }
 
 // supersedeIf is supersede for the keys for which superseded returns true.
 func (p quarantinePart) supersedeIf(superseded func(key table.Key) bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for at := range p.entries {
+	p.shared.mu.Lock()
+	defer p.shared.mu.Unlock()
+	for at := range p.shared.entries {
 		if at.part == p && superseded(at.key) {
-			p.supersedeLocked(at)
+			p.shared.supersedeLocked(at)
 		}
 	}
 }
 
-func (q *quarantine) supersedeLocked(at quarantineKey) {
-	e, quarantined := q.entries[at]
-	if !quarantined || e.superseded {
-		return
+// supersedeLocked marks an entry. It returns false if there is none, or if it was marked before.
+func (q *quarantine) supersedeLocked(at quarantineKey) bool {
+	e, isQuarantined := q.entries[at]
+	if !isQuarantined || e.superseded {
+		return false
 	}
 	e.superseded = true
 	q.entries[at] = e
 	q.superseded = append(q.superseded, at)
+	return true
 }
 
 // releaseSuperseded removes the entries that are still superseded.
@@ -262,11 +269,11 @@ func (p quarantinePart) release(key table.Key) {
 	if !p.any() {
 		return
 	}
-	at := quarantineKey{p, key}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, quarantined := p.entries[at]; quarantined {
-		p.removeLocked([]quarantineKey{at})
+	at := p.at(key)
+	p.shared.mu.Lock()
+	defer p.shared.mu.Unlock()
+	if _, quarantined := p.shared.entries[at]; quarantined {
+		p.shared.removeLocked([]quarantineKey{at})
 	}
 }
 
@@ -275,15 +282,15 @@ func (p quarantinePart) releaseIf(released func(key table.Key) bool) {
 	if !p.any() {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.shared.mu.Lock()
+	defer p.shared.mu.Unlock()
 	var keys []quarantineKey
-	for at := range p.entries {
+	for at := range p.shared.entries {
 		if at.part == p && released(at.key) {
 			keys = append(keys, at)
 		}
 	}
-	p.removeLocked(keys)
+	p.shared.removeLocked(keys)
 }
 
 // removeLocked removes entries in one step for readers.
@@ -310,14 +317,14 @@ func (q *quarantine) removeLocked(keys []quarantineKey) {
 
 // list returns the entries for which in returns true, sorted by key, and only the newest version of
 // each key.
-func (q *quarantine) list(in func(at quarantineKey) bool) []Quarantined {
+func (q *quarantine) list(in func(e quarantineEntry) bool) []Quarantined {
 	if !q.any() {
 		return nil
 	}
 	var all []Quarantined
 	q.mu.Lock()
-	for at, e := range q.entries {
-		if in(at) {
+	for _, e := range q.entries {
+		if in(e) {
 			all = append(all, e.Quarantined)
 		}
 	}
@@ -326,9 +333,9 @@ func (q *quarantine) list(in func(at quarantineKey) bool) []Quarantined {
 }
 
 // shares reports whether an entry of any owner is in p's part of the store.
-func (p quarantinePart) shares(at quarantineKey) bool {
-	if p.prefix == "" || at.part.prefix == p.prefix {
+func (p quarantinePart) shares(e quarantineEntry) bool {
+	if p.prefix == "" || e.at.part.prefix == p.prefix {
 		return true
 	}
-	return at.part.owner == byStore && at.key.IsIn(p.prefix)
+	return e.at.part.owner == byStore && e.at.key.IsIn(p.prefix)
 }

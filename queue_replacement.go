@@ -193,8 +193,8 @@ func (r *queueReplacement) deleteOthersLocked(start int64) {
 		r.deleteUnlistedLocked(key, start)
 	}
 	queue.known.eachKey(func(key table.Key) { r.deleteUnlistedLocked(key, start) })
-	byItsConsumer := func(at quarantineKey) bool { return at.part.owner == byConsumer }
-	refused := append(queue.quarantine.list(byItsConsumer), queue.known.quarantined()...)
+	byItsConsumer := func(e quarantineEntry) bool { return e.at.part.owner == byConsumer }
+	refused := append(queue.quarantine.shared.list(byItsConsumer), queue.known.quarantined()...)
 	for _, object := range refused {
 		r.deleteUnlistedLocked(table.KeyOf(object.Key), start)
 	}

@@ -47,7 +47,7 @@ func (r Reader[T]) Snapshot() Reader[T] {
 	}
 	// In this order: an object that is released from the quarantine in between is in the view.
 	if r.store != nil {
-		r.quarantined = r.store.quarantine.snapshot()
+		r.quarantined = r.store.quarantine.shared.snapshot()
 	}
 	r.snapshot = r.currentView()
 	return r

@@ -214,12 +214,13 @@ func (r *Reflector) releaseMetrics() {
 // queue of this package, otherwise of a new one.
 func partOf(store any, owner quarantineOwner) quarantinePart {
 	if k, own := keyedStoreOf(store); own {
-		return quarantinePart{k.storage.quarantine.quarantine, owner, k.scope.prefix}
+		shared := k.storage.quarantine.shared
+		return quarantinePart{shared: shared, owner: owner, prefix: k.scope.prefix}
 	}
 	if queue := queueIn(store); queue != nil {
 		return queue.quarantine.of(owner)
 	}
-	return quarantinePart{&quarantine{}, owner, ""}
+	return quarantinePart{shared: &quarantine{}, owner: owner}
 }
 
 // storeQuarantines reports whether the store, and not the reflector, quarantines an object. A store

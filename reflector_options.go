@@ -3,7 +3,6 @@
 package cache
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -77,7 +76,7 @@ func (o ReflectorOptions) validate() {
 		"MaxWatchTimeout":               o.MaxWatchTimeout,
 		"MaxInternalErrorRetryDuration": o.MaxInternalErrorRetryDuration,
 	} {
-		mustHave(value >= 0, "ReflectorOptions."+field+" is negative")
+		mustHave(value >= 0, "ReflectorOptions.%s is negative", field)
 	}
 	isRange := o.MaxWatchTimeout >= max(time.Second, o.MinWatchTimeout)
 	mustHave(o.MaxWatchTimeout == 0 || isRange,
@@ -88,7 +87,7 @@ func (o ReflectorOptions) validate() {
 			"ReflectorOptions.Backoff.Cap, Steps, Factor or Jitter is negative or no number")
 	}
 	mustHave(o.Strategy >= ListAutomatic && o.Strategy <= ListStreaming,
-		fmt.Sprintf("ReflectorOptions.Strategy is unknown: %d", o.Strategy))
+		"ReflectorOptions.Strategy is unknown: %d", o.Strategy)
 }
 
 func (o *ReflectorOptions) setDefaults() {

@@ -34,7 +34,7 @@ func (r *Reflector) Status() Status {
 	}
 	r.addVersions(&status)
 	r.addSource(&status)
-	status.Quarantined = r.quarantine.list(r.quarantine.shares)
+	status.Quarantined = r.quarantine.shared.list(r.quarantine.shares)
 	status.Shard = r.shard.Status()
 	return status
 }

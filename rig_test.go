@@ -63,7 +63,8 @@ func changesOf(events ...event) []change {
 
 // quarantined are the objects that could not be queued.
 func (f *DeltaFIFO) quarantinedObjects() []Quarantined {
-	return f.quarantine.list(func(at quarantineKey) bool { return at.part == f.quarantine })
+	isOfReflector := func(e quarantineEntry) bool { return e.at.part == f.quarantine }
+	return f.quarantine.shared.list(isOfReflector)
 }
 
 // takeOne passes one event to a changeAccepter.

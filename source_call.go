@@ -85,26 +85,36 @@ func (c *asyncCall) recoverPanic() {
 	}
 }
 
-// reportSlow waits for a call whose context has ended, for at most 30 s, and reports it if it
-// continues.
-func (r *Reflector) reportSlow(ctx context.Context, op string, c *asyncCall) (slow bool) {
-	if isClosed(c.done) { // as nearly always: it needs no timer
+// reportSlow waits for a call whose context has ended, for at most 30 s. If the call continues, it
+// reports it and returns true. The caller must wait for the call.
+func (r *Reflector) reportSlow(ctx context.Context, op string, c *asyncCall) bool {
+	if r.awaitForSlowSource(c) {
 		return false
+	}
+	isReported := false
+	defer func() {
+		if !isReported { // the error handler has panicked, so the caller will not wait
+			<-c.done
+		}
+	}()
+	r.report(ctx, &SlowSourceError{Op: op, Waited: slowSource})
+	isReported = true
+	return true
+}
+
+// awaitForSlowSource waits for a call for at most slowSource, and reports whether it is done.
+func (r *Reflector) awaitForSlowSource(c *asyncCall) bool {
+	if isClosed(c.done) { // as nearly always: it needs no timer
+		return true
 	}
 	timer := r.clock.NewTimer(slowSource)
 	defer timer.Stop()
 	select {
 	case <-c.done:
-		return false
+		return true
 	case <-timer.C():
+		return false
 	}
-	defer func() {
-		if !slow { // the error handler has panicked
-			<-c.done
-		}
-	}()
-	r.report(ctx, &SlowSourceError{Op: op, Waited: slowSource})
-	return true
 }
 
 // await waits for a call whose context has ended, or that is done, and reports it after 30 s. It

@@ -5,7 +5,6 @@ package cache
 
 import (
 	"cmp"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -46,9 +45,9 @@ type storage struct {
 
 func newStorage(indexers Indexers) *storage {
 	set, err := (&indexerSet{}).with(indexers)
-	mustHave(err == nil, fmt.Sprint(err))
+	mustHave(err == nil, "%v", err)
 	s := &storage{
-		quarantine: quarantinePart{&quarantine{}, byStore, ""},
+		quarantine: quarantinePart{shared: &quarantine{}, owner: byStore},
 		views:      map[string]*keyedStore{},
 	}
 	s.table = table.New(len(indexers), func() string { return *s.applied.Load() })
@@ -81,7 +80,7 @@ func (s *storage) getKey(key table.Key) (item any, exists bool, err error) {
 
 // getMissing is getKey for a key that the table did not have.
 func (s *storage) getMissing(key table.Key) (item any, exists bool, err error) {
-	err = s.quarantine.find(key)
+	err = s.quarantine.shared.find(key)
 	if err != nil {
 		return nil, false, err
 	}
@@ -261,7 +260,7 @@ func (s *storage) remove(c *change, at table.Slot) {
 func (s *storage) end(w *storeWrite, parts ...[]change) {
 	s.table.Commit(func() {
 		if s.quarantine.any() {
-			s.quarantine.releaseSuperseded() // readers see it with the write and its version
+			s.quarantine.shared.releaseSuperseded() // readers see it with the write and its version
 		}
 		if w.version != "" || w.setsVersion {
 			s.setVersion(w.scope, w.version)

@@ -212,10 +212,10 @@ func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }
 
 // quarantinedObjects returns the objects of the scope that the store has quarantined.
 func (k *keyedStore) quarantinedObjects() []Quarantined {
-	isOfScope := func(at quarantineKey) bool {
-		return at.part.owner == byStore && k.hasKey(at.key)
+	isOfScope := func(e quarantineEntry) bool {
+		return e.at.part.owner == byStore && k.hasKey(e.at.key)
 	}
-	return k.storage.quarantine.list(isOfScope)
+	return k.storage.quarantine.shared.list(isOfScope)
 }
 
 // List returns all objects.
@@ -287,7 +287,7 @@ func InNamespace(store Store, namespace string) Store {
 	mustHave(namespace != "",
 		"InNamespace: the namespace is empty; all namespaces together are the store itself")
 	mustHave(!strings.Contains(namespace, "/"),
-		fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))
+		"InNamespace: namespace %q contains a slash", namespace)
 	whole, own := store.(*cache)
 	mustHave(own && whole != nil,
 		"InNamespace: the store is a view of a namespace, or not one of NewStore or NewIndexer")

@@ -118,16 +118,17 @@ func (c InformerConfig[T]) validate() {
 		"InformerConfig.Transform and Convert are both set")
 	mustHave(c.Convert == nil || c.ObjectType != nil,
 		"InformerConfig.Convert needs an ObjectType, an example")
-	const shortPeriod = "InformerConfig.ResyncPeriod is %v: the least is %v, 0 is no resync"
 	mustHave(c.ResyncPeriod == 0 || c.ResyncPeriod >= minimumResync,
-		fmt.Sprintf(shortPeriod, c.ResyncPeriod, minimumResync))
+		"InformerConfig.ResyncPeriod is %v: the least is %v, 0 is no resync",
+		c.ResyncPeriod, minimumResync)
 	if c.ObjectType == nil {
 		return
 	}
 	mustHave(!isNilPointer(c.ObjectType), "InformerConfig.ObjectType is a nil pointer")
 	_, fits := c.ObjectType.(T)
-	const otherType = "InformerConfig.ObjectType is a %T and the informer one of %v: set Convert"
-	mustHave(fits || c.Convert != nil, fmt.Sprintf(otherType, c.ObjectType, reflect.TypeFor[T]()))
+	mustHave(fits || c.Convert != nil,
+		"InformerConfig.ObjectType is a %T and the informer one of %v: set Convert",
+		c.ObjectType, reflect.TypeFor[T]())
 }
 
 // example returns an example of the type that the reflector expects, nil for any type.

@@ -148,7 +148,7 @@ func (f *feed) compare(ctx context.Context) (map[table.Key]difference, error) {
 func (f *feed) compareListed(
 	key table.Key, state listedState, stored *table.Snapshot,
 ) (d difference, differs bool) {
-	if state.optional || f.store.storage.quarantine.hasSince(key, state.origin.Version()) {
+	if state.optional || f.store.storage.quarantine.shared.hasSince(key, state.origin.Version()) {
 		return difference{}, false
 	}
 	entry, exists := stored.Get(key)
@@ -185,7 +185,7 @@ func (f *feed) addExtra(
 			continue
 		}
 		hasLostKey := listed[table.KeyOf(nameOf(entry.Object()))].optional
-		if hasLostKey || f.store.storage.quarantine.hasSince(key, version) {
+		if hasLostKey || f.store.storage.quarantine.shared.hasSince(key, version) {
 			continue
 		}
 		found[key] = difference{

@@ -292,29 +292,48 @@ func unknownEventError(eventType string, bad *ObjectError) error {
 }
 
 // reportRejected reports an object that was not applied as received, and quarantines it if it has a
-// key. A deletion was applied nevertheless, unless the store found no key. No later event corrects
-// that, so the object is quarantined until the next list.
+// key.
 func (w *openWatch) reportRejected(c *change, bad *ObjectError) {
-	r := w.reflector
-	ctx := w.run.ctx
 	isDeletion := c.received.kind == Deleted && bad.Stage != stageType
-	if bad.Key == "" && isDeletion {
-		r.quarantineNamelessDeletion(ctx, bad)
+	if isDeletion {
+		w.reportRejectedDeletion(c, bad)
 		return
 	}
 	if bad.Key == "" {
-		r.report(ctx, withKey(bad))
+		w.run.report(withKey(bad))
 		return
 	}
-	hasNoKey := bad.Stage == stageKey && !errors.Is(bad.Err, errOtherNamespace)
-	if !isDeletion || hasNoKey || bad.Stage == stageMetadata {
-		r.quarantineObject(ctx, bad)
+	w.reflector.quarantineObject(w.run.ctx, bad)
+}
+
+// reportRejectedDeletion reports a deletion whose final state could not be used. The deletion was
+// applied, unless the store could not find the key. No later event corrects that, so the object is
+// quarantined until the next list.
+func (w *openWatch) reportRejectedDeletion(c *change, bad *ObjectError) {
+	if bad.Key == "" {
+		w.reflector.quarantineNamelessDeletion(w.run.ctx, bad)
 		return
 	}
-	r.releaseObject(c.received.event.Object)
+	if !foundKey(bad) {
+		w.reflector.quarantineObject(w.run.ctx, bad)
+		return
+	}
+	w.reflector.releaseObject(c.received.event.Object)
 	if !bad.repeated {
-		r.report(ctx, bad)
+		w.run.report(bad)
 	}
+}
+
+// foundKey reports whether a store had the key of an object that it rejected. The key may be that
+// of another namespace.
+func foundKey(bad *ObjectError) bool {
+	switch bad.Stage {
+	case stageMetadata:
+		return false
+	case stageKey:
+		return errors.Is(bad.Err, errOtherNamespace)
+	}
+	return true
 }
 
 // applyBookmark applies a bookmark, which may end a streaming list.

@@ -98,20 +98,31 @@ func (l *listing) addChange(c *change) error {
 // addRejected adds an object that is not passed to the store. If it was deleted, its stored state
 // stays.
 func (l *listing) addRejected(c *change, bad *ObjectError) error {
-	switch {
-	case c.received.kind == Added || c.received.kind == Updated:
+	kind := c.received.kind
+	if kind == Added || kind == Updated {
 		return l.add(c.received.object, bad)
-	case bad.Key == "" && bad.Stage == stageType:
-		l.run.report(withKey(bad))
-	case c.received.kind == "": // an event of an unknown type
-		l.part.Retain = append(l.part.Retain, c.received.object)
-		l.reject(bad)
-	case l.quarantining[bad.Key]:
-		l.dropRejected(bad.Key)
-	default:
-		l.reject(withKey(bad))
 	}
+	if bad.Key == "" && bad.Stage == stageType {
+		l.run.report(withKey(bad))
+		return nil
+	}
+	if kind == Deleted {
+		l.rejectDeletion(bad)
+		return nil
+	}
+	// An event of an unknown type: it may be about a stored object.
+	l.part.Retain = append(l.part.Retain, c.received.object)
+	l.reject(bad)
 	return nil
+}
+
+// rejectDeletion rejects the final state of an object, unless the object was rejected before.
+func (l *listing) rejectDeletion(bad *ObjectError) {
+	if l.quarantining[bad.Key] {
+		l.dropRejected(bad.Key)
+		return
+	}
+	l.reject(withKey(bad))
 }
 
 // dropRejected drops a rejected object that was deleted, and was reported with its first event. It

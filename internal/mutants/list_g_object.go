@@ -59,8 +59,8 @@ var objectMutants = []Mutant{
 	{
 		Name:    "reports-a-quarantined-key-as-not-found",
 		Guards:  []string{"G6"},
-		In:      "storage.get",
-		From:    "s.quarantine.find(key)",
+		In:      "storage.getMissing",
+		From:    "s.quarantine.shared.find(key)",
 		To:      "error(nil)",
 		Package: guarantees,
 		Test:    "TestG6AMirrorsGetOfAQuarantinedKeyReturnsErrQuarantined",
