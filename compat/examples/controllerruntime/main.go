@@ -19,13 +19,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/adapters/clientgo"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/statuspage"
 )
 
 func main() {
@@ -35,10 +38,20 @@ func main() {
 	}
 }
 
-// newManager is the only function that uses this library.
-func newManager(config *rest.Config) (ctrl.Manager, error) {
+// newManager makes a manager whose informers are of this library, and shows them on a status page.
+func newManager(config *rest.Config, registry *statuspage.Registry) (ctrl.Manager, error) {
+	newInformer := func(
+		source toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
+		informer := clientgo.NewInformer(source, example, resync, indexers)
+		name := informer.(cache.StatusReporter).Status().Name
+		if _, err := registry.Add(name, informer); err != nil {
+			ctrl.Log.Error(err, "Not on the status page")
+		}
+		return informer
+	}
 	return ctrl.NewManager(config, ctrl.Options{
-		Cache: ctrlcache.Options{NewInformer: clientgo.NewInformer},
+		Cache: ctrlcache.Options{NewInformer: newInformer}, // without a status page: clientgo.NewInformer
 
 		Logger:  logr.Discard(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
@@ -64,7 +77,8 @@ func run(ctx context.Context, out io.Writer) error {
 	}}}))
 	defer server.Close()
 
-	manager, err := newManager(&rest.Config{Host: server.URL})
+	var registry statuspage.Registry
+	manager, err := newManager(&rest.Config{Host: server.URL}, &registry)
 	if err != nil {
 		return err
 	}
