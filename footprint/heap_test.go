@@ -63,15 +63,15 @@ func TestTheEstimateIsWithinTenPercentOfTheHeap(t *testing.T) {
 		count = 1000
 	}
 	for name, decode := range decoders {
+		store, held := storeOf(t, count, decode)
 		for _, sample := range []int{footprint.Whole, 1000} {
 			t.Run(fmt.Sprint(name, " ", min(sample, count)), func(t *testing.T) {
-				store, held := storeOf(t, count, decode)
 				report, err := footprint.Measure(t.Context(), store, footprint.Options{Sample: sample})
 				require.NoError(t, err)
 				estimate := report.Bytes + report.TableBytes
 				assert.InEpsilon(t, held, estimate, 0.1)
-				runtime.KeepAlive(store)
 			})
 		}
+		runtime.KeepAlive(store)
 	}
 }
