@@ -33,8 +33,8 @@ var ErrNoObjects = errors.New("there are no objects")
 // no writer, and pauses after each slice of objects. The objects that it measures are spread evenly
 // over the store, and are the same in each call for the same content.
 //
-// It fails if the reader is nil or of another package, if it has no objects (ErrNoObjects), and if
-// ctx ends; there is no partial report. It may be called concurrently.
+// It fails if ctx or the reader is nil, if the reader is of another package, if it has no objects
+// (ErrNoObjects), and if ctx ends; there is no partial report. It may be called concurrently.
 func Measure(ctx context.Context, reader any, options Options) (*Report, error) {
 	report, err := measure(ctx, reader, options)
 	if err != nil {
@@ -44,6 +44,9 @@ func Measure(ctx context.Context, reader any, options Options) (*Report, error) 
 }
 
 func measure(ctx context.Context, reader any, options Options) (*Report, error) {
+	if ctx == nil {
+		return nil, errors.New("the context is nil")
+	}
 	if options.Sample < 0 {
 		return nil, fmt.Errorf("Options.Sample is %d", options.Sample)
 	}
@@ -59,12 +62,14 @@ func measure(ctx context.Context, reader any, options Options) (*Report, error) 
 	if view.Len == 0 {
 		return nil, about.withoutObjects()
 	}
-	chosen := choose(view, sampleOf(options))
+	chosen, err := choose(ctx, view, sampleOf(options))
+	if err != nil {
+		return nil, err
+	}
 	s := newSurvey(view)
 	for i, entry := range chosen {
-		isNewSlice := i%sliceObjects == 0
-		if isNewSlice && pause(ctx) != nil {
-			return nil, context.Cause(ctx)
+		if err := pauseEvery(ctx, sliceObjects, i); err != nil {
+			return nil, err
 		}
 		s.add(entry)
 	}
@@ -84,7 +89,7 @@ func isNil(reader any) bool {
 }
 
 // choose returns the entries to measure: one at random of each of so many equal parts of the view.
-func choose(view inspect.View, sample int) []table.Entry {
+func choose(ctx context.Context, view inspect.View, sample int) ([]table.Entry, error) {
 	sample = min(sample, view.Len)
 	random := rand.New(rand.NewPCG(uint64(view.Len), uint64(sample)))
 	chosen := make([]table.Entry, 0, sample)
@@ -100,8 +105,11 @@ func choose(view inspect.View, sample int) []table.Entry {
 			next = partBegin(part, view.Len, sample) + random.IntN(partLen(part, view.Len, sample))
 		}
 		at++
+		if err := pauseEvery(ctx, sliceEntries, at); err != nil {
+			return nil, err
+		}
 	}
-	return chosen
+	return chosen, nil
 }
 
 // partBegin returns where a part of a whole begins that is divided into equal parts.
@@ -116,19 +124,28 @@ func partLen(part, whole, parts int) int {
 const (
 	// sliceObjects are measured without a pause: a few milliseconds.
 	sliceObjects = 200
+	// sliceEntries are passed without a pause in search of the objects to measure: a millisecond.
+	sliceEntries = 50_000
 	pauseTime    = 50 * time.Microsecond
 )
 
-// pause lets other goroutines run.
+// pauseEvery pauses if a slice of so many has ended.
+func pauseEvery(ctx context.Context, slice, count int) error {
+	if count%slice != 0 {
+		return nil
+	}
+	return pause(ctx)
+}
+
+// pause lets other goroutines run. It fails once ctx has ended.
 func pause(ctx context.Context) error {
 	timer := time.NewTimer(pauseTime)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-timer.C:
-		return ctx.Err()
 	}
+	return context.Cause(ctx)
 }
 
 // about is what an informer says about itself.

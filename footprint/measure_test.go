@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -210,6 +211,7 @@ func TestAReaderThatCannotBeMeasuredIsAnError(t *testing.T) {
 		options footprint.Options
 		want    string
 	}{
+		"nil context":     {nil, filled, none, "the context is nil"},
 		"nil":             {t.Context(), nil, none, "measure <nil>: the reader is nil"},
 		"nil informer":    {t.Context(), (*cache.Informer[*pod])(nil), none, "the reader is nil"},
 		"another type":    {t.Context(), 3, none, "measure int: it is no informer"},
@@ -302,6 +304,40 @@ func TestTheWorkOfAReportIsThatOfItsSample(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 100_000, report.Objects)
 	assert.Len(t, report.Namespaces, 1000)
+}
+
+// Fails if a report of many objects runs without a pause, for its search or for its measurements.
+func TestAReportPausesAfterEachSlice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pauseTime = 50 * time.Microsecond
+		store := cache.NewIndexer(thingKey, nil)
+		for i := range 120_000 {
+			require.NoError(t, store.Add(&thing{Key: fmt.Sprint("thing-number-", i)}))
+		}
+		begin := time.Now()
+		_, err := footprint.Measure(t.Context(), store, footprint.Options{})
+		require.NoError(t, err)
+		const searched = 120_000 / 50_000
+		const measured = 1000 / 200
+		assert.Equal(t, (searched+measured)*pauseTime, time.Since(begin))
+
+		ctx, cancel := context.WithTimeout(t.Context(), pauseTime+pauseTime/2)
+		defer cancel()
+		report, err := footprint.Measure(ctx, store, footprint.Options{})
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Nil(t, report, "it ended during the search")
+	})
+}
+
+// Fails if two allocations that are close together are counted as one.
+func TestTheSmallestAllocationsAreCountedEach(t *testing.T) {
+	references := make([]*map[string]string, 10_000)
+	for i := range references {
+		references[i] = new(map[string]string)
+	}
+	const list = 10_000 * 8
+	const values = 10_000 * 8
+	assert.InEpsilon(t, list+values, measureThings(t, references).Bytes, 0.03)
 }
 
 func TestASampleIsAsLargeAsItIsAskedForAndSpreadOverTheStore(t *testing.T) {

@@ -14,7 +14,7 @@ const (
 
 // Memory is noted by its first byte, in units of which an allocation has at least one.
 const (
-	unitBytes   = 16
+	unitBytes   = 8
 	regionBytes = 8 << 10
 	regionWords = regionBytes / unitBytes / 64
 )
@@ -28,7 +28,7 @@ type region struct {
 	mine   [regionWords]uint64
 }
 
-// memory is the memory that was met so far. It takes about a fortieth of that.
+// memory is the memory that was met so far. It takes about a twentieth of that.
 type memory struct {
 	regions map[uintptr]*region
 	// object is the number of the current object.
