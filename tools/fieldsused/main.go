@@ -122,11 +122,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 }
 
 func analyze(program *load.Program) *flow.Result {
-	parts := flow.Parts(program.Object)
 	config := flow.Config{
 		Fset:      program.Fset,
 		IsObject:  func(name *types.TypeName) bool { return name == program.Object },
-		IsPart:    func(name *types.TypeName) bool { return parts[name] },
+		IsPart:    flow.PartsOf(program.Object).Has,
 		IsLibrary: func(pkg *types.Package) bool { return program.Libraries[pkg.Path()] },
 		Anything:  program.Object,
 	}

@@ -1,8 +1,11 @@
 package flow
 
 import (
+	"errors"
+	"fmt"
 	"go/types"
 	"slices"
+	"strings"
 )
 
 // alwaysKept are the paths that kubeapi keeps whichever fields are named.
@@ -28,6 +31,47 @@ func IsKept(path string, kind Kind, fields []string) bool {
 	return slices.ContainsFunc(fields, func(field string) bool {
 		return covers(field, path) || kind == Presence && covers(path, field)
 	})
+}
+
+// errForm is the error for a path that no type can have.
+var errForm = errors.New("the form is spec.nodeName or metadata.annotations[example.com/owner]")
+
+// CheckPath returns an error if kubeapi refuses a path as one of the fields of objects. A nil object
+// stands for unstructured objects, of which only the form of paths is known.
+func CheckPath(object *types.TypeName, path string) error {
+	if !isWellFormed(path) {
+		return errForm
+	}
+	if object == nil || path == "apiVersion" || path == "kind" {
+		return nil
+	}
+	shapes := newShapes()
+	at := object.Type()
+	for _, name := range names(path) {
+		next := shapes.step(at, name)
+		if next == nil {
+			return shapes.noField(at, name)
+		}
+		at = next
+	}
+	return nil
+}
+
+func (s *shapes) noField(of types.Type, name string) error {
+	of = s.element(of)
+	byName := func(pkg *types.Package) string { return pkg.Name() }
+	text := types.TypeString(of, byName)
+	structType, isStruct := of.Underlying().(*types.Struct)
+	if !isStruct || s.isLeaf(of) {
+		return fmt.Errorf("%s has no fields that can be selected", text)
+	}
+	for i := range structType.NumFields() {
+		similar, decoded := s.fieldName(structType, i)
+		if decoded && strings.EqualFold(similar, name) {
+			return fmt.Errorf("%s has no field %q, but %q", text, name, similar)
+		}
+	}
+	return fmt.Errorf("%s has no field %q", text, name)
 }
 
 // Fields returns the list for kubeapi.Options.Fields that keeps what the uses of an object need. It

@@ -55,7 +55,6 @@ func analyzePackage(t *testing.T, name, typeName string) *flow.Result {
 	require.NoError(t, err)
 	object := findType(program, typeName)
 	require.NotNil(t, object)
-	parts := flow.Parts(object)
 	var functions []*ssa.Function
 	for _, function := range flow.WithoutGenerics(flow.Functions(ssautil.AllFunctions(program.SSA))) {
 		pkg := flow.PackageOf(function).Path()
@@ -66,7 +65,7 @@ func analyzePackage(t *testing.T, name, typeName string) *flow.Result {
 	return flow.Analyze(flow.Config{
 		Fset:      program.Fset,
 		IsObject:  func(name *types.TypeName) bool { return name == object },
-		IsPart:    func(name *types.TypeName) bool { return parts[name] },
+		IsPart:    flow.PartsOf(object).Has,
 		IsLibrary: func(pkg *types.Package) bool { return program.Libraries[pkg.Path()] },
 		Anything:  object,
 	}, program.SSA, functions)

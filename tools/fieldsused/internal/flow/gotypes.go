@@ -204,10 +204,11 @@ func path(of *types.Package) string {
 	return of.Path()
 }
 
-// IsAPIObject reports whether a type is a struct with Kubernetes object metadata.
+// IsAPIObject reports whether a type is a struct with Kubernetes object metadata. A type that is
+// declared by an object of another package is none: what is read of it is read of that object.
 func IsAPIObject(name *types.TypeName) bool {
 	of, ok := name.Type().Underlying().(*types.Struct)
-	if !ok {
+	if !ok || declaringPackage(name, of) != name.Pkg() {
 		return false
 	}
 	for i := range of.NumFields() {
@@ -221,6 +222,15 @@ func IsAPIObject(name *types.TypeName) bool {
 		}
 	}
 	return isUnstructured(name.Type())
+}
+
+// declaringPackage returns the package whose source has a struct's fields. It is not that of the
+// name in "type Own corev1.PodSpec".
+func declaringPackage(name *types.TypeName, of *types.Struct) *types.Package {
+	if of.NumFields() == 0 {
+		return name.Pkg()
+	}
+	return of.Field(0).Pkg()
 }
 
 // partPackages have the types of apimachinery that occur in API objects.
@@ -245,12 +255,15 @@ func IsAPIPackage(pkg *types.Package) bool {
 // MayBePart reports whether a type may occur in API objects: it is one of an API package, and its
 // fields have names in JSON if it is a struct.
 func MayBePart(name *types.TypeName) bool {
-	if name.Pkg() == nil || !IsAPIPackage(name.Pkg()) {
+	if name.Pkg() == nil {
 		return false
 	}
 	of, ok := name.Type().Underlying().(*types.Struct)
 	if !ok || of.NumFields() == 0 {
-		return true
+		return IsAPIPackage(name.Pkg())
+	}
+	if !IsAPIPackage(declaringPackage(name, of)) {
+		return false
 	}
 	for i := range of.NumFields() {
 		if reflect.StructTag(of.Tag(i)).Get("json") != "" {

@@ -1,6 +1,8 @@
 package flow
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -53,6 +55,18 @@ func keyName(key string) (name string, ok bool) {
 	}
 	return key, true
 }
+
+// isWellFormed reports whether kubeapi accepts the form of a path.
+func isWellFormed(path string) bool {
+	isForbidden := func(r rune) bool {
+		return r == ',' || unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}
+	return wellFormed.MatchString(path) && !strings.ContainsFunc(path, isForbidden) &&
+		!slices.Contains(names(path), "*")
+}
+
+// wellFormed is a name, followed by names after dots or in brackets.
+var wellFormed = regexp.MustCompile(`^[^.\[]+(\.[^.\[]+|\[[^\]]+\])*$`)
 
 // names splits a path into the names of fields and keys.
 func names(path string) []string {

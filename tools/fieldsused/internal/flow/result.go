@@ -92,34 +92,55 @@ func (a *analysis) hasNoFields(t types.Type) bool {
 	return ok && a.shapes.isScalar(m.Elem())
 }
 
-// Parts returns the named types that may occur below an object's type.
-func Parts(object *types.TypeName) map[*types.TypeName]bool {
-	parts := map[*types.TypeName]bool{}
-	addParts(parts, object.Type())
+// Parts are the types that may occur below an object.
+type Parts struct {
+	names map[*types.TypeName]bool
+	// structs are their underlying types, which are also those of the types that a program declares
+	// by one of them.
+	structs map[types.Type]bool
+}
+
+// PartsOf returns the parts of an object's type, with the type itself.
+func PartsOf(object *types.TypeName) Parts {
+	parts := Parts{names: map[*types.TypeName]bool{}, structs: map[types.Type]bool{}}
+	parts.add(object.Type())
 	return parts
 }
 
-func addParts(parts map[*types.TypeName]bool, t types.Type) {
+// Has reports whether a type is a part, or one that is declared by a part, as Own in
+// "type Own corev1.PodSpec".
+func (p Parts) Has(name *types.TypeName) bool {
+	return p.names[name] || p.structs[name.Type().Underlying()]
+}
+
+func (p Parts) add(t types.Type) {
 	if named, ok := types.Unalias(t).(*types.Named); ok {
 		name := named.Origin().Obj()
-		if parts[name] {
+		if p.names[name] {
 			return
 		}
-		parts[name] = true
+		p.names[name] = true
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Pointer:
-		addParts(parts, u.Elem())
+		p.add(u.Elem())
 	case *types.Slice:
-		addParts(parts, u.Elem())
+		p.add(u.Elem())
 	case *types.Array:
-		addParts(parts, u.Elem())
+		p.add(u.Elem())
 	case *types.Map:
-		addParts(parts, u.Elem())
+		p.add(u.Elem())
 	case *types.Struct:
-		for i := range u.NumFields() {
-			addParts(parts, u.Field(i).Type())
-		}
+		p.addStruct(u)
+	}
+}
+
+func (p Parts) addStruct(u *types.Struct) {
+	if u.NumFields() > 0 {
+		p.structs[u] = true
+	}
+	for field := range u.Fields() {
+		p.add(field.Type())
 	}
 }
 
