@@ -13,4 +13,4 @@ import (
 	"github.com/watchmirror/cache/tools/fieldsused/internal/check"
 )
 
-func main() { unitchecker.Main(check.Analyzer) }
+func main() { unitchecker.Main(check.New()) }

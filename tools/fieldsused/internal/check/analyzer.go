@@ -17,13 +17,27 @@ import (
 	"github.com/watchmirror/cache/tools/fieldsused/internal/flow"
 )
 
-// Analyzer is the check.
-var Analyzer = &analysis.Analyzer{
-	Name:      "fieldscheck",
-	Doc:       "report reads of fields that kubeapi.Options.Fields does not keep",
-	URL:       "https://github.com/watchmirror/cache/blob/main/docs/memory.md",
-	Run:       run,
-	FactTypes: []analysis.Fact{new(flow.FunctionFact), new(packageFact)},
+// settings are the analyzer's flags.
+type settings struct {
+	withoutUnknown bool
+	withEscapes    bool
+}
+
+// New returns the check.
+func New() *analysis.Analyzer {
+	s := &settings{}
+	analyzer := &analysis.Analyzer{
+		Name:      "fieldscheck",
+		Doc:       "report reads of fields that kubeapi.Options.Fields does not keep",
+		URL:       "https://github.com/watchmirror/cache/blob/main/docs/memory.md",
+		Run:       s.run,
+		FactTypes: []analysis.Fact{new(flow.FunctionFact), new(packageFact)},
+	}
+	analyzer.Flags.BoolVar(&s.withoutUnknown, "nounknown", false,
+		"do not report Fields that are no constants, against which no reads are checked")
+	analyzer.Flags.BoolVar(&s.withEscapes, "escapes", false,
+		"report also where objects and parts reach code that is not analyzed")
+	return analyzer
 }
 
 // packageFact is what packages that import this one have to know.
@@ -44,7 +58,7 @@ func (*packageFact) AFact() {}
 type declaration struct {
 	// Type is the object's type, as import path, dot and name.
 	Type string
-	// Fields are the kept fields. IsWhole: all are kept, or those that are kept are not known.
+	// Fields are the kept fields. IsWhole: all are kept, or those that are kept are no constants.
 	Fields  []string
 	IsWhole bool
 	Place   string
@@ -53,19 +67,21 @@ type declaration struct {
 
 // read is a read of a field.
 type read struct {
-	Type  string
-	Path  string
-	Kind  flow.Kind
+	Type string
+	Path string
+	Kind flow.Kind
+	// How says to which code an object or a part escapes.
+	How   string
 	Place string
 	pos   token.Pos
 }
 
-func run(pass *analysis.Pass) (any, error) {
+func (s *settings) run(pass *analysis.Pass) (any, error) {
 	if !usesObjects(pass.Pkg, map[*types.Package]bool{}) {
 		return nil, nil
 	}
-	c := &checker{pass: pass}
-	c.own.Declarations = declarations(pass)
+	c := &checker{settings: s, pass: pass}
+	c.own.Declarations = c.declarations()
 	c.own.Reads = c.analyze()
 	if pass.Module != nil {
 		c.own.Module = pass.Module.Path
@@ -95,8 +111,9 @@ func usesObjects(pkg *types.Package, seen map[*types.Package]bool) bool {
 
 // checker checks one package.
 type checker struct {
-	pass *analysis.Pass
-	own  packageFact
+	settings *settings
+	pass     *analysis.Pass
+	own      packageFact
 	// imported are the facts of all packages of the module that this one imports, also indirectly.
 	imported []*packageFact
 	// byType are the declarations of this package and the imported ones.
@@ -127,7 +144,7 @@ func (c *checker) analyze() []read {
 			pass.ExportObjectFact(function, fact)
 		}
 	}
-	return readsOf(result)
+	return c.readsOf(result)
 }
 
 func createImports(program *ssa.Program, of *types.Package, seen map[*types.Package]bool) {
@@ -185,24 +202,29 @@ func cached[K comparable](f func(K) bool) func(K) bool {
 	}
 }
 
-// readsOf returns the uses that certainly need a field. A whole object that escapes is none.
-func readsOf(result *flow.Result) []read {
+// readsOf returns the uses that need a field.
+func (c *checker) readsOf(result *flow.Result) []read {
 	var reads []read
 	for _, u := range result.Uses {
-		if u.Path == "" || u.Kind == flow.Compared || flow.IsAlwaysKept(u.Path) {
+		if u.Kind == flow.Compared || flow.IsAlwaysKept(u.Path) {
 			continue
 		}
-		kind := u.Kind
-		if kind == flow.Escaped {
-			kind = flow.Presence // something below it is read, but it is not known what
-		}
-		reads = append(reads, read{
+		found := read{
 			Type:  u.Object.Pkg().Path() + "." + u.Object.Name(),
 			Path:  u.Path,
-			Kind:  kind,
+			Kind:  u.Kind,
+			How:   u.How,
 			Place: placeText(u.Site.File, u.Site.Line),
 			pos:   u.Site.Pos,
-		})
+		}
+		if u.Kind == flow.Escaped && !c.settings.withEscapes {
+			if u.Path == "" {
+				continue
+			}
+			found.Kind = flow.Presence // something below it is read, but it is not known what
+			found.How = ""
+		}
+		reads = append(reads, found)
 	}
 	return reads
 }
@@ -291,6 +313,12 @@ func isKept(found read, declared []declaration) bool {
 }
 
 func message(found read, declared []declaration) string {
-	return fmt.Sprintf("reads %s of %s, which kubeapi.Options.Fields at %s does not keep",
-		found.Path, found.Type, declared[0].Place)
+	keeps := fmt.Sprintf("which kubeapi.Options.Fields at %s does not keep", declared[0].Place)
+	switch {
+	case found.How == "":
+		return fmt.Sprintf("reads %s of %s, %s", found.Path, found.Type, keeps)
+	case found.Path == "":
+		return fmt.Sprintf("a whole %s is %s, %s", found.Type, found.How, keeps)
+	}
+	return fmt.Sprintf("%s of %s is %s, %s", found.Path, found.Type, found.How, keeps)
 }

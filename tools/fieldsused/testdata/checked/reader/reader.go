@@ -30,4 +30,13 @@ func Read(pod *corev1.Pod, service *corev1.Service, node *corev1.Node, secret *c
 	_ = service.Spec.Type // want "reads spec.type"
 	_ = node.Spec.PodCIDR
 	_ = secret.Data
+	_ = (*ownPod)(pod).node()
+	own := ownSpec(pod.Spec)
+	_ = own.Subdomain // want "reads spec.subdomain of k8s.io/api/core/v1.Pod"
 }
+
+type ownSpec corev1.PodSpec
+
+type ownPod corev1.Pod
+
+func (p *ownPod) node() string { return p.Spec.NodeName + p.Spec.SchedulerName } // want "reads spec.schedulerName of k8s.io/api/core/v1.Pod"

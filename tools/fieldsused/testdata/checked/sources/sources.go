@@ -27,6 +27,6 @@ func Services() kubeapi.Options {
 func Nodes() kubeapi.Options { return kubeapi.Options{ObjectType: &corev1.Node{}} }
 
 // Any is of a type that is not known.
-func Any(of runtime.Object, fields []string) kubeapi.Options {
-	return kubeapi.Options{ObjectType: of, Fields: fields}
+func Any(of runtime.Object) kubeapi.Options {
+	return kubeapi.Options{ObjectType: of, Fields: serviceFields} // want "the ObjectType is of no fixed type"
 }
