@@ -95,22 +95,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	program, err := load.Load(settings.load)
+	found, err := settings.answer()
 	if err != nil {
 		return err
-	}
-	dir, err := filepath.Abs(settings.load.Dir)
-	if err != nil {
-		return fmt.Errorf("find directory %s: %w", settings.load.Dir, err)
-	}
-	found, err := report.New(settings.load.Type, analyze(program), dir, settings.harmless)
-	if err != nil {
-		return err
-	}
-	if settings.footprint != "" {
-		if err := found.AddMemory(settings.footprint); err != nil {
-			return err
-		}
 	}
 	if !settings.asJSON {
 		_, err = io.WriteString(stdout, found.String())
@@ -119,6 +106,37 @@ func run(args []string, stdout, stderr io.Writer) error {
 	encoder := json.NewEncoder(stdout)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(found)
+}
+
+// answer loads and analyzes the program.
+func (s settings) answer() (*report.Report, error) {
+	var measured *report.Footprint
+	if s.footprint != "" {
+		read, err := report.ReadFootprint(s.footprint)
+		if err != nil {
+			return nil, err
+		}
+		measured = read
+	}
+	program, err := load.Load(s.load)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(s.load.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("find directory %s: %w", s.load.Dir, err)
+	}
+	found, err := report.New(s.load.Type, analyze(program), dir, s.harmless)
+	if err != nil {
+		return nil, err
+	}
+	if measured == nil {
+		return found, nil
+	}
+	if err := found.AddMemory(measured, program.Object); err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 func analyze(program *load.Program) *flow.Result {

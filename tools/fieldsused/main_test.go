@@ -16,6 +16,17 @@ import (
 
 const podType = "k8s.io/api/core/v1.Pod"
 
+// The list of the example, which its program uses, must be that of its code.
+func TestTheListOfTheExampleIsTheAnswerForIt(t *testing.T) {
+	checkedIn, err := os.ReadFile("../../examples/memory/fieldsused.json")
+	require.NoError(t, err)
+	want := decode(t, string(checkedIn))
+	want.Memory = nil // compared with the heap by the example itself
+	const pod = "github.com/watchmirror/cache/examples/memory/inventory.Pod"
+	text := answer(t, "-dir", "../..", "-type", pod, "-json", "./examples/memory/inventory")
+	require.Equal(t, want, decode(t, text))
+}
+
 // answer runs the command and returns what it prints.
 func answer(t *testing.T, args ...string) string {
 	t.Helper()
@@ -104,6 +115,14 @@ func TestAFunctionOfAnotherModuleEscapesUnlessItIsFollowed(t *testing.T) {
 	}
 }
 
+func TestAModuleToFollowThatTheProgramDoesNotUseIsAnErrorWithoutAnAnswer(t *testing.T) {
+	args := []string{"-dir", "testdata/dependency", "-type", podType, "-follow"}
+	for _, path := range []string{"k8s.io/apimachinery/pkg/api/metta", "k8s.io/component-helpers", "strings"} {
+		text := failure(t, append(args, path, ".")...)
+		require.Equal(t, "-follow "+path+": the program uses no package of another module below it", text)
+	}
+}
+
 func decode(t *testing.T, text string) report.Report {
 	t.Helper()
 	var decoded report.Report
@@ -148,7 +167,9 @@ func TestAReportOfFootprintThatCannotBeReadIsAnErrorWithoutAnAnswer(t *testing.T
 	for file, want := range map[string]string{
 		"testdata/missing.json": "read the report of footprint: open testdata/missing.json",
 		"main.go":               "read the report of footprint main.go: invalid character",
-		"testdata/empty.json":   "it has no bytes or no fields",
+		"testdata/empty.json":   "it has no bytes, no fields or no types",
+		"testdata/nodes.json":   "footprint testdata/nodes.json: it is of *v1.Node, not of k8s.io/api/core/v1.Pod",
+		"testdata/partial.json": "footprint testdata/partial.json: its informer had not synced",
 	} {
 		text := failure(t, "-type", podType, "-footprint", file, "./testdata/controller")
 		require.Contains(t, text, want)
@@ -170,7 +191,16 @@ func TestAReportOfFootprintTellsWhatTheOtherFieldsCost(t *testing.T) {
 	// environment and of the status's message in these structs.
 	require.Equal(t, &report.Memory{Bytes: 1000, Kept: 580}, found.Memory)
 	text := answer(t, append(args, ".")...)
-	require.Contains(t, text, "memory of all objects: 1000 bytes\n"+
-		"  these fields, and those that are always kept: 580 (58 %)\n"+
-		"  the other fields: 420 (42 %)\n")
+	const memory = "memory of all objects: 1000 bytes\n" +
+		"  these fields, and those that are always kept: 580 (58 %)\n" +
+		"  the other fields: 420 (42 %)\n"
+	require.Contains(t, text, memory)
+
+	typed, err := os.ReadFile("testdata/footprint.json")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "unstructured.json")
+	untyped := strings.Replace(string(typed), "*v1.Pod", "*unstructured.Unstructured v1/Pod", 1)
+	require.NoError(t, os.WriteFile(file, []byte(untyped), 0o600))
+	text = answer(t, "-dir", "testdata/controller", "-type", podType, "-footprint", file, ".")
+	require.Contains(t, text, memory, "unstructured pods have the same paths")
 }

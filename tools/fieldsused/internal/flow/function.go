@@ -149,17 +149,17 @@ func (f *functionFlow) isUnknownCall(call *ssa.Call) bool {
 // visit adds what one instruction does.
 func (f *functionFlow) visit(instruction ssa.Instruction) {
 	f.current = instruction
+	if operand := sameOrigins(instruction); operand != nil {
+		f.add(instruction.(ssa.Value), f.of(operand))
+		return
+	}
 	switch i := instruction.(type) {
 	case *ssa.FieldAddr:
 		f.field(i, i.X, i.Field)
 	case *ssa.Field:
 		f.field(i, i.X, i.Field)
-	case *ssa.IndexAddr:
-		f.add(i, f.of(i.X))
 	case *ssa.Index:
 		f.derive(i, f.of(i.X))
-	case *ssa.Slice:
-		f.add(i, f.of(i.X))
 	case *ssa.UnOp:
 		f.load(i)
 	case *ssa.Lookup:
@@ -172,35 +172,48 @@ func (f *functionFlow) visit(instruction ssa.Instruction) {
 		}
 	case *ssa.Extract:
 		f.extract(i)
-	case *ssa.Store:
-		f.store(i)
 	case *ssa.BinOp:
 		f.compare(i)
-	case ssa.CallInstruction:
-		f.call(i)
-	default:
-		f.visitOther(instruction)
-	}
-}
-
-func (f *functionFlow) visitOther(instruction ssa.Instruction) {
-	switch i := instruction.(type) {
-	case *ssa.MakeInterface:
-		f.add(i, f.of(i.X))
-	case *ssa.ChangeInterface:
-		f.add(i, f.of(i.X))
-	case *ssa.ChangeType:
-		f.add(i, f.of(i.X))
-	case *ssa.Convert:
-		f.add(i, f.of(i.X))
-	case *ssa.MultiConvert:
-		f.add(i, f.of(i.X))
-	case *ssa.SliceToArrayPointer:
-		f.add(i, f.of(i.X))
 	case *ssa.TypeAssert:
 		f.assert(i)
 	case *ssa.MakeClosure:
 		f.closure(i)
+	case ssa.CallInstruction:
+		f.call(i)
+	default:
+		f.visitEffect(instruction)
+	}
+}
+
+// sameOrigins returns the operand of which an instruction's value is another form or an element, or
+// nil for other instructions.
+func sameOrigins(instruction ssa.Instruction) (operand ssa.Value) {
+	switch i := instruction.(type) {
+	case *ssa.IndexAddr:
+		return i.X
+	case *ssa.Slice:
+		return i.X
+	case *ssa.MakeInterface:
+		return i.X
+	case *ssa.ChangeInterface:
+		return i.X
+	case *ssa.ChangeType:
+		return i.X
+	case *ssa.Convert:
+		return i.X
+	case *ssa.MultiConvert:
+		return i.X
+	case *ssa.SliceToArrayPointer:
+		return i.X
+	}
+	return nil
+}
+
+// visitEffect adds what an instruction does that stores or passes on a value.
+func (f *functionFlow) visitEffect(instruction ssa.Instruction) {
+	switch i := instruction.(type) {
+	case *ssa.Store:
+		f.store(i)
 	case *ssa.Return:
 		f.returns(i)
 	case *ssa.MapUpdate:

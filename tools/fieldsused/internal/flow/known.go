@@ -272,10 +272,11 @@ func constantPath(variadic ssa.Value) (relative string, ok bool) {
 }
 
 // variadicArgs returns the values that a call passes as its variadic parameter, or nil if it passes
-// a slice.
+// a slice, whose elements may change before.
 func variadicArgs(variadic ssa.Value) []ssa.Value {
 	slice, ok := variadic.(*ssa.Slice)
-	if !ok {
+	isOnlyPassed := ok && len(*slice.Referrers()) == 1
+	if !isOnlyPassed {
 		return nil
 	}
 	array, ok := slice.X.(*ssa.Alloc)

@@ -55,6 +55,9 @@ func Load(options Options) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{Fset: token.NewFileSet(), Analyzed: map[string]bool{}, Libraries: map[string]bool{}}
+	if err := checkFollow(listed, options.Follow); err != nil {
+		return nil, err
+	}
 	withBodies := p.choose(listed, options, typePackage)
 	roots, err := p.parse(options, withBodies)
 	if err != nil {
@@ -119,6 +122,29 @@ func firstError(roots []*packages.Package, isChecked func(*packages.Package) boo
 	return errors.Join(found...)
 }
 
+// checkFollow fails for a path to follow below which the program uses no package, since objects would
+// escape there as if the path was not named.
+func checkFollow(roots []*packages.Package, follow []string) error {
+	unused := slices.Clone(follow)
+	packages.Visit(roots, nil, func(listed *packages.Package) {
+		if listed.Module == nil {
+			return // of the standard library
+		}
+		unused = slices.DeleteFunc(unused, func(path string) bool {
+			return isBelow(listed.PkgPath, path)
+		})
+	})
+	if len(unused) > 0 {
+		return fmt.Errorf("-follow %s: the program uses no package of another module below it", unused[0])
+	}
+	return nil
+}
+
+// isBelow reports whether a package has a path, or one below it.
+func isBelow(pkg, path string) bool {
+	return pkg == path || strings.HasPrefix(pkg, path+"/")
+}
+
 // choose decides which packages are analyzed, and returns the files whose bodies are needed.
 func (p *Program) choose(
 	roots []*packages.Package,
@@ -148,8 +174,8 @@ func (p *Program) choose(
 }
 
 func (o Options) follows(pkg string) bool {
-	return o.Dependencies || slices.ContainsFunc(o.Follow, func(prefix string) bool {
-		return pkg == prefix || strings.HasPrefix(pkg, prefix+"/")
+	return o.Dependencies || slices.ContainsFunc(o.Follow, func(path string) bool {
+		return isBelow(pkg, path)
 	})
 }
 

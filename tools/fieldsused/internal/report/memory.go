@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/types"
 	"os"
 	"regexp"
 	"strings"
@@ -28,11 +29,18 @@ func (m Memory) String() string {
 		fmt.Sprintf("  the other fields: %d (%.0f %%)\n", rest, percent(rest))
 }
 
-// footprint has the fields of footprint.Report that are needed.
-type footprint struct {
-	Bytes      int64  `json:"bytes"`
-	Incomplete bool   `json:"incomplete"`
-	Fields     []cost `json:"fields"`
+// Footprint has the fields of footprint.Report that are needed.
+type Footprint struct {
+	Bytes      int64       `json:"bytes"`
+	Incomplete bool        `json:"incomplete"`
+	Types      []typeShare `json:"types"`
+	Fields     []cost      `json:"fields"`
+
+	file string
+}
+
+type typeShare struct {
+	Name string `json:"name"`
 }
 
 type cost struct {
@@ -41,18 +49,59 @@ type cost struct {
 	EmptyBytes int64  `json:"emptyBytes"`
 }
 
-// AddMemory adds what the fields cost, from a file with the JSON of footprint.Report.
-func (r *Report) AddMemory(file string) error {
+var (
+	errEmptyReport = errors.New("it has no bytes, no fields or no types")
+	errIncomplete  = errors.New("its informer had not synced")
+)
+
+// ReadFootprint reads a file with the JSON of a footprint.Report.
+func ReadFootprint(file string) (*Footprint, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("read the report of footprint: %w", err)
+		return nil, fmt.Errorf("read the report of footprint: %w", err)
 	}
-	var measured footprint
-	if err := json.Unmarshal(content, &measured); err != nil {
-		return fmt.Errorf("read the report of footprint %s: %w", file, err)
+	measured := &Footprint{file: file}
+	if err := json.Unmarshal(content, measured); err != nil {
+		return nil, measured.failed(err)
 	}
-	if measured.Bytes <= 0 || len(measured.Fields) == 0 {
-		return fmt.Errorf("read the report of footprint %s: %w", file, errEmptyReport)
+	if measured.Bytes <= 0 || len(measured.Fields) == 0 || len(measured.Types) == 0 {
+		return nil, measured.failed(errEmptyReport)
+	}
+	if measured.Incomplete {
+		return nil, measured.failed(errIncomplete)
+	}
+	return measured, nil
+}
+
+func (f *Footprint) failed(err error) error {
+	return fmt.Errorf("read the report of footprint %s: %w", f.file, err)
+}
+
+// checkTypes fails if the report is about objects of another type.
+func (f *Footprint) checkTypes(object *types.TypeName) error {
+	for _, share := range f.Types {
+		if !isReportedAs(object, share.Name) {
+			typeName := object.Pkg().Path() + "." + object.Name()
+			return f.failed(fmt.Errorf("it is of %s, not of %s", share.Name, typeName))
+		}
+	}
+	return nil
+}
+
+// isReportedAs reports whether a report names a type so: *v1.Pod for a Pod, *unstructured.Unstructured
+// v1/Pod for an unstructured object, which has the same paths as a Pod.
+func isReportedAs(object *types.TypeName, reported string) bool {
+	goType, kind, _ := strings.Cut(reported, " ")
+	if strings.TrimPrefix(goType, "*") == object.Pkg().Name()+"."+object.Name() {
+		return true
+	}
+	return kind != "" && kind[strings.LastIndex(kind, "/")+1:] == object.Name()
+}
+
+// AddMemory adds what the fields cost, by a report about objects of the type.
+func (r *Report) AddMemory(measured *Footprint, object *types.TypeName) error {
+	if err := measured.checkTypes(object); err != nil {
+		return err
 	}
 	r.Memory = &Memory{Bytes: measured.Bytes, Kept: measured.Bytes}
 	if len(r.Fields) == 0 {
@@ -79,8 +128,6 @@ func parentOf(path string) string {
 	}
 	return path[:max(strings.LastIndex(path, "."), 0)]
 }
-
-var errEmptyReport = errors.New("it has no bytes or no fields")
 
 var quotedKey = regexp.MustCompile(`\["([^"]*)"\]`)
 

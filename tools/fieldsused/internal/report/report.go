@@ -112,7 +112,7 @@ func (r *Report) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %d fields may be read\n", r.Type, len(r.Reads))
 	for _, field := range r.Reads {
-		path := field.Path
+		path := pathText(field.Path)
 		if field.PresenceOnly {
 			path += " (presence)"
 		}
@@ -143,10 +143,11 @@ func writePlaces(text *strings.Builder, title string, places []Place) {
 	}
 	fmt.Fprintf(text, "%s:\n", title)
 	for _, place := range places {
-		path := cmp.Or(place.Path, "(whole object)")
-		fmt.Fprintf(text, "  %-44s %s %s\n", path, place.Place, place.How)
+		fmt.Fprintf(text, "  %-44s %s %s\n", pathText(place.Path), place.Place, place.How)
 	}
 }
+
+func pathText(path string) string { return cmp.Or(path, "(whole object)") }
 
 func (r *Report) writeFields(text *strings.Builder) {
 	switch {

@@ -40,6 +40,12 @@ func variable(object *unstructured.Unstructured, field string) {
 	object.SetName("x")
 }
 
+func changed(object *unstructured.Unstructured) {
+	path := []string{"status", "phase"}
+	path[1] = "reason"
+	_, _, _ = unstructured.NestedString(object.Object, path...) // want "read "
+}
+
 func escapes(object *unstructured.Unstructured) {
 	_, _ = json.Marshal(object.Object["data"]) // want "presence data" "escaped data: passed to encoding/json.Marshal"
 	_, _ = object.MarshalJSON()                // want "escaped : passed to (*k8s.io/apimachinery/pkg/apis/meta/v1/unstructured.Unstructured).MarshalJSON"
