@@ -1,9 +1,11 @@
-// Package cachetest tests programs that list and watch. Its [Source] is an in-memory collection of objects
-// that is listed and watched by the rules of a Kubernetes API server, and that fails on request.
+// Package cachetest tests programs that list and watch. Its [Source] is an in-memory collection of
+// objects that is listed and watched by the rules of a Kubernetes API server, and that fails on
+// request.
 //
 // # A test of a controller
 //
-// Pass a [Source] to the controller instead of a client. In a bubble of testing/synctest a test takes no real time:
+// Pass a [Source] to the controller instead of a client. In a bubble of testing/synctest a test
+// takes no real time:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		src := cachetest.NewTestSourceOf[*Pod](t, cachetest.Options{})
@@ -30,14 +32,15 @@
 //		require.Equal(t, []string{"web-1", "web-2"}, controller.Handled())
 //	})
 //
-// [NewTestSourceOf], and [NewTestSource] for unstructured objects, close the source with its test, and fail the test if a
-// scripted fault never fired.
+// [NewTestSourceOf], and [NewTestSource] for unstructured objects, close the source with its test,
+// and fail the test if a scripted fault never fired.
 //
 // # A source
 //
-// A [Source] holds objects of any type with Kubernetes metadata. [Source.Create], [Source.Update], [Source.Apply] and
-// [Source.Delete] change it; each change gets the next resource version and is kept in the history. A *Source has the
-// methods of a ListerWatcher, so it is passed to a reflector or informer in place of a client:
+// A [Source] holds objects of any type with Kubernetes metadata. [Source.Create], [Source.Update],
+// [Source.Apply] and [Source.Delete] change it; each change gets the next resource version and is
+// kept in the history. A *Source has the methods of a ListerWatcher, so it is passed to a reflector
+// or informer in place of a client:
 //
 //	src := cachetest.NewSource(cachetest.Options{})
 //	defer src.Close()
@@ -45,40 +48,45 @@
 //	list, err := src.List(metav1.ListOptions{Limit: 1})
 //	events, err := src.Watch(metav1.ListOptions{ResourceVersion: "1"})
 //
-// It supports paging with continue tokens, resource version matches, compaction ("410 Expired"), bookmarks, streaming
-// lists, label and field selectors, and timeouts. Objects are copied in and out.
+// It supports paging with continue tokens, resource version matches, compaction ("410 Expired"),
+// bookmarks, streaming lists, label and field selectors, and timeouts. Objects are copied in and
+// out.
 //
-// Unstructured objects need no options. [NewTestSourceOf], and [NewSourceOf] outside of tests, make a source of typed
-// objects; Options.NewList returns the list type that typed clients return. [Source.Namespace] is a source of one
-// namespace, for a mirror of several: all have the versions of one server, and one can be forbidden alone:
+// Unstructured objects need no options. [NewTestSourceOf], and [NewSourceOf] outside of tests, make
+// a source of typed objects; Options.NewList returns the list type that typed clients return.
+// [Source.Namespace] is a source of one namespace, for a mirror of several: all have the versions
+// of one server, and one can be forbidden alone:
 //
 //	src.Namespace("secret").FailRequests(cachetest.Forever, apierrors.NewForbidden(resource, "", cause))
 //
 // # Virtual time
 //
-// Run tests in a bubble of [testing/synctest]: time advances when all goroutines wait, and synctest.Wait returns when
-// nothing more can happen at the current time. Everything in this package works in a bubble, where [Source.Requests]
-// has the exact time of each request. Make the client inside the bubble, and stop it and close the source before the
-// bubble's function returns: remaining goroutines fail the test.
+// Run tests in a bubble of [testing/synctest]: time advances when all goroutines wait, and
+// synctest.Wait returns when nothing more can happen at the current time. Everything in this
+// package works in a bubble, where [Source.Requests] has the exact time of each request. Make the
+// client inside the bubble, and stop it and close the source before the bubble's function returns:
+// remaining goroutines fail the test.
 //
 // # Faults
 //
 // The fault script may be written before a run and changed during it:
 //
-//   - requests that fail, hang, or are late: [Source.FailRequests], [Source.FailLists], [Source.FailWatches],
-//     [Source.HangLists], [Source.DelayWatches], ...; for everything else the hooks [Source.OnList] and [Source.OnWatch];
-//   - watches that end, break or are silent: [Source.CloseNextWatches], [Source.BreakNextWatches], [Source.CloseWatches],
-//     [Source.Silence], ...;
-//   - incorrect data: [Source.DeleteSilently], [Source.ServeOldLists], [Source.Rollback], [Source.SendBookmarksAt],
-//     [Source.Inject], [Source.MangleList], ...;
+//   - requests that fail, hang, or are late: [Source.FailRequests], [Source.FailLists],
+//     [Source.FailWatches], [Source.HangLists], [Source.DelayWatches], ...; for everything else the
+//     hooks [Source.OnList] and [Source.OnWatch];
+//   - watches that end, break or are silent: [Source.CloseNextWatches], [Source.BreakNextWatches],
+//     [Source.CloseWatches], [Source.Silence], ...;
+//   - incorrect data: [Source.DeleteSilently], [Source.ServeOldLists], [Source.Rollback],
+//     [Source.SendBookmarksAt], [Source.Inject], [Source.MangleList], ...;
 //   - compacted history: [Source.Compact], [Source.CompactWatches], [Source.ExpireContinueTokens].
 //
 // [Source.Heal] ends all faults; a client must then converge.
 //
 // # HTTP
 //
-// A [Handler] serves sources in the JSON protocol of an API server. A loopback socket would stop a bubble's time, so
-// [NewServer] runs it on a [Listener], an in-memory network whose connections can be cut and frozen:
+// A [Handler] serves sources in the JSON protocol of an API server. A loopback socket would stop a
+// bubble's time, so [NewServer] runs it on a [Listener], an in-memory network whose connections can
+// be cut and frozen:
 //
 //	srv := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
 //		Resources: []cachetest.Resource{{
@@ -90,8 +98,8 @@
 //	defer srv.Close()
 //	resp, err := srv.Client().Get(srv.URL + "/api/v1/pods?limit=1")
 //
-// Scripted API errors are sent as a Status with its HTTP code; network errors, such as [ErrConnectionRefused], cut the
-// connection.
+// Scripted API errors are sent as a Status with its HTTP code; network errors, such as
+// [ErrConnectionRefused], cut the connection.
 //
 // # Conformance
 //

@@ -28,8 +28,8 @@ func encodeObject(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, err
 	return json.Marshal(obj)
 }
 
-// encodeList encodes a list and each item with its kind. Anything else, such as a scripted answer, is encoded
-// unchanged.
+// encodeList encodes a list and each item with its kind. Anything else, such as a scripted answer,
+// is encoded unchanged.
 func encodeList(list runtime.Object, as representation) ([]byte, error) {
 	kind := as.kind
 	if list == nil {

@@ -43,8 +43,8 @@ func ErrInternal() error {
 	return apierrors.NewInternalError(errScripted)
 }
 
-// ErrTooLargeResourceVersion returns 504 Timeout with the cause ResourceVersionTooLarge, an API server's answer to a
-// request for a version that it has not reached.
+// ErrTooLargeResourceVersion returns 504 Timeout with the cause ResourceVersionTooLarge, an API
+// server's answer to a request for a version that it has not reached.
 func ErrTooLargeResourceVersion(asked, current uint64) error {
 	// API servers suggest a pause of one second here.
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)

@@ -32,27 +32,29 @@ type change struct {
 	hidden bool
 }
 
-// history has the current content and the changes that led to it. A past state is the current one with later changes
-// reverted, so no copies of the content are kept. The caller holds the source's lock.
+// history has the current content and the changes that led to it. A past state is the current one
+// with later changes reverted, so no copies of the content are kept. The caller holds the source's
+// lock.
 type history struct {
 	version uint64
-	// compacted is the oldest version that lists and new watches may request. The log may reach further back for
-	// watches that are already open.
+	// compacted is the oldest version that lists and new watches may request. The log may reach
+	// further back for watches that are already open.
 	compacted uint64
-	// unwatchable is the version below which new watches are refused but lists are not. It has no effect below
-	// compacted.
+	// unwatchable is the version below which new watches are refused but lists are not. It has no
+	// effect below compacted.
 	unwatchable uint64
 	// dropped is the newest version whose change is no longer in the log. It is at most compacted.
 	dropped uint64
 	content map[key]runtime.Object
 	// log is sorted by version. Versions may skip numbers.
 	log []change
-	// snapshots has the last listed states, oldest first. All pages of a list come from one of them.
+	// snapshots has the last listed states, oldest first. All pages of a list come from one of
+	// them.
 	snapshots []*snapshot
 }
 
-// keptSnapshots bounds the states kept between pages. They share their objects with the history, so they are small; a
-// state that was dropped is rebuilt.
+// keptSnapshots bounds the states kept between pages. They share their objects with the history, so
+// they are small; a state that was dropped is rebuilt.
 const keptSnapshots = 4
 
 // snapshot is the content at one version, sorted by key. It is immutable.
@@ -100,8 +102,8 @@ func (h *history) indexAfter(version uint64) int {
 	return i
 }
 
-// contentAt returns the content at version, which must not be older than the log. For the current version it is the
-// live map.
+// contentAt returns the content at version, which must not be older than the log. For the current
+// version it is the live map.
 func (h *history) contentAt(version uint64) map[key]runtime.Object {
 	first := h.indexAfter(version)
 	if first == len(h.log) {

@@ -19,11 +19,11 @@ import (
 
 // Resource is one collection that a Handler serves.
 type Resource struct {
-	// GroupVersionResource determines the path: resource "pods" of version "v1" is served at /api/v1/pods, one with a
-	// group at /apis/GROUP/VERSION/RESOURCE.
+	// GroupVersionResource determines the path: resource "pods" of version "v1" is served at
+	// /api/v1/pods, one with a group at /apis/GROUP/VERSION/RESOURCE.
 	GroupVersionResource schema.GroupVersionResource
-	// Kind is set on objects without one, such as typed objects, and determines the list's kind. Default: that of the
-	// source's GroupVersionKind.
+	// Kind is set on objects without one, such as typed objects, and determines the list's kind.
+	// Default: that of the source's GroupVersionKind.
 	Kind string
 	// ClusterScoped resources are not served under /namespaces/NAMESPACE.
 	ClusterScoped bool
@@ -34,16 +34,18 @@ type Resource struct {
 // HandlerOptions configure a Handler.
 type HandlerOptions struct {
 	Resources []Resource
-	// Token is the bearer token that every request must have; other requests fail with 401 Unauthorized. Empty accepts
-	// all requests.
+	// Token is the bearer token that every request must have; other requests fail with 401
+	// Unauthorized. Empty accepts all requests.
 	Token string
 }
 
-// Handler serves sources over HTTP in JSON, like a Kubernetes API server: list and watch a resource, in one namespace
-// or all, and get one object. Other requests fail with a Status. It may be used concurrently.
+// Handler serves sources over HTTP in JSON, like a Kubernetes API server: list and watch a
+// resource, in one namespace or all, and get one object. Other requests fail with a Status. It may
+// be used concurrently.
 //
-// A request whose Accept header prefers PartialObjectMetadata, as those of client-go's metadata client, gets only the
-// metadata. One that accepts neither that nor JSON, but Table, YAML or protobuf, fails with 406 NotAcceptable.
+// A request whose Accept header prefers PartialObjectMetadata, as those of client-go's metadata
+// client, gets only the metadata. One that accepts neither that nor JSON, but Table, YAML or
+// protobuf, fails with 406 NotAcceptable.
 type Handler struct {
 	resources map[schema.GroupVersionResource]served
 	token     string
@@ -55,7 +57,8 @@ type served struct {
 	kind schema.GroupVersionKind
 }
 
-// NewHandler returns a handler. It panics if a resource has no source, version or name, or is defined twice.
+// NewHandler returns a handler. It panics if a resource has no source, version or name, or is
+// defined twice.
 func NewHandler(options HandlerOptions) *Handler {
 	h := &Handler{resources: map[schema.GroupVersionResource]served{}, token: options.Token}
 	for i, r := range options.Resources {
@@ -78,7 +81,8 @@ func NewHandler(options HandlerOptions) *Handler {
 	return h
 }
 
-// ServeHTTP implements http.Handler. It serves a watch until the watch or the request's context ends.
+// ServeHTTP implements http.Handler. It serves a watch until the watch or the request's context
+// ends.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.authorize(r); err != nil {
 		writeError(w, err)
@@ -134,9 +138,9 @@ type target struct {
 	namespace, name string
 }
 
-// parsePath parses a path of an API server. "namespaces" is itself a resource unless another resource follows the
-// namespace's name. One trailing slash is allowed. An empty segment is refused: with an empty namespace, a client would
-// get all namespaces.
+// parsePath parses a path of an API server. "namespaces" is itself a resource unless another
+// resource follows the namespace's name. One trailing slash is allowed. An empty segment is
+// refused: with an empty namespace, a client would get all namespaces.
 func parsePath(path string) (target, error) {
 	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
 	var t target
@@ -199,7 +203,8 @@ func (r served) list(
 	writeBody(w, http.StatusOK, body, err)
 }
 
-// watch sends frames, each flushed, until the watch ends. The source ends the watch when the request's context ends.
+// watch sends frames, each flushed, until the watch ends. The source ends the watch when the
+// request's context ends.
 func (r served) watch(
 	w http.ResponseWriter, req *http.Request, asked target, opts metav1.ListOptions, as representation,
 ) {
@@ -213,8 +218,8 @@ func (r served) watch(
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	for {
-		// Flush also before the first event, so that the client sees the open watch. If the writer cannot flush, frames
-		// are delayed.
+		// Flush also before the first event, so that the client sees the open watch. If the writer
+		// cannot flush, frames are delayed.
 		_ = out.Flush()
 		event, open := <-events.ResultChan()
 		if !open {
@@ -230,7 +235,8 @@ func (r served) watch(
 	}
 }
 
-// writeError responds with the Status of err. A network error, which no server can send, cuts the connection instead.
+// writeError responds with the Status of err. A network error, which no server can send, cuts the
+// connection instead.
 func writeError(w http.ResponseWriter, err error) {
 	var network net.Error
 	var status apierrors.APIStatus

@@ -25,20 +25,23 @@ func (s *Source) List(opts metav1.ListOptions) (runtime.Object, error) {
 // ListWithContext lists the whole source like a Kubernetes API server
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/):
 //
-//   - resource version "" or "0" returns the current content, and so does a reached version N with the match NotOlderThan,
-//     or with neither a match nor a limit;
-//   - N with the match Exact, or with a limit and no match, returns the state at N, or 410 Expired if N is compacted;
+//   - resource version "" or "0" returns the current content, and so does a reached version N with
+//     the match NotOlderThan, or with neither a match nor a limit;
+//   - N with the match Exact, or with a limit and no match, returns the state at N, or 410 Expired
+//     if N is compacted;
 //   - a future version fails at once with 504 Timeout and the cause ResourceVersionTooLarge;
-//   - a limit makes pages of one consistent state, continued by an opaque token; an expired token fails with 410 and a token
-//     for an inconsistent continuation;
+//   - a limit makes pages of one consistent state, continued by an opaque token; an expired token
+//     fails with 410 and a token for an inconsistent continuation;
 //   - objects are sorted by namespace and name.
 //
-// It blocks only if the fault script says so; it then returns when ctx ends, unless the script ignores contexts.
+// It blocks only if the fault script says so; it then returns when ctx ends, unless the script
+// ignores contexts.
 func (s *Source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	return s.list(ctx, "", opts)
 }
 
-// IsWatchListSemanticsUnSupported returns Options.WatchListUnsupported: false makes a reflector try a streaming list.
+// IsWatchListSemanticsUnSupported returns Options.WatchListUnsupported: false makes a reflector try
+// a streaming list.
 func (s *Source) IsWatchListSemanticsUnSupported() bool { return s.options.WatchListUnsupported }
 
 // Namespace returns a view of one namespace, or of all if it is empty.
@@ -46,8 +49,9 @@ func (s *Source) Namespace(namespace string) *View {
 	return &View{source: s, namespace: namespace}
 }
 
-// View is one namespace of a Source. Views share the source's versions, fault script and record of requests. To make only
-// one namespace fail, for example with a Forbidden error, use View.FailRequests.
+// View is one namespace of a Source. Views share the source's versions, fault script and record of
+// requests. To make only one namespace fail, for example with a Forbidden error, use
+// View.FailRequests.
 type View struct {
 	source    *Source
 	namespace string
@@ -73,9 +77,9 @@ func (v *View) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	return v.source.watch(ctx, v.namespace, opts)
 }
 
-// FailRequests makes the next n requests (Forever: all) of the view's namespace fail with err; nil means ErrInternal. All
-// views of the namespace count, and requests of the namespace to a Handler. Open watches continue. Heal, and that of the
-// source, end it.
+// FailRequests makes the next n requests (Forever: all) of the view's namespace fail with err; nil
+// means ErrInternal. All views of the namespace count, and requests of the namespace to a Handler.
+// Open watches continue. Heal, and that of the source, end it.
 func (v *View) FailRequests(n int, err error) {
 	v.source.plan("View.FailRequests", n != 0, func(f *faults, p *plan) {
 		if f.namespaces == nil {
@@ -205,8 +209,8 @@ func (s *Source) stateFor(opts metav1.ListOptions) (place, error) {
 }
 
 // wantsExact reports whether a first page must be of exactly the requested version. By the table at
-// https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list a limit means exact if a
-// version is named without a match.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list a limit
+// means exact if a version is named without a match.
 func wantsExact(opts metav1.ListOptions, asked uint64) bool {
 	if asked == 0 {
 		return false // no version, even if written with several digits

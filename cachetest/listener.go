@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Listener is an in-memory network for one server, with connections that can be cut and frozen. Unlike a loopback
-// socket it works in a testing/synctest bubble; make it inside the bubble.
+// Listener is an in-memory network for one server, with connections that can be cut and frozen.
+// Unlike a loopback socket it works in a testing/synctest bubble; make it inside the bubble.
 //
-// Close the server, which closes the Listener, and call CloseIdleConnections of its clients; then no goroutine remains.
-// Server does all of this.
+// Close the server, which closes the Listener, and call CloseIdleConnections of its clients; then
+// no goroutine remains. Server does all of this.
 type Listener struct {
 	accepting chan *conn
 	closed    chan struct{}
@@ -47,7 +47,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener. No connection is accepted afterwards; open ones stay open. Closing twice is allowed.
+// Close implements net.Listener. No connection is accepted afterwards; open ones stay open. Closing
+// twice is allowed.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,8 +65,9 @@ func (l *Listener) Addr() net.Addr { return addr("cachetest") }
 // URL returns the base URL for requests through Client.
 func (l *Listener) URL() string { return "http://" + l.Addr().String() }
 
-// DialContext connects to the listener, whatever network and address are, and blocks until the connection is accepted
-// or ctx ends. If the listener is closed or refuses, the error is ECONNREFUSED. It fits http.Transport.DialContext.
+// DialContext connects to the listener, whatever network and address are, and blocks until the
+// connection is accepted or ctx ends. If the listener is closed or refuses, the error is
+// ECONNREFUSED. It fits http.Transport.DialContext.
 func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	l.mu.Lock()
 	if l.shut || l.refusing {
@@ -93,8 +95,8 @@ func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, erro
 	}
 }
 
-// Client returns an HTTP client whose connections all go to the listener. It keeps idle connections until
-// CloseIdleConnections.
+// Client returns an HTTP client whose connections all go to the listener. It keeps idle connections
+// until CloseIdleConnections.
 func (l *Listener) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: l.DialContext, DisableCompression: true}}
 }
@@ -106,7 +108,8 @@ func (l *Listener) Connections() int {
 	return len(l.conns)
 }
 
-// CutConnections resets every open connection: both ends get ECONNRESET, and bytes in transit are lost.
+// CutConnections resets every open connection: both ends get ECONNRESET, and bytes in transit are
+// lost.
 func (l *Listener) CutConnections() {
 	for _, k := range l.links() {
 		k.cut()
@@ -120,15 +123,16 @@ func (l *Listener) CutNext(n, bytes int) {
 	l.quotas.add(n, max(bytes, 0), nil)
 }
 
-// RefuseConnections makes the listener refuse new connections, or accept them again. Open ones stay open.
+// RefuseConnections makes the listener refuse new connections, or accept them again. Open ones stay
+// open.
 func (l *Listener) RefuseConnections(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refusing = on
 }
 
-// Freeze stops the delivery of bytes, and of a connection's end, on all open and new connections, like an unplugged
-// cable.
+// Freeze stops the delivery of bytes, and of a connection's end, on all open and new connections,
+// like an unplugged cable.
 func (l *Listener) Freeze() { l.setFrozen(true) }
 
 // Thaw ends Freeze; bytes written meanwhile arrive.

@@ -30,8 +30,8 @@ type clause struct {
 	quality    float64
 }
 
-// negotiate returns the representation that a request prefers of those that a Handler has. Without an Accept header it
-// is JSON. The error is a 406 NotAcceptable.
+// negotiate returns the representation that a request prefers of those that a Handler has. Without
+// an Accept header it is JSON. The error is a 406 NotAcceptable.
 func negotiate(r *http.Request, kind schema.GroupVersionKind, isList bool) (representation, error) {
 	full := representation{kind: kind}
 	header := strings.Join(r.Header.Values("Accept"), ",")

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// pipeSize is the number of bytes that one direction of a connection buffers before writes block. Unlike net.Pipe, it
-// lets both ends write first, as both sides of HTTP may.
+// pipeSize is the number of bytes that one direction of a connection buffers before writes block.
+// Unlike net.Pipe, it lets both ends write first, as both sides of HTTP may.
 const pipeSize = 64 << 10
 
-// pipe is one direction of a connection. It waits only on channels, so that virtual time can advance.
+// pipe is one direction of a connection. It waits only on channels, so that virtual time can
+// advance.
 type pipe struct {
 	mu       sync.Mutex
 	data     []byte

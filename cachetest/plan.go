@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// NewTestSource returns an empty source that is closed at the test's end. When it is closed, each scripted fault that
-// never applied to a request fails the test, for instance a FailLists if the client streamed its first list. In a
-// synctest bubble, pass the bubble's t. Stop the client before: t.Context ends before the source is closed.
+// NewTestSource returns an empty source that is closed at the test's end. When it is closed, each
+// scripted fault that never applied to a request fails the test, for instance a FailLists if the
+// client streamed its first list. In a synctest bubble, pass the bubble's t. Stop the client
+// before: t.Context ends before the source is closed.
 func NewTestSource(t testing.TB, options ...Options) *Source {
 	s := NewSource(options...)
 	s.test = t
@@ -18,8 +19,8 @@ func NewTestSource(t testing.TB, options ...Options) *Source {
 	return s
 }
 
-// plan is one call of a fault script method whose fault waits for a request. It is guarded by the source's mu. It is
-// nil if no test checks it.
+// plan is one call of a fault script method whose fault waits for a request. It is guarded by the
+// source's mu. It is nil if no test checks it.
 type plan struct {
 	method, caller string
 	fired          bool

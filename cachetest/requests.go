@@ -24,7 +24,8 @@ type Request struct {
 	Namespace string // of the View, "" for the source
 	// Options are those of the call.
 	Options metav1.ListOptions
-	// Page is 1 for a list's first request and n for its n-th page; 0 for watches and invalid continue tokens.
+	// Page is 1 for a list's first request and n for its n-th page; 0 for watches and invalid
+	// continue tokens.
 	Page int
 
 	// Time is when the call was made, Answered when List or Watch returned; zero means not yet.
@@ -37,14 +38,14 @@ type Request struct {
 	Items           int
 	ResourceVersion string
 
-	// Events is the number of events that a watch has delivered, including bookmarks and errors. Ended is zero while it
-	// is open.
+	// Events is the number of events that a watch has delivered, including bookmarks and errors.
+	// Ended is zero while it is open.
 	Events int
 	Ended  time.Time
 }
 
-// String returns the request and its result on one line, such as `list version="0" limit=500: 300 objects at version
-// 40300`.
+// String returns the request and its result on one line, such as `list version="0" limit=500: 300
+// objects at version 40300`.
 func (r Request) String() string {
 	var b strings.Builder
 	b.WriteString(string(r.Verb))
@@ -83,7 +84,8 @@ func (r Request) String() string {
 	return b.String()
 }
 
-// maxRequests bounds the record of a source that serves for hours. It is larger than any test of request rates needs.
+// maxRequests bounds the record of a source that serves for hours. It is larger than any test of
+// request rates needs.
 const maxRequests = 1 << 16
 
 // requests is the record of calls. The caller holds the source's lock.
@@ -108,8 +110,8 @@ func (r *requests) addLocked(req *Request) {
 	r.log = append(r.log, req)
 }
 
-// Requests returns the record of all calls, oldest first. Beyond 65,536 calls the older half is dropped; ListCalls and
-// WatchCalls stay exact.
+// Requests returns the record of all calls, oldest first. Beyond 65,536 calls the older half is
+// dropped; ListCalls and WatchCalls stay exact.
 func (s *Source) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,8 +27,8 @@ type faults struct {
 	doubleBookmarks bool
 	silent          bool
 
-	// held has a channel for each request that hangs or is delayed. The request makes it, so that it belongs to the
-	// request's bubble.
+	// held has a channel for each request that hangs or is delayed. The request makes it, so that
+	// it belongs to the request's bubble.
 	held map[chan struct{}]struct{}
 }
 
@@ -117,7 +117,8 @@ func (f *faults) releaseLocked() {
 	f.held = nil
 }
 
-// holdLocked registers a request that must wait. The returned channel is closed when the request may continue.
+// holdLocked registers a request that must wait. The returned channel is closed when the request
+// may continue.
 func (f *faults) holdLocked() chan struct{} {
 	released := make(chan struct{})
 	if f.held == nil {
@@ -142,7 +143,8 @@ func (s *Source) admitWatch(ctx context.Context, namespace string, opts metav1.L
 	return s.admit(ctx, namespace, opts, &s.faults.watch)
 }
 
-// admit applies the faults to a request. Each is read when the request reaches it, so that no fault outlasts Heal.
+// admit applies the faults to a request. Each is read when the request reaches it, so that no fault
+// outlasts Heal.
 func (s *Source) admit(ctx context.Context, namespace string, opts metav1.ListOptions, f *requestFaults) error {
 	if err := s.hang(ctx, f); err != nil {
 		return err
@@ -174,8 +176,8 @@ func (s *Source) admit(ctx context.Context, namespace string, opts metav1.ListOp
 	return ctx.Err()
 }
 
-// hang blocks a request if the script says so. Taking the fault and registering the request happen under one lock, so
-// that ReleaseHanging and Heal never miss a request.
+// hang blocks a request if the script says so. Taking the fault and registering the request happen
+// under one lock, so that ReleaseHanging and Heal never miss a request.
 func (s *Source) hang(ctx context.Context, f *requestFaults) error {
 	s.mu.Lock()
 	if s.closed {
@@ -214,7 +216,8 @@ func (s *Source) delay(ctx context.Context, f *requestFaults) error {
 	return s.await(ctx, released, timer.C)
 }
 
-// await waits until a held request is released (Close does it too), its time has elapsed or its context ends.
+// await waits until a held request is released (Close does it too), its time has elapsed or its
+// context ends.
 func (s *Source) await(ctx context.Context, released chan struct{}, elapsed <-chan time.Time) error {
 	var err error
 	select {

@@ -15,7 +15,8 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// selection decides which objects a request selects. It is immutable and used without the source's lock.
+// selection decides which objects a request selects. It is immutable and used without the source's
+// lock.
 type selection struct {
 	namespace  string
 	labels     labels.Selector
@@ -26,7 +27,8 @@ type selection struct {
 	ranges sharding.Ranges
 }
 
-// newSelection parses the selectors of a request. Like an API server it refuses an unsupported field path.
+// newSelection parses the selectors of a request. Like an API server it refuses an unsupported
+// field path.
 func (s *Source) newSelection(namespace string, opts metav1.ListOptions) (selection, error) {
 	byLabel, err := labels.Parse(opts.LabelSelector)
 	if err != nil {
@@ -128,9 +130,9 @@ func (f fieldsOf) Get(path string) string {
 	return value
 }
 
-// translate returns the event that a watch with this selection gets for a change. An object that enters the selection
-// is Added; one that leaves it is Deleted, with its last selected state and the version of the change. False means no
-// event.
+// translate returns the event that a watch with this selection gets for a change. An object that
+// enters the selection is Added; one that leaves it is Deleted, with its last selected state and
+// the version of the change. False means no event.
 func (sel selection) translate(c change) (watch.Event, bool) {
 	if c.hidden {
 		return watch.Event{}, false

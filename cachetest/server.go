@@ -53,13 +53,15 @@ func (s *Server) enter() bool {
 // Client returns the server's client.
 func (s *Server) Client() *http.Client { return s.client }
 
-// Close ends the server, its connections and the client's, and waits for running requests. Closing twice is allowed.
+// Close ends the server, its connections and the client's, and waits for running requests. Closing
+// twice is allowed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	_ = s.server.Close()
-	// Cut the client's ends, so that their goroutines end. A frozen client would not see the server's end.
+	// Cut the client's ends, so that their goroutines end. A frozen client would not see the
+	// server's end.
 	s.Listener.CutConnections()
 	s.running.Wait()
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// example returns an object of the source's type, read-only: the first stored one, or an empty one. It is nil if the
-// type is unknown.
+// example returns an object of the source's type, read-only: the first stored one, or an empty one.
+// It is nil if the type is unknown.
 func (s *Source) example() runtime.Object {
 	s.mu.Lock()
 	stored := s.exemplar
@@ -50,8 +50,8 @@ func newItem(list runtime.Object) runtime.Object {
 	return obj
 }
 
-// NewObject returns an empty object of the type that the source holds or, before its first object, that
-// its options name.
+// NewObject returns an empty object of the type that the source holds or, before its first object,
+// that its options name.
 func (s *Source) NewObject() runtime.Object {
 	obj := s.configuredObject()
 	if obj == nil {

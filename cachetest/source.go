@@ -17,12 +17,12 @@ import (
 	"github.com/watchmirror/cache/internal/option"
 )
 
-// Source is an in-memory collection of objects with resource versions, a history and a fault script. It can be listed
-// and watched like an API server.
+// Source is an in-memory collection of objects with resource versions, a history and a fault
+// script. It can be listed and watched like an API server.
 //
-// All methods may be called concurrently. Objects are copied in and out. The only goroutines are those of open watches,
-// and Close waits for them. In a testing/synctest bubble, list and watch inside the bubble; the Source may be made and
-// filled outside.
+// All methods may be called concurrently. Objects are copied in and out. The only goroutines are
+// those of open watches, and Close waits for them. In a testing/synctest bubble, list and watch
+// inside the bubble; the Source may be made and filled outside.
 type Source struct {
 	options  Options
 	resource schema.GroupResource
@@ -69,10 +69,12 @@ func (s *Source) TypeDescription() string {
 	return s.options.GroupVersionKind.GroupVersion().String() + " " + s.resource.Resource
 }
 
-// NewSourceOf returns an empty source of objects of one type, such as *corev1.Pod. In a test use NewTestSourceOf.
+// NewSourceOf returns an empty source of objects of one type, such as *corev1.Pod. In a test use
+// NewTestSourceOf.
 func NewSourceOf[T runtime.Object]() *Source { return NewSource(Options{NewObject: newObjectOf[T]}) }
 
-// NewTestSourceOf is NewTestSource for objects of one type, such as *corev1.Pod. It sets Options.NewObject.
+// NewTestSourceOf is NewTestSource for objects of one type, such as *corev1.Pod. It sets
+// Options.NewObject.
 func NewTestSourceOf[T runtime.Object](t testing.TB, optional ...Options) *Source {
 	options := option.AtMostOne("cachetest: NewTestSourceOf", optional)
 	options.NewObject = newObjectOf[T]
@@ -119,16 +121,17 @@ func (s *Source) ResourceVersion() string {
 	return formatVersion(s.Version())
 }
 
-// Advance adds n to the version without a change, as writes to other resources do on an API server. Only lists and
-// bookmarks show it.
+// Advance adds n to the version without a change, as writes to other resources do on an API server.
+// Only lists and bookmarks show it.
 func (s *Source) Advance(n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.history.version += n
 }
 
-// AdvanceCompacted is Advance and CompactWatches of all earlier versions in one step. A server does this when a backup
-// is restored with a higher version (etcdutl's --bump-revision and --mark-compacted).
+// AdvanceCompacted is Advance and CompactWatches of all earlier versions in one step. A server does
+// this when a backup is restored with a higher version (etcdutl's --bump-revision and
+// --mark-compacted).
 func (s *Source) AdvanceCompacted(n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,9 +139,9 @@ func (s *Source) AdvanceCompacted(n uint64) {
 	s.history.unwatchable = s.history.version
 }
 
-// Compact expires everything before version: exact lists, new watches and continue tokens of older versions fail with
-// 410 Expired. Open watches still receive their events (BreakWatches ends them). A version above the current one means
-// the current one.
+// Compact expires everything before version: exact lists, new watches and continue tokens of older
+// versions fail with 410 Expired. Open watches still receive their events (BreakWatches ends them).
+// A version above the current one means the current one.
 func (s *Source) Compact(version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,17 +157,19 @@ func (s *Source) CompactAll() {
 	s.trimLocked()
 }
 
-// CompactWatches is Compact for new watches only. It happens on API servers when the watch cache has advanced but the
-// storage still has the history: a client that lists an old version exactly cannot watch from it.
+// CompactWatches is Compact for new watches only. It happens on API servers when the watch cache
+// has advanced but the storage still has the history: a client that lists an old version exactly
+// cannot watch from it.
 func (s *Source) CompactWatches(version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.history.unwatchable = max(s.history.unwatchable, min(version, s.history.version))
 }
 
-// Rollback restores content and version of an earlier version, like a server restored from a backup, and closes all
-// open watches. Later versions are issued again, and earlier continue tokens expire. A watch from a later version is
-// accepted and silent, unless Options.RefuseFutureWatches is set. It fails if the version is compacted or not reached.
+// Rollback restores content and version of an earlier version, like a server restored from a
+// backup, and closes all open watches. Later versions are issued again, and earlier continue tokens
+// expire. A watch from a later version is accepted and silent, unless Options.RefuseFutureWatches
+// is set. It fails if the version is compacted or not reached.
 func (s *Source) Rollback(version uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +184,9 @@ func (s *Source) Rollback(version uint64) error {
 	return nil
 }
 
-// Close ends all watches and hanging requests and waits for the goroutines of the watches. Later lists and watches fail
-// with ErrClosed. The content stays readable and writable. Closing twice is allowed.
+// Close ends all watches and hanging requests and waits for the goroutines of the watches. Later
+// lists and watches fail with ErrClosed. The content stays readable and writable. Closing twice is
+// allowed.
 func (s *Source) Close() {
 	s.mu.Lock()
 	s.closed = true

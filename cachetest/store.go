@@ -13,8 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Create stores a new object and returns the stored copy. It ignores obj's resource version, sets a missing UID and
-// creation time, and makes a missing name from generateName. It fails with AlreadyExists if the object exists.
+// Create stores a new object and returns the stored copy. It ignores obj's resource version, sets a
+// missing UID and creation time, and makes a missing name from generateName. It fails with
+// AlreadyExists if the object exists.
 func (s *Source) Create(obj runtime.Object) (runtime.Object, error) {
 	stored, err := s.prepare(obj)
 	if err != nil {
@@ -28,8 +29,9 @@ func (s *Source) Create(obj runtime.Object) (runtime.Object, error) {
 	})
 }
 
-// Update replaces an object and returns the stored copy. Every update is a new version. It fails with NotFound, or with
-// Conflict if obj has another resource version or UID than the stored object.
+// Update replaces an object and returns the stored copy. Every update is a new version. It fails
+// with NotFound, or with Conflict if obj has another resource version or UID than the stored
+// object.
 func (s *Source) Update(obj runtime.Object) (runtime.Object, error) {
 	given, err := s.prepare(obj)
 	if err != nil {
@@ -54,7 +56,8 @@ func (s *Source) Update(obj runtime.Object) (runtime.Object, error) {
 	})
 }
 
-// Apply creates or updates each object, whatever its resource version. If one cannot be stored, none is.
+// Apply creates or updates each object, whatever its resource version. If one cannot be stored,
+// none is.
 func (s *Source) Apply(objs ...runtime.Object) error {
 	prepared := make([]candidate, 0, len(objs))
 	for i, obj := range objs {
@@ -80,14 +83,16 @@ func (s *Source) MustApply(t testing.TB, objs ...runtime.Object) {
 	}
 }
 
-// Delete removes an object and returns its last state with the version of the deletion, as watches deliver it. It fails
-// with NotFound. Unlike an API server, a Source has no finalizers: Delete removes the object at once and sets no deletion
-// timestamp, whatever metadata.finalizers says, and an Update that empties it removes nothing.
+// Delete removes an object and returns its last state with the version of the deletion, as watches
+// deliver it. It fails with NotFound. Unlike an API server, a Source has no finalizers: Delete
+// removes the object at once and sets no deletion timestamp, whatever metadata.finalizers says, and
+// an Update that empties it removes nothing.
 func (s *Source) Delete(namespace, name string) (runtime.Object, error) {
 	return s.remove(namespace, name, false)
 }
 
-// DeleteSilently removes an object without an event, so that a client can notice it only by a relist.
+// DeleteSilently removes an object without an event, so that a client can notice it only by a
+// relist.
 func (s *Source) DeleteSilently(namespace, name string) (runtime.Object, error) {
 	return s.remove(namespace, name, true)
 }
@@ -124,8 +129,8 @@ func (s *Source) prepare(obj runtime.Object) (candidate, error) {
 	return candidate{object: copied, meta: accessor}, nil
 }
 
-// copyGiven copies a caller's object. An unstructured object with values that JSON does not have, such as an int,
-// panics when it is copied; that becomes an error.
+// copyGiven copies a caller's object. An unstructured object with values that JSON does not have,
+// such as an int, panics when it is copied; that becomes an error.
 func copyGiven(obj runtime.Object) (copied runtime.Object, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -135,8 +140,8 @@ func copyGiven(obj runtime.Object) (copied runtime.Object, err error) {
 	return obj.DeepCopyObject(), nil
 }
 
-// store stores c as the newest version of its object, unless check returns an error. check is called with the lock
-// held. It returns a copy of the stored object.
+// store stores c as the newest version of its object, unless check returns an error. check is
+// called with the lock held. It returns a copy of the stored object.
 func (s *Source) store(c candidate, check func() error) (runtime.Object, error) {
 	s.mu.Lock()
 	err := check()
@@ -181,7 +186,8 @@ func (s *Source) storeLocked(c candidate) {
 	s.recordLocked(next)
 }
 
-// freeNameLocked returns a free name with the prefix. It is deterministic, so that tests are repeatable.
+// freeNameLocked returns a free name with the prefix. It is deterministic, so that tests are
+// repeatable.
 func (s *Source) freeNameLocked(in key, prefix string, n uint64) string {
 	for ; ; n++ {
 		in.Name = fmt.Sprintf("%s%05d", prefix, n)

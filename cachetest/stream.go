@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// stream is the server side of one watch. Its goroutine reads the history with a cursor, one change at a time, so a
-// slow reader costs no memory.
+// stream is the server side of one watch. Its goroutine reads the history with a cursor, one change
+// at a time, so a slow reader costs no memory.
 type stream struct {
 	source    *Source
 	ctx       context.Context // of the Watch call
@@ -109,8 +109,8 @@ func (w *stream) leave() {
 	close(w.finished)
 }
 
-// step is the next action of a watch. make returns the event, without the lock, and false if the watch does not select
-// it; it is nil if there is no event.
+// step is the next action of a watch. make returns the event, without the lock, and false if the
+// watch does not select it; it is nil if there is no event.
 type step struct {
 	make  func() (watch.Event, bool)
 	times int
@@ -119,8 +119,8 @@ type step struct {
 
 func sendOnce(make func() (watch.Event, bool)) step { return step{make: make, times: 1} }
 
-// next returns the next step: the scripted end, else the initial events and their end, then changes and insertions in
-// order.
+// next returns the next step: the scripted end, else the initial events and their end, then changes
+// and insertions in order.
 func (w *stream) next() step {
 	s := w.source
 	s.mu.Lock()
@@ -142,8 +142,8 @@ func (w *stream) next() step {
 		})
 	case w.owesEnd && !w.mute:
 		w.owesEnd = false
-		// The initial state's version, or a later one if changes were sent before Heal: a bookmark must not be older
-		// than they are.
+		// The initial state's version, or a later one if changes were sent before Heal: a bookmark
+		// must not be older than they are.
 		return w.bookmarkLocked(w.cursor, true)
 	}
 	w.initial = nil
@@ -232,8 +232,8 @@ func (w *stream) idle(c *clock) bool {
 	}
 }
 
-// timedOut is called when the deadline passes. It returns false if the watch is silent: then the watch ends when the
-// silence ends.
+// timedOut is called when the deadline passes. It returns false if the watch is silent: then the
+// watch ends when the silence ends.
 func (w *stream) timedOut(c *clock) bool {
 	c.late = w.silent()
 	return !c.late
@@ -255,8 +255,8 @@ func (w *stream) tick() {
 	}
 }
 
-// deliver sends one event, after the scripted delay and once the watch is not silent. It returns false if the watch
-// ends first.
+// deliver sends one event, after the scripted delay and once the watch is not silent. It returns
+// false if the watch ends first.
 func (w *stream) deliver(c *clock, event watch.Event) bool {
 	if !w.pause(c) {
 		return false
@@ -301,8 +301,9 @@ func (w *stream) pause(c *clock) bool {
 	return !c.late
 }
 
-// waitDelay waits for the delay of one event, counted from now. A change of the script wakes the watch, so the delay is
-// read again each time. Consuming the wake token is safe: the watch looks for more work after the event anyway.
+// waitDelay waits for the delay of one event, counted from now. A change of the script wakes the
+// watch, so the delay is read again each time. Consuming the wake token is safe: the watch looks
+// for more work after the event anyway.
 func (w *stream) waitDelay(c *clock) bool {
 	start := time.Now()
 	timer := time.NewTimer(w.eventDelay())

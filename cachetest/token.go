@@ -9,7 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// continueToken is the content of a continue string. It is opaque to clients, and its format may change.
+// continueToken is the content of a continue string. It is opaque to clients, and its format may
+// change.
 type continueToken struct {
 	// Version is the version of the state that all pages show, or anyVersion.
 	Version int64 `json:"v"`
@@ -21,7 +22,8 @@ type continueToken struct {
 	After key `json:"k"`
 }
 
-// anyVersion is the version of the token in a 410: the list may continue with the newest objects, inconsistently.
+// anyVersion is the version of the token in a 410: the list may continue with the newest objects,
+// inconsistently.
 const anyVersion = -1
 
 func (t continueToken) encode() string {
@@ -46,8 +48,8 @@ func decodeContinueToken(s string) (continueToken, error) {
 	return t, nil
 }
 
-// expired returns the error for a token whose state is compacted. As on an API server it has a token for an
-// inconsistent continuation.
+// expired returns the error for a token whose state is compacted. As on an API server it has a
+// token for an inconsistent continuation.
 func (t continueToken) expired(epoch int64) error {
 	status := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
 		"Start a new list, or continue with the token in this answer, whose pages come from a newer state.")

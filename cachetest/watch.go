@@ -16,18 +16,22 @@ func (s *Source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 // WatchWithContext watches the whole source like a Kubernetes API server
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/):
 //
-//   - from version N it delivers every later change in order; if N is compacted, by Compact or CompactWatches, it fails with
-//     410 Expired;
+//   - from version N it delivers every later change in order; if N is compacted, by Compact or
+//     CompactWatches, it fails with 410 Expired;
 //   - from "" or "0" it first delivers the current content as Added, sorted by namespace and name;
-//   - with sendInitialEvents it does the same, then sends a bookmark annotated k8s.io/initial-events-end (a streaming list);
+//   - with sendInitialEvents it does the same, then sends a bookmark annotated
+//     k8s.io/initial-events-end (a streaming list);
 //   - from a future version it is silent until the source is past it; with sendInitialEvents, or
-//     Options.RefuseFutureWatches, it fails at once with 504 Timeout and the cause ResourceVersionTooLarge;
+//     Options.RefuseFutureWatches, it fails at once with 504 Timeout and the cause
+//     ResourceVersionTooLarge;
 //   - if allowed, bookmarks are sent every Options.BookmarkInterval after the initial events;
-//   - with a selector, a change that makes an object enter or leave the selection is Added or Deleted;
+//   - with a selector, a change that makes an object enter or leave the selection is Added or
+//     Deleted;
 //   - timeoutSeconds ends the watch cleanly.
 //
-// Unlike a server, sendInitialEvents without allowWatchBookmarks is Invalid. Without a timeout a watch does not end by
-// itself. Its channel is closed by Stop, by the end of ctx, or by the source. A watch that is not read delays no other.
+// Unlike a server, sendInitialEvents without allowWatchBookmarks is Invalid. Without a timeout a
+// watch does not end by itself. Its channel is closed by Stop, by the end of ctx, or by the source.
+// A watch that is not read delays no other.
 func (s *Source) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	return s.watch(ctx, "", opts)
 }

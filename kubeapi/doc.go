@@ -18,9 +18,10 @@
 // # Objects
 //
 // Options.ObjectType is an example of the wanted type: nil for *unstructured.Unstructured,
-// *metav1.PartialObjectMetadata for metadata only, or a pointer to a Go type such as &corev1.Pod{}. Go types with an
-// Unmarshal method are requested in protobuf, all others in JSON; Options.Encodings changes that. In unstructured
-// objects, whole numbers are int64 and others float64.
+// *metav1.PartialObjectMetadata for metadata only, or a pointer to a Go type such as &corev1.Pod{}.
+// Go types with an Unmarshal method are requested in protobuf, all others in JSON;
+// Options.Encodings changes that. In unstructured objects, whole numbers are int64 and others
+// float64.
 //
 // # Memory
 //
@@ -43,18 +44,20 @@
 // are apiVersion, kind and the metadata without annotations and managedFields, so selectors, owners
 // and finalizers work. Consequences:
 //
-//   - A field that is not named reads as its zero value, without an error. Name all that handlers, index functions,
-//     transforms and readers use.
+//   - A field that is not named reads as its zero value, without an error. Name all that handlers,
+//     index functions, transforms and readers use.
 //   - Changes of other fields still arrive as events, since the object's version changes.
 //   - Such an object must not be written back: it would empty the other fields.
 //
 // To prevent such a write, each object has the annotation [ProjectionMark]. API servers refuse it:
 // Create, Update and Apply fail with errors.IsInvalid. These writes are not refused:
 //
-//   - UpdateStatus, if the server reads only the status of the request, as for custom resources. Name "status" if you
-//     write it so.
-//   - A patch computed from two such objects. It is correct for fields; for lists, name the whole list.
-//   - Parts copied into other objects, code that replaces all annotations, and servers that do not check annotations.
+//   - UpdateStatus, if the server reads only the status of the request, as for custom resources.
+//     Name "status" if you write it so.
+//   - A patch computed from two such objects. It is correct for fields; for lists, name the whole
+//     list.
+//   - Parts copied into other objects, code that replaces all annotations, and servers that do not
+//     check annotations.
 //
 // To write, get the object from the API (with controller-runtime, by the manager's GetAPIReader)
 // and update that, or apply or patch only the changes.
@@ -67,10 +70,12 @@
 //
 // # Errors
 //
-//   - The server refused: the cause is a *errors.StatusError, so errors.IsForbidden, errors.IsResourceExpired and
-//     errors.SuggestsClientDelay (Retry-After) work. If the body is not a Status, one is made from the HTTP code.
+//   - The server refused: the cause is a *errors.StatusError, so errors.IsForbidden,
+//     errors.IsResourceExpired and errors.SuggestsClientDelay (Retry-After) work. If the body is
+//     not a Status, one is made from the HTTP code.
 //   - The connection failed or stalled: net.IsConnectionRefused of apimachinery, [ErrStalled].
-//   - The response is not a list or watch (a login page, a Table, broken JSON), or exceeds the [Limits]: one of the Err values.
+//   - The response is not a list or watch (a login page, a Table, broken JSON), or exceeds the
+//     [Limits]: one of the Err values.
 //
 // Each is wrapped in a *url.Error with the call and the URL, without query and credentials. An open
 // watch that ends early sends an Error event: the server's Status or, if the stream broke, a Status

@@ -22,9 +22,10 @@ func (lw *ListerWatcher) List(options metav1.ListOptions) (runtime.Object, error
 	return lw.ListWithContext(context.Background(), options)
 }
 
-// ListWithContext makes one list request and returns an *internalversion.List with the list's metadata and non-nil
-// Items. It blocks until the whole body has arrived or the context ends. An item that cannot be decoded is an
-// *UndecodableObject. On an error the list is nil. A reflector calls ListItems instead, which holds one item at a time.
+// ListWithContext makes one list request and returns an *internalversion.List with the list's
+// metadata and non-nil Items. It blocks until the whole body has arrived or the context ends. An
+// item that cannot be decoded is an *UndecodableObject. On an error the list is nil. A reflector
+// calls ListItems instead, which holds one item at a time.
 func (lw *ListerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := &internalversion.List{Items: []runtime.Object{}}
 	header, err := lw.list(ctx, options, func(_ metav1.ListMeta, item runtime.Object) error {

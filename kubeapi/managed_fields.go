@@ -37,8 +37,8 @@ var (
 	dropRefused     = "dropped by the client, the server refuses the parameter"
 )
 
-// sourceStatusesOf returns the results of SourceStatus, by that value: a status is read often, and a
-// map costs allocations.
+// sourceStatusesOf returns the results of SourceStatus, by that value: a status is read often, and
+// a map costs allocations.
 func sourceStatusesOf(c collection) map[string]map[string]string {
 	statuses := map[string]map[string]string{}
 	for _, state := range []string{kept, dropRequested, droppedByServer, droppedByClient, dropRefused} {
@@ -48,9 +48,9 @@ func sourceStatusesOf(c collection) map[string]map[string]string {
 }
 
 // SourceStatus returns details for a reflector's Status, which must not be changed. "address" is
-// the URL that is listed and watched, without its query. "managedFields" is "kept", "requested to be dropped" (until an object has arrived), "dropped by the server" (the
-// last list or watch sent none), or "dropped by the client" with the reason. It may be called
-// concurrently.
+// the URL that is listed and watched, without its query. "managedFields" is "kept", "requested to
+// be dropped" (until an object has arrived), "dropped by the server" (the last list or watch sent
+// none), or "dropped by the client" with the reason. It may be called concurrently.
 func (lw *ListerWatcher) SourceStatus() map[string]string {
 	state := dropRequested
 	switch observed := lw.managedFields.observed.Load(); {

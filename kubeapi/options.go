@@ -41,9 +41,10 @@ type Options struct {
 	// ObjectType is an example of the type to decode into; the value itself is not kept. It may be
 	//
 	//   - nil or an *unstructured.Unstructured: objects of any kind are accepted;
-	//   - a *metav1.PartialObjectMetadata: the server is asked for the metadata only, and anything else is dropped;
-	//   - any other pointer to a Go type with Kubernetes object metadata, for example &corev1.Pod{}. Fields that the
-	//     type does not have are dropped.
+	//   - a *metav1.PartialObjectMetadata: the server is asked for the metadata only, and anything
+	//     else is dropped;
+	//   - any other pointer to a Go type with Kubernetes object metadata, for example
+	//     &corev1.Pod{}. Fields that the type does not have are dropped.
 	//
 	// If an example of a Go type has apiVersion and kind, all objects get the same. An object of
 	// another type cannot be decoded, and a list of another type is an error. If they are empty,

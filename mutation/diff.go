@@ -78,8 +78,8 @@ func element(list []any, i int) any {
 	return absent{}
 }
 
-// longestKey bounds a field name in a path, in bytes: the longest label key is a prefix of 253, a slash and a name of
-// 63.
+// longestKey bounds a field name in a path, in bytes: the longest label key is a prefix of 253, a
+// slash and a name of 63.
 const longestKey = 253 + 1 + 63
 
 // step returns the part of a path for a field name.

@@ -1,10 +1,10 @@
 // Package clientgo connects this library with programs that use client-go, in two ways:
 //
-//   - It makes sources from a rest.Config or a REST client. Address, TLS and authentication remain client-go's (kubeconfig
-//     files, service accounts, client certificates, exec plugins, impersonation). Package kubeapi reads lists and watches,
-//     object by object.
-//   - It presents informers, indexers and listers of this library as client-go's: for generated informer factories, generated
-//     listers and controller-runtime.
+//   - It makes sources from a rest.Config or a REST client. Address, TLS and authentication remain
+//     client-go's (kubeconfig files, service accounts, client certificates, exec plugins,
+//     impersonation). Package kubeapi reads lists and watches, object by object.
+//   - It presents informers, indexers and listers of this library as client-go's: for generated
+//     informer factories, generated listers and controller-runtime.
 //
 // It is a separate module, because the library itself does not need client-go.
 //
@@ -113,20 +113,24 @@
 //
 // # Differences from client-go's clients
 //
-//   - There is no client-side rate limit unless the config sets one: a QPS of 0 means none here, and 5 requests a second in
-//     client-go. A reflector limits itself to a few requests a minute. Several sources share a limit only through one
-//     RateLimiter. NewSourceForClient uses the client's own limiter.
-//   - The transport waits for the limiter before each request and before each followed redirect. For kubeapi this looks like a
-//     server that does not respond: a list that waits longer than Options.StallTimeout, by default 2 minutes, fails with
-//     kubeapi.ErrStalled. For a slower limiter set a longer StallTimeout. A watch waits as long as its context allows.
-//   - A request is sent once. client-go retries a refused request, up to ten times, after the server's Retry-After. Here the
-//     reflector reports the refusal and waits as long before its next request.
-//   - Protobuf is requested for every Go type that can be decoded from it, unless the config or the options name something else.
+//   - There is no client-side rate limit unless the config sets one: a QPS of 0 means none here,
+//     and 5 requests a second in client-go. A reflector limits itself to a few requests a minute.
+//     Several sources share a limit only through one RateLimiter. NewSourceForClient uses the
+//     client's own limiter.
+//   - The transport waits for the limiter before each request and before each followed redirect.
+//     For kubeapi this looks like a server that does not respond: a list that waits longer than
+//     Options.StallTimeout, by default 2 minutes, fails with kubeapi.ErrStalled. For a slower
+//     limiter set a longer StallTimeout. A watch waits as long as its context allows.
+//   - A request is sent once. client-go retries a refused request, up to ten times, after the
+//     server's Retry-After. Here the reflector reports the refusal and waits as long before its
+//     next request.
+//   - Protobuf is requested for every Go type that can be decoded from it, unless the config or the
+//     options name something else.
 //   - CBOR is requested if the config names it, regardless of client-go's feature gates.
-//   - Redirects to another scheme, host or port are errors. So are responses that are not of the API, such as login pages and
-//     Tables.
-//   - client-go's metrics of requests and rate limiters do not count these requests; those of its transports and exec plugins
-//     do.
+//   - Redirects to another scheme, host or port are errors. So are responses that are not of the
+//     API, such as login pages and Tables.
+//   - client-go's metrics of requests and rate limiters do not count these requests; those of its
+//     transports and exec plugins do.
 //   - A handler of rest.SetDefaultWarningHandler is not called; set Options.OnWarning.
 //
 // # Connections

@@ -39,13 +39,15 @@ func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resy
 // options cannot be shared, or are overridden:
 //
 //   - ResyncPeriod must be 0, or NewInformerFunc panics: it is a parameter of the function.
-//   - Transform is overridden by SetTransform. controller-runtime calls that for each informer, even without a transform; set
-//     DefaultTransform in its options.
-//   - An ErrorHandler in ReflectorOptions is only partly overridden by SetWatchErrorHandler: see SharedIndexInformer.
+//   - Transform is overridden by SetTransform. controller-runtime calls that for each informer,
+//     even without a transform; set DefaultTransform in its options.
+//   - An ErrorHandler in ReflectorOptions is only partly overridden by SetWatchErrorHandler: see
+//     SharedIndexInformer.
 //   - Random in ReflectorOptions is called by all informers, so it must be safe for concurrent use.
-//   - A Name in ReflectorOptions would be the name of all informers, and so would an Identifier, with a
-//     metrics provider. Without it each informer is named after its type, from the second of a type on with #2, #3 and so
-//     on, as for the namespaces of controller-runtime's DefaultNamespaces.
+//   - A Name in ReflectorOptions would be the name of all informers, and so would an Identifier,
+//     with a metrics provider. Without it each informer is named after its type, from the second of
+//     a type on with #2, #3 and so on, as for the namespaces of controller-runtime's
+//     DefaultNamespaces.
 //
 // The options are copied, except for values that they point to. The returned function may be called
 // concurrently. It panics under the conditions of NewInformerWithOptions.
@@ -70,8 +72,8 @@ func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.L
 	}
 }
 
-// defaultNames are the default names of this process: controller-runtime makes an informer of a type
-// for each of its namespaces.
+// defaultNames are the default names of this process: controller-runtime makes an informer of a
+// type for each of its namespaces.
 var defaultNames numbered.Names
 
 // defaultName returns the name of a type with a number, or "" for none.

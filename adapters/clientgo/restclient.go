@@ -17,10 +17,12 @@ import (
 // The options are those of NewSource, with these differences, because a REST client does not expose
 // its configuration:
 //
-//   - If Resource has only a plural name, group and version are the client's. If it has a group without a version, the version is
-//     the client's if the group is too. (A version without a group is of the core API.)
+//   - If Resource has only a plural name, group and version are the client's. If it has a group
+//     without a version, the version is the client's if the group is too. (A version without a
+//     group is of the core API.)
 //   - Without a UserAgent, the client's own is used, or net/http's if the client has none.
-//   - If Encodings or OnWarning is empty, kubeapi's default applies. The client's warning handler is not called.
+//   - If Encodings or OnWarning is empty, kubeapi's default applies. The client's warning handler
+//     is not called.
 //
 // The client must be a *rest.RESTClient with a server. For any other, such as client-go's fakes,
 // the error is ErrUnsupportedClient. (A test can respond to requests in the Transport of a

@@ -22,23 +22,29 @@ import (
 //
 // Differences from client-go's informer, in addition to those of the informer itself:
 //
-//   - client-go's handler options have no Delivery. It is set at the informer (Handlers in its options). Beyond about a thousand
-//     waiting changes of a handler, they are merged by key, unless the delivery is cache.OrderedUnbounded.
-//   - A watch error handler receives the failures of the source, on one goroutine, one at a time, as from client-go's reflectors.
-//     Other failures go to the ErrorHandler in the options of NewInformerWithOptions or NewInformerFunc, by default
-//     cache.DefaultWatchErrorHandler: quarantined objects, recovered panics of handlers, changed shared objects, misuse, and the
-//     refusal of a source to stream its first list. Without a watch error handler, all failures go there.
-//   - Errors are this library's: errors.Is and the functions of apimachinery's errors package unwrap them, == does not. Exceptions
-//     are io.EOF and io.ErrUnexpectedEOF of a watch, which are passed bare, because client-go's DefaultWatchErrorHandler compares
-//     them.
-//   - The *Reflector passed to a watch error handler is a stand-in with Name and TypeDescription only. Its LastSyncResourceVersion
-//     is "": use the informer's.
-//   - Names in logs, errors and waits are this library's: an informer's is the place in the code that made it, with the type, unless
-//     ReflectorOptions.Name is set. All informers that controller-runtime makes have the same line of its code in their name.
-//   - The HasSyncedChecker of a registration and of the informer are done only on success, because client-go's WaitFor knows no
-//     failure: a wait for a removed handler, or a stopped informer, lasts until its context ends. If a checker of another package
-//     has cache.DoneError and no Succeeded, Done starts a goroutine, which ends when the checker is done.
-//   - client-go's ShutDownEventHandler, called by the handler that it shuts down, returns after 30 s instead of never.
+//   - client-go's handler options have no Delivery. It is set at the informer (Handlers in its
+//     options). Beyond about a thousand waiting changes of a handler, they are merged by key,
+//     unless the delivery is cache.OrderedUnbounded.
+//   - A watch error handler receives the failures of the source, on one goroutine, one at a time,
+//     as from client-go's reflectors. Other failures go to the ErrorHandler in the options of
+//     NewInformerWithOptions or NewInformerFunc, by default cache.DefaultWatchErrorHandler:
+//     quarantined objects, recovered panics of handlers, changed shared objects, misuse, and the
+//     refusal of a source to stream its first list. Without a watch error handler, all failures go
+//     there.
+//   - Errors are this library's: errors.Is and the functions of apimachinery's errors package
+//     unwrap them, == does not. Exceptions are io.EOF and io.ErrUnexpectedEOF of a watch, which are
+//     passed bare, because client-go's DefaultWatchErrorHandler compares them.
+//   - The *Reflector passed to a watch error handler is a stand-in with Name and TypeDescription
+//     only. Its LastSyncResourceVersion is "": use the informer's.
+//   - Names in logs, errors and waits are this library's: an informer's is the place in the code
+//     that made it, with the type, unless ReflectorOptions.Name is set. All informers that
+//     controller-runtime makes have the same line of its code in their name.
+//   - The HasSyncedChecker of a registration and of the informer are done only on success, because
+//     client-go's WaitFor knows no failure: a wait for a removed handler, or a stopped informer,
+//     lasts until its context ends. If a checker of another package has cache.DoneError and no
+//     Succeeded, Done starts a goroutine, which ends when the checker is done.
+//   - client-go's ShutDownEventHandler, called by the handler that it shuts down, returns after 30
+//     s instead of never.
 //   - GetIndexer and GetStore return an Indexer as in the function of that name.
 //
 // It panics if informer is nil.

@@ -1,5 +1,6 @@
-// Package apiclient has package kubeapi's rules for requests to an API server: addresses are checked,
-// redirects stay within the server's origin, and errors show no value that a request carried.
+// Package apiclient has package kubeapi's rules for requests to an API server: addresses are
+// checked, redirects stay within the server's origin, and errors show no value that a request
+// carried.
 package apiclient
 
 import (
@@ -16,8 +17,9 @@ type Client struct {
 	authorize func(*http.Request) error
 }
 
-// New returns a client. It copies base, of which nil means the zero value; userAgent may be empty and authorize nil.
-// Without a Transport it uses http.DefaultTransport's settings, with a check of idle HTTP/2 connections.
+// New returns a client. It copies base, of which nil means the zero value; userAgent may be empty
+// and authorize nil. Without a Transport it uses http.DefaultTransport's settings, with a check of
+// idle HTTP/2 connections.
 func New(base *http.Client, userAgent string, authorize func(*http.Request) error) *Client {
 	c := &Client{userAgent: cmp.Or(userAgent, defaultUserAgent()), authorize: authorize}
 	if base != nil {
@@ -28,7 +30,8 @@ func New(base *http.Client, userAgent string, authorize func(*http.Request) erro
 	return c
 }
 
-// Prepare completes the headers of a request and authorizes it. The request's context must be one of Recorded.
+// Prepare completes the headers of a request and authorizes it. The request's context must be one
+// of Recorded.
 func (c *Client) Prepare(request *http.Request) error {
 	request.Header.Set("User-Agent", c.userAgent)
 	if c.authorize != nil {
@@ -40,8 +43,8 @@ func (c *Client) Prepare(request *http.Request) error {
 	return nil
 }
 
-// Do sends a prepared request. Its error has neither the verb nor the URL, in whose query net/http's error shows
-// selectors and tokens. Secrets.CleanError makes it safe to print.
+// Do sends a prepared request. Its error has neither the verb nor the URL, in whose query
+// net/http's error shows selectors and tokens. Secrets.CleanError makes it safe to print.
 func (c *Client) Do(request *http.Request) (*http.Response, error) {
 	response, err := c.client.Do(request)
 	if err == nil {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// decodedText is a text with up to maxEscapeLevels levels of escapes decoded, and the source offsets of its bytes.
+// decodedText is a text with up to maxEscapeLevels levels of escapes decoded, and the source
+// offsets of its bytes.
 type decodedText struct {
 	text string
 	// offsets has the source offset of each byte of text and of its end.
@@ -52,8 +53,8 @@ func (t decodedText) unescape() (decodedText, bool) {
 	return next, next.text != t.text
 }
 
-// decodeEscape decodes the escape or byte at the beginning of text, and returns the result and the length before
-// decoding.
+// decodeEscape decodes the escape or byte at the beginning of text, and returns the result and the
+// length before decoding.
 func decodeEscape(text string) (decoded string, length int) {
 	digits := func(from, to int) (rune, bool) {
 		if len(text) < to {
@@ -106,7 +107,8 @@ func incompleteEscape(text string) int {
 	return len(tail) - at
 }
 
-// maxIncompleteLength returns the maximum length of an incomplete escape that begins with this byte.
+// maxIncompleteLength returns the maximum length of an incomplete escape that begins with this
+// byte.
 func maxIncompleteLength(first byte) int {
 	switch first {
 	case '%':
@@ -117,8 +119,8 @@ func maxIncompleteLength(first byte) int {
 	return maxEntityLength
 }
 
-// normalize returns the text in lower case with each run of white space as one space. A plus counts as a space, as in a
-// query.
+// normalize returns the text in lower case with each run of white space as one space. A plus counts
+// as a space, as in a query.
 func (t decodedText) normalize() decodedText {
 	normalized := decodedText{offsets: make([]int, 0, len(t.offsets))}
 	text := make([]byte, 0, len(t.text))

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ParseBaseURL returns the address of a server. Its errors do not quote it, because it may have a password.
+// ParseBaseURL returns the address of a server. Its errors do not quote it, because it may have a
+// password.
 func ParseBaseURL(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, errors.New("is required, for example https://127.0.0.1:6443")
@@ -24,8 +25,8 @@ func ParseBaseURL(text string) (*url.URL, error) {
 	}
 	base, err := url.Parse(text)
 	if err != nil {
-		// url.Parse quotes the part that it cannot read. That may be part of a password: one with a slash looks like a
-		// port.
+		// url.Parse quotes the part that it cannot read. That may be part of a password: one with a
+		// slash looks like a port.
 		return nil, errors.New("is not a URL of the form https://host:port/path")
 	}
 	switch {
@@ -63,8 +64,8 @@ func HeaderValue(text string) error {
 // modulePath is the path of this library in a program's build information.
 const modulePath = "github.com/watchmirror/cache"
 
-// defaultUserAgent returns, for example, "quickstart/v1.2.0 (linux/amd64) watchmirror-cache/v0.1.0". API servers log it
-// and use it for priority and fairness.
+// defaultUserAgent returns, for example, "quickstart/v1.2.0 (linux/amd64)
+// watchmirror-cache/v0.1.0". API servers log it and use it for priority and fairness.
 func defaultUserAgent() string {
 	program, library := "unknown", "unknown"
 	if build, ok := debug.ReadBuildInfo(); ok {
@@ -80,8 +81,9 @@ func defaultUserAgent() string {
 		productToken(name), productToken(program), runtime.GOOS, runtime.GOARCH, productToken(library))
 }
 
-// productToken keeps the characters that RFC 9110 allows in a token and that are usual in a user agent. The version of
-// a program built from a checkout is "(devel)", whose parentheses would begin a comment.
+// productToken keeps the characters that RFC 9110 allows in a token and that are usual in a user
+// agent. The version of a program built from a checkout is "(devel)", whose parentheses would begin
+// a comment.
 func productToken(text string) string {
 	token := strings.Map(func(r rune) rune {
 		switch {

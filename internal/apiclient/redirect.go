@@ -14,9 +14,10 @@ const (
 	maxLocationBytes = 8 << 10
 )
 
-// sameOrigin returns a CheckRedirect function. It refuses redirects to another scheme, host or port, to
-// which net/http would send headers that it does not know to be secret, and redirects to a URL with a
-// user, whose password net/http would send. Then it calls checkRedirect, which cannot raise maxRedirects.
+// sameOrigin returns a CheckRedirect function. It refuses redirects to another scheme, host or
+// port, to which net/http would send headers that it does not know to be secret, and redirects to a
+// URL with a user, whose password net/http would send. Then it calls checkRedirect, which cannot
+// raise maxRedirects.
 func sameOrigin(checkRedirect func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)
@@ -43,8 +44,8 @@ func sameOrigin(checkRedirect func(*http.Request, []*http.Request) error) func(*
 	}
 }
 
-// redirectValidator fails redirects to an invalid or very long URL. net/http's own error would quote the whole
-// Location, which may contain credentials.
+// redirectValidator fails redirects to an invalid or very long URL. net/http's own error would
+// quote the whole Location, which may contain credentials.
 type redirectValidator struct {
 	next http.RoundTripper // nil means defaultTransport at the time of the request
 }

@@ -58,7 +58,8 @@ func hasConstantText(err error) bool {
 // maxExaminedValues bounds the values of an error that are examined.
 const maxExaminedValues = 200
 
-// absentFrom reports whether an error and the errors in it have only short texts and fields without a secret.
+// absentFrom reports whether an error and the errors in it have only short texts and fields without
+// a secret.
 func (s Secrets) absentFrom(err error) bool {
 	remaining := maxExaminedValues
 	return s.absentFromText(err.Error()) && s.absentFromValue(reflect.ValueOf(err), &remaining)
@@ -73,8 +74,8 @@ var (
 	addrType  = reflect.TypeFor[net.Addr]()
 )
 
-// absentFromValue follows only pointers to errors and addresses, which do not change. Other values that an error
-// refers to, such as a connection, may be in use.
+// absentFromValue follows only pointers to errors and addresses, which do not change. Other values
+// that an error refers to, such as a connection, may be in use.
 func (s Secrets) absentFromValue(v reflect.Value, remaining *int) bool {
 	if *remaining--; *remaining < 0 {
 		return false

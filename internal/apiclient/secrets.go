@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 )
 
-// Sent records the headers and queries of one call's requests, including those added by transports, a cookie jar or a
-// proxy, for each redirect and retry. It may be used concurrently: a transport may still write after it has returned a
-// response.
+// Sent records the headers and queries of one call's requests, including those added by transports,
+// a cookie jar or a proxy, for each redirect and retry. It may be used concurrently: a transport
+// may still write after it has returned a response.
 type Sent struct {
 	mu      sync.Mutex
 	headers []headerField
@@ -70,8 +70,8 @@ func (s *Sent) recordHeader(name string, values []string) {
 	}
 }
 
-// publicHeaders are headers that an error may show: they describe the message, or name the impersonated user, which an
-// API server repeats in each refusal.
+// publicHeaders are headers that an error may show: they describe the message, or name the
+// impersonated user, which an API server repeats in each refusal.
 var publicHeaders = func() map[string]bool {
 	public := map[string]bool{":authority": true, ":method": true, ":scheme": true}
 	for _, name := range []string{
@@ -84,7 +84,8 @@ var publicHeaders = func() map[string]bool {
 	return public
 }()
 
-// publicParameters are the query parameters that an error may show. A refusal of a version names the version.
+// publicParameters are the query parameters that an error may show. A refusal of a version names
+// the version.
 var publicParameters = []string{
 	"allowWatchBookmarks", "limit", "pretty", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeout",
 	"timeoutSeconds", "watch",
@@ -98,14 +99,16 @@ func isCredential(name string) bool {
 	}, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// Secrets are values of a call's headers and queries that must not be shown, because a server may repeat them. They are
-// normalized and sorted, the longest first. Credentials are secret at any length, query values from
-// minQuerySecretLength characters, others from minSecretLength; publicHeaders and publicParameters are not.
+// Secrets are values of a call's headers and queries that must not be shown, because a server may
+// repeat them. They are normalized and sorted, the longest first. Credentials are secret at any
+// length, query values from minQuerySecretLength characters, others from minSecretLength;
+// publicHeaders and publicParameters are not.
 type Secrets []string
 
 const (
-	// minSecretLength is the minimum length of a secret that is not a credential, and of a truncated secret. A shorter
-	// value would match in every text; if it is a credential, it is hidden only as a whole word.
+	// minSecretLength is the minimum length of a secret that is not a credential, and of a
+	// truncated secret. A shorter value would match in every text; if it is a credential, it is
+	// hidden only as a whole word.
 	minSecretLength = 6
 	// minQuerySecretLength is smaller, because selectors may be short.
 	minQuerySecretLength = 3
@@ -130,7 +133,8 @@ func (s *Sent) Secrets() Secrets {
 	return slices.Compact(found)
 }
 
-// add adds a value of at least least characters, as written and with each level of its escapes decoded.
+// add adds a value of at least least characters, as written and with each level of its escapes
+// decoded.
 func (s Secrets) add(value string, minLength int) Secrets {
 	for t, ok := newDecodedText(value), true; ok; t, ok = t.unescape() {
 		if text := t.normalize().text; strings.TrimSpace(text) != "" && len(text) >= minLength {
@@ -184,8 +188,8 @@ func (s Secrets) addQuery(raw string) Secrets {
 	return s
 }
 
-// Hide replaces secrets by dots, in any letter case and escaping. It also hides the beginning of a secret where the
-// text may be truncated, since most of a token is as good as the whole.
+// Hide replaces secrets by dots, in any letter case and escaping. It also hides the beginning of a
+// secret where the text may be truncated, since most of a token is as good as the whole.
 func (s Secrets) Hide(text string) string {
 	if len(s) == 0 {
 		return text
@@ -217,7 +221,8 @@ func (s Secrets) markComplete(t decodedText, hidden []bool) {
 	}
 }
 
-// insideWord reports whether a word continues at a position. Dots end a word, since the text was truncated there.
+// insideWord reports whether a word continues at a position. Dots end a word, since the text was
+// truncated there.
 func insideWord(text string, at int) bool {
 	letter := func(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf }
 	return at > 0 && at < len(text) && letter(text[at-1]) && letter(text[at]) && !strings.HasPrefix(text[at:], dots)
@@ -225,8 +230,8 @@ func insideWord(text string, at int) bool {
 
 const dots = "…"
 
-// markTruncated marks the beginning of a secret where a text may be truncated: at its end, and before dots. Dots may be
-// in the middle, where an error's text continues after a quotation.
+// markTruncated marks the beginning of a secret where a text may be truncated: at its end, and
+// before dots. Dots may be in the middle, where an error's text continues after a quotation.
 func (s Secrets) markTruncated(t decodedText, hidden []bool) {
 	begin := 0
 	for end := range len(t.text) + 1 {
@@ -244,7 +249,8 @@ func (s Secrets) markTruncated(t decodedText, hidden []bool) {
 	}
 }
 
-// truncatedAt returns the position in piece of a secret that is truncated at its end, or math.MaxInt.
+// truncatedAt returns the position in piece of a secret that is truncated at its end, or
+// math.MaxInt.
 func truncatedAt(piece, secret string) int {
 	for n := min(len(secret), len(piece)); n >= minSecretLength; n-- {
 		if strings.HasSuffix(piece, secret[:n]) {
@@ -278,11 +284,12 @@ func replaceHidden(text string, hidden []bool) string {
 // Line returns received text as one printable line without secrets, for an error's text.
 func (s Secrets) Line(text string) string { return s.Hide(Printable(text, MaxForeignText)) }
 
-// maxErrorText bounds the bytes of an error's text that are examined; at most MaxForeignText characters are shown.
+// maxErrorText bounds the bytes of an error's text that are examined; at most MaxForeignText
+// characters are shown.
 const maxErrorText = 16 << 10
 
-// CleanError returns an error whose text is safe to print. Causes with a secret are removed, because net/http repeats
-// unreadable input without a bound.
+// CleanError returns an error whose text is safe to print. Causes with a secret are removed,
+// because net/http repeats unreadable input without a bound.
 func (s Secrets) CleanError(err error) error {
 	if errors.Is(err, ErrAuthorize) || errors.Is(err, ErrRedirect) {
 		return err // made by the client, not by the server

@@ -2,12 +2,12 @@ package apiclient
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaxStatusText bounds the characters of each text of a Status. Messages of API servers are shorter, unless they list
-// many faults.
+// MaxStatusText bounds the characters of each text of a Status. Messages of API servers are
+// shorter, unless they list many faults.
 const MaxStatusText = 4096
 
-// publicConstants are the constants of a Status that programs compare. They are never hidden, even if one contains a
-// secret's text.
+// publicConstants are the constants of a Status that programs compare. They are never hidden, even
+// if one contains a secret's text.
 var publicConstants = func() map[string]bool {
 	known := map[string]bool{metav1.StatusSuccess: true, metav1.StatusFailure: true}
 	for _, reason := range []metav1.StatusReason{
@@ -31,8 +31,8 @@ var publicConstants = func() map[string]bool {
 	return known
 }()
 
-// CleanStatus makes the texts of a Status safe to print. They may come from any server that responds in place of the
-// API.
+// CleanStatus makes the texts of a Status safe to print. They may come from any server that
+// responds in place of the API.
 func (s Secrets) CleanStatus(status *metav1.Status) {
 	texts := []*string{&status.Message}
 	words := []*string{&status.Status, (*string)(&status.Reason)}

@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// Health check of an HTTP/2 connection: after pingAfter without data a ping is sent, and pingTimeout without a response
-// closes the connection. Without pings, a watch waits a quarter of an hour if a firewall has dropped its connection.
+// Health check of an HTTP/2 connection: after pingAfter without data a ping is sent, and
+// pingTimeout without a response closes the connection. Without pings, a watch waits a quarter of
+// an hour if a firewall has dropped its connection.
 const (
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 )
 
-// StandardTransport returns a copy of http.DefaultTransport with a check of idle HTTP/2 connections. If a program has
-// replaced http.DefaultTransport by another type, it returns one with similar settings.
+// StandardTransport returns a copy of http.DefaultTransport with a check of idle HTTP/2
+// connections. If a program has replaced http.DefaultTransport by another type, it returns one with
+// similar settings.
 func StandardTransport() *http.Transport {
 	if standard, ok := http.DefaultTransport.(*http.Transport); ok && standard != nil {
 		return withPings(standard)
@@ -29,9 +31,9 @@ func withPings(base *http.Transport) *http.Transport {
 	return transport
 }
 
-// defaultTransport returns the transport of clients that have none: a copy of http.DefaultTransport with pings, which
-// all clients share, so that they also share its connections. A program that has replaced http.DefaultTransport by
-// another type, or has configured its HTTP/2, gets that one.
+// defaultTransport returns the transport of clients that have none: a copy of http.DefaultTransport
+// with pings, which all clients share, so that they also share its connections. A program that has
+// replaced http.DefaultTransport by another type, or has configured its HTTP/2, gets that one.
 func defaultTransport() http.RoundTripper {
 	standard, ok := http.DefaultTransport.(*http.Transport)
 	if !ok || standard == nil || standard.HTTP2 != nil {

@@ -15,6 +15,6 @@ type View struct {
 	TableBytes int64
 }
 
-// Open returns the view of a reader, informer or store of package cache, or false for anything else.
-// Package cache sets it when it is initialized.
+// Open returns the view of a reader, informer or store of package cache, or false for anything
+// else. Package cache sets it when it is initialized.
 var Open func(reader any) (View, bool)

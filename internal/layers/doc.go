@@ -7,6 +7,6 @@
 // declaration of a higher layer, each source file without a layer and each listed file that does
 // not exist, and then exits with 1. Tests are not checked.
 //
-// The files are listed in the order in which they are best read. docs/architecture.md has the layers
-// in the same order, which a test compares.
+// The files are listed in the order in which they are best read. docs/architecture.md has the
+// layers in the same order, which a test compares.
 package main
