@@ -25,7 +25,11 @@ func ErrConnectionRefused() error {
 }
 
 func refusedDial() error {
-	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	return &net.OpError{
+		Op:  "dial",
+		Net: "tcp",
+		Err: os.NewSyscallError("connect", syscall.ECONNREFUSED),
+	}
 }
 
 // ErrExpired returns 410 Expired: the requested version is compacted.
@@ -35,7 +39,8 @@ func ErrExpired() error {
 
 // ErrTooManyRequests returns 429 TooManyRequests with a Retry-After in seconds; zero means none.
 func ErrTooManyRequests(retryAfterSeconds int) error {
-	return apierrors.NewTooManyRequests("the server is overloaded, try again later", retryAfterSeconds)
+	return apierrors.NewTooManyRequests(
+		"the server is overloaded, try again later", retryAfterSeconds)
 }
 
 // ErrInternal returns 500 InternalError.
@@ -47,7 +52,8 @@ func ErrInternal() error {
 // server's answer to a request for a version that it has not reached.
 func ErrTooLargeResourceVersion(asked, current uint64) error {
 	// API servers suggest a pause of one second here.
-	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)
+	err := apierrors.NewTimeoutError(
+		fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type:    metav1.CauseTypeResourceVersionTooLarge,
 		Message: "Too large resource version",
@@ -57,7 +63,8 @@ func ErrTooLargeResourceVersion(asked, current uint64) error {
 
 // errTooOld names both versions, with an API server's text.
 func errTooOld(asked, oldest uint64) error {
-	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
+	return apierrors.NewResourceExpired(
+		fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
 }
 
 // scriptedError returns err, or ErrInternal if err is nil.

@@ -22,18 +22,23 @@ import (
 // FailRequests makes the next n requests (lists, streaming lists and watches) fail with err; nil
 // means ErrInternal. Requests that fail because of FailLists or FailWatches do not count.
 func (s *Source) FailRequests(n int, err error) {
-	s.plan("FailRequests", n != 0, func(f *faults, p *plan) { f.errors.add(n, scriptedError(err), p) })
+	s.plan(
+		"FailRequests", n != 0, func(f *faults, p *plan) { f.errors.add(n, scriptedError(err), p) })
 }
 
 // FailLists makes the next n lists fail with err; nil means ErrInternal. A client that streams its
 // first list, as reflectors do if the source can stream, may never list: see FailRequests.
 func (s *Source) FailLists(n int, err error) {
-	s.plan("FailLists", n != 0, func(f *faults, p *plan) { f.list.errors.add(n, scriptedError(err), p) })
+	s.plan(
+		"FailLists", n != 0,
+		func(f *faults, p *plan) { f.list.errors.add(n, scriptedError(err), p) })
 }
 
 // FailWatches makes the next n calls of Watch fail with err; nil means ErrInternal.
 func (s *Source) FailWatches(n int, err error) {
-	s.plan("FailWatches", n != 0, func(f *faults, p *plan) { f.watch.errors.add(n, scriptedError(err), p) })
+	s.plan(
+		"FailWatches", n != 0,
+		func(f *faults, p *plan) { f.watch.errors.add(n, scriptedError(err), p) })
 }
 
 // OnList makes every list call hook first, without a lock. If hook returns an error, the list fails
@@ -68,13 +73,17 @@ func (s *Source) HangWatches(n int) {
 // HangListsIgnoringContext makes the next n lists block until ReleaseHanging is called, even if
 // their context ends.
 func (s *Source) HangListsIgnoringContext(n int) {
-	s.plan("HangListsIgnoringContext", n != 0, func(f *faults, p *plan) { f.list.hangs.add(n, hang{ignoresContext: true}, p) })
+	s.plan(
+		"HangListsIgnoringContext", n != 0,
+		func(f *faults, p *plan) { f.list.hangs.add(n, hang{ignoresContext: true}, p) })
 }
 
 // HangWatchesIgnoringContext makes the next n calls of Watch block until ReleaseHanging is called,
 // even if their context ends.
 func (s *Source) HangWatchesIgnoringContext(n int) {
-	s.plan("HangWatchesIgnoringContext", n != 0, func(f *faults, p *plan) { f.watch.hangs.add(n, hang{ignoresContext: true}, p) })
+	s.plan(
+		"HangWatchesIgnoringContext", n != 0,
+		func(f *faults, p *plan) { f.watch.hangs.add(n, hang{ignoresContext: true}, p) })
 }
 
 // ReleaseHanging lets every request that hangs or is delayed now continue with the rest of the
@@ -106,7 +115,9 @@ func (s *Source) DelayEvents(d time.Duration) {
 // bookmarks and initial events included; zero ends them at once. It can cut a streaming list in the
 // middle.
 func (s *Source) CloseNextWatches(n, events int) {
-	s.plan("CloseNextWatches", n != 0, func(f *faults, p *plan) { f.streamEnds.add(n, streamEnd{after: events, plan: p}, nil) })
+	s.plan(
+		"CloseNextWatches", n != 0,
+		func(f *faults, p *plan) { f.streamEnds.add(n, streamEnd{after: events, plan: p}, nil) })
 }
 
 // BreakNextWatches makes the next n watches end with an error event after the given number of
@@ -163,7 +174,8 @@ func (s *Source) Resume() {
 func (s *Source) SendBookmarks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sendBookmarksLocked(s.history.version, func(w *stream) bool { return w.cursor <= s.history.version })
+	s.sendBookmarksLocked(
+		s.history.version, func(w *stream) bool { return w.cursor <= s.history.version })
 }
 
 // SendBookmarksAt is SendBookmarks with another version, such as an older one.
@@ -182,7 +194,9 @@ func (s *Source) DuplicateBookmarks(on bool) {
 // WithholdInitialEventsEnd makes the next n streaming lists omit the bookmark that ends their
 // initial events, and later periodic ones. Events are still sent. Heal sends the bookmark late.
 func (s *Source) WithholdInitialEventsEnd(n int) {
-	s.plan("WithholdInitialEventsEnd", n != 0, func(f *faults, p *plan) { f.withheld.add(n, struct{}{}, p) })
+	s.plan(
+		"WithholdInitialEventsEnd", n != 0,
+		func(f *faults, p *plan) { f.withheld.add(n, struct{}{}, p) })
 }
 
 // ServeOldLists makes the next n lists return the state at an earlier version, whatever version
@@ -192,7 +206,9 @@ func (s *Source) ServeOldLists(n int, version uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version < s.history.compacted || version > s.history.version {
-		return fmt.Errorf("serve version %d: only %d to %d are kept", version, s.history.compacted, s.history.version)
+		return fmt.Errorf(
+			"serve version %d: only %d to %d are kept", version, s.history.compacted,
+			s.history.version)
 	}
 	s.faults.oldLists.add(n, s.history.snapshotAt(version), s.planLocked("ServeOldLists", n != 0))
 	return nil

@@ -66,11 +66,16 @@ func NewHandler(options HandlerOptions) *Handler {
 		_, twice := h.resources[gvr]
 		switch {
 		case r.Source == nil:
-			panic(fmt.Sprintf("cachetest.NewHandler: Resources[%d] (%s) has no Source", i, gvr.Resource))
+			panic(fmt.Sprintf(
+				"cachetest.NewHandler: Resources[%d] (%s) has no Source", i, gvr.Resource))
 		case gvr.Version == "" || gvr.Resource == "":
-			panic(fmt.Sprintf("cachetest.NewHandler: Resources[%d] needs a version and a resource in GroupVersionResource, got %q", i, gvr.String()))
+			panic(fmt.Sprintf(
+				"cachetest.NewHandler: Resources[%d] needs a version and a resource in "+
+					"GroupVersionResource, got %q",
+				i, gvr.String()))
 		case twice:
-			panic(fmt.Sprintf("cachetest.NewHandler: Resources[%d]: %s is there twice", i, gvr.String()))
+			panic(fmt.Sprintf(
+				"cachetest.NewHandler: Resources[%d]: %s is there twice", i, gvr.String()))
 		}
 		kind := r.Kind
 		if kind == "" {
@@ -100,7 +105,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		writeError(w, apierrors.NewMethodNotSupported(asked.resource.GroupResource(), strings.ToLower(r.Method)))
+		writeError(
+			w,
+			apierrors.NewMethodNotSupported(
+				asked.resource.GroupResource(), strings.ToLower(r.Method)),
+		)
 		return
 	}
 	opts, err := parseOptions(r.URL.Query())
@@ -192,7 +201,11 @@ func (r served) get(w http.ResponseWriter, asked target, as representation) {
 }
 
 func (r served) list(
-	w http.ResponseWriter, req *http.Request, asked target, opts metav1.ListOptions, as representation,
+	w http.ResponseWriter,
+	req *http.Request,
+	asked target,
+	opts metav1.ListOptions,
+	as representation,
 ) {
 	list, err := r.Source.list(req.Context(), asked.namespace, opts)
 	if err != nil {
@@ -206,7 +219,11 @@ func (r served) list(
 // watch sends frames, each flushed, until the watch ends. The source ends the watch when the
 // request's context ends.
 func (r served) watch(
-	w http.ResponseWriter, req *http.Request, asked target, opts metav1.ListOptions, as representation,
+	w http.ResponseWriter,
+	req *http.Request,
+	asked target,
+	opts metav1.ListOptions,
+	as representation,
 ) {
 	events, err := r.Source.watch(req.Context(), asked.namespace, opts)
 	if err != nil {
@@ -240,8 +257,9 @@ func (r served) watch(
 func writeError(w http.ResponseWriter, err error) {
 	var network net.Error
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) &&
-		(errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+	isCut := errors.As(err, &network) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	if isCut && !errors.As(err, &status) {
 		panic(http.ErrAbortHandler)
 	}
 	answer := statusOf(err)
@@ -274,8 +292,8 @@ func errNotAcceptable(metadata string) error {
 		Status: metav1.StatusFailure,
 		Code:   http.StatusNotAcceptable,
 		Reason: metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: application/json, application/json;as=" + metadata +
-			";v=v1;g=" + metav1.GroupName,
+		Message: "only the following media types are accepted: application/json, " +
+			"application/json;as=" + metadata + ";v=v1;g=" + metav1.GroupName,
 		Details: &metav1.StatusDetails{},
 	}}
 }

@@ -36,7 +36,9 @@ func (s *Source) List(opts metav1.ListOptions) (runtime.Object, error) {
 //
 // It blocks only if the fault script says so; it then returns when ctx ends, unless the script
 // ignores contexts.
-func (s *Source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+func (s *Source) ListWithContext(
+	ctx context.Context, opts metav1.ListOptions,
+) (runtime.Object, error) {
 	return s.list(ctx, "", opts)
 }
 
@@ -63,7 +65,9 @@ func (v *View) List(opts metav1.ListOptions) (runtime.Object, error) {
 }
 
 // ListWithContext is Source.ListWithContext for the view's namespace.
-func (v *View) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+func (v *View) ListWithContext(
+	ctx context.Context, opts metav1.ListOptions,
+) (runtime.Object, error) {
 	return v.source.list(ctx, v.namespace, opts)
 }
 
@@ -73,7 +77,9 @@ func (v *View) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 }
 
 // WatchWithContext is Source.WatchWithContext for the view's namespace.
-func (v *View) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+func (v *View) WatchWithContext(
+	ctx context.Context, opts metav1.ListOptions,
+) (watch.Interface, error) {
 	return v.source.watch(ctx, v.namespace, opts)
 }
 
@@ -108,14 +114,18 @@ type listAnswer struct {
 	version string
 }
 
-func (s *Source) list(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+func (s *Source) list(
+	ctx context.Context, namespace string, opts metav1.ListOptions,
+) (runtime.Object, error) {
 	req := s.arrived(VerbList, namespace, opts)
 	list, answer, err := s.answerList(ctx, namespace, opts)
 	s.answered(req, answer, err)
 	return list, err
 }
 
-func (s *Source) answerList(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, listAnswer, error) {
+func (s *Source) answerList(
+	ctx context.Context, namespace string, opts metav1.ListOptions,
+) (runtime.Object, listAnswer, error) {
 	mangle, err := s.admitList(ctx, namespace, opts)
 	if err != nil {
 		return nil, listAnswer{}, err
@@ -165,14 +175,16 @@ func (s *Source) validate(opts metav1.ListOptions, watching bool) error {
 		Continue:             opts.Continue,
 		SendInitialEvents:    opts.SendInitialEvents,
 	}, !s.options.NoWatchList)
-	if watching && opts.SendInitialEvents != nil && *opts.SendInitialEvents && !opts.AllowWatchBookmarks {
+	if watching && opts.SendInitialEvents != nil && *opts.SendInitialEvents &&
+		!opts.AllowWatchBookmarks {
 		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"),
 			"without allowWatchBookmarks the end of the initial events could not be reported"))
 	}
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	return apierrors.NewInvalid(
+		schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 }
 
 // place is the start of a page: after a key of a state.
@@ -205,7 +217,10 @@ func (s *Source) stateFor(opts metav1.ListOptions) (place, error) {
 	default:
 		state = s.history.snapshotAt(asked)
 	}
-	return place{state: state, token: continueToken{Version: int64(state.version), Epoch: s.epoch, Page: 2}}, nil
+	return place{
+		state: state,
+		token: continueToken{Version: int64(state.version), Epoch: s.epoch, Page: 2},
+	}, nil
 }
 
 // wantsExact reports whether a first page must be of exactly the requested version. By the table at
@@ -224,7 +239,8 @@ func wantsExact(opts metav1.ListOptions, asked uint64) bool {
 // continued returns the state for a later page of a list.
 func (s *Source) continued(opts metav1.ListOptions) (place, error) {
 	if opts.ResourceVersion != "" && opts.ResourceVersion != "0" {
-		return place{}, apierrors.NewBadRequest("resourceVersion: specifying a resource version is not allowed when using continue")
+		return place{}, apierrors.NewBadRequest(
+			"resourceVersion: specifying a resource version is not allowed when using continue")
 	}
 	token, err := decodeContinueToken(opts.Continue)
 	if err != nil {

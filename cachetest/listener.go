@@ -98,7 +98,9 @@ func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, erro
 // Client returns an HTTP client whose connections all go to the listener. It keeps idle connections
 // until CloseIdleConnections.
 func (l *Listener) Client() *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: l.DialContext, DisableCompression: true}}
+	return &http.Client{
+		Transport: &http.Transport{DialContext: l.DialContext, DisableCompression: true},
+	}
 }
 
 // Connections returns the number of open connections.
@@ -213,7 +215,15 @@ type conn struct {
 }
 
 func newConn(k *link, in, out *pipe, local, remote net.Addr) *conn {
-	return &conn{link: k, in: in, out: out, local: local, remote: remote, reads: newDeadline(), writes: newDeadline()}
+	return &conn{
+		link:   k,
+		in:     in,
+		out:    out,
+		local:  local,
+		remote: remote,
+		reads:  newDeadline(),
+		writes: newDeadline(),
+	}
 }
 
 // Read implements net.Conn.

@@ -21,7 +21,11 @@ type representation struct {
 }
 
 // metadataKind is the kind of objects of which only the metadata is encoded.
-var metadataKind = schema.GroupVersionKind{Group: metav1.GroupName, Version: "v1", Kind: "PartialObjectMetadata"}
+var metadataKind = schema.GroupVersionKind{
+	Group:   metav1.GroupName,
+	Version: "v1",
+	Kind:    "PartialObjectMetadata",
+}
 
 // clause is one media type of an Accept header.
 type clause struct {
@@ -50,7 +54,8 @@ func negotiate(r *http.Request, kind schema.GroupVersionKind, isList bool) (repr
 		case "":
 			return full, nil
 		case metadata:
-			if c.parameters["g"] == metadataKind.Group && c.parameters["v"] == metadataKind.Version {
+			if c.parameters["g"] == metadataKind.Group &&
+				c.parameters["v"] == metadataKind.Version {
 				return representation{kind: metadataKind, onlyMetadata: true}, nil
 			}
 		}
@@ -74,7 +79,8 @@ func clausesOf(header string) []clause {
 			clauses = append(clauses, c)
 		}
 	}
-	slices.SortStableFunc(clauses, func(a, b clause) int { return cmp.Compare(b.quality, a.quality) })
+	slices.SortStableFunc(
+		clauses, func(a, b clause) int { return cmp.Compare(b.quality, a.quality) })
 	return clauses
 }
 

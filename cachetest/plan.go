@@ -54,7 +54,8 @@ func callerOfSource() string {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		frame, more := frames.Next()
-		own := strings.Contains(frame.Function, "/cachetest.(*Source).") || strings.Contains(frame.Function, "/cachetest.(*View).")
+		own := strings.Contains(frame.Function, "/cachetest.(*Source).") ||
+			strings.Contains(frame.Function, "/cachetest.(*View).")
 		if !more || !own {
 			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
 		}
@@ -72,7 +73,8 @@ func (s *Source) reportUnfired() {
 	}
 	for _, p := range plans {
 		if !p.fired {
-			s.test.Errorf("cachetest: %s at %s never fired: the source got %s", p.method, p.caller, count)
+			s.test.Errorf(
+				"cachetest: %s at %s never fired: the source got %s", p.method, p.caller, count)
 		}
 	}
 }
@@ -89,7 +91,8 @@ func (c *requestCount) add(verb Verb) {
 }
 
 func (c requestCount) String() string {
-	return fmt.Sprintf("%s and %s", counted(c.lists, "list", "lists"), counted(c.watches, "watch", "watches"))
+	return fmt.Sprintf(
+		"%s and %s", counted(c.lists, "list", "lists"), counted(c.watches, "watch", "watches"))
 }
 
 func counted(n int, one, many string) string {

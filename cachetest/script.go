@@ -129,7 +129,9 @@ func (f *faults) holdLocked() chan struct{} {
 }
 
 // admitList applies the script to a list. It returns the change to make to the result.
-func (s *Source) admitList(ctx context.Context, namespace string, opts metav1.ListOptions) (listChange, error) {
+func (s *Source) admitList(
+	ctx context.Context, namespace string, opts metav1.ListOptions,
+) (listChange, error) {
 	if err := s.admit(ctx, namespace, opts, &s.faults.list); err != nil {
 		return nil, err
 	}
@@ -145,7 +147,9 @@ func (s *Source) admitWatch(ctx context.Context, namespace string, opts metav1.L
 
 // admit applies the faults to a request. Each is read when the request reaches it, so that no fault
 // outlasts Heal.
-func (s *Source) admit(ctx context.Context, namespace string, opts metav1.ListOptions, f *requestFaults) error {
+func (s *Source) admit(
+	ctx context.Context, namespace string, opts metav1.ListOptions, f *requestFaults,
+) error {
 	if err := s.hang(ctx, f); err != nil {
 		return err
 	}
@@ -218,7 +222,9 @@ func (s *Source) delay(ctx context.Context, f *requestFaults) error {
 
 // await waits until a held request is released (Close does it too), its time has elapsed or its
 // context ends.
-func (s *Source) await(ctx context.Context, released chan struct{}, elapsed <-chan time.Time) error {
+func (s *Source) await(
+	ctx context.Context, released chan struct{}, elapsed <-chan time.Time,
+) error {
 	var err error
 	select {
 	case <-released:

@@ -32,23 +32,32 @@ type selection struct {
 func (s *Source) newSelection(namespace string, opts metav1.ListOptions) (selection, error) {
 	byLabel, err := labels.Parse(opts.LabelSelector)
 	if err != nil {
-		return selection{}, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: unable to parse: %v", err))
+		return selection{}, apierrors.NewBadRequest(
+			fmt.Sprintf("labelSelector: unable to parse: %v", err))
 	}
 	byField, err := fields.ParseSelector(opts.FieldSelector)
 	if err != nil {
-		return selection{}, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: unable to parse: %v", err))
+		return selection{}, apierrors.NewBadRequest(
+			fmt.Sprintf("fieldSelector: unable to parse: %v", err))
 	}
-	sel := selection{namespace: namespace, labels: byLabel, fields: byField, fieldValue: s.options.FieldValue}
+	sel := selection{
+		namespace:  namespace,
+		labels:     byLabel,
+		fields:     byField,
+		fieldValue: s.options.FieldValue,
+	}
 	if opts.ShardSelector != "" && s.options.ShardSelectors {
 		if sel.ranges, err = sharding.Parse(opts.ShardSelector); err != nil {
-			return selection{}, apierrors.NewBadRequest(fmt.Sprintf("shardSelector: unable to parse: %v", err))
+			return selection{}, apierrors.NewBadRequest(
+				fmt.Sprintf("shardSelector: unable to parse: %v", err))
 		}
 		sel.shard = opts.ShardSelector
 	}
 	if example := s.example(); example != nil {
 		for _, requirement := range byField.Requirements() {
 			if _, ok := sel.field(example, requirement.Field); !ok {
-				return selection{}, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: field label not supported: %s", requirement.Field))
+				return selection{}, apierrors.NewBadRequest(
+					fmt.Sprintf("fieldSelector: field label not supported: %s", requirement.Field))
 			}
 		}
 	}
@@ -74,7 +83,8 @@ func (sel selection) matches(obj runtime.Object) bool {
 	if sel.shard != "" && !sel.ranges.Includes(accessor) {
 		return false
 	}
-	return sel.labels.Matches(labels.Set(accessor.GetLabels())) && sel.fields.Matches(fieldsOf{sel, obj})
+	return sel.labels.Matches(labels.Set(accessor.GetLabels())) &&
+		sel.fields.Matches(fieldsOf{sel, obj})
 }
 
 // setShardInfo sets the shard selector in the metadata of a list.
@@ -83,7 +93,9 @@ func (sel selection) setShardInfo(list runtime.Object) {
 	case metav1.ShardedListInterface:
 		l.SetShardInfo(&metav1.ShardInfo{Selector: sel.ranges.String()})
 	case *unstructured.UnstructuredList:
-		_ = unstructured.SetNestedField(l.Object, sel.ranges.String(), "metadata", "shardInfo", "selector") // metadata is a map
+		ranges := sel.ranges.String()
+		// It cannot fail: the metadata is a map.
+		_ = unstructured.SetNestedField(l.Object, ranges, "metadata", "shardInfo", "selector")
 	}
 }
 

@@ -108,7 +108,9 @@ func (s *Source) newUnstructuredList(objects []runtime.Object) runtime.Object {
 	if of := s.kind(); of.Kind != "" {
 		kind = of.GroupVersion().WithKind(of.Kind + "List")
 	}
-	list := &unstructured.UnstructuredList{Items: make([]unstructured.Unstructured, 0, len(objects))}
+	list := &unstructured.UnstructuredList{
+		Items: make([]unstructured.Unstructured, 0, len(objects)),
+	}
 	list.SetGroupVersionKind(kind)
 	for _, obj := range objects {
 		list.Items = append(list.Items, *obj.(*unstructured.Unstructured))

@@ -71,7 +71,9 @@ func (s *Source) TypeDescription() string {
 
 // NewSourceOf returns an empty source of objects of one type, such as *corev1.Pod. In a test use
 // NewTestSourceOf.
-func NewSourceOf[T runtime.Object]() *Source { return NewSource(Options{NewObject: newObjectOf[T]}) }
+func NewSourceOf[T runtime.Object]() *Source {
+	return NewSource(Options{NewObject: newObjectOf[T]})
+}
 
 // NewTestSourceOf is NewTestSource for objects of one type, such as *corev1.Pod. It sets
 // Options.NewObject.
@@ -174,7 +176,9 @@ func (s *Source) Rollback(version uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version < s.history.compacted || version > s.history.version {
-		return fmt.Errorf("rollback to version %d: only %d to %d are kept", version, s.history.compacted, s.history.version)
+		return fmt.Errorf(
+			"rollback to version %d: only %d to %d are kept", version, s.history.compacted,
+			s.history.version)
 	}
 	s.history.rollback(version)
 	s.epoch++
@@ -212,7 +216,9 @@ func parseVersion(s string) (uint64, error) {
 	}
 	v, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: invalid value %q: must be a decimal number", strings.ToValidUTF8(s, "?")))
+		return 0, apierrors.NewBadRequest(fmt.Sprintf(
+			"resourceVersion: invalid value %q: must be a decimal number",
+			strings.ToValidUTF8(s, "?")))
 	}
 	return v, nil
 }

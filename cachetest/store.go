@@ -45,12 +45,21 @@ func (s *Source) Update(obj runtime.Object) (runtime.Object, error) {
 		}
 		before := metaOf(existing)
 		if v := given.meta.GetResourceVersion(); v != "" && v != before.GetResourceVersion() {
-			return apierrors.NewConflict(s.resource, name,
-				fmt.Errorf("the object is at version %s, the update was made from %s", before.GetResourceVersion(), v))
+			return apierrors.NewConflict(
+				s.resource,
+				name,
+				fmt.Errorf(
+					"the object is at version %s, the update was made from %s",
+					before.GetResourceVersion(), v),
+			)
 		}
 		if uid := given.meta.GetUID(); uid != "" && uid != before.GetUID() {
-			return apierrors.NewConflict(s.resource, name,
-				fmt.Errorf("the object has UID %s, the update was made for %s", before.GetUID(), uid))
+			return apierrors.NewConflict(
+				s.resource,
+				name,
+				fmt.Errorf(
+					"the object has UID %s, the update was made for %s", before.GetUID(), uid),
+			)
 		}
 		return nil
 	})
@@ -118,12 +127,15 @@ func (s *Source) prepare(obj runtime.Object) (candidate, error) {
 	}
 	accessor, err := meta.Accessor(copied)
 	if err != nil {
-		return candidate{}, apierrors.NewBadRequest(fmt.Sprintf("%T has no object metadata: %v", obj, err))
+		return candidate{}, apierrors.NewBadRequest(
+			fmt.Sprintf("%T has no object metadata: %v", obj, err))
 	}
 	if accessor.GetName() == "" && accessor.GetGenerateName() == "" {
-		return candidate{}, apierrors.NewBadRequest("metadata.name: an object needs a name or a generateName")
+		return candidate{}, apierrors.NewBadRequest(
+			"metadata.name: an object needs a name or a generateName")
 	}
-	if u, ok := copied.(*unstructured.Unstructured); ok && u.GetKind() == "" && !s.options.GroupVersionKind.Empty() {
+	u, isUnstructured := copied.(*unstructured.Unstructured)
+	if isUnstructured && u.GetKind() == "" && !s.options.GroupVersionKind.Empty() {
 		u.SetGroupVersionKind(s.options.GroupVersionKind)
 	}
 	return candidate{object: copied, meta: accessor}, nil

@@ -39,7 +39,8 @@ func decodeContinueToken(s string) (continueToken, error) {
 		err = json.Unmarshal(b, &t)
 	}
 	// The next page needs a number too.
-	if err == nil && (t.Version < anyVersion || t.Version == 0 || t.Page < 2 || t.Page == math.MaxInt) {
+	if err == nil &&
+		(t.Version < anyVersion || t.Version == 0 || t.Page < 2 || t.Page == math.MaxInt) {
 		err = fmt.Errorf("no version or page in it")
 	}
 	if err != nil {
@@ -51,8 +52,10 @@ func decodeContinueToken(s string) (continueToken, error) {
 // expired returns the error for a token whose state is compacted. As on an API server it has a
 // token for an inconsistent continuation.
 func (t continueToken) expired(epoch int64) error {
-	status := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
-		"Start a new list, or continue with the token in this answer, whose pages come from a newer state.")
+	status := apierrors.NewResourceExpired(
+		"The provided continue parameter is too old to display a consistent list result. " +
+			"Start a new list, or continue with the token in this answer, " +
+			"whose pages come from a newer state.")
 	t.Version, t.Epoch = anyVersion, epoch
 	status.ErrStatus.ListMeta.Continue = t.encode()
 	return status

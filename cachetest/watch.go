@@ -32,11 +32,15 @@ func (s *Source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 // Unlike a server, sendInitialEvents without allowWatchBookmarks is Invalid. Without a timeout a
 // watch does not end by itself. Its channel is closed by Stop, by the end of ctx, or by the source.
 // A watch that is not read delays no other.
-func (s *Source) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+func (s *Source) WatchWithContext(
+	ctx context.Context, opts metav1.ListOptions,
+) (watch.Interface, error) {
 	return s.watch(ctx, "", opts)
 }
 
-func (s *Source) watch(ctx context.Context, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+func (s *Source) watch(
+	ctx context.Context, namespace string, opts metav1.ListOptions,
+) (watch.Interface, error) {
 	req := s.arrived(VerbWatch, namespace, opts)
 	w, err := s.openWatch(ctx, namespace, opts, req)
 	s.answered(req, listAnswer{}, err)
@@ -47,7 +51,9 @@ func (s *Source) watch(ctx context.Context, namespace string, opts metav1.ListOp
 	return w, nil
 }
 
-func (s *Source) openWatch(ctx context.Context, namespace string, opts metav1.ListOptions, req *Request) (*stream, error) {
+func (s *Source) openWatch(
+	ctx context.Context, namespace string, opts metav1.ListOptions, req *Request,
+) (*stream, error) {
 	if err := s.admitWatch(ctx, namespace, opts); err != nil {
 		return nil, err
 	}
@@ -78,7 +84,8 @@ func (s *Source) openWatch(ctx context.Context, namespace string, opts metav1.Li
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if from > s.history.version && (s.options.RefuseFutureWatches || ptr.Deref(opts.SendInitialEvents, false)) {
+	if from > s.history.version &&
+		(s.options.RefuseFutureWatches || ptr.Deref(opts.SendInitialEvents, false)) {
 		return nil, ErrTooLargeResourceVersion(from, s.history.version)
 	}
 	w.startLocked(from)

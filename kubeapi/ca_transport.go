@@ -40,7 +40,9 @@ func dialerOf(transport *http.Transport) func(context.Context, string, string) (
 	case transport.DialContext != nil:
 		return transport.DialContext
 	case plain != nil:
-		return func(_ context.Context, network, address string) (net.Conn, error) { return plain(network, address) }
+		return func(_ context.Context, network, address string) (net.Conn, error) {
+			return plain(network, address)
+		}
 	}
 	return (&net.Dialer{}).DialContext
 }
@@ -104,7 +106,9 @@ func (t *caTransport) closeUnused() {
 }
 
 // recordingDialer wraps dial so that the transport records each connection.
-func (t *caTransport) recordingDialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+func (t *caTransport) recordingDialer(
+	dial func(context.Context, string, string) (net.Conn, error),
+) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		plain, err := dial(ctx, network, address)
 		if err != nil {

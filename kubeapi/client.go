@@ -21,8 +21,9 @@ import (
 type ListerWatcher struct {
 	collection collection
 	resource   schema.GroupResource
-	namespace  string // the only namespace; empty for all namespaces or a resource without namespaces
-	client     *apiclient.Client
+	// namespace is the only one, empty for all namespaces or a resource without namespaces.
+	namespace string
+	client    *apiclient.Client
 
 	target             target
 	managedFields      managedFields
@@ -78,7 +79,8 @@ func New(options Options) (*ListerWatcher, error) {
 		disableCompression: options.DisableCompression,
 		stallTimeout:       options.StallTimeout,
 	}
-	lw.managedFields.kept = options.KeepManagedFields || into.projection.overlaps("metadata.managedFields")
+	lw.managedFields.kept = options.KeepManagedFields ||
+		into.projection.overlaps("metadata.managedFields")
 	lw.sourceStatuses = sourceStatusesOf(lw.collection)
 	lw.suspects.seed = maphash.MakeSeed()
 	lw.warnings = newWarnings(lw.collection.String(), options.OnWarning)
@@ -99,7 +101,9 @@ func (lw *ListerWatcher) TypeDescription() string {
 
 // send makes one request. It returns when the response headers have arrived and announce a body
 // that can be decoded. After an error, nothing is left open.
-func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOptions) (*response, error) {
+func (lw *ListerWatcher) send(
+	ctx context.Context, v verb, options metav1.ListOptions,
+) (*response, error) {
 	url, err := lw.collection.requestURL(v, options)
 	if err != nil {
 		return nil, lw.collection.wrapError(v, err)
@@ -163,7 +167,8 @@ func (lw *ListerWatcher) roundTrip(r *response, v verb, url string) (*http.Respo
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", lw.encodings.accept(v, lw.target.metadataOnly(), lw.managedFields.requestsDrop()))
+	request.Header.Set(
+		"Accept", lw.encodings.accept(v, lw.target.metadataOnly(), lw.managedFields.requestsDrop()))
 	if v == verbWatch || lw.disableCompression {
 		// Otherwise the transport requests gzip. In a watch compression would delay events, because
 		// a compressor buffers them.

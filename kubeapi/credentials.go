@@ -81,7 +81,8 @@ func statRegularFile(path string) (fs.FileInfo, error) {
 	case mode&fs.ModeSocket != 0:
 		kind = "a socket"
 	}
-	return nil, fmt.Errorf("%s is %s; it must be a regular file, because it is read repeatedly", path, kind)
+	return nil, fmt.Errorf(
+		"%s is %s; it must be a regular file, because it is read repeatedly", path, kind)
 }
 
 var errNoPath = errors.New("the path is empty")
@@ -134,7 +135,8 @@ func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, er
 		base = apiclient.StandardTransport()
 	}
 	if base.TLSClientConfig != nil && base.TLSClientConfig.RootCAs != nil {
-		return nil, fmt.Errorf("CA certificates: both %s and the transport's TLSClientConfig.RootCAs are set", caFile)
+		return nil, fmt.Errorf(
+			"CA certificates: both %s and the transport's TLSClientConfig.RootCAs are set", caFile)
 	}
 	template := base.Clone()
 	if template.TLSClientConfig == nil {
@@ -202,7 +204,9 @@ func newCAFileTransport(path string, template *http.Transport) (*caFileTransport
 // RoundTrip implements http.RoundTripper.
 func (t *caFileTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err := t.reload(); err != nil {
-		klog.FromContext(request.Context()).Error(err, "Reloading CA certificates failed, keeping the previous ones", "file", t.path)
+		logger := klog.FromContext(request.Context())
+		logger.Error(err, "Reloading CA certificates failed, keeping the previous ones",
+			"file", t.path)
 	}
 	return t.current.Load().RoundTrip(request)
 }
@@ -256,7 +260,8 @@ const timestampResolution = 2 * time.Second
 // isUnchanged reports whether the file certainly has not changed. A file that was read within
 // timestampResolution of its modification time may have been written again with the same timestamp.
 func (f caFile) isUnchanged(info fs.FileInfo) bool {
-	return os.SameFile(f.info, info) && f.info.Size() == info.Size() && f.info.ModTime().Equal(info.ModTime()) &&
+	return os.SameFile(f.info, info) && f.info.Size() == info.Size() &&
+		f.info.ModTime().Equal(info.ModTime()) &&
 		f.read.Sub(info.ModTime()) > timestampResolution
 }
 

@@ -26,7 +26,8 @@ func expectationOf(v verb, options metav1.ListOptions) expectation {
 		return expectation{bytes: true, isList: true}
 	}
 	e := expectation{bytes: ptr.Deref(options.SendInitialEvents, false)}
-	if seconds := ptr.Deref(options.TimeoutSeconds, 0); seconds > 0 && seconds < int64(maxLifetime/time.Second) {
+	seconds := ptr.Deref(options.TimeoutSeconds, 0)
+	if seconds > 0 && seconds < int64(maxLifetime/time.Second) {
 		e.lifetime = time.Duration(seconds) * time.Second
 	}
 	return e

@@ -88,7 +88,9 @@ func (e encodings) forContentType(contentType string) wire.Encoding {
 		return nil
 	}
 	encoding := decoders[mediaType]
-	if encoding == jsonwire.Encoding || slices.ContainsFunc(e, func(offered Encoding) bool { return decoders[string(offered)] == encoding }) {
+	if encoding == jsonwire.Encoding ||
+		slices.ContainsFunc(
+			e, func(offered Encoding) bool { return decoders[string(offered)] == encoding }) {
 		return encoding
 	}
 	return nil
@@ -110,9 +112,12 @@ func encodingsFor(chosen []Encoding, into target) (encodings, error) {
 		case slices.Contains(chosen[:i], encoding):
 			return nil, fmt.Errorf("%q is listed twice", encoding)
 		case encoding == Protobuf && !into.projection.protobuf():
-			return nil, fmt.Errorf("fields of %s cannot be selected in protobuf: its struct tags lack field numbers", into)
+			return nil, fmt.Errorf(
+				"fields of %s cannot be selected in protobuf: its struct tags lack field numbers",
+				into)
 		case encoding == Protobuf && !into.protobuf():
-			return nil, fmt.Errorf("%s cannot be decoded from protobuf: it has no Unmarshal method", into)
+			return nil, fmt.Errorf(
+				"%s cannot be decoded from protobuf: it has no Unmarshal method", into)
 		}
 	}
 	return slices.Clone(chosen), nil

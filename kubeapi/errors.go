@@ -25,11 +25,17 @@ var (
 
 	// ErrContentType: the response has a media type that was not requested, such as a login page or
 	// a proxy's error page.
-	ErrContentType error = &apiclient.Sentinel{Text: "unexpected content type", Cause: apiclient.CauseInvalidResponse}
+	ErrContentType error = &apiclient.Sentinel{
+		Text:  "unexpected content type",
+		Cause: apiclient.CauseInvalidResponse,
+	}
 
 	// ErrNotList: the response to a list is a single object, a Table, a document of discovery, a
 	// JSON array, or a list without items and version.
-	ErrNotList error = &apiclient.Sentinel{Text: "the response is not a list", Cause: apiclient.CauseInvalidResponse}
+	ErrNotList error = &apiclient.Sentinel{
+		Text:  "the response is not a list",
+		Cause: apiclient.CauseInvalidResponse,
+	}
 
 	// ErrMalformed: a body, frame or object does not conform to its encoding or to the protocol.
 	// The underlying error is wrapped too.
@@ -103,7 +109,8 @@ func translateError(err error) error {
 	case wire.IsNeverList(metav1.TypeMeta{Kind: body.Kind}):
 		return fmt.Errorf("%w: it is a %q, which has no objects", ErrNotList, kind)
 	case wire.NamesList(body.Kind):
-		return fmt.Errorf("%w: its kind is %q and it has neither items nor a version", ErrNotList, kind)
+		return fmt.Errorf(
+			"%w: its kind is %q and it has neither items nor a version", ErrNotList, kind)
 	}
 	return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, kind)
 }

@@ -34,7 +34,10 @@ type frameDeadline struct {
 }
 
 func newFrameReader(body io.Reader, closeBody func()) *frameReader {
-	return &frameReader{body: body, deadline: &frameDeadline{closeBody: closeBody, closed: make(chan struct{})}}
+	return &frameReader{
+		body:     body,
+		deadline: &frameDeadline{closeBody: closeBody, closed: make(chan struct{})},
+	}
 }
 
 // endFrame resets the time for the next frame.
@@ -54,7 +57,8 @@ func (r *frameReader) Read(p []byte) (int, error) {
 	r.allowance += time.Duration(n) * time.Second / minFrameRate
 	if !r.deadline.timer.Stop() {
 		<-r.deadline.closed
-		r.err = fmt.Errorf("%w: a watch frame is incomplete after %s", ErrStalled, r.waited.Round(time.Second))
+		r.err = fmt.Errorf(
+			"%w: a watch frame is incomplete after %s", ErrStalled, r.waited.Round(time.Second))
 		return n, r.err
 	}
 	return n, err

@@ -64,16 +64,29 @@ func (p pod) options() (Options, error) {
 	return Options{BaseURL: base, HTTPClient: client, Authorize: BearerTokenFile(token)}, nil
 }
 
+// variable returns the value of an environment variable, which must not be empty.
+func (p pod) variable(name string) (string, error) {
+	value := p.getenv(name)
+	if value == "" {
+		return "", fmt.Errorf("%w: %s is not set", ErrNotInCluster, name)
+	}
+	return value, nil
+}
+
 func (p pod) baseURL() (string, error) {
-	host, port := p.getenv(hostVariable), p.getenv(portVariable)
-	for _, variable := range []struct{ name, value string }{{hostVariable, host}, {portVariable, port}} {
-		if variable.value == "" {
-			return "", fmt.Errorf("%w: %s is not set", ErrNotInCluster, variable.name)
-		}
+	host, err := p.variable(hostVariable)
+	if err != nil {
+		return "", err
+	}
+	port, err := p.variable(portVariable)
+	if err != nil {
+		return "", err
 	}
 	base := (&url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}).String()
 	if _, err := apiclient.ParseBaseURL(base); err != nil {
-		return "", fmt.Errorf("kubeapi: %s %q and %s %q are not a host and port", hostVariable, host, portVariable, port)
+		return "", fmt.Errorf(
+			"kubeapi: %s %q and %s %q are not a host and port",
+			hostVariable, host, portVariable, port)
 	}
 	return base, nil
 }

@@ -95,7 +95,12 @@ func (l Limits) withDefaults() (Limits, error) {
 }
 
 func (l Limits) wire() wire.Limits {
-	return wire.Limits{ValueBytes: l.ItemBytes, Memory: l.DecodedBytes, Nesting: l.Nesting, TokenBytes: l.TokenBytes}
+	return wire.Limits{
+		ValueBytes: l.ItemBytes,
+		Memory:     l.DecodedBytes,
+		Nesting:    l.Nesting,
+		TokenBytes: l.TokenBytes,
+	}
 }
 
 // LimitError reports the exceeded limit. It wraps ErrTooLarge.

@@ -26,7 +26,9 @@ func (lw *ListerWatcher) List(options metav1.ListOptions) (runtime.Object, error
 // metadata and non-nil Items. It blocks until the whole body has arrived or the context ends. An
 // item that cannot be decoded is an *UndecodableObject. On an error the list is nil. A reflector
 // calls ListItems instead, which holds one item at a time.
-func (lw *ListerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (lw *ListerWatcher) ListWithContext(
+	ctx context.Context, options metav1.ListOptions,
+) (runtime.Object, error) {
 	list := &internalversion.List{Items: []runtime.Object{}}
 	header, err := lw.list(ctx, options, func(_ metav1.ListMeta, item runtime.Object) error {
 		list.Items = append(list.Items, item)
@@ -155,7 +157,9 @@ func (l *listing) checkType() error {
 		return err
 	}
 	if l.knownType.contradicts(claimed, l.resource.Resource) {
-		return &wrongTypeError{printableType(claimed) + " in place of a list of " + l.resource.String()}
+		return &wrongTypeError{
+			printableType(claimed) + " in place of a list of " + l.resource.String(),
+		}
 	}
 	l.checkedType = claimed
 	return nil
@@ -165,7 +169,8 @@ func (l *listing) checkType() error {
 func (l *listing) complete(ctx context.Context) error {
 	header := l.decoder.Header()
 	if !l.decoder.HasItems() && header.ResourceVersion == "" {
-		return translateError(&wire.NotListError{Kind: apiclient.Printable(header.Kind, maxForeignText)})
+		return translateError(
+			&wire.NotListError{Kind: apiclient.Printable(header.Kind, maxForeignText)})
 	}
 	l.knownType.set(l.defaultItemType(header))
 	if err := l.passPending(ctx); err != nil {
@@ -189,7 +194,8 @@ func (l *listing) processItem(raw []byte) error {
 }
 
 func (l *listing) decode(raw []byte, number int) runtime.Object {
-	item, err := l.target.decode(l.response.encoding, raw, l.limits.wire(), l.defaultItemType(l.decoder.Header()))
+	item, err := l.target.decode(
+		l.response.encoding, raw, l.limits.wire(), l.defaultItemType(l.decoder.Header()))
 	if err != nil {
 		l.suspectItem(raw, number, err)
 		return l.newUndecodable(l.response, raw, fmt.Sprintf("item %d of the list", number), err)
@@ -203,7 +209,9 @@ func (l *listing) decode(raw []byte, number int) runtime.Object {
 func (l *listing) addPending(raw []byte) error {
 	l.pendingBytes += len(raw)
 	if l.pendingBytes > l.limits.ItemBytes {
-		return fmt.Errorf("items without a kind in a list without a kind: %w", &LimitError{Limit: "ItemBytes", Value: l.limits.ItemBytes})
+		return fmt.Errorf(
+			"items without a kind in a list without a kind: %w",
+			&LimitError{Limit: "ItemBytes", Value: l.limits.ItemBytes})
 	}
 	l.pending = binary.AppendUvarint(l.pending, uint64(len(raw)))
 	l.pending = append(l.pending, raw...)
@@ -213,14 +221,18 @@ func (l *listing) addPending(raw []byte) error {
 // suspectItem records an item whose bytes are not well-formed and whose key cannot be read: it may
 // have been damaged in transit.
 func (l *listing) suspectItem(raw []byte, number int, err error) {
-	if !errors.Is(err, ErrMalformed) || errors.As(err, new(*wrongTypeError)) || l.response.encoding.Intact(raw, l.limits.wire()) {
+	if !errors.Is(err, ErrMalformed) || errors.As(err, new(*wrongTypeError)) ||
+		l.response.encoding.Intact(raw, l.limits.wire()) {
 		return
 	}
-	if id := l.response.encoding.Identify(raw); id.Name != "" && (id.Namespace != "" || l.namespace != "") {
+	id := l.response.encoding.Identify(raw)
+	if id.Name != "" && (id.Namespace != "" || l.namespace != "") {
 		return // it is quarantined under its key
 	}
 	l.malformedItems++
-	if l.malformedItems <= maxSuspectItems && l.ListerWatcher.suspects.suspect(raw, false) && l.suspectErr == nil {
+	isSuspect := l.malformedItems <= maxSuspectItems &&
+		l.ListerWatcher.suspects.suspect(raw, false)
+	if isSuspect && l.suspectErr == nil {
 		l.suspectErr = fmt.Errorf("item %d of the list: %w", number, err)
 	}
 }

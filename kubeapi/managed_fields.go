@@ -41,7 +41,8 @@ var (
 // a map costs allocations.
 func sourceStatusesOf(c collection) map[string]map[string]string {
 	statuses := map[string]map[string]string{}
-	for _, state := range []string{kept, dropRequested, droppedByServer, droppedByClient, dropRefused} {
+	states := []string{kept, dropRequested, droppedByServer, droppedByClient, dropRefused}
+	for _, state := range states {
 		statuses[state] = map[string]string{"address": c.String(), "managedFields": state}
 	}
 	return statuses
@@ -89,7 +90,9 @@ func (m *managedFields) responseBegun() { m.beforeFirst.Store(true) }
 
 // dropManagedFields removes them from an object decoded from raw, and records whether the server
 // had dropped them.
-func (lw *ListerWatcher) dropManagedFields(encoding wire.Encoding, raw []byte, object runtime.Object) {
+func (lw *ListerWatcher) dropManagedFields(
+	encoding wire.Encoding, raw []byte, object runtime.Object,
+) {
 	m := &lw.managedFields
 	if m.kept {
 		return

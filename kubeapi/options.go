@@ -195,7 +195,8 @@ func validateFieldSelector(selector string) error {
 
 func validateNoTimeout(client *http.Client) error {
 	if client != nil && client.Timeout != 0 {
-		return fmt.Errorf("its Timeout is %v, which would end every watch; it must be 0", client.Timeout)
+		return fmt.Errorf(
+			"its Timeout is %v, which would end every watch; it must be 0", client.Timeout)
 	}
 	return nil
 }

@@ -73,7 +73,8 @@ func (p *projection) overlaps(field string) bool {
 		return false
 	}
 	return slices.ContainsFunc(strings.Split(p.paths, ","), func(path string) bool {
-		return path == field || strings.HasPrefix(field, path+".") || strings.HasPrefix(path, field+".")
+		return path == field || strings.HasPrefix(field, path+".") ||
+			strings.HasPrefix(path, field+".")
 	})
 }
 
@@ -87,7 +88,9 @@ const maxPooledBuffer = 64 << 10
 var cutBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // cut calls use with the named fields of an object's bytes, which are valid until use returns.
-func (p *projection) cut(encoding wire.Encoding, raw []byte, limits wire.Limits, use func([]byte) error) error {
+func (p *projection) cut(
+	encoding wire.Encoding, raw []byte, limits wire.Limits, use func([]byte) error,
+) error {
 	buffer := cutBuffers.Get().(*[]byte)
 	cut, err := encoding.Cut((*buffer)[:0], raw, p.fields, limits)
 	if cap(cut) <= maxPooledBuffer {

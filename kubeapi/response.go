@@ -18,7 +18,7 @@ import (
 type response struct {
 	*http.Response
 	encoding wire.Encoding      // encoding of the body
-	ctx      context.Context    // context of the request: ends with the caller's context or by cancel
+	ctx      context.Context    // of the request: ends with the caller's or by cancel
 	cancel   context.CancelFunc // ends the request; Read then fails
 	stall    *stallTimer
 	sent     *apiclient.Sent // values sent by the request, which errors must not show
@@ -69,7 +69,10 @@ func (r *response) reader() io.Reader { return r.stall.reader(transportErrorRead
 
 // errConnectionLost is wrapped by the transport's errors while reading a body. Those of HTTP/2 have
 // no exported type.
-var errConnectionLost error = &apiclient.Sentinel{Text: "the response was cut off", Cause: apiclient.CauseConnectionLost}
+var errConnectionLost error = &apiclient.Sentinel{
+	Text:  "the response was cut off",
+	Cause: apiclient.CauseConnectionLost,
+}
 
 // streamReset has the fields of net/http's unexported error for a reset HTTP/2 stream, so that
 // errors.As finds it.
@@ -126,12 +129,15 @@ func (e encodings) forResponse(r *response) (wire.Encoding, error) {
 	contentType := r.Header.Get("Content-Type")
 	encoding := e.forContentType(contentType)
 	if encoding == nil {
-		return nil, fmt.Errorf("%w: %q, the body begins with %q",
-			ErrContentType, r.secrets().Line(contentType), r.secrets().Line(string(r.readErrorBody(previewBytes))))
+		return nil, fmt.Errorf(
+			"%w: %q, the body begins with %q", ErrContentType,
+			r.secrets().Line(contentType), r.secrets().Line(string(r.readErrorBody(previewBytes))))
 	}
 	// The transport removes this header when it decompresses a body.
-	if contentEncoding := r.Header.Get("Content-Encoding"); contentEncoding != "" && contentEncoding != "identity" {
-		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, r.secrets().Line(contentEncoding))
+	contentEncoding := r.Header.Get("Content-Encoding")
+	if contentEncoding != "" && contentEncoding != "identity" {
+		return nil, fmt.Errorf(
+			"%w: content encoding %q", ErrContentType, r.secrets().Line(contentEncoding))
 	}
 	return encoding, nil
 }

@@ -13,12 +13,15 @@ import (
 // ErrStalled: a list brought no byte for Options.StallTimeout or came too slowly, or a watch frame
 // was not complete in time (10 s plus a second for each 8 KiB). The connection is treated as half
 // open.
-var ErrStalled error = &apiclient.Sentinel{Text: "the response stalled", Cause: apiclient.CauseStalled}
+var ErrStalled error = &apiclient.Sentinel{
+	Text:  "the response stalled",
+	Cause: apiclient.CauseStalled,
+}
 
-//	ends a request that waits too long for headers or for a byte of the body. Each wait may take limit; all
-//
-// waits together may take four times limit plus a second for each minListRate bytes. Time outside a
-// wait does not count. One goroutine at a time waits; err may be called concurrently.
+// stallTimer ends a request that waits too long for headers or for a byte of the body. Each wait
+// may take limit; all waits together may take four times limit plus a second for each minListRate
+// bytes. Time outside a wait does not count. One goroutine at a time waits; err may be called
+// concurrently.
 type stallTimer struct {
 	limit  time.Duration
 	cancel context.CancelFunc
@@ -104,7 +107,9 @@ func (s *stallTimer) err() error {
 	case !s.expired:
 		return nil
 	case s.waited > s.limit+s.allowance:
-		return fmt.Errorf("%w: less than %d bytes per second for %s", ErrStalled, minListRate, s.waited.Round(time.Second))
+		return fmt.Errorf(
+			"%w: less than %d bytes per second for %s", ErrStalled, minListRate,
+			s.waited.Round(time.Second))
 	}
 	return fmt.Errorf("%w: no data for %s", ErrStalled, s.limit)
 }

@@ -31,9 +31,11 @@ func (lw *ListerWatcher) statusError(v verb, r *response) error {
 	}
 	description := describeErrorBody(r.secrets(), r.Header.Get("Content-Type"), body)
 	delay := retryAfterSeconds(r.Header, time.Now())
-	failure := apierrors.NewGenericServerResponse(r.StatusCode, string(v), lw.resource, "", description, int(delay), true)
+	failure := apierrors.NewGenericServerResponse(
+		r.StatusCode, string(v), lw.resource, "", description, int(delay), true)
 	// The helper's message omits the code and most of the explanation.
-	failure.ErrStatus.Message = fmt.Sprintf("%d %s: %s", r.StatusCode, http.StatusText(r.StatusCode), description)
+	failure.ErrStatus.Message = fmt.Sprintf(
+		"%d %s: %s", r.StatusCode, http.StatusText(r.StatusCode), description)
 	r.completeStatus(&failure.ErrStatus)
 	return lw.collection.wrapError(v, failure)
 }
@@ -66,7 +68,8 @@ func (lw *ListerWatcher) statusFromBody(r *response, body []byte) (metav1.Status
 // setExpiredReason sets the reason of a 410 without one. For a list or watch it has one reason
 // only, and callers check for that reason.
 func setExpiredReason(status *metav1.Status) {
-	if status.Code == http.StatusGone && (status.Reason == "" || status.Reason == metav1.StatusReasonUnknown) {
+	if status.Code == http.StatusGone &&
+		(status.Reason == "" || status.Reason == metav1.StatusReasonUnknown) {
 		status.Reason = metav1.StatusReasonExpired
 	}
 }
@@ -76,7 +79,9 @@ var errUnknownError = fmt.Errorf("%w: an ERROR frame without a failure Status", 
 
 // decodeErrorStatus decodes the object of an ERROR frame. Servers that are no kube-apiserver may
 // omit its kind: then a code, a reason or the word Failure shows that it is a Status.
-func decodeErrorStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (*metav1.Status, error) {
+func decodeErrorStatus(
+	encoding wire.Encoding, raw []byte, limits wire.Limits,
+) (*metav1.Status, error) {
 	if len(raw) == 0 {
 		return nil, errUnknownError
 	}
@@ -98,7 +103,8 @@ func isStatusWithoutKind(status *metav1.Status) bool {
 	if status.APIVersion != "" {
 		return false
 	}
-	return status.Code >= http.StatusBadRequest || status.Reason != "" || status.Status == metav1.StatusFailure
+	return status.Code >= http.StatusBadRequest || status.Reason != "" ||
+		status.Status == metav1.StatusFailure
 }
 
 // setDefaultMessage sets a message in a Status without one, since an error's text consists of the
@@ -126,7 +132,9 @@ func setDefaultMessage(status *metav1.Status) {
 }
 
 // readStatus decodes a failed Status and cleans its texts.
-func readStatus(s apiclient.Secrets, encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
+func readStatus(
+	s apiclient.Secrets, encoding wire.Encoding, raw []byte, limits wire.Limits,
+) (metav1.Status, bool) {
 	var status metav1.Status
 	if encoding.Into(raw, limits, &status) != nil || !isFailure(&status) {
 		return metav1.Status{}, false
@@ -172,10 +180,11 @@ const maxForeignText = apiclient.MaxForeignText
 // describeErrorBody describes an error body that is not a Status, for an error's text.
 func describeErrorBody(s apiclient.Secrets, contentType string, body []byte) string {
 	mediaType, _, _ := mime.ParseMediaType(contentType)
-	switch {
-	case mediaType == "text/html":
+	if mediaType == "text/html" {
 		return "an HTML page"
-	case mediaType != "" && mediaType != "application/json" && !strings.HasPrefix(mediaType, "text/"):
+	}
+	isText := mediaType == "application/json" || strings.HasPrefix(mediaType, "text/")
+	if mediaType != "" && !isText {
 		return "a body of type " + s.Line(mediaType)
 	}
 	if text := s.Line(string(body)); text != "" {

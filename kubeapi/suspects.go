@@ -41,7 +41,8 @@ func (s *suspects) suspect(raw []byte, wellFormed bool) bool {
 		}
 		return false
 	}
-	if len(s.seen) >= maxSuspects && now.Before(s.clearAt) || wellFormed && now.Before(s.nextWellFormed) {
+	if len(s.seen) >= maxSuspects && now.Before(s.clearAt) ||
+		wellFormed && now.Before(s.nextWellFormed) {
 		return false
 	}
 	if wellFormed {

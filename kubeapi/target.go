@@ -119,7 +119,9 @@ func (t target) forBookmarks() target {
 }
 
 // decode decodes an object. defaultType is the type for an object that carries none, from its list.
-func (t target) decode(encoding wire.Encoding, raw []byte, limits wire.Limits, defaultType metav1.TypeMeta) (runtime.Object, error) {
+func (t target) decode(
+	encoding wire.Encoding, raw []byte, limits wire.Limits, defaultType metav1.TypeMeta,
+) (runtime.Object, error) {
 	if t.projection == nil {
 		return t.decodeWhole(encoding, raw, limits, defaultType)
 	}
@@ -136,7 +138,9 @@ func (t target) decode(encoding wire.Encoding, raw []byte, limits wire.Limits, d
 }
 
 // decodeWhole decodes all fields in raw.
-func (t target) decodeWhole(encoding wire.Encoding, raw []byte, limits wire.Limits, defaultType metav1.TypeMeta) (runtime.Object, error) {
+func (t target) decodeWhole(
+	encoding wire.Encoding, raw []byte, limits wire.Limits, defaultType metav1.TypeMeta,
+) (runtime.Object, error) {
 	if t.structType == nil {
 		return t.decodeUnstructured(encoding, raw, limits, defaultType)
 	}
@@ -152,12 +156,14 @@ func (t target) decodeWhole(encoding wire.Encoding, raw []byte, limits wire.Limi
 	if !t.gvk.Empty() || !t.metadataOnly() {
 		kind.SetGroupVersionKind(t.gvk)
 	} else if claimed.Empty() && defaultType.Kind != "" {
-		kind.SetGroupVersionKind(schema.FromAPIVersionAndKind(defaultType.APIVersion, defaultType.Kind))
+		kind.SetGroupVersionKind(defaultType.GroupVersionKind())
 	}
 	return object, nil
 }
 
-func (t target) decodeUnstructured(encoding wire.Encoding, raw []byte, limits wire.Limits, defaultType metav1.TypeMeta) (runtime.Object, error) {
+func (t target) decodeUnstructured(
+	encoding wire.Encoding, raw []byte, limits wire.Limits, defaultType metav1.TypeMeta,
+) (runtime.Object, error) {
 	content, err := encoding.Unstructured(raw, limits)
 	if err != nil {
 		return nil, err
@@ -239,19 +245,24 @@ func (t target) checkListType(claimed metav1.TypeMeta) error {
 	group, _ := schema.ParseGroupVersion(claimed.APIVersion)
 	kind, isList := strings.CutSuffix(claimed.Kind, "List")
 	wrong := &wrongTypeError{printableType(claimed) + " in place of a list of " + t.wantedKind()}
-	switch {
-	case t.goKind != "":
+	if t.goKind != "" {
 		if isList && kind != t.goKind {
 			return wrong
 		}
 		return nil
-	case t.gvk.Kind == "":
+	}
+	if t.gvk.Kind == "" {
 		return nil
-	case t.metadataOnly() && (t.gvk.Group == metav1.GroupName || group.Group == metav1.GroupName && kind == "PartialObjectMetadata"):
+	}
+	isMetadata := group.Group == metav1.GroupName && kind == "PartialObjectMetadata"
+	if t.metadataOnly() && (t.gvk.Group == metav1.GroupName || isMetadata) {
 		return nil
-	case isList && kind != t.gvk.Kind:
+	}
+	if isList && kind != t.gvk.Kind {
 		return wrong
-	case claimed.APIVersion == "" || t.gvk.GroupVersion().Empty() || claimed.APIVersion == t.gvk.GroupVersion().String():
+	}
+	wanted := t.gvk.GroupVersion()
+	if claimed.APIVersion == "" || wanted.Empty() || claimed.APIVersion == wanted.String() {
 		return nil
 	}
 	return wrong
@@ -279,7 +290,9 @@ type UndecodableObject struct {
 var _ runtime.Object = (*UndecodableObject)(nil)
 
 // newUndecodable returns an UndecodableObject for raw. place describes where it was received.
-func (lw *ListerWatcher) newUndecodable(r *response, raw []byte, place string, err error) *UndecodableObject {
+func (lw *ListerWatcher) newUndecodable(
+	r *response, raw []byte, place string, err error,
+) *UndecodableObject {
 	id := r.encoding.Identify(raw)
 	switch {
 	case id.Name == "" || id.Namespace != "":
@@ -292,7 +305,10 @@ func (lw *ListerWatcher) newUndecodable(r *response, raw []byte, place string, e
 	return &UndecodableObject{
 		TypeMeta: id.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: id.Namespace, Name: id.Name, UID: id.UID, ResourceVersion: id.ResourceVersion,
+			Namespace:       id.Namespace,
+			Name:            id.Name,
+			UID:             id.UID,
+			ResourceVersion: id.ResourceVersion,
 		},
 		Err: r.secrets().CleanError(fmt.Errorf("%s: %w", place, translateError(err))),
 	}
@@ -305,5 +321,9 @@ func (u *UndecodableObject) DeepCopyObject() runtime.Object {
 	if u == nil {
 		return nil
 	}
-	return &UndecodableObject{TypeMeta: u.TypeMeta, ObjectMeta: *u.ObjectMeta.DeepCopy(), Err: u.Err}
+	return &UndecodableObject{
+		TypeMeta:   u.TypeMeta,
+		ObjectMeta: *u.ObjectMeta.DeepCopy(),
+		Err:        u.Err,
+	}
 }

@@ -28,7 +28,8 @@ const (
 )
 
 // tooManyWarnings is reported once in place of the texts beyond maxWarnings.
-var tooManyWarnings = fmt.Sprintf("more than %d different warnings; further ones are not reported", maxWarnings)
+var tooManyWarnings = fmt.Sprintf(
+	"more than %d different warnings; further ones are not reported", maxWarnings)
 
 // warnings reports each warning of one source once, however many responses repeat it. Texts are
 // compared as reported: cut and printable. Only a hash of each is kept.
@@ -103,7 +104,8 @@ func warningTexts(values []string) []string {
 			}
 			rest = after
 			seen++
-			if text := apiclient.Printable(warning.Text, maxWarningText); warning.Code == warningCode && text != "" {
+			text := apiclient.Printable(warning.Text, maxWarningText)
+			if warning.Code == warningCode && text != "" {
 				texts = append(texts, text)
 			}
 		}

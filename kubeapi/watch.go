@@ -32,7 +32,9 @@ func (lw *ListerWatcher) Watch(options metav1.ListOptions) (watch.Interface, err
 //
 // Stop may be called at any time, more than once. It returns when the watch's goroutine has ended
 // and the channel is closed.
-func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (lw *ListerWatcher) WatchWithContext(
+	ctx context.Context, options metav1.ListOptions,
+) (watch.Interface, error) {
 	response, err := lw.send(ctx, verbWatch, options)
 	if err != nil {
 		return nil, err
@@ -120,7 +122,8 @@ func (w *watcher) next() (watch.Event, error) {
 	frame, err := w.frames.Next()
 	err = translateError(err)
 	if errors.Is(err, ErrNotList) {
-		err = fmt.Errorf("%w: a Status that is not a failure in place of a watch frame", ErrMalformed)
+		err = fmt.Errorf(
+			"%w: a Status that is not a failure in place of a watch frame", ErrMalformed)
 	}
 	if err != nil {
 		return watch.Event{}, err
@@ -130,7 +133,9 @@ func (w *watcher) next() (watch.Event, error) {
 		return w.errorEvent(frame.Object)
 	}
 	if !isKnownEventType(frame.Type) && w.source.suspects.suspect([]byte(frame.Type), false) {
-		return watch.Event{}, fmt.Errorf("%w: a watch frame of unknown type %q", ErrMalformed, apiclient.Printable(string(frame.Type), maxForeignText))
+		return watch.Event{}, fmt.Errorf(
+			"%w: a watch frame of unknown type %q", ErrMalformed,
+			apiclient.Printable(string(frame.Type), maxForeignText))
 	}
 	into := w.source.target
 	if frame.Type == watch.Bookmark {
@@ -144,7 +149,9 @@ func (w *watcher) next() (watch.Event, error) {
 		if w.mayBeDamaged(frame, err) {
 			return watch.Event{}, fmt.Errorf("the object of a watch frame: %w", err)
 		}
-		object = w.source.newUndecodable(w.response, frame.Object, apiclient.Printable(string(frame.Type), maxForeignText)+" event", err)
+		object = w.source.newUndecodable(
+			w.response, frame.Object,
+			apiclient.Printable(string(frame.Type), maxForeignText)+" event", err)
 	} else if frame.Type != watch.Bookmark {
 		w.source.dropManagedFields(encoding, frame.Object, object)
 		into.recordType(&w.source.knownType, object)
@@ -192,7 +199,8 @@ func (w *watcher) mayBeDamaged(frame wire.Frame, err error) bool {
 	if !errors.Is(err, ErrMalformed) {
 		return false
 	}
-	wellFormed := errors.As(err, new(*wrongTypeError)) || w.response.encoding.Intact(frame.Object, w.source.limits.wire())
+	wellFormed := errors.As(err, new(*wrongTypeError)) ||
+		w.response.encoding.Intact(frame.Object, w.source.limits.wire())
 	return !(wellFormed && w.initial) && w.source.suspects.suspect(frame.Object, wellFormed)
 }
 

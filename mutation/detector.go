@@ -75,8 +75,12 @@ func (o Options) New() cache.MutatedObjectDetector {
 		panic("mutation: Options.Period is negative")
 	}
 	return &detector{
-		every: uint64(max(1, o.SampleEvery)), period: cmp.Or(o.Period, time.Second), seed: maphash.MakeSeed(),
-		wake: make(chan struct{}, 1), watched: map[string]*state{}, refused: map[reflect.Type]bool{},
+		every:   uint64(max(1, o.SampleEvery)),
+		period:  cmp.Or(o.Period, time.Second),
+		seed:    maphash.MakeSeed(),
+		wake:    make(chan struct{}, 1),
+		watched: map[string]*state{},
+		refused: map[reflect.Type]bool{},
 	}
 }
 
@@ -97,11 +101,10 @@ func (d *detector) Watch(key string, obj any) {
 		d.replaced = append(d.replaced, before)
 		delete(d.watched, key)
 	}
-	if is := reflect.TypeOf(obj); err == nil {
+	if err == nil {
 		d.watched[key] = &state{key: key, shared: obj, copied: copied}
-	} else if !d.refused[is] {
-		d.refused[is] = true
-		d.unwatched = append(d.unwatched, &cache.MutatedObjectError{Key: key, Err: fmt.Errorf("%T cannot be compared: %w", obj, err)})
+	} else {
+		d.refuseLocked(key, obj, err)
 	}
 	if len(d.replaced)+len(d.unwatched) > 0 {
 		select {
@@ -109,6 +112,17 @@ func (d *detector) Watch(key string, obj any) {
 		default:
 		}
 	}
+}
+
+// refuseLocked reports an object that cannot be compared, once for each type.
+func (d *detector) refuseLocked(key string, obj any, err error) {
+	t := reflect.TypeOf(obj)
+	if d.refused[t] {
+		return
+	}
+	d.refused[t] = true
+	err = fmt.Errorf("%T cannot be compared: %w", obj, err)
+	d.unwatched = append(d.unwatched, &cache.MutatedObjectError{Key: key, Err: err})
 }
 
 // Run implements cache.MutatedObjectDetector. A period begins when a comparison has ended.
@@ -177,7 +191,10 @@ func (s *state) compare(report func(key string, err error)) {
 		return
 	}
 	was := content(s.copied)
-	found := &cache.MutatedObjectError{Key: s.key, ResourceVersion: (&unstructured.Unstructured{Object: was}).GetResourceVersion()}
+	found := &cache.MutatedObjectError{
+		Key:             s.key,
+		ResourceVersion: (&unstructured.Unstructured{Object: was}).GetResourceVersion(),
+	}
 	if err == nil {
 		changes := differences(was, content(now))
 		found.Total = len(changes)

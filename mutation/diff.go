@@ -44,13 +44,17 @@ func diff(path string, was, is any) (changes []change) {
 	switch {
 	case wasMap && isMap && len(oldMap)+len(newMap) > 0:
 		for key := range sets.KeySet(oldMap).Union(sets.KeySet(newMap)) {
-			changes = append(changes, diff(path+step(key), field(oldMap, key), field(newMap, key))...)
+			changes = append(
+				changes,
+				diff(path+step(key), field(oldMap, key), field(newMap, key))...)
 		}
 		return changes
 	case wasList && isList && len(oldList)+len(newList) > 0:
 		// By position: after a removal all later elements differ.
 		for i := range max(len(oldList), len(newList)) {
-			changes = append(changes, diff(fmt.Sprintf("%s[%d]", path, i), element(oldList, i), element(newList, i))...)
+			changes = append(
+				changes,
+				diff(fmt.Sprintf("%s[%d]", path, i), element(oldList, i), element(newList, i))...)
 		}
 		return changes
 	}

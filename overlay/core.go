@@ -263,7 +263,9 @@ func (c *core) shown(key string) *write {
 	return w
 }
 
-func (c *core) hasExpired(w *write, now time.Time) bool { return !now.Before(w.observed.Add(c.maxAge)) }
+func (c *core) hasExpired(w *write, now time.Time) bool {
+	return !now.Before(w.observed.Add(c.maxAge))
+}
 
 // remove removes a write, and reports it if the store has not caught up with it.
 func (c *core) remove(now storeState, w *write) {
@@ -275,7 +277,15 @@ func (c *core) remove(now storeState, w *write) {
 	}
 	c.mu.Unlock()
 	if removed && w.isNewer(now) {
-		c.onExpired(Expired{Key: w.key, UID: w.uid, ResourceVersion: w.version, Deleted: w.deleted, Age: time.Since(w.observed)})
+		c.onExpired(
+			Expired{
+				Key:             w.key,
+				UID:             w.uid,
+				ResourceVersion: w.version,
+				Deleted:         w.deleted,
+				Age:             time.Since(w.observed),
+			},
+		)
 	}
 }
 
@@ -329,6 +339,7 @@ func (c *core) pending() int { return len(c.view().writes) }
 
 // logExpired is the default of Options.OnExpired.
 func logExpired(e Expired) {
-	klog.Background().Error(nil, "The watch has not delivered an own write in time", "key", e.Key, "resourceVersion", e.ResourceVersion,
-		"deleted", e.Deleted, "age", e.Age)
+	logger := klog.Background()
+	logger.Error(nil, "The watch has not delivered an own write in time",
+		"key", e.Key, "resourceVersion", e.ResourceVersion, "deleted", e.Deleted, "age", e.Age)
 }

@@ -23,7 +23,9 @@ import (
 // Handler puts a cache.TypedFilteringResourceEventHandler around its own: both nestings of the two
 // are the same. Another filter that compares old and new objects belongs outside: its inner handler
 // is the returned one.
-func (o *Overlay[T]) Handler(handler cache.TypedResourceEventHandler[T]) cache.TypedResourceEventHandler[T] {
+func (o *Overlay[T]) Handler(
+	handler cache.TypedResourceEventHandler[T],
+) cache.TypedResourceEventHandler[T] {
 	if pointer, ok := handler.(*cache.TypedFilteringResourceEventHandler[T]); ok {
 		return o.Handler(*pointer)
 	}

@@ -76,7 +76,10 @@ func New[T cache.Object](informer *cache.Informer[T], optional ...Options[T]) (*
 	}
 	never := time.Duration(0)
 	_, err := informer.Shared().AddEventHandlerWithOptions(o.EventHandler(), cache.HandlerOptions{
-		Name: "overlay", ResyncPeriod: &never, Delivery: cache.OrderedUnbounded, // unbounded: it must see every state, and never blocks
+		Name:         "overlay",
+		ResyncPeriod: &never,
+		// It must see every state, and never blocks.
+		Delivery: cache.OrderedUnbounded,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
@@ -95,14 +98,20 @@ func Over[T cache.Object](indexer cache.Indexer, optional ...Options[T]) *Overla
 func newOverlay[T cache.Object](indexer cache.Indexer, options Options[T]) *Overlay[T] {
 	layered, ok := indexer.(store)
 	if !ok {
-		panic(fmt.Sprintf("overlay: %T has no Snapshot: it is not an indexer of package cache", indexer))
+		panic(fmt.Sprintf(
+			"overlay: %T has no Snapshot: it is not an indexer of package cache", indexer))
 	}
 	if options.MaxAge < 0 {
 		panic("overlay: Options.MaxAge is negative")
 	}
 	c := &core{
-		store: layered, keyFunc: options.KeyFunction, maxAge: cmp.Or(options.MaxAge, DefaultMaxAge), onExpired: options.OnExpired,
-		views: map[string]cache.Store{}, writes: map[string]*write{}, wake: make(chan struct{}, 1),
+		store:     layered,
+		keyFunc:   options.KeyFunction,
+		maxAge:    cmp.Or(options.MaxAge, DefaultMaxAge),
+		onExpired: options.OnExpired,
+		views:     map[string]cache.Store{},
+		writes:    map[string]*write{},
+		wake:      make(chan struct{}, 1),
 	}
 	for _, namespace := range options.Namespaces {
 		c.views[namespace] = cache.InNamespace(layered, namespace)
@@ -132,7 +141,7 @@ func resourceOf[T any]() schema.GroupResource {
 // Lookup is Reader.Lookup.
 func (o *Overlay[T]) Lookup(name string) (obj T, exists bool) {
 	if o.direct && o.core.count.Load() == 0 {
-		return o.base.Lookup(name) // not through Reader: copying it would take longer than the look-up
+		return o.base.Lookup(name) // copying Reader would take longer than the look-up
 	}
 	return o.Reader.Lookup(name)
 }

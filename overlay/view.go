@@ -78,7 +78,11 @@ func (v view) eachByIndex(namespace, index, value string, yield func(string, any
 		}
 	}
 	for key, w := range v.writes {
-		if w.object != nil && isIn(namespace, w.object) && slices.Contains(v.valuesOf(w, index), value) && !yield(key, w.object) {
+		if w.object == nil || !isIn(namespace, w.object) {
+			continue
+		}
+		hasValue := slices.Contains(v.valuesOf(w, index), value)
+		if hasValue && !yield(key, w.object) {
 			return nil
 		}
 	}

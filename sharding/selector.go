@@ -105,7 +105,8 @@ func (s *Selector) wait(ctx context.Context, generation uint64) error {
 		select {
 		case <-progress:
 		case <-ctx.Done():
-			return fmt.Errorf("%d reflectors have not applied the ranges: %w", behind, context.Cause(ctx))
+			return fmt.Errorf(
+				"%d reflectors have not applied the ranges: %w", behind, context.Cause(ctx))
 		}
 	}
 }
@@ -261,7 +262,8 @@ func (f *Filter) Listed(info *metav1.ShardInfo) error {
 	filteredBy := Unknown
 	if info != nil {
 		if info.Selector != f.Selector() {
-			return fmt.Errorf("the server sent the shard %.200q instead of %.200q", info.Selector, f.Selector())
+			return fmt.Errorf(
+				"the server sent the shard %.200q instead of %.200q", info.Selector, f.Selector())
 		}
 		if f.withoutUID.Load() {
 			return errors.New("the server filters by UID, but some objects have none")
@@ -317,7 +319,8 @@ func InfoOf(list any) *metav1.ShardInfo {
 	case metav1.ShardedListInterface:
 		return l.GetShardInfo()
 	case *unstructured.UnstructuredList:
-		selector, found, err := unstructured.NestedString(l.Object, "metadata", "shardInfo", "selector")
+		selector, found, err := unstructured.NestedString(
+			l.Object, "metadata", "shardInfo", "selector")
 		if found && err == nil {
 			return &metav1.ShardInfo{Selector: selector}
 		}

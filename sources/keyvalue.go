@@ -35,7 +35,9 @@ type KeyValueStore interface {
 	// List calls take once for each live key of the range, as it was at one revision. List passes
 	// the revision to take and returns it. An error of take ends the list and is returned. more is
 	// true if the limit omitted keys.
-	List(ctx context.Context, keys KeyRange, take func(revision uint64, kv KeyValue) error) (revision uint64, more bool, err error)
+	List(
+		ctx context.Context, keys KeyRange, take func(revision uint64, kv KeyValue) error,
+	) (revision uint64, more bool, err error)
 	// Watch starts to watch the changes after a revision. ctx is only that of the call, unlike in a
 	// Source's WatchWithContext: the watch continues after ctx has ended, until its Stop.
 	Watch(ctx context.Context, after uint64) (KeyWatch, error)
@@ -114,7 +116,9 @@ var (
 // the object's namespace, name and resource version, and its UID if it has none. An error or a
 // panic of decode quarantines the object. NewKeyValueSource starts no goroutine, and panics if
 // store or decode is nil.
-func NewKeyValueSource[T Object](store KeyValueStore, decode func(kv KeyValue) (T, error)) *KeyValueSource[T] {
+func NewKeyValueSource[T Object](
+	store KeyValueStore, decode func(kv KeyValue) (T, error),
+) *KeyValueSource[T] {
 	if store == nil || decode == nil {
 		panic("sources: NewKeyValueSource: the store or the decode function is nil")
 	}
@@ -129,10 +133,14 @@ func (s *KeyValueSource[T]) List(options metav1.ListOptions) (runtime.Object, er
 // ListWithContext returns a *metav1.List. It supports resource version, match, limit and continue
 // token, as far as the store does. Selectors are refused with 400 Bad Request: use a separate
 // prefix and source for each part.
-func (s *KeyValueSource[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return collect(func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
-		return s.ListItems(ctx, options, take)
-	})
+func (s *KeyValueSource[T]) ListWithContext(
+	ctx context.Context, options metav1.ListOptions,
+) (runtime.Object, error) {
+	return collect(
+		func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
+			return s.ListItems(ctx, options, take)
+		},
+	)
 }
 
 // TypeDescription names the objects of an untyped cache, in the words of the store's method of this
@@ -155,7 +163,9 @@ func (s *KeyValueSource[T]) SourceStatus() map[string]string {
 
 // ListItems implements cache.ItemLister.
 func (s *KeyValueSource[T]) ListItems(
-	ctx context.Context, options metav1.ListOptions, take func(list metav1.ListMeta, item runtime.Object) error,
+	ctx context.Context,
+	options metav1.ListOptions,
+	take func(list metav1.ListMeta, item runtime.Object) error,
 ) (listMeta metav1.ListMeta, err error) {
 	from, err := parsePosition(options)
 	if err != nil {
@@ -265,7 +275,10 @@ var errLastUnknown = errors.New("the last value of the deleted key is unknown")
 // event returns the event for a change.
 func (s *KeyValueSource[T]) event(change KeyChange) watch.Event {
 	if change.LastUnknown {
-		return watch.Event{Type: change.Type, Object: setMetadata(&undecodableObject{err: errLastUnknown}, change.KeyValue)}
+		return watch.Event{
+			Type:   change.Type,
+			Object: setMetadata(&undecodableObject{err: errLastUnknown}, change.KeyValue),
+		}
 	}
 	return watch.Event{Type: change.Type, Object: s.object(change.KeyValue)}
 }

@@ -19,7 +19,9 @@ func (s *KeyValueSource[T]) Watch(options metav1.ListOptions) (watch.Interface, 
 // The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an
 // Error event. Stop waits for its goroutines. If the store panics, Stop panics with a
 // *cache.PanicError.
-func (s *KeyValueSource[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (s *KeyValueSource[T]) WatchWithContext(
+	ctx context.Context, options metav1.ListOptions,
+) (watch.Interface, error) {
 	from, err := parsePosition(options)
 	if err == nil {
 		err = refuseStreaming(options)
@@ -27,7 +29,11 @@ func (s *KeyValueSource[T]) WatchWithContext(ctx context.Context, options metav1
 	if err != nil {
 		return nil, err
 	}
-	w := &keyValueWatch[T]{eventStream: newEventStream(ctx, options), source: s, bookmarks: options.AllowWatchBookmarks}
+	w := &keyValueWatch[T]{
+		eventStream: newEventStream(ctx, options),
+		source:      s,
+		bookmarks:   options.AllowWatchBookmarks,
+	}
 	if from.anyVersion {
 		err = w.list(options)
 	} else {

@@ -231,15 +231,21 @@ func (p *PollingSource) List(options metav1.ListOptions) (runtime.Object, error)
 // ListWithContext calls the function and returns a *metav1.List of copies. It supports resource
 // version and match, label selectors, and field selectors of metadata.name and metadata.namespace.
 // It ignores a limit.
-func (p *PollingSource) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return collect(func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
-		return p.ListItems(ctx, options, take)
-	})
+func (p *PollingSource) ListWithContext(
+	ctx context.Context, options metav1.ListOptions,
+) (runtime.Object, error) {
+	return collect(
+		func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
+			return p.ListItems(ctx, options, take)
+		},
+	)
 }
 
 // ListItems implements cache.ItemLister.
 func (p *PollingSource) ListItems(
-	ctx context.Context, options metav1.ListOptions, take func(list metav1.ListMeta, item runtime.Object) error,
+	ctx context.Context,
+	options metav1.ListOptions,
+	take func(list metav1.ListMeta, item runtime.Object) error,
 ) (metav1.ListMeta, error) {
 	selection, requested, err := parseOptions(options)
 	if err != nil {
@@ -253,7 +259,8 @@ func (p *PollingSource) ListItems(
 	p.mu.Unlock()
 	switch {
 	case options.Continue != "":
-		return metav1.ListMeta{}, apierrors.NewBadRequest("continue: this source sends no such tokens")
+		return metav1.ListMeta{}, apierrors.NewBadRequest(
+			"continue: this source sends no such tokens")
 	case requested > version:
 		return metav1.ListMeta{}, TooLarge(requested, version)
 	case options.ResourceVersionMatch == metav1.ResourceVersionMatchExact && requested < version:
@@ -297,7 +304,9 @@ func (p *PollingSource) poll(ctx context.Context, newerThan uint64, maxWait time
 }
 
 // pollUnlessPaused is poll, but returns false in the pause after a failure.
-func (p *PollingSource) pollUnlessPaused(ctx context.Context, newerThan uint64) (ended bool, err error) {
+func (p *PollingSource) pollUnlessPaused(
+	ctx context.Context, newerThan uint64,
+) (ended bool, err error) {
 	select {
 	case p.semaphore <- struct{}{}:
 		defer func() { <-p.semaphore }()
@@ -338,7 +347,9 @@ func (p *PollingSource) pollUnlessPaused(ctx context.Context, newerThan uint64) 
 }
 
 // applyLocked makes the result of a call the current state.
-func (p *PollingSource) applyLocked(byName map[cache.ObjectName]Object, objects []Object, changes []change) {
+func (p *PollingSource) applyLocked(
+	byName map[cache.ObjectName]Object, objects []Object, changes []change,
+) {
 	p.byName = byName
 	p.objects = objects
 	if len(objects) > 0 {
@@ -443,7 +454,9 @@ func (p *PollingSource) call(ctx context.Context) (
 
 // identify returns a copy of an object with the version and UID of its current state, and that
 // state, nil if there is none. listed has the objects before it in the result.
-func (p *PollingSource) identify(obj Object, listed map[cache.ObjectName]Object) (before, after Object, err error) {
+func (p *PollingSource) identify(
+	obj Object, listed map[cache.ObjectName]Object,
+) (before, after Object, err error) {
 	if isNil(obj) {
 		return nil, nil, errors.New("it is nil")
 	}

@@ -31,7 +31,9 @@ func (p *PollingSource) Watch(options metav1.ListOptions) (watch.Interface, erro
 // The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an
 // Error event. Stop waits for its goroutine and for a running call. If the function panics, Stop
 // panics with a *cache.PanicError.
-func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (p *PollingSource) WatchWithContext(
+	ctx context.Context, options metav1.ListOptions,
+) (watch.Interface, error) {
 	selected, from, err := parseOptions(options)
 	if err != nil {
 		return nil, err
@@ -48,7 +50,10 @@ func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.Lis
 		}
 	}
 	w := &pollWatch{
-		source: p, selected: selected, bookmarks: options.AllowWatchBookmarks, lastBookmark: time.Now(),
+		source:       p,
+		selected:     selected,
+		bookmarks:    options.AllowWatchBookmarks,
+		lastBookmark: time.Now(),
 	}
 	p.mu.Lock()
 	version, oldest, objects := p.version, p.version-uint64(len(p.history)), p.objects
@@ -91,7 +96,8 @@ type pollWatch struct {
 // deliver sends events until the watch ends.
 func (w *pollWatch) deliver() {
 	for _, obj := range w.initial {
-		if w.selected.matches(obj) && !w.send(watch.Event{Type: watch.Added, Object: obj.DeepCopyObject()}) {
+		if w.selected.matches(obj) &&
+			!w.send(watch.Event{Type: watch.Added, Object: obj.DeepCopyObject()}) {
 			return
 		}
 	}
@@ -143,7 +149,8 @@ func (p *PollingSource) read(cursor uint64) pollState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := pollState{
-		oldest: p.version - uint64(len(p.history)), finished: p.finished, err: p.failureLocked(), nextCall: p.nextCall,
+		oldest: p.version - uint64(
+			len(p.history)), finished: p.finished, err: p.failureLocked(), nextCall: p.nextCall,
 		example: p.example, changed: p.changed,
 	}
 	if now.oldest <= cursor && cursor < p.version {
@@ -221,7 +228,8 @@ func parseOptions(options metav1.ListOptions) (selected selection, version uint6
 	}
 	for _, required := range selected.fields.Requirements() {
 		if required.Field != "metadata.name" && required.Field != "metadata.namespace" {
-			return selected, 0, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: not supported: %s", required.Field))
+			return selected, 0, apierrors.NewBadRequest(
+				fmt.Sprintf("fieldSelector: not supported: %s", required.Field))
 		}
 	}
 	version, err = parseVersion(options)
@@ -230,7 +238,8 @@ func parseOptions(options metav1.ListOptions) (selected selection, version uint6
 
 func (s selection) matches(obj Object) bool {
 	return obj != nil && s.labels.Matches(labels.Set(obj.GetLabels())) &&
-		s.fields.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()})
+		s.fields.Matches(
+			fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()})
 }
 
 // event returns the event that a watch with the selection gets for a change. An object that enters

@@ -18,13 +18,15 @@ import (
 // Expired returns the error for a version that a source has forgotten: 410 Expired. A reflector
 // lists.
 func Expired(requested, oldest uint64) error {
-	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", requested, oldest))
+	return apierrors.NewResourceExpired(
+		fmt.Sprintf("too old resource version: %d (%d)", requested, oldest))
 }
 
 // TooLarge returns the error for a version that a source has not reached: 504 Timeout with
 // ResourceVersionTooLarge. A reflector lists at "".
 func TooLarge(requested, version uint64) error {
-	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", requested, version), 1)
+	err := apierrors.NewTimeoutError(
+		fmt.Sprintf("Too large resource version: %d, current: %d", requested, version), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
 	}}
@@ -47,9 +49,14 @@ func refuseStreaming(options metav1.ListOptions) error {
 	if !ptr.Deref(options.SendInitialEvents, false) {
 		return nil
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", field.ErrorList{
-		field.Forbidden(field.NewPath("sendInitialEvents"), "this source does not stream lists"),
-	})
+	return apierrors.NewInvalid(
+		schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"},
+		"",
+		field.ErrorList{
+			field.Forbidden(
+				field.NewPath("sendInitialEvents"), "this source does not stream lists"),
+		},
+	)
 }
 
 // parseVersion parses the version of a request: 0 for "" and "0".
@@ -59,7 +66,8 @@ func parseVersion(options metav1.ListOptions) (version uint64, err error) {
 	}
 	version, err = strconv.ParseUint(options.ResourceVersion, 10, 64)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: not a decimal number: %q", options.ResourceVersion))
+		return 0, apierrors.NewBadRequest(
+			fmt.Sprintf("resourceVersion: not a decimal number: %q", options.ResourceVersion))
 	}
 	return version, nil
 }
@@ -70,7 +78,10 @@ func formatVersion(version uint64) string { return strconv.FormatUint(version, 1
 func collect(
 	items func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error),
 ) (runtime.Object, error) {
-	list := &metav1.List{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}, Items: []runtime.RawExtension{}}
+	list := &metav1.List{
+		TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"},
+		Items:    []runtime.RawExtension{},
+	}
 	listMeta, err := items(func(_ metav1.ListMeta, item runtime.Object) error {
 		list.Items = append(list.Items, runtime.RawExtension{Object: item})
 		return nil

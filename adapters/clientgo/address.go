@@ -26,7 +26,8 @@ func configAddress(config *rest.Config) (string, error) {
 func address(base *url.URL) (string, error) {
 	switch {
 	case base.User != nil:
-		return "", errors.New("must not contain a user or password; set Username and Password of rest.Config")
+		return "", errors.New(
+			"must not contain a user or password; set Username and Password of rest.Config")
 	case base.Scheme != "http" && base.Scheme != "https":
 		return "", errors.New("is neither http nor https")
 	case base.Hostname() == "":
@@ -38,4 +39,5 @@ func address(base *url.URL) (string, error) {
 
 // errNoAddress replaces the errors of net/url and client-go for an invalid Host. They quote it, and
 // it may contain a password.
-var errNoAddress = errors.New("is neither a URL (https://host:port/path) nor host:port; a path needs the scheme")
+var errNoAddress = errors.New(
+	"is neither a URL (https://host:port/path) nor host:port; a path needs the scheme")

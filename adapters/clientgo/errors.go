@@ -36,7 +36,9 @@ func unset(options kubeapi.Options) error {
 		{"Authorize", options.Authorize != nil},
 	} {
 		if field.set {
-			return fmt.Errorf("%w: %s: must be empty here, client-go's configuration takes its place", kubeapi.ErrInvalidOptions, field.name)
+			return fmt.Errorf(
+				"%w: %s: must be empty here, client-go's configuration takes its place",
+				kubeapi.ErrInvalidOptions, field.name)
 		}
 	}
 	return nil

@@ -42,7 +42,8 @@ type FactoryOptions struct {
 // returns it. From then on, all informers and listers of the factory for this type use it. The type
 // arguments are inferred:
 //
-//	factory := informers.NewSharedInformerFactoryWithOptions(clientset, resync, informers.WithNamespace("shop"))
+//	factory := informers.NewSharedInformerFactoryWithOptions(
+//		clientset, resync, informers.WithNamespace("shop"))
 //	informer, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods("shop"))
 //
 // The result is a cache.StatusReporter. factory.Core().V1().Pods().Informer() is none, because
@@ -64,23 +65,34 @@ func InformerFor[
 	Clientset any,
 	List runtime.Object,
 ](
-	factory Factory[NewInformer], example runtime.Object, collection Collection[List], optional ...FactoryOptions,
+	factory Factory[NewInformer],
+	example runtime.Object,
+	collection Collection[List],
+	optional ...FactoryOptions,
 ) (toolscache.SharedIndexInformer, error) {
 	options := option.AtMostOne("clientgo.InformerFor", optional)
 	if isNil(factory) || isNil(collection) {
 		panic("clientgo.InformerFor: the factory or the collection is nil")
 	}
 	if listed := listedType[List](); listed != nil && listed != reflect.TypeOf(example) {
-		return nil, fmt.Errorf("clientgo.InformerFor: the collection has objects of type %v, the example is a %T", listed, example)
+		return nil, fmt.Errorf(
+			"clientgo.InformerFor: the collection has objects of type %v, the example is a %T",
+			listed, example)
 	}
 	newInformer := NewInformerFunc(options.Informer)
 	made := false
-	informer := factory.InformerFor(example, func(clientset Clientset, resync time.Duration) toolscache.SharedIndexInformer {
-		made = true
-		// Fake clientsets report that they cannot stream.
-		lw := cache.ToListWatcherWithWatchListSemantics(NewSourceOf(collection, options.TweakListOptions), clientset)
-		return newInformer(lw, example, resync, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
-	})
+	informer := factory.InformerFor(
+		example,
+		func(clientset Clientset, resync time.Duration) toolscache.SharedIndexInformer {
+			made = true
+			// Fake clientsets report that they cannot stream.
+			lw := cache.ToListWatcherWithWatchListSemantics(
+				NewSourceOf(collection, options.TweakListOptions), clientset)
+			return newInformer(
+				lw, example, resync,
+				toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+		},
+	)
 	if !made {
 		return informer, fmt.Errorf("%w: %T", ErrInformerExists, example)
 	}
@@ -120,7 +132,9 @@ func NewSourceOf[List runtime.Object](
 		tweak = func(*metav1.ListOptions) {}
 	}
 	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(
+			ctx context.Context, options metav1.ListOptions,
+		) (runtime.Object, error) {
 			tweak(&options)
 			list, err := collection.List(ctx, options)
 			if err != nil {
@@ -128,7 +142,9 @@ func NewSourceOf[List runtime.Object](
 			}
 			return list, nil
 		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(
+			ctx context.Context, options metav1.ListOptions,
+		) (watch.Interface, error) {
 			tweak(&options)
 			return collection.Watch(ctx, options)
 		},

@@ -45,7 +45,8 @@ func (h eventHandler) OnDelete(obj any) {
 // handler: its type, or the name of the first function of a handler made of functions. A filter has
 // the name of its Handler.
 func handlerName(handler toolscache.ResourceEventHandler) string {
-	if filter, ok := handler.(toolscache.FilteringResourceEventHandler); ok && filter.Handler != nil {
+	filter, isFilter := handler.(toolscache.FilteringResourceEventHandler)
+	if isFilter && filter.Handler != nil {
 		handler = filter.Handler
 	}
 	switch h := handler.(type) {

@@ -25,7 +25,10 @@ import (
 // As in client-go, a resync period below a second is raised to a second, and a negative one means
 // none; both are logged. NewInformer starts no goroutine. It panics if lw is nil or an index has no
 // function.
-func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+func NewInformer(
+	lw toolscache.ListerWatcher, exampleObject runtime.Object, resync time.Duration,
+	indexers toolscache.Indexers,
+) toolscache.SharedIndexInformer {
 	return NewInformerFunc(cache.SharedIndexInformerOptions{})(lw, exampleObject, resync, indexers)
 }
 
@@ -51,12 +54,18 @@ func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resy
 //
 // The options are copied, except for values that they point to. The returned function may be called
 // concurrently. It panics under the conditions of NewInformerWithOptions.
-func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+func NewInformerFunc(options cache.SharedIndexInformerOptions) func(
+	toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers,
+) toolscache.SharedIndexInformer {
 	if options.ResyncPeriod != 0 {
-		panic("clientgo.NewInformerFunc: SharedIndexInformerOptions.ResyncPeriod is set: it is the function's parameter")
+		panic("clientgo.NewInformerFunc: SharedIndexInformerOptions.ResyncPeriod is set: " +
+			"it is the function's parameter")
 	}
 	shared := maps.Clone(options.Indexers)
-	return func(lw toolscache.ListerWatcher, exampleObject runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	return func(
+		lw toolscache.ListerWatcher, exampleObject runtime.Object,
+		resync time.Duration, indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
 		own := options
 		own.ResyncPeriod = resync
 		if own.ReflectorOptions.Name == "" {
@@ -102,12 +111,17 @@ func typeName(example runtime.Object) string {
 // client-go's index functions. ReflectorOptions.Strategy decides how the first list is made;
 // cache.ListAutomatic means as in NewInformer. It panics under the conditions of
 // cache.NewSharedIndexInformerWithOptions, but not for the resync period.
-func NewInformerWithOptions(lw toolscache.ListerWatcher, exampleObject runtime.Object, options cache.SharedIndexInformerOptions) toolscache.SharedIndexInformer {
+func NewInformerWithOptions(
+	lw toolscache.ListerWatcher, exampleObject runtime.Object,
+	options cache.SharedIndexInformerOptions,
+) toolscache.SharedIndexInformer {
 	if options.ReflectorOptions.Strategy == cache.ListAutomatic && !saysWhetherItStreams(lw) {
 		options.ReflectorOptions.Strategy = cache.ListStreaming
 	}
 	options.ResyncPeriod = resyncPeriod(options.ResyncPeriod, options.ReflectorOptions.Logger)
-	return present(cache.NewSharedIndexInformerWithOptions(lw, exampleObject, options), options.ReflectorOptions.ErrorHandler)
+	return present(
+		cache.NewSharedIndexInformerWithOptions(lw, exampleObject, options),
+		options.ReflectorOptions.ErrorHandler)
 }
 
 // saysWhetherItStreams returns whether a source declares if it can stream. Without a declaration,
@@ -136,6 +150,8 @@ func resyncPeriod(asked time.Duration, logger *klog.Logger) time.Duration {
 		background := klog.Background()
 		logger = &background
 	}
-	logger.Info("A resync period cannot be had, another is used; 0 is no resync", "period", asked, "used", used)
+	logger.Info(
+		"A resync period cannot be had, another is used; 0 is no resync", "period", asked, "used",
+		used)
 	return used
 }

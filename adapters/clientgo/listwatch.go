@@ -22,23 +22,38 @@ import (
 // object. NewInformer streams its first list. To stream in other informers, pass it to
 // cache.ToListWatcherWithWatchListSemantics together with the client. It panics if client is nil,
 // as a fake clientset's is.
-func NewListWatchFromClient(client toolscache.Getter, resource, namespace string, fieldSelector fields.Selector) *cache.ListWatch {
-	return NewFilteredListWatchFromClient(client, resource, namespace, func(options *metav1.ListOptions) {
-		options.FieldSelector = ""
-		if fieldSelector != nil {
-			options.FieldSelector = fieldSelector.String()
-		}
-	})
+func NewListWatchFromClient(
+	client toolscache.Getter, resource, namespace string, fieldSelector fields.Selector,
+) *cache.ListWatch {
+	return NewFilteredListWatchFromClient(
+		client,
+		resource,
+		namespace,
+		func(options *metav1.ListOptions) {
+			options.FieldSelector = ""
+			if fieldSelector != nil {
+				options.FieldSelector = fieldSelector.String()
+			}
+		},
+	)
 }
 
 // NewFilteredListWatchFromClient is NewListWatchFromClient with a function that may change the
 // options of each request, for example set a label selector. It may be nil. All four functions of
 // the ListWatch are set, since some code calls those without a context.
-func NewFilteredListWatchFromClient(client toolscache.Getter, resource, namespace string, optionsModifier func(options *metav1.ListOptions)) *cache.ListWatch {
+func NewFilteredListWatchFromClient(
+	client toolscache.Getter, resource, namespace string,
+	optionsModifier func(options *metav1.ListOptions),
+) *cache.ListWatch {
 	if isNil(client) {
 		panic("clientgo.NewFilteredListWatchFromClient: the client is nil")
 	}
-	c := collection{client: client, resource: resource, namespace: namespace, modify: optionsModifier}
+	c := collection{
+		client:    client,
+		resource:  resource,
+		namespace: namespace,
+		modify:    optionsModifier,
+	}
 	return &cache.ListWatch{
 		ListFunc: func(options metav1.ListOptions) (runtime.Object, error) {
 			return c.list(context.Background(), options)
@@ -62,7 +77,9 @@ func (c collection) list(ctx context.Context, options metav1.ListOptions) (runti
 	return c.request(options).Do(ctx).Get()
 }
 
-func (c collection) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (c collection) watch(
+	ctx context.Context, options metav1.ListOptions,
+) (watch.Interface, error) {
 	options.Watch = true
 	return c.request(options).Watch(ctx)
 }

@@ -28,7 +28,9 @@ import (
 // the error is ErrUnsupportedClient. (A test can respond to requests in the Transport of a
 // rest.Config, with NewSource.) It sends nothing. The client is not changed. A copy of its HTTP
 // client without a Timeout is used, since a Timeout would end watches.
-func NewSourceForClient(client rest.Interface, options kubeapi.Options) (*kubeapi.ListerWatcher, error) {
+func NewSourceForClient(
+	client rest.Interface, options kubeapi.Options,
+) (*kubeapi.ListerWatcher, error) {
 	if err := unset(options); err != nil {
 		return nil, err
 	}
@@ -79,7 +81,9 @@ func httpClientOf(client *rest.RESTClient) *http.Client {
 
 // completed sets the missing parts of a resource from the client. An empty group with a version is
 // the core API, whatever the client's group.
-func completed(resource schema.GroupVersionResource, client schema.GroupVersion) schema.GroupVersionResource {
+func completed(
+	resource schema.GroupVersionResource, client schema.GroupVersion,
+) schema.GroupVersionResource {
 	if resource.Version == "" && (resource.Group == "" || resource.Group == client.Group) {
 		return client.WithResource(resource.Resource)
 	}

@@ -54,14 +54,20 @@ func SharedIndexInformer(informer cache.SharedIndexInformer) toolscache.SharedIn
 
 // present implements SharedIndexInformer. onError receives the errors that client-go's watch error
 // handlers are not called with; nil means the default.
-func present(informer cache.SharedIndexInformer, onError cache.WatchErrorHandlerWithContext) toolscache.SharedIndexInformer {
+func present(
+	informer cache.SharedIndexInformer, onError cache.WatchErrorHandlerWithContext,
+) toolscache.SharedIndexInformer {
 	if isNil(informer) {
 		panic("clientgo.SharedIndexInformer: the informer is nil")
 	}
 	if onError == nil {
 		onError = cache.DefaultWatchErrorHandler
 	}
-	adapted := &sharedIndexInformer{SharedIndexInformer: informer, indexer: Indexer(informer.GetIndexer()), onError: onError}
+	adapted := &sharedIndexInformer{
+		SharedIndexInformer: informer,
+		indexer:             Indexer(informer.GetIndexer()),
+		onError:             onError,
+	}
 	if reporter, ok := informer.(cache.StatusReporter); ok {
 		return &reportingInformer{adapted, reporter}
 	}
@@ -87,20 +93,30 @@ var (
 	_ cache.StatusReporter           = (*reportingInformer)(nil)
 )
 
-func (i *sharedIndexInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *sharedIndexInformer) AddEventHandler(
+	handler toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
 }
 
-func (i *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, resyncPeriod time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{ResyncPeriod: &resyncPeriod})
+func (i *sharedIndexInformer) AddEventHandlerWithResyncPeriod(
+	handler toolscache.ResourceEventHandler, resyncPeriod time.Duration,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(
+		handler, toolscache.HandlerOptions{ResyncPeriod: &resyncPeriod})
 }
 
-func (i *sharedIndexInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
-	handle, err := i.SharedIndexInformer.AddEventHandlerWithOptions(ResourceEventHandler(handler), cache.HandlerOptions{
-		Logger:       options.Logger,
-		ResyncPeriod: resyncOf(options),
-		Name:         handlerName(handler),
-	})
+func (i *sharedIndexInformer) AddEventHandlerWithOptions(
+	handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	handle, err := i.SharedIndexInformer.AddEventHandlerWithOptions(
+		ResourceEventHandler(handler),
+		cache.HandlerOptions{
+			Logger:       options.Logger,
+			ResyncPeriod: resyncOf(options),
+			Name:         handlerName(handler),
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -116,10 +132,14 @@ func resyncOf(options toolscache.HandlerOptions) *time.Duration {
 	return &period
 }
 
-func (i *sharedIndexInformer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
+func (i *sharedIndexInformer) RemoveEventHandler(
+	handle toolscache.ResourceEventHandlerRegistration,
+) error {
 	own, ok := handle.(*registration)
 	if !ok || own == nil {
-		return fmt.Errorf("%T is not a handle of this informer's AddEventHandler: %w", handle, cache.ErrForeignRegistration)
+		return fmt.Errorf(
+			"%T is not a handle of this informer's AddEventHandler: %w", handle,
+			cache.ErrForeignRegistration)
 	}
 	if err := i.SharedIndexInformer.RemoveEventHandler(own.handle); err != nil {
 		return err
@@ -157,12 +177,16 @@ func (i *sharedIndexInformer) SetWatchErrorHandler(handler toolscache.WatchError
 	if handler == nil {
 		return i.SharedIndexInformer.SetWatchErrorHandler(nil)
 	}
-	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *toolscache.Reflector, err error) {
-		handler(r, err)
-	})
+	return i.SetWatchErrorHandlerWithContext(
+		func(_ context.Context, r *toolscache.Reflector, err error) {
+			handler(r, err)
+		},
+	)
 }
 
-func (i *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler toolscache.WatchErrorHandlerWithContext) error {
+func (i *sharedIndexInformer) SetWatchErrorHandlerWithContext(
+	handler toolscache.WatchErrorHandlerWithContext,
+) error {
 	if handler == nil {
 		return i.SharedIndexInformer.SetWatchErrorHandlerWithContext(nil)
 	}

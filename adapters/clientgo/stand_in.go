@@ -33,7 +33,8 @@ func (s *standIn) of(r *cache.Reflector) *toolscache.Reflector {
 }
 
 // errStandIn is returned if the stand-in is run.
-var errStandIn = errors.New("clientgo: this reflector only has a name; the informer's is not one of client-go's")
+var errStandIn = errors.New(
+	"clientgo: this reflector only has a name; the informer's is not one of client-go's")
 
 var noSource = &toolscache.ListWatch{
 	ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {

@@ -37,7 +37,14 @@ func (w *watchErrors) report(ctx context.Context, r *cache.Reflector, err error)
 // second Run.
 func ofSource(err error) bool {
 	switch cache.CauseOf(err) {
-	case "invalid-object", "transform-error", "index-error", "store-error", "handler-error", "panic", "mutated", "misuse":
+	case "invalid-object",
+		"transform-error",
+		"index-error",
+		"store-error",
+		"handler-error",
+		"panic",
+		"mutated",
+		"misuse":
 		return false
 	}
 	return true

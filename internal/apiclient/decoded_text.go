@@ -101,7 +101,8 @@ func incompleteEscape(text string) int {
 	if at < 0 {
 		return 0
 	}
-	if _, length := decodeEscape(tail[at:]); length > 1 || len(tail)-at > maxIncompleteLength(tail[at]) {
+	_, length := decodeEscape(tail[at:])
+	if length > 1 || len(tail)-at > maxIncompleteLength(tail[at]) {
 		return 0
 	}
 	return len(tail) - at
@@ -138,6 +139,8 @@ func (t decodedText) normalize() decodedText {
 		text = append(text, c)
 		normalized.offsets = append(normalized.offsets, t.offsets[i])
 	}
-	normalized.text, normalized.offsets = string(text), append(normalized.offsets, t.offsets[len(t.text)])
+	normalized.text, normalized.offsets = string(
+		text), append(
+		normalized.offsets, t.offsets[len(t.text)])
 	return normalized
 }

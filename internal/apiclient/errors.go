@@ -2,8 +2,14 @@ package apiclient
 
 // Errors of all clients; package kubeapi documents and exports them.
 var (
-	ErrRedirect  error = &Sentinel{Text: "redirected to another origin", Cause: CauseInvalidResponse}
-	ErrTooLarge  error = &Sentinel{Text: "the response exceeds a limit", Cause: CauseResponseTooLarge}
+	ErrRedirect error = &Sentinel{
+		Text:  "redirected to another origin",
+		Cause: CauseInvalidResponse,
+	}
+	ErrTooLarge error = &Sentinel{
+		Text:  "the response exceeds a limit",
+		Cause: CauseResponseTooLarge,
+	}
 	ErrAuthorize error = &Sentinel{Text: "authorizing the request failed", Cause: CauseCredentials}
 )
 

@@ -33,7 +33,8 @@ func ParseBaseURL(text string) (*url.URL, error) {
 	case base.Hostname() == "":
 		return nil, errors.New("has no host")
 	case base.User != nil:
-		return nil, errors.New("must not contain a user or password; set them on the request with Authorize")
+		return nil, errors.New(
+			"must not contain a user or password; set them on the request with Authorize")
 	case base.RawQuery != "" || base.ForceQuery:
 		return nil, errors.New("must not have a query")
 	case base.Fragment != "":
@@ -77,8 +78,15 @@ func defaultUserAgent() string {
 		}
 	}
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
-	return fmt.Sprintf("%s/%s (%s/%s) watchmirror-cache/%s",
-		productToken(name), productToken(program), runtime.GOOS, runtime.GOARCH, productToken(library))
+	return fmt.Sprintf(
+		"%s/%s (%s/%s) watchmirror-cache/%s",
+		productToken(
+			name),
+		productToken(program),
+		runtime.GOOS,
+		runtime.GOARCH,
+		productToken(library),
+	)
 }
 
 // productToken keeps the characters that RFC 9110 allows in a token and that are usual in a user
@@ -87,7 +95,10 @@ func defaultUserAgent() string {
 func productToken(text string) string {
 	token := strings.Map(func(r rune) rune {
 		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-_.+", r):
+		case r >= 'a' && r <= 'z',
+			r >= 'A' && r <= 'Z',
+			r >= '0' && r <= '9',
+			strings.ContainsRune("-_.+", r):
 			return r
 		}
 		return -1

@@ -18,12 +18,15 @@ const (
 // port, to which net/http would send headers that it does not know to be secret, and redirects to a
 // URL with a user, whose password net/http would send. Then it calls checkRedirect, which cannot
 // raise maxRedirects.
-func sameOrigin(checkRedirect func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+func sameOrigin(
+	checkRedirect func(*http.Request, []*http.Request) error,
+) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)
 		if from != to {
 			printable := sentFromContext(sent[0].Context()).Secrets().Hide(to)
-			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, Printable(printable, MaxForeignText))
+			return fmt.Errorf(
+				"%w: from %s to %s", ErrRedirect, from, Printable(printable, MaxForeignText))
 		}
 		if next.URL.User != nil {
 			return fmt.Errorf("%w: from %s to a URL with a user", ErrRedirect, from)
@@ -33,7 +36,8 @@ func sameOrigin(checkRedirect func(*http.Request, []*http.Request) error) func(*
 		}
 		// net/http has removed them if the host is spelled with other letter case.
 		for _, name := range []string{"Authorization", "Cookie"} {
-			if values := sent[0].Header.Values(name); len(values) > 0 && next.Header.Values(name) == nil {
+			values := sent[0].Header.Values(name)
+			if len(values) > 0 && next.Header.Values(name) == nil {
 				next.Header[name] = values
 			}
 		}
@@ -73,7 +77,9 @@ func (r redirectValidator) RoundTrip(request *http.Request) (*http.Response, err
 	location := response.Header.Get("Location")
 	if len(location) > maxLocationBytes {
 		_ = response.Body.Close()
-		return nil, fmt.Errorf("%w: to a URL of %d bytes, the maximum is %d", ErrRedirect, len(location), maxLocationBytes)
+		return nil, fmt.Errorf(
+			"%w: to a URL of %d bytes, the maximum is %d", ErrRedirect, len(location),
+			maxLocationBytes)
 	}
 	if _, err := request.URL.Parse(location); err != nil {
 		_ = response.Body.Close()

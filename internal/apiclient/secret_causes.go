@@ -51,7 +51,8 @@ func hasConstantText(err error) bool {
 		}
 	}
 	return slices.Contains([]error{
-		io.EOF, io.ErrUnexpectedEOF, context.Canceled, context.DeadlineExceeded, net.ErrClosed, os.ErrDeadlineExceeded,
+		io.EOF, io.ErrUnexpectedEOF, context.Canceled, context.DeadlineExceeded,
+		net.ErrClosed, os.ErrDeadlineExceeded,
 	}, err)
 }
 
@@ -93,7 +94,9 @@ func (s Secrets) absentFromValue(v reflect.Value, remaining *int) bool {
 	case reflect.Interface:
 		return v.IsNil() || s.absentFromValue(v.Elem(), remaining)
 	case reflect.Pointer:
-		return v.IsNil() || (v.Type().Implements(errorType) || v.Type().Implements(addrType)) && s.absentFromValue(v.Elem(), remaining)
+		return v.IsNil() ||
+			(v.Type().Implements(errorType) || v.Type().Implements(addrType)) &&
+				s.absentFromValue(v.Elem(), remaining)
 	case reflect.Map, reflect.Func, reflect.Chan:
 		return v.IsNil()
 	case reflect.Slice, reflect.Array:

@@ -32,7 +32,8 @@ type sentKey struct{}
 func Recorded(ctx context.Context) (context.Context, *Sent) {
 	s := &Sent{}
 	ctx = context.WithValue(ctx, sentKey{}, s)
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: s.recordHeader}), s
+	return httptrace.WithClientTrace(
+		ctx, &httptrace.ClientTrace{WroteHeaderField: s.recordHeader}), s
 }
 
 // sentFromContext returns the record of requests made with a context of Recorded.
@@ -43,7 +44,8 @@ func sentFromContext(ctx context.Context) *Sent {
 
 // Request records a request whose headers may never be written, or not by net/http.
 func (s *Sent) Request(request *http.Request) {
-	if request == nil || request.URL == nil { // from a transport that does not set the response's Request
+	if request == nil ||
+		request.URL == nil { // from a transport that does not set the response's Request
 		return
 	}
 	for name, values := range request.Header {
@@ -75,11 +77,13 @@ func (s *Sent) recordHeader(name string, values []string) {
 var publicHeaders = func() map[string]bool {
 	public := map[string]bool{":authority": true, ":method": true, ":scheme": true}
 	for _, name := range []string{
-		"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Cache-Control", "Connection", "Content-Length",
-		"Content-Type", "Host", "Impersonate-Group", "Impersonate-Uid", "Impersonate-User", "Pragma", "Te", "Traceparent",
-		"Tracestate", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via",
+		"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Cache-Control",
+		"Connection", "Content-Length", "Content-Type", "Host", "Impersonate-Group",
+		"Impersonate-Uid", "Impersonate-User", "Pragma", "Te", "Traceparent", "Tracestate",
+		"Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via",
 	} {
-		public[name], public[strings.ToLower(name)] = true, true // HTTP/2 writes lower case
+		public[name] = true
+		public[strings.ToLower(name)] = true // HTTP/2 writes lower case
 	}
 	return public
 }()
@@ -87,15 +91,16 @@ var publicHeaders = func() map[string]bool {
 // publicParameters are the query parameters that an error may show. A refusal of a version names
 // the version.
 var publicParameters = []string{
-	"allowWatchBookmarks", "limit", "pretty", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeout",
-	"timeoutSeconds", "watch",
+	"allowWatchBookmarks", "limit", "pretty", "resourceVersion", "resourceVersionMatch",
+	"sendInitialEvents", "timeout", "timeoutSeconds", "watch",
 }
 
 // isCredential reports whether the name of a header or query parameter suggests a credential.
 func isCredential(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{
-		"auth", "token", "cookie", "secret", "passw", "credential", "api-key", "apikey", "api_key", "session", "signature", "jwt",
+		"auth", "token", "cookie", "secret", "passw", "credential",
+		"api-key", "apikey", "api_key", "session", "signature", "jwt",
 	}, func(part string) bool { return strings.Contains(name, part) })
 }
 
@@ -129,7 +134,9 @@ func (s *Sent) Secrets() Secrets {
 	for _, f := range headers {
 		found = found.addHeader(f.name, f.value)
 	}
-	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
+	slices.SortFunc(
+		found,
+		func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
 	return slices.Compact(found)
 }
 
@@ -145,7 +152,8 @@ func (s Secrets) add(value string, minLength int) Secrets {
 }
 
 func (s Secrets) addHeader(name, value string) Secrets {
-	if name == ":path" || strings.EqualFold(name, "Referer") { // contains the query of a followed redirect
+	if name == ":path" ||
+		strings.EqualFold(name, "Referer") { // contains the query of a followed redirect
 		_, query, _ := strings.Cut(value, "?")
 		return s.addQuery(query)
 	}
@@ -166,7 +174,10 @@ func (s Secrets) addHeader(name, value string) Secrets {
 		return s
 	}
 	s = s.add(credential, minLength)
-	if userPassword, err := base64.StdEncoding.DecodeString(credential); err == nil && strings.EqualFold(scheme, "Basic") {
+	if !strings.EqualFold(scheme, "Basic") {
+		return s
+	}
+	if userPassword, err := base64.StdEncoding.DecodeString(credential); err == nil {
 		_, password, _ := strings.Cut(string(userPassword), ":")
 		s = s.add(string(userPassword), minLength).add(password, minLength)
 	}
@@ -213,7 +224,8 @@ func (s Secrets) markComplete(t decodedText, hidden []bool) {
 			}
 			from += at
 			end := from + len(secret)
-			if len(secret) >= minSecretLength || !insideWord(t.text, from) && !insideWord(t.text, end) {
+			if len(secret) >= minSecretLength ||
+				!insideWord(t.text, from) && !insideWord(t.text, end) {
 				t.mark(from, end, hidden)
 				from = end - 1
 			}
@@ -224,8 +236,11 @@ func (s Secrets) markComplete(t decodedText, hidden []bool) {
 // insideWord reports whether a word continues at a position. Dots end a word, since the text was
 // truncated there.
 func insideWord(text string, at int) bool {
-	letter := func(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf }
-	return at > 0 && at < len(text) && letter(text[at-1]) && letter(text[at]) && !strings.HasPrefix(text[at:], dots)
+	letter := func(c byte) bool {
+		return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf
+	}
+	return at > 0 && at < len(text) && letter(text[at-1]) && letter(text[at]) &&
+		!strings.HasPrefix(text[at:], dots)
 }
 
 const dots = "…"
@@ -241,7 +256,8 @@ func (s Secrets) markTruncated(t decodedText, hidden []bool) {
 		piece := t.text[begin:end]
 		unescaped := piece[:len(piece)-incompleteEscape(piece)]
 		for _, secret := range s {
-			if at := min(truncatedAt(piece, secret), truncatedAt(unescaped, secret)); at < len(piece) {
+			if at := min(truncatedAt(piece, secret), truncatedAt(unescaped, secret)); at < len(
+				piece) {
 				t.mark(begin+at, end, hidden)
 			}
 		}

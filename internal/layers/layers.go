@@ -67,7 +67,8 @@ func (l *layers) compareFiles(files []string) (problems []string) {
 	}
 	for _, file := range l.files {
 		if !slices.Contains(files, file) {
-			problems = append(problems, fmt.Sprintf("%s lists %s, which does not exist", layersFile, file))
+			problems = append(
+				problems, fmt.Sprintf("%s lists %s, which does not exist", layersFile, file))
 		}
 	}
 	return problems
@@ -90,8 +91,12 @@ func (l *layers) upwardUses(source *typecheck.Source) (problems []string) {
 	for _, use := range slices.SortedFunc(maps.Keys(upward), comparePositions) {
 		object := upward[use]
 		file := source.Position(object.Pos()).Filename
-		problems = append(problems, fmt.Sprintf("%s:%d: layer %s uses %s of %s, in the higher layer %s",
-			use.Filename, use.Line, l.nameOf(use.Filename), object.Name(), file, l.nameOf(file)))
+		problems = append(
+			problems,
+			fmt.Sprintf(
+				"%s:%d: layer %s uses %s of %s, in the higher layer %s", use.Filename, use.Line,
+				l.nameOf(use.Filename), object.Name(), file, l.nameOf(file)),
+		)
 	}
 	return problems
 }

@@ -62,7 +62,11 @@ func (w *copyWriter) add(number int, changed change) {
 	if f == nil {
 		return
 	}
-	call := &copyCall{file: w.file, function: f, name: f.Name.Name + "Mutant" + strconv.Itoa(number+1)}
+	call := &copyCall{
+		file:     w.file,
+		function: f,
+		name:     f.Name.Name + "Mutant" + strconv.Itoa(number+1),
+	}
 	if !call.build() {
 		return
 	}
@@ -74,7 +78,9 @@ func (w *copyWriter) add(number int, changed change) {
 	mutated := applyEdits(w.file.text[begin:end], begin, edits)
 
 	// Text inserted into the original has no line breaks.
-	first := 1 + bytes.Count(w.file.text, []byte("\n")) + bytes.Count(w.copies.Bytes(), []byte("\n"))
+	first := 1 + bytes.Count(
+		w.file.text, []byte("\n")) + bytes.Count(
+		w.copies.Bytes(), []byte("\n"))
 	last := first + 1 + bytes.Count(mutated, []byte("\n"))
 	fmt.Fprintf(&w.copies, "\n%s\n", mutated)
 	w.made = append(w.made, copyOf{mutant: number, file: w.name, first: first, last: last})

@@ -13,7 +13,8 @@ func AtMostOne[Options any](function string, options []Options) Options {
 	case 1:
 		chosen = options[0]
 	default:
-		panic(fmt.Sprintf("%s: there are %d %T, at most one is used", function, len(options), chosen))
+		panic(
+			fmt.Sprintf("%s: there are %d %T, at most one is used", function, len(options), chosen))
 	}
 	return chosen
 }

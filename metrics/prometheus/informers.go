@@ -18,19 +18,36 @@ type informerLabels struct{ name, group, version, resource string }
 
 func labelsOf(id cache.InformerNameAndResource) informerLabels {
 	gvr := id.GroupVersionResource()
-	return informerLabels{label(id.Name()), label(gvr.Group), label(gvr.Version), label(gvr.Resource)}
+	return informerLabels{
+		label(id.Name()),
+		label(gvr.Group),
+		label(gvr.Version),
+		label(gvr.Resource),
+	}
 }
 
-func (l informerLabels) values() []string { return []string{l.name, l.group, l.version, l.resource} }
+func (l informerLabels) values() []string {
+	return []string{l.name, l.group, l.version, l.resource}
+}
 
 var applyBuckets = []float64{0.00001, 0.0001, 0.001, 0.01, 0.1, 1, 10}
 
 func newInformerInstruments() informerInstruments {
 	labels := []string{"name", "group", "version", "resource"}
 	return informerInstruments{
-		queued:         gauge("queued_changes", "Changes that the reflector has passed on and that are not applied yet.", labels...),
-		appliedVersion: gauge("applied_version", "Last 15 digits of the resource version that the store has applied; 0 is none.", labels...),
-		latency:        histogram("apply_duration_seconds", "Seconds that it took to apply changes.", applyBuckets, labels...),
+		queued: gauge(
+			"queued_changes",
+			"Changes that the reflector has passed on and that are not applied yet.",
+			labels...),
+		appliedVersion: gauge(
+			"applied_version",
+			"Last 15 digits of the resource version that the store has applied; 0 is none.",
+			labels...),
+		latency: histogram(
+			"apply_duration_seconds",
+			"Seconds that it took to apply changes.",
+			applyBuckets,
+			labels...),
 	}
 }
 
@@ -46,14 +63,18 @@ func (m *Metrics) NewQueuedItemMetric(id cache.InformerNameAndResource) cache.Ga
 }
 
 // NewProcessingLatencyMetric implements cache.InformerMetricsProvider.
-func (m *Metrics) NewProcessingLatencyMetric(id cache.InformerNameAndResource) cache.HistogramMetric {
+func (m *Metrics) NewProcessingLatencyMetric(
+	id cache.InformerNameAndResource,
+) cache.HistogramMetric {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return reservedHistogram{id, m.latency.WithLabelValues(m.publishLocked(id)...)}
 }
 
 // NewStoreResourceVersionMetric implements cache.InformerMetricsProvider.
-func (m *Metrics) NewStoreResourceVersionMetric(id cache.InformerNameAndResource) cache.GaugeMetric {
+func (m *Metrics) NewStoreResourceVersionMetric(
+	id cache.InformerNameAndResource,
+) cache.GaugeMetric {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return reservedGauge{id, m.appliedVersion.WithLabelValues(m.publishLocked(id)...)}

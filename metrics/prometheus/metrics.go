@@ -83,15 +83,19 @@ func (m *Metrics) instruments() []vector {
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	return prometheus.NewCounterVec(
+		prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
 func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	return prometheus.NewGaugeVec(
+		prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
 func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+	return prometheus.NewHistogramVec(
+		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets},
+		labels)
 }
 
 // label returns text as a label value, which must be valid UTF-8.

@@ -26,20 +26,45 @@ var (
 
 func newReflectorInstruments() reflectorInstruments {
 	return reflectorInstruments{
-		lists:           counter("lists_total", "Lists, successful or not. A streaming list is also a watch.", "name"),
-		watches:         counter("watches_total", "Requests of a watch, accepted or refused.", "name"),
-		shortWatches:    counter("short_watches_total", "Watches that the source closed within a second, without an error or event.", "name"),
-		listDuration:    histogram("list_duration_seconds", "Seconds that a successful list took, including the time to apply it.", listBuckets, "name"),
-		itemsInList:     histogram("list_objects", "Objects of a successful list.", itemBuckets, "name"),
-		watchDuration:   histogram("watch_duration_seconds", "Seconds that a watch was open.", watchBuckets, "name"),
-		itemsInWatch:    histogram("watch_events", "Events of a watch, including bookmarks.", itemBuckets, "name"),
-		receivedVersion: gauge("received_version", "Last 15 digits of the resource version that the reflector's store or queue accepted.", "name"),
-		firstSync:       gauge("first_sync_seconds", "Seconds from the start of the run to the end of its first list.", "name"),
+		lists: counter(
+			"lists_total", "Lists, successful or not. A streaming list is also a watch.", "name"),
+		watches: counter(
+			"watches_total", "Requests of a watch, accepted or refused.", "name"),
+		shortWatches: counter(
+			"short_watches_total",
+			"Watches that the source closed within a second, without an error or event.", "name"),
+		listDuration: histogram(
+			"list_duration_seconds",
+			"Seconds that a successful list took, including the time to apply it.", listBuckets,
+			"name"),
+		itemsInList: histogram(
+			"list_objects", "Objects of a successful list.", itemBuckets, "name"),
+		watchDuration: histogram(
+			"watch_duration_seconds", "Seconds that a watch was open.", watchBuckets, "name"),
+		itemsInWatch: histogram(
+			"watch_events", "Events of a watch, including bookmarks.", itemBuckets, "name"),
+		receivedVersion: gauge(
+			"received_version",
+			"Last 15 digits of the resource version that the reflector's store or queue accepted.",
+			"name"),
+		firstSync: gauge(
+			"first_sync_seconds", "Seconds from the start of the run to the end of its first list.",
+			"name"),
 	}
 }
 
 func (i *reflectorInstruments) vectors() []vector {
-	return []vector{i.lists, i.watches, i.shortWatches, i.listDuration, i.itemsInList, i.watchDuration, i.itemsInWatch, i.receivedVersion, i.firstSync}
+	return []vector{
+		i.lists,
+		i.watches,
+		i.shortWatches,
+		i.listDuration,
+		i.itemsInList,
+		i.watchDuration,
+		i.itemsInWatch,
+		i.receivedVersion,
+		i.firstSync,
+	}
 }
 
 // NewListsMetric implements cache.MetricsProvider. Each run requests this instrument first, and
@@ -83,9 +108,13 @@ func (m *Metrics) NewItemsInWatchMetric(name string) cache.SummaryMetric {
 
 // NewLastResourceVersionMetric implements cache.MetricsProvider.
 func (m *Metrics) NewLastResourceVersionMetric(name string) cache.GaugeMetric {
-	return &versionGauge{Gauge: m.receivedVersion.WithLabelValues(label(name)), began: time.Now(), synced: func(after time.Duration) {
-		m.firstSync.WithLabelValues(label(name)).Set(after.Seconds())
-	}}
+	return &versionGauge{
+		Gauge: m.receivedVersion.WithLabelValues(label(name)),
+		began: time.Now(),
+		synced: func(after time.Duration) {
+			m.firstSync.WithLabelValues(label(name)).Set(after.Seconds())
+		},
+	}
 }
 
 // versionGauge is the received version of a run. Its first value marks the end of the first list.

@@ -32,14 +32,17 @@ func (m *Metrics) Add(name string, informerOrReflector any) (remove func(), err 
 }
 
 // AddWithStore is Add for a reflector or controller whose objects are in store.
-func (m *Metrics) AddWithStore(name string, reflectorOrController any, store cache.Store) (remove func(), err error) {
+func (m *Metrics) AddWithStore(
+	name string, reflectorOrController any, store cache.Store,
+) (remove func(), err error) {
 	return m.add(name, reflectorOrController, store)
 }
 
 func (m *Metrics) add(name string, reporter, store any) (remove func(), err error) {
 	status, ok := reporter.(interface{ Status() cache.Status })
 	if !ok {
-		return nil, fmt.Errorf("add %q to metrics: %T has no method Status() cache.Status", name, reporter)
+		return nil, fmt.Errorf(
+			"add %q to metrics: %T has no method Status() cache.Status", name, reporter)
 	}
 	p := &pipeline{
 		name:   label(name),
@@ -89,16 +92,20 @@ func counterOf(store any) func() int {
 // Labels of the metrics from a status. source_namespace is empty for a single source. It is not
 // called namespace, since scrape targets often have that label.
 var (
-	byName     = []string{"name"}
-	bySource   = []string{"name", "source_namespace"}
-	byPhase    = []string{"name", "source_namespace", "phase"}
-	byCause    = []string{"name", "source_namespace", "cause"}
-	byHandler  = []string{"name", "handler"}
-	phaseDesc  = desc("phase", "1 for the present phase, 0 for the others.", byPhase)
-	countDesc  = desc("failures_total", "Reported failures by cause, including quarantined objects.", byCause)
-	failedDesc = desc("last_failure_timestamp_seconds", "When the last failure occurred. The cause is that failure's.", byCause)
+	byName    = []string{"name"}
+	bySource  = []string{"name", "source_namespace"}
+	byPhase   = []string{"name", "source_namespace", "phase"}
+	byCause   = []string{"name", "source_namespace", "cause"}
+	byHandler = []string{"name", "handler"}
+	phaseDesc = desc("phase", "1 for the present phase, 0 for the others.", byPhase)
+	countDesc = desc(
+		"failures_total", "Reported failures by cause, including quarantined objects.", byCause)
+	failedDesc = desc(
+		"last_failure_timestamp_seconds",
+		"When the last failure occurred. The cause is that failure's.", byCause)
 	objectDesc = desc("objects", "Objects in the store.", byName)
-	badDesc    = desc("quarantined_objects", "Objects whose latest state could not be applied.", byName)
+	badDesc    = desc(
+		"quarantined_objects", "Objects whose latest state could not be applied.", byName)
 )
 
 func desc(name, help string, labels []string) *prometheus.Desc {
@@ -111,30 +118,60 @@ var sourceMetrics = []struct {
 	desc  *prometheus.Desc
 	value func(s cache.Status, now time.Time) (float64, bool)
 }{
-	{desc("phase_start_timestamp_seconds", "When the present phase began.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
-		return seconds(s.PhaseSince)
-	}},
-	{desc("synced", "1 once the whole first list was applied.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
-		return number(s.Synced), true
-	}},
-	{desc("staleness_seconds", "Time since the source last showed that the cache is current.", bySource), func(s cache.Status, now time.Time) (float64, bool) {
-		return now.Sub(s.LastCurrent).Seconds(), !s.LastCurrent.IsZero()
-	}},
-	{desc("last_list_timestamp_seconds", "When the last list was applied.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
-		return seconds(s.LastList.Time)
-	}},
-	{desc("last_list_duration_seconds", "Seconds that the last list took, including the time to apply it.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
-		return s.LastList.Duration.Seconds(), !s.LastList.Time.IsZero()
-	}},
-	{desc("last_list_objects", "Objects of the last list.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
-		return float64(s.LastList.Objects), !s.LastList.Time.IsZero()
-	}},
-	{desc("next_attempt_timestamp_seconds", "When a paused reflector makes its next request.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
-		return seconds(s.NextAttempt)
-	}},
-	{desc("consecutive_failures", "Failures since the source last answered.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
-		return float64(s.ConsecutiveFailures), true
-	}},
+	{
+		desc("phase_start_timestamp_seconds", "When the present phase began.", bySource),
+		func(s cache.Status, _ time.Time) (float64, bool) {
+			return seconds(s.PhaseSince)
+		},
+	},
+	{
+		desc("synced", "1 once the whole first list was applied.", bySource),
+		func(s cache.Status, _ time.Time) (float64, bool) {
+			return number(s.Synced), true
+		},
+	},
+	{
+		desc(
+			"staleness_seconds", "Time since the source last showed that the cache is current.",
+			bySource),
+		func(s cache.Status, now time.Time) (float64, bool) {
+			return now.Sub(s.LastCurrent).Seconds(), !s.LastCurrent.IsZero()
+		},
+	},
+	{
+		desc("last_list_timestamp_seconds", "When the last list was applied.", bySource),
+		func(s cache.Status, _ time.Time) (float64, bool) {
+			return seconds(s.LastList.Time)
+		},
+	},
+	{
+		desc(
+			"last_list_duration_seconds",
+			"Seconds that the last list took, including the time to apply it.", bySource),
+		func(s cache.Status, _ time.Time) (float64, bool) {
+			return s.LastList.Duration.Seconds(), !s.LastList.Time.IsZero()
+		},
+	},
+	{
+		desc("last_list_objects", "Objects of the last list.", bySource),
+		func(s cache.Status, _ time.Time) (float64, bool) {
+			return float64(s.LastList.Objects), !s.LastList.Time.IsZero()
+		},
+	},
+	{
+		desc(
+			"next_attempt_timestamp_seconds", "When a paused reflector makes its next request.",
+			bySource),
+		func(s cache.Status, _ time.Time) (float64, bool) {
+			return seconds(s.NextAttempt)
+		},
+	},
+	{
+		desc("consecutive_failures", "Failures since the source last answered.", bySource),
+		func(s cache.Status, _ time.Time) (float64, bool) {
+			return float64(s.ConsecutiveFailures), true
+		},
+	},
 }
 
 // handlerMetrics are those of a handler. Handlers with the same name share a series: join combines
@@ -145,16 +182,42 @@ var handlerMetrics = []struct {
 	value func(h cache.HandlerStatus) float64
 	join  func(a, b float64) float64
 }{
-	{desc("handler_backlog", "Changes that are not delivered yet.", byHandler), prometheus.GaugeValue,
-		func(h cache.HandlerStatus) float64 { return float64(h.Backlog) }, sum},
-	{desc("handler_oldest_change_age_seconds", "How long ago the oldest change came that is not handled, which may be that of the present call.", byHandler), prometheus.GaugeValue,
-		func(h cache.HandlerStatus) float64 { return h.OldestAge.Seconds() }, func(a, b float64) float64 { return max(a, b) }},
-	{desc("handler_notifications_total", "Calls of the handler that have returned or panicked.", byHandler), prometheus.CounterValue,
-		func(h cache.HandlerStatus) float64 { return float64(h.Delivered) }, sum},
-	{desc("handler_panics_total", "Calls of the handler that panicked.", byHandler), prometheus.CounterValue,
-		func(h cache.HandlerStatus) float64 { return float64(h.Panics) }, sum},
-	{desc("handler_synced", "1 once the handler has handled the initial list.", byHandler), prometheus.GaugeValue,
-		func(h cache.HandlerStatus) float64 { return number(h.Synced) }, func(a, b float64) float64 { return min(a, b) }},
+	{
+		desc("handler_backlog", "Changes that are not delivered yet.", byHandler),
+		prometheus.GaugeValue,
+		func(h cache.HandlerStatus) float64 { return float64(h.Backlog) },
+		sum,
+	},
+	{
+		desc(
+			"handler_oldest_change_age_seconds",
+			"How long ago the oldest change came that is not handled, "+
+				"which may be that of the present call.",
+			byHandler),
+		prometheus.GaugeValue,
+		func(h cache.HandlerStatus) float64 { return h.OldestAge.Seconds() },
+		func(a, b float64) float64 { return max(a, b) },
+	},
+	{
+		desc(
+			"handler_notifications_total", "Calls of the handler that have returned or panicked.",
+			byHandler),
+		prometheus.CounterValue,
+		func(h cache.HandlerStatus) float64 { return float64(h.Delivered) },
+		sum,
+	},
+	{
+		desc("handler_panics_total", "Calls of the handler that panicked.", byHandler),
+		prometheus.CounterValue,
+		func(h cache.HandlerStatus) float64 { return float64(h.Panics) },
+		sum,
+	},
+	{
+		desc("handler_synced", "1 once the handler has handled the initial list.", byHandler),
+		prometheus.GaugeValue,
+		func(h cache.HandlerStatus) float64 { return number(h.Synced) },
+		func(a, b float64) float64 { return min(a, b) },
+	},
 }
 
 // causeDivergence is the cache.CauseOf of a difference that Verify finds.
@@ -197,28 +260,34 @@ func (p *pipeline) collect(metrics chan<- prometheus.Metric, memoryInterval time
 	p.collectHandlers(metrics, status.Handlers, round)
 }
 
-func (p *pipeline) collectSource(metrics chan<- prometheus.Metric, namespace string, status cache.Status, now time.Time) {
+func (p *pipeline) collectSource(
+	metrics chan<- prometheus.Metric, namespace string, status cache.Status, now time.Time,
+) {
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	for _, phase := range phases {
-		metrics <- constant(phaseDesc, prometheus.GaugeValue, number(phase == status.Phase), p.name, namespace, string(phase))
+		isIn := number(phase == status.Phase)
+		metrics <- constant(phaseDesc, gauge, isIn, p.name, namespace, string(phase))
 	}
 	for cause, count := range status.Failures {
-		metrics <- constant(countDesc, prometheus.CounterValue, float64(count), p.name, namespace, string(cause))
+		metrics <- constant(countDesc, counter, float64(count), p.name, namespace, string(cause))
 	}
 	if status.Failures[causeDivergence] == 0 { // so that increase() counts the first one
-		metrics <- constant(countDesc, prometheus.CounterValue, 0, p.name, namespace, causeDivergence)
+		metrics <- constant(countDesc, counter, 0, p.name, namespace, causeDivergence)
 	}
 	if last := status.LastFailure; last != nil {
 		at, _ := seconds(last.Time)
-		metrics <- constant(failedDesc, prometheus.GaugeValue, at, p.name, namespace, string(last.Cause))
+		metrics <- constant(failedDesc, gauge, at, p.name, namespace, string(last.Cause))
 	}
 	for _, metric := range sourceMetrics {
 		if value, known := metric.value(status, now); known {
-			metrics <- constant(metric.desc, prometheus.GaugeValue, value, p.name, namespace)
+			metrics <- constant(metric.desc, gauge, value, p.name, namespace)
 		}
 	}
 }
 
-func (p *pipeline) collectHandlers(metrics chan<- prometheus.Metric, handlers []cache.HandlerStatus, round uint64) {
+func (p *pipeline) collectHandlers(
+	metrics chan<- prometheus.Metric, handlers []cache.HandlerStatus, round uint64,
+) {
 	sums := map[counterName]float64{}
 	for _, metric := range handlerMetrics {
 		values := joined(handlers, metric.value, metric.join)
@@ -237,7 +306,9 @@ func (p *pipeline) collectHandlers(metrics chan<- prometheus.Metric, handlers []
 
 // joined returns a value for each name of a handler.
 func joined(
-	handlers []cache.HandlerStatus, value func(cache.HandlerStatus) float64, join func(a, b float64) float64,
+	handlers []cache.HandlerStatus,
+	value func(cache.HandlerStatus) float64,
+	join func(a, b float64) float64,
 ) map[string]float64 {
 	values := map[string]float64{}
 	for _, h := range handlers {
@@ -253,7 +324,9 @@ func joined(
 
 // constant returns a metric. It panics if labels are invalid or missing, which would be a fault of
 // this package.
-func constant(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
+func constant(
+	desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string,
+) prometheus.Metric {
 	return prometheus.MustNewConstMetric(desc, kind, value, labels...)
 }
 

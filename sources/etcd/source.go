@@ -64,14 +64,22 @@ type Options struct {
 // An error of decode quarantines the object. NewSource panics if the client or the function is nil,
 // an option is negative, or more than one Options are given.
 func NewSource[T sources.Object](
-	client *clientv3.Client, prefix string, decode func(kv sources.KeyValue) (T, error), optional ...Options,
+	client *clientv3.Client,
+	prefix string,
+	decode func(kv sources.KeyValue) (T, error),
+	optional ...Options,
 ) *sources.KeyValueSource[T] {
 	options := option.AtMostOne("etcd: NewSource", optional)
 	if client == nil || options.Timeout < 0 || options.ProgressInterval < 0 {
-		panic("etcd: NewSource: the client is nil, or Options.Timeout or ProgressInterval is negative")
+		panic("etcd: NewSource: the client is nil, " +
+			"or Options.Timeout or ProgressInterval is negative")
 	}
 	s := &store{
-		client: client, kv: clientv3.NewKV(client), prefix: prefix, timeout: defaultTimeout, progress: defaultProgress,
+		client:   client,
+		kv:       clientv3.NewKV(client),
+		prefix:   prefix,
+		timeout:  defaultTimeout,
+		progress: defaultProgress,
 		pageSize: newPageSize(),
 	}
 	if options.Timeout > 0 {
@@ -106,7 +114,9 @@ func (s *store) end() string               { return clientv3.GetPrefixRangeEnd(s
 
 // List implements sources.KeyValueStore. All pages have the revision of the first.
 func (s *store) List(
-	ctx context.Context, keys sources.KeyRange, take func(revision uint64, kv sources.KeyValue) error,
+	ctx context.Context,
+	keys sources.KeyRange,
+	take func(revision uint64, kv sources.KeyValue) error,
 ) (revision uint64, more bool, err error) {
 	l := listing{store: s, revision: keys.Revision, after: keys.After}
 	left := keys.Limit
@@ -171,7 +181,9 @@ func (l *listing) accept(page *clientv3.GetResponse, size int64) {
 }
 
 // get requests keys after another one at a revision, 0 for the newest.
-func (s *store) get(ctx context.Context, after string, revision uint64, limit int64) (*clientv3.GetResponse, error) {
+func (s *store) get(
+	ctx context.Context, after string, revision uint64, limit int64,
+) (*clientv3.GetResponse, error) {
 	if revision > math.MaxInt64 {
 		return nil, rpctypes.ErrFutureRev
 	}
@@ -189,7 +201,8 @@ func isTooLarge(err error) bool {
 // isTooSlow returns whether a request has timed out on a connection that works.
 func (s *store) isTooSlow(ctx context.Context, err error) bool {
 	timedOut := errors.Is(err, context.DeadlineExceeded) || codeOf(err) == codes.DeadlineExceeded
-	return timedOut && ctx.Err() == nil && s.client.ActiveConnection().GetState() == connectivity.Ready
+	return timedOut && ctx.Err() == nil &&
+		s.client.ActiveConnection().GetState() == connectivity.Ready
 }
 
 // asListError translates the error of a request for keys at a revision.
@@ -222,7 +235,8 @@ func (s *store) tooLarge(ctx context.Context, revision uint64) error {
 }
 
 func compacted(revision uint64) error {
-	return apierrors.NewResourceExpired(fmt.Sprintf("etcd: revision %d has been compacted", revision))
+	return apierrors.NewResourceExpired(
+		fmt.Sprintf("etcd: revision %d has been compacted", revision))
 }
 
 // asStatus translates a failed request into a Status for a reflector. ServiceUnavailable, for all
@@ -241,7 +255,8 @@ func (s *store) asStatus(verb string, err error) error {
 	// connection.
 	switch state := s.client.ActiveConnection().GetState(); state {
 	case connectivity.Connecting, connectivity.TransientFailure:
-		return sources.Disconnected(fmt.Errorf("etcd: %s %q: no connection: %w, the client is %s", verb, s.prefix, err, state))
+		return sources.Disconnected(fmt.Errorf(
+			"etcd: %s %q: no connection: %w, the client is %s", verb, s.prefix, err, state))
 	}
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("etcd: %s %q: %v", verb, s.prefix, err))
 }
@@ -249,12 +264,10 @@ func (s *store) asStatus(verb string, err error) error {
 // isUnauthorized returns whether the cluster does not accept the client's user, password or token.
 // etcd gives some of these errors the code of an invalid argument or of a failed precondition.
 func isUnauthorized(err error) bool {
-	for _, refusal := range []error{rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound} {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
-	return codeOf(err) == codes.Unauthenticated
+	return codeOf(err) == codes.Unauthenticated ||
+		errors.Is(err, rpctypes.ErrAuthFailed) ||
+		errors.Is(err, rpctypes.ErrUserEmpty) ||
+		errors.Is(err, rpctypes.ErrUserNotFound)
 }
 
 // codeOf returns the code of an error of the client or of a stream.
@@ -269,14 +282,23 @@ func codeOf(err error) codes.Code {
 // keyValue returns a key without the prefix, and its revisions.
 func (s *store) keyValue(kv *mvccpb.KeyValue) sources.KeyValue {
 	return sources.KeyValue{
-		Key: strings.TrimPrefix(string(kv.Key), s.prefix), Value: kv.Value,
-		Created: uint64(kv.CreateRevision), Revision: uint64(kv.ModRevision),
+		Key:      strings.TrimPrefix(string(kv.Key), s.prefix),
+		Value:    kv.Value,
+		Created:  uint64(kv.CreateRevision),
+		Revision: uint64(kv.ModRevision),
 	}
 }
 
 // createRequest requests a watch of all changes after a revision.
 func (s *store) createRequest(after uint64) *pb.WatchRequest {
-	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(s.first("")), RangeEnd: []byte(s.end()), StartRevision: int64(after) + 1, PrevKv: true, ProgressNotify: true,
-	}}}
+	create := &pb.WatchCreateRequest{
+		Key:            []byte(s.first("")),
+		RangeEnd:       []byte(s.end()),
+		StartRevision:  int64(after) + 1,
+		PrevKv:         true,
+		ProgressNotify: true,
+	}
+	return &pb.WatchRequest{
+		RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create},
+	}
 }

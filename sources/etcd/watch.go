@@ -50,7 +50,8 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 	ctx, cancel := endlessContext(clientv3.WithRequireLeader(ctx))
 	late := time.AfterFunc(s.timeout, cancel)
 	defer late.Stop()
-	stream, err := pb.NewWatchClient(s.client.ActiveConnection()).Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	watches := pb.NewWatchClient(s.client.ActiveConnection())
+	stream, err := watches.Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
 	if err == nil {
 		err = stream.Send(s.createRequest(after))
 	}
@@ -181,11 +182,16 @@ func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error
 func (w *keyWatch) askProgress() error {
 	if w.asked == 2 {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf(
-			"etcd: watch %q: no progress within %s of two requests", w.store.prefix, w.store.timeout))
+			"etcd: watch %q: no progress within %s of two requests",
+			w.store.prefix,
+			w.store.timeout,
+		))
 	}
 	w.asked++
 	w.timer.Reset(w.store.timeout)
-	request := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
+	request := &pb.WatchRequest{
+		RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}},
+	}
 	if err := w.stream.Send(request); err != nil {
 		return w.store.asStatus("watch", err)
 	}

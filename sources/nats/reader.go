@@ -51,8 +51,11 @@ func (s *store) read(ctx context.Context, config jetstream.ConsumerConfig) (*rea
 	if err := s.connected(); err != nil {
 		return nil, err
 	}
-	config.AckPolicy, config.MemoryStorage, config.InactiveThreshold = jetstream.AckNonePolicy, true, consumerLife
-	config.Replicas, config.FilterSubject = 1, s.subject
+	config.AckPolicy = jetstream.AckNonePolicy
+	config.MemoryStorage = true
+	config.InactiveThreshold = consumerLife
+	config.Replicas = 1
+	config.FilterSubject = s.subject
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	consumer, err := s.js.CreateConsumer(limited, s.stream, config)
@@ -60,10 +63,17 @@ func (s *store) read(ctx context.Context, config jetstream.ConsumerConfig) (*rea
 		return nil, s.asStatus(err)
 	}
 	r := &reader{
-		store: s, consumer: consumer, received: make(chan delivery), stopping: make(chan struct{}), done: make(chan struct{}),
-		statuses: s.js.Conn().StatusChanged(natsgo.DISCONNECTED, natsgo.RECONNECTING, natsgo.CLOSED),
+		store:    s,
+		consumer: consumer,
+		received: make(chan delivery),
+		stopping: make(chan struct{}),
+		done:     make(chan struct{}),
+		statuses: s.js.Conn().StatusChanged(
+			natsgo.DISCONNECTED, natsgo.RECONNECTING, natsgo.CLOSED),
 	}
-	r.messages, err = consumer.Messages(jetstream.PullHeartbeat(min(s.timeout/2, longestHeartbeat)), jetstream.PullExpiry(3*s.timeout))
+	r.messages, err = consumer.Messages(
+		jetstream.PullHeartbeat(min(s.timeout/2, longestHeartbeat)),
+		jetstream.PullExpiry(3*s.timeout))
 	if err != nil {
 		close(r.done)
 		r.stop()
@@ -105,7 +115,8 @@ func (r *reader) next(ctx context.Context, within time.Duration) (message, error
 	case <-r.statuses:
 		return message{}, r.store.asStatus(errors.New("the connection was lost"))
 	case <-timer.C:
-		return message{}, fmt.Errorf("nats: bucket %q: %w within %s", r.store.bucket, errSilent, within)
+		return message{}, fmt.Errorf(
+			"nats: bucket %q: %w within %s", r.store.bucket, errSilent, within)
 	case <-ctx.Done():
 		return message{}, context.Cause(ctx)
 	}
@@ -119,12 +130,18 @@ func (r *reader) message(msg jetstream.Msg) (m message, err error) {
 	}
 	r.sequence++
 	if about.Sequence.Consumer != r.sequence {
-		return m, r.store.asStatus(fmt.Errorf("message %d came where %d was expected", about.Sequence.Consumer, r.sequence))
+		return m, r.store.asStatus(fmt.Errorf(
+			"message %d came where %d was expected", about.Sequence.Consumer, r.sequence))
 	}
-	m.KeyValue = sources.KeyValue{Key: strings.TrimPrefix(msg.Subject(), r.store.prefix), Value: msg.Data(), Revision: about.Sequence.Stream}
+	m.KeyValue = sources.KeyValue{
+		Key:      strings.TrimPrefix(msg.Subject(), r.store.prefix),
+		Value:    msg.Data(),
+		Revision: about.Sequence.Stream,
+	}
 	if header := msg.Headers(); len(header) > 0 {
 		operation := header.Get("KV-Operation")
-		m.deletion = operation == "DEL" || operation == "PURGE" || operation == "" && header.Get(jetstream.MarkerReasonHeader) != ""
+		m.deletion = operation == "DEL" || operation == "PURGE" ||
+			operation == "" && header.Get(jetstream.MarkerReasonHeader) != ""
 	}
 	return m, nil
 }

@@ -73,7 +73,10 @@ type Options struct {
 // old messages. An error of decode quarantines the object. NewSource panics if js or decode is nil,
 // if the bucket has no name, if an option is negative, or if more than one Options are given.
 func NewSource[T sources.Object](
-	js jetstream.JetStream, bucket string, decode func(kv sources.KeyValue) (T, error), optional ...Options,
+	js jetstream.JetStream,
+	bucket string,
+	decode func(kv sources.KeyValue) (T, error),
+	optional ...Options,
 ) *sources.KeyValueSource[T] {
 	options := option.AtMostOne("nats: NewSource", optional)
 	if js == nil || bucket == "" || options.Timeout < 0 || options.ProgressInterval < 0 {
@@ -112,7 +115,9 @@ func (s *store) filter() string { return strings.TrimPrefix(s.subject, s.prefix)
 // List implements sources.KeyValueStore. It ignores the limit: a bucket has no old states for a
 // second page.
 func (s *store) List(
-	ctx context.Context, keys sources.KeyRange, take func(revision uint64, kv sources.KeyValue) error,
+	ctx context.Context,
+	keys sources.KeyRange,
+	take func(revision uint64, kv sources.KeyValue) error,
 ) (revision uint64, more bool, err error) {
 	if keys.After != "" {
 		return 0, false, apierrors.NewBadRequest("continue: this source sends no such tokens")
@@ -135,7 +140,9 @@ func (s *store) List(
 }
 
 // state reads the last value of each key.
-func (s *store) state(ctx context.Context) (state map[string]sources.KeyValue, revision uint64, err error) {
+func (s *store) state(
+	ctx context.Context,
+) (state map[string]sources.KeyValue, revision uint64, err error) {
 	end, err := s.end(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -156,8 +163,11 @@ func (s *store) state(ctx context.Context) (state map[string]sources.KeyValue, r
 // readState reads the last messages of all keys, and later messages until none is missing: the
 // server removes a value that is overwritten before it was read, and its successor may come after
 // the newest requested message.
-func (s *store) readState(ctx context.Context, newest uint64, state map[string]sources.KeyValue) (last uint64, err error) {
-	r, err := s.read(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy})
+func (s *store) readState(
+	ctx context.Context, newest uint64, state map[string]sources.KeyValue,
+) (last uint64, err error) {
+	r, err := s.read(
+		ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy})
 	if err != nil {
 		return 0, err
 	}
@@ -290,12 +300,17 @@ func (s *store) newest(ctx context.Context) (uint64, error) {
 func (s *store) check(config jetstream.StreamConfig) error {
 	switch {
 	case config.MaxAge > 0 && config.SubjectDeleteMarkerTTL == 0:
-		return apierrors.NewBadRequest(fmt.Sprintf("nats: bucket %q has a TTL without LimitMarkerTTL: keys end without a message", s.bucket))
+		return apierrors.NewBadRequest(fmt.Sprintf(
+			"nats: bucket %q has a TTL without LimitMarkerTTL: keys end without a message",
+			s.bucket))
 	case config.AllowMsgTTL && config.SubjectDeleteMarkerTTL == 0:
-		return apierrors.NewBadRequest(fmt.Sprintf("nats: bucket %q allows keys with a TTL without LimitMarkerTTL: "+
-			"they end without a message", s.bucket))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("nats: bucket %q allows keys with a TTL without LimitMarkerTTL: "+
+				"they end without a message", s.bucket),
+		)
 	case config.Discard == jetstream.DiscardOld && (config.MaxBytes > 0 || config.MaxMsgs > 0):
-		return apierrors.NewBadRequest(fmt.Sprintf("nats: bucket %q discards old keys without a message", s.bucket))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("nats: bucket %q discards old keys without a message", s.bucket))
 	}
 	return nil
 }
@@ -318,7 +333,8 @@ func (s *store) asStatus(err error) error {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "buckets"}, s.bucket)
 	case status != natsgo.CONNECTED:
-		return sources.Disconnected(fmt.Errorf("nats: bucket %q: %w, the client is %s", s.bucket, err, status))
+		return sources.Disconnected(
+			fmt.Errorf("nats: bucket %q: %w, the client is %s", s.bucket, err, status))
 	}
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("nats: bucket %q: %v", s.bucket, err))
 }

@@ -33,7 +33,13 @@ func contentOf(e end) content { return content{e.State.LastSeq, e.State.Msgs} }
 
 // Watch implements sources.KeyValueStore.
 func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, error) {
-	r, err := s.read(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1})
+	r, err := s.read(
+		ctx,
+		jetstream.ConsumerConfig{
+			DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
+			OptStartSeq:   after + 1,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +63,8 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 func (s *store) continues(after uint64, end end) error {
 	switch {
 	case end.another:
-		return apierrors.NewResourceExpired(fmt.Sprintf("nats: bucket %q was created again", s.bucket))
+		return apierrors.NewResourceExpired(
+			fmt.Sprintf("nats: bucket %q was created again", s.bucket))
 	case after > end.version:
 		return sources.TooLarge(after, end.version)
 	}
@@ -76,7 +83,8 @@ func (s *store) isComplete(ctx context.Context, after uint64) error {
 	keys, known := s.keys.at(after)
 	switch {
 	case !known:
-		return apierrors.NewResourceExpired(fmt.Sprintf("nats: bucket %q: the keys at revision %d are not known any more", s.bucket, after))
+		return apierrors.NewResourceExpired(fmt.Sprintf(
+			"nats: bucket %q: the keys at revision %d are not known any more", s.bucket, after))
 	case !isSubset(keys, names):
 		return s.vanished()
 	}
@@ -84,7 +92,8 @@ func (s *store) isComplete(ctx context.Context, after uint64) error {
 }
 
 func (s *store) vanished() error {
-	return apierrors.NewResourceExpired(fmt.Sprintf("nats: bucket %q: keys were removed without a message", s.bucket))
+	return apierrors.NewResourceExpired(
+		fmt.Sprintf("nats: bucket %q: keys were removed without a message", s.bucket))
 }
 
 // Next implements sources.KeyWatch.
@@ -124,7 +133,11 @@ func (w *keyWatch) compare(ctx context.Context) (reached bool, err error) {
 		w.behind++
 		if w.behind > behindLimit {
 			err = apierrors.NewServiceUnavailable(fmt.Sprintf(
-				"nats: bucket %q: revision %d does not come, the watch has %d", s.bucket, end.newest, w.revision))
+				"nats: bucket %q: revision %d does not come, the watch has %d",
+				s.bucket,
+				end.newest,
+				w.revision,
+			))
 		}
 		return false, err
 	}
