@@ -21,7 +21,7 @@ func besideLines() []Line {
 			}
 			lines = append(lines, Line{
 				Name: name, Unit: nanosecondsPerCall, Goal: goal,
-				measure: func(s Scale) (Result, error) { return readersBesideWriter(s, readers, procs) },
+				measure: func(s Scale) (Result, error) { return readersBesideWriter(s, makeTheirs, readers, procs) },
 			}.timeOnly())
 		}
 	}
@@ -42,14 +42,11 @@ func besideLines() []Line {
 const manyProcs = 16
 
 // readersBesideWriter looks up keys while a goroutine updates objects.
-func readersBesideWriter(s Scale, readers, procs int) (Result, error) {
+func readersBesideWriter(s Scale, theirs makeStore, readers, procs int) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
-	states := laterStates(objects, 1)
-	order := shuffled(s.Objects)
+	later := laterInOrder(objects)
 	keys := shuffledKeys(objects, s.Objects)
-	options := storeOptions{indexes: indexFunctions[:1]}
-	side := func(make makeStore) (contenders, error) {
-		in := make(options)
+	side := func(in store) contenders {
 		get := func(caller, n int) error {
 			at := (caller*len(keys)/readers + n) % len(keys)
 			if _, exists, _ := in.GetByKey(keys[at]); !exists {
@@ -57,34 +54,30 @@ func readersBesideWriter(s Scale, readers, procs int) (Result, error) {
 			}
 			return nil
 		}
-		update := func(n int) error { return in.Update(states[order[n%s.Objects]]) }
-		return contenders{call: get, other: update}, in.Replace(asList(objects), "1")
+		next := 0 // over all rounds: statedb refuses a state that it has
+		update := func(int) error {
+			next++
+			return in.Update(later(next))
+		}
+		return contenders{call: get, other: update}
 	}
 	b := beside{rounds: min(s.Rounds, besideRounds), callers: readers, calls: s.Objects / readers, procs: procs, part: 0.99}
-	return b.both(side)
+	return b.both(theirs, storeOptions{indexes: indexFunctions[:1]}, objects, side)
 }
 
 // updatesBesideList updates objects while a goroutine lists all.
 func updatesBesideList(s Scale) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
-	states := laterStates(objects, 1)
-	order := shuffled(s.Objects)
-	options := storeOptions{indexes: indexFunctions[:1]}
-	side := func(make makeStore) (contenders, error) {
-		in := make(options)
-		update := func(_, n int) error { return in.Update(states[order[n%s.Objects]]) }
-		list := func(int) error {
-			if found := len(in.List()); found != s.Objects {
-				return fmt.Errorf("%d of %d: %w", found, s.Objects, errCount)
-			}
-			return nil
-		}
-		return contenders{call: update, other: list}, in.Replace(asList(objects), "1")
+	later := laterInOrder(objects)
+	side := func(in store) contenders {
+		update := func(_, n int) error { return in.Update(later(n)) }
+		list := func(int) error { return checkCount(len(in.(indexer).List()), s.Objects) }
+		return contenders{call: update, other: list}
 	}
 	const updates = 200
 	const pause = 200 * time.Microsecond
 	b := beside{rounds: min(s.Rounds, besideRounds), callers: 1, calls: updates, pause: pause, part: 0.99}
-	return b.both(side)
+	return b.both(makeTheirs, storeOptions{indexes: indexFunctions[:1]}, objects, side)
 }
 
 // getsBesideReplace looks up keys while a goroutine replaces all objects by later states.
@@ -92,9 +85,7 @@ func getsBesideReplace(s Scale) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
 	states := [2][]*object{laterStates(objects, 1), laterStates(objects, 2)}
 	keys := shuffledKeys(objects, s.Objects)
-	options := storeOptions{indexes: indexFunctions}
-	side := func(make makeStore) (contenders, error) {
-		in := make(options)
+	side := func(in store) contenders {
 		get := func(_, n int) error {
 			if _, exists, _ := in.GetByKey(keys[n%len(keys)]); !exists {
 				return errLost
@@ -102,22 +93,27 @@ func getsBesideReplace(s Scale) (Result, error) {
 			return nil
 		}
 		replace := func(n int) error { return in.Replace(asList(states[n%2]), "1") }
-		return contenders{call: get, other: replace}, in.Replace(asList(objects), "1")
+		return contenders{call: get, other: replace}
 	}
 	const passes = 10 // a Replace begins and ends within them
 	b := beside{rounds: min(s.Rounds, besideRounds), callers: 1, calls: passes * s.Objects, part: 1}
-	return b.both(side)
+	return b.both(makeTheirs, storeOptions{indexes: indexFunctions}, objects, side)
 }
 
-// both makes the contenders of each side and measures them.
-func (b beside) both(side func(make makeStore) (contenders, error)) (Result, error) {
-	theirs, err := side(makeTheirs)
-	if err != nil {
-		return Result{}, err
+// both fills a store of each side and measures the contenders.
+func (b beside) both(
+	theirs makeStore, options storeOptions, objects []*object, side func(in store) contenders,
+) (Result, error) {
+	var sides [2]contenders
+	for n, make := range []makeStore{theirs, makeOurs} {
+		in, err := make(options)
+		if err != nil {
+			return Result{}, err
+		}
+		if err := in.Replace(asList(objects), "1"); err != nil {
+			return Result{}, err
+		}
+		sides[n] = side(in)
 	}
-	ours, err := side(makeOurs)
-	if err != nil {
-		return Result{}, err
-	}
-	return b.measure(theirs, ours)
+	return b.measure(sides[0], sides[1])
 }

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -31,16 +32,11 @@ func addAndPop(s Scale, depth int, known bool) (Result, error) {
 	if !known {
 		return queued(s, depth, theirDeltaFIFO(nil), ourDeltaFIFO(nil), queue.Add)
 	}
-	objects := asList(newObjects(s.Objects, nameLength, 0))
-	theirs := makeTheirs(storeOptions{})
-	if err := theirs.Replace(objects, "1"); err != nil {
+	theirs, ours, err := knownQueues(newObjects(s.Objects, nameLength, 0))
+	if err != nil {
 		return Result{}, err
 	}
-	ours := makeOurs(storeOptions{})
-	if err := ours.Replace(objects, "1"); err != nil {
-		return Result{}, err
-	}
-	return queued(s, depth, theirDeltaFIFO(theirs), ourDeltaFIFO(ours), queue.Add)
+	return queued(s, depth, theirs, ours, queue.Add)
 }
 
 // queued puts changes of depth objects into the queues and pops them, again and again.
@@ -68,24 +64,23 @@ func queued(
 }
 
 func knownQueueLines() []Line {
-	return []Line{
-		{
-			Name: "C2 DeltaFIFO Replace, known objects", Unit: nanosecondsPerObject, Goal: 1,
-			measure: func(s Scale) (Result, error) { return fills(s, queueReplace) },
-		},
-		{
-			Name: "C2 DeltaFIFO Resync, known objects", Unit: nanosecondsPerObject, Goal: 1,
-			measure: func(s Scale) (Result, error) { return fills(s, queueResync) },
-		},
-		{
-			Name: "C2 memory after DeltaFIFO Replace", Unit: bytesPerObject, Goal: 1,
-			measure: func(s Scale) (Result, error) { return held(s, queueReplace) },
-		},
-		{
-			Name: "C2 memory after DeltaFIFO Resync", Unit: bytesPerObject, Goal: 1,
-			measure: func(s Scale) (Result, error) { return held(s, queueResync) },
-		},
+	var lines []Line
+	for _, call := range []struct {
+		name string
+		fill fill
+	}{{"Replace", queueReplace}, {"Resync", queueResync}} {
+		lines = append(lines,
+			Line{
+				Name: "C2 DeltaFIFO " + call.name + ", known objects", Unit: nanosecondsPerObject, Goal: 1,
+				measure: func(s Scale) (Result, error) { return fills(s, call.fill) },
+			},
+			Line{
+				Name: "C2 memory after DeltaFIFO " + call.name, Unit: bytesPerObject, Goal: 1,
+				measure: func(s Scale) (Result, error) { return held(s, call.fill) },
+			},
+		)
 	}
+	return lines
 }
 
 // fill queues a change of each known object.
@@ -95,28 +90,23 @@ func queueReplace(q queue, later []any, version string) error { return q.Replace
 
 func queueResync(q queue, _ []any, _ string) error { return q.Resync() }
 
-// knownQueues makes both sides' DeltaFIFO, whose known objects are all objects, and their later
-// states.
-func knownQueues(s Scale) (theirs, ours popped, later []any, err error) {
-	objects := newObjects(s.Objects, nameLength, 0)
-	theirStore := makeTheirs(storeOptions{})
-	if err := theirStore.Replace(asList(objects), "1"); err != nil {
-		return popped{}, popped{}, nil, err
-	}
-	ourStore := makeOurs(storeOptions{})
-	if err := ourStore.Replace(asList(objects), "1"); err != nil {
-		return popped{}, popped{}, nil, err
-	}
-	later = asList(laterStates(objects, 1))
-	return theirDeltaFIFO(theirStore), ourDeltaFIFO(ourStore), later, nil
+// knownQueues makes both sides' DeltaFIFO with known objects.
+func knownQueues(objects []*object) (theirs, ours popped, err error) {
+	theirStore := theirIndexer(storeOptions{})
+	ourStore := ourIndexer(storeOptions{})
+	list := asList(objects)
+	err = errors.Join(theirStore.Replace(list, "1"), ourStore.Replace(list, "1"))
+	return theirDeltaFIFO(theirStore), ourDeltaFIFO(ourStore), err
 }
 
 // fills fills both queues again and again. Popping is not measured.
 func fills(s Scale, fill fill) (Result, error) {
-	theirs, ours, later, err := knownQueues(s)
+	objects := newObjects(s.Objects, nameLength, 0)
+	theirs, ours, err := knownQueues(objects)
 	if err != nil {
 		return Result{}, err
 	}
+	later := asList(laterStates(objects, 1))
 	version := 2 * s.Objects
 	roundOf := func(q popped) round {
 		filled := false
@@ -137,24 +127,22 @@ func fills(s Scale, fill fill) (Result, error) {
 
 // held is the memory of filled queues, without that of the objects.
 func held(s Scale, fill fill) (Result, error) {
-	theirs, ours, later, err := knownQueues(s)
+	objects := newObjects(s.Objects, nameLength, 0)
+	theirs, ours, err := knownQueues(objects)
 	if err != nil {
 		return Result{}, err
 	}
-	perObject := func(q popped) (float64, error) {
+	later := asList(laterStates(objects, 1))
+	var figures [2]float64
+	for side, q := range []popped{theirs, ours} {
 		before := liveHeap()
 		if err := fill(q, later, strconv.Itoa(2*s.Objects)); err != nil {
-			return 0, err
+			return Result{}, err
 		}
-		return float64(liveHeap()-before) / float64(s.Objects), nil
+		figures[side] = float64(liveHeap()-before) / float64(s.Objects)
 	}
-	theirHeap, err := perObject(theirs)
-	if err != nil {
-		return Result{}, err
-	}
-	ourHeap, err := perObject(ours)
 	runtime.KeepAlive(theirs)
 	runtime.KeepAlive(ours)
 	runtime.KeepAlive(later)
-	return compared([]float64{theirHeap}, []float64{ourHeap}), err
+	return compared(figures[:1], figures[1:]), nil
 }

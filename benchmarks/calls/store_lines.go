@@ -13,6 +13,10 @@ const (
 	hotObjects = 1000
 	// callsPerRound is the number of calls of one side before the other one's turn.
 	callsPerRound = 5000
+	// foundPerRound is the number of objects that calls find before the other side's turn.
+	foundPerRound = 100_000
+	// replaceRounds is the number of rounds of calls with all objects, at most.
+	replaceRounds = 9
 )
 
 var (
@@ -33,39 +37,40 @@ func updateLines() []Line {
 	deleteGoals := map[int]float64{0: 0.9, 1: 1, 3: 1}
 	var lines []Line
 	for _, n := range []int{0, 1, 3} {
-		lines = append(lines, Line{
-			Name: "D1 Update, " + indexed(n), Unit: nanosecondsPerCall, Goal: updateGoals[n],
-			measure: func(s Scale) (Result, error) { return updates(s, n) },
-		}.simple())
-	}
-	for _, n := range []int{0, 1, 3} {
-		lines = append(lines, Line{
-			Name: "D1 Delete and Add, " + indexed(n), Unit: nanosecondsPerCall, Goal: deleteGoals[n],
-			measure: func(s Scale) (Result, error) { return deletions(s, n) },
-		}.simple())
+		lines = append(lines,
+			Line{
+				Name: "D1 Update, " + indexed(n), Unit: nanosecondsPerCall, Goal: updateGoals[n],
+				measure: func(s Scale) (Result, error) { return updates(s, makeTheirs, n) },
+			}.simple(),
+			Line{
+				Name: "D1 Delete and Add, " + indexed(n), Unit: nanosecondsPerCall, Goal: deleteGoals[n],
+				measure: func(s Scale) (Result, error) { return deletions(s, n) },
+			}.simple(),
+		)
 	}
 	return lines
 }
 
 // updates stores later states of objects in random order.
-func updates(s Scale, indexes int) (Result, error) {
+func updates(s Scale, theirs makeStore, indexes int) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
-	states := [][]*object{laterStates(objects, 1), laterStates(objects, 2)}
-	order := shuffled(s.Objects)
+	later := laterInOrder(objects)
 	options := storeOptions{indexes: indexFunctions[:indexes]}
-	return byTurns(s, callsPerRound, s.Rounds, options, func(in store, next int) (round, error) {
-		work := func() error {
-			for range callsPerRound {
-				state := states[next/s.Objects%len(states)]
-				if err := in.Update(state[order[next%s.Objects]]); err != nil {
-					return err
-				}
-				next++
-			}
-			return nil
-		}
-		return round{work: work}, in.Replace(asList(objects), "1")
+	t := turns{rounds: s.Rounds, calls: callsPerRound}
+	return byTurns(s, theirs, options, t, func(in store, first int) (round, error) {
+		update := func(n int) error { return in.Update(later(n)) }
+		return repeated(callsPerRound, first, update), in.Replace(asList(objects), "1")
 	})
+}
+
+// laterInOrder returns the later state of one object after the other, in random order. A state
+// never comes twice in a row.
+func laterInOrder(objects []*object) func(n int) *object {
+	states := [2][]*object{laterStates(objects, 1), laterStates(objects, 2)}
+	order := shuffled(len(objects))
+	return func(n int) *object {
+		return states[n/len(objects)%2][order[n%len(objects)]]
+	}
 }
 
 // deletions deletes and adds objects in random order.
@@ -73,18 +78,14 @@ func deletions(s Scale, indexes int) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
 	order := shuffled(s.Objects)
 	options := storeOptions{indexes: indexFunctions[:indexes]}
-	return byTurns(s, callsPerRound, s.Rounds, options, func(in store, next int) (round, error) {
-		work := func() error {
-			for range callsPerRound {
-				o := objects[order[next%s.Objects]]
-				if err := errors.Join(in.Delete(o), in.Add(o)); err != nil {
-					return err
-				}
-				next++
-			}
-			return nil
+	t := turns{rounds: s.Rounds, calls: callsPerRound}
+	return byTurns(s, makeTheirs, options, t, func(in store, first int) (round, error) {
+		from := in.(indexer)
+		deleteAndAdd := func(n int) error {
+			o := objects[order[n%s.Objects]]
+			return errors.Join(from.Delete(o), from.Add(o))
 		}
-		return round{work: work}, in.Replace(asList(objects), "1")
+		return repeated(callsPerRound, first, deleteAndAdd), in.Replace(asList(objects), "1")
 	})
 }
 
@@ -92,11 +93,11 @@ func getLines() []Line {
 	return []Line{
 		Line{
 			Name: "D2 Get, cold", Unit: nanosecondsPerCall, Goal: 0.8,
-			measure: func(s Scale) (Result, error) { return gets(s, s.Objects) },
+			measure: func(s Scale) (Result, error) { return gets(s, makeTheirs, s.Objects) },
 		}.simple(),
 		Line{
 			Name: "D2 Get, hot", Unit: nanosecondsPerCall, Goal: 0.75,
-			measure: func(s Scale) (Result, error) { return gets(s, hotObjects) },
+			measure: func(s Scale) (Result, error) { return gets(s, makeTheirs, hotObjects) },
 		}.simple(),
 	}
 }
@@ -110,11 +111,13 @@ func shuffledKeys(objects []*object, some int) []string {
 	return keys
 }
 
-// gets looks up keys of some of all objects in random order.
-func gets(s Scale, some int) (Result, error) {
+// gets looks up keys of some of all objects in random order. Its loop is its own: a call of a
+// function for each Get would be a tenth of it.
+func gets(s Scale, theirs makeStore, some int) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
 	keys := shuffledKeys(objects, some)
-	return byTurns(s, callsPerRound, s.Rounds, storeOptions{}, func(in store, next int) (round, error) {
+	t := turns{rounds: s.Rounds, calls: callsPerRound}
+	return byTurns(s, theirs, storeOptions{}, t, func(in store, next int) (round, error) {
 		next %= len(keys)
 		work := func() error {
 			for range callsPerRound {
@@ -143,36 +146,29 @@ func readLines() []Line {
 		{number: 0, each: perNamespace, goal: 5, valueOf: namespaceOf},
 		{number: 1, each: perTier, goal: 5, valueOf: tierOf},
 	} {
+		find := func(in indexer, n int) (int, error) {
+			found, err := in.ByIndex(indexName(index.number), index.valueOf(n*index.each))
+			return len(found), err
+		}
 		lines = append(lines, Line{
 			Name: fmt.Sprintf("D3 ByIndex of %d", index.each), Unit: microsecondsPerCall, Goal: index.goal,
 			measure: func(s Scale) (Result, error) {
-				return finds(s, index.number, index.each, index.valueOf)
+				s.Objects = max(s.Objects, 2*index.each)
+				return reads(s, makeTheirs, storeOptions{indexes: indexFunctions}, index.each, ofIndexer(find))
 			},
 		})
 	}
 	return append(lines, wholeLines()...)
 }
 
-// finds looks up the objects of one value of an index after the other.
-func finds(s Scale, number, each int, valueOf func(i int) string) (Result, error) {
-	s.Objects = max(s.Objects, 2*each)
-	var values []string
-	for i := 0; i < s.Objects; i += each {
-		values = append(values, valueOf(i))
-	}
-	find := func(in store, n int) (int, error) {
-		found, err := in.ByIndex(indexName(number), values[n])
-		return len(found), err
-	}
-	return reads(s, storeOptions{indexes: indexFunctions}, each, find)
-}
-
 // wholeLines are of calls that read the whole store.
 func wholeLines() []Line {
-	list := func(in store, _ int) (int, error) { return len(in.List()), nil }
-	keys := func(in store, _ int) (int, error) { return len(in.ListKeys()), nil }
-	whole := func(options storeOptions, read read) func(Scale) (Result, error) {
-		return func(s Scale) (Result, error) { return reads(s, options, s.Objects, read) }
+	list := func(in indexer, _ int) (int, error) { return len(in.List()), nil }
+	keys := func(in indexer, _ int) (int, error) { return len(in.ListKeys()), nil }
+	whole := func(options storeOptions, read func(in indexer, n int) (int, error)) func(Scale) (Result, error) {
+		return func(s Scale) (Result, error) {
+			return reads(s, makeTheirs, options, s.Objects, ofIndexer(read))
+		}
 	}
 	return []Line{
 		{Name: "D4 List", Unit: microsecondsPerCall, Goal: 1.3, measure: whole(storeOptions{}, list)},
@@ -182,11 +178,15 @@ func wholeLines() []Line {
 	}
 }
 
-// read reads from a store, and returns the number of objects found.
+// read reads from a store for the n-th time, and returns the number of objects found.
 type read func(in store, n int) (int, error)
 
+func ofIndexer(read func(in indexer, n int) (int, error)) read {
+	return func(in store, n int) (int, error) { return read(in.(indexer), n) }
+}
+
 // iterate looks at each object, without a slice of all if the store has a way to.
-func iterate(in store, _ int) (int, error) {
+func iterate(in indexer, _ int) (int, error) {
 	found := 0
 	snapshotter, ok := in.(ourcache.Snapshotter)
 	if !ok {
@@ -205,31 +205,29 @@ func iterate(in store, _ int) (int, error) {
 	return found, nil
 }
 
-// foundPerRound is the number of objects that calls find before the other side's turn.
-const foundPerRound = 100_000
-
 // reads makes calls that find so many objects each.
-func reads(s Scale, options storeOptions, each int, read read) (Result, error) {
+func reads(s Scale, theirs makeStore, options storeOptions, each int, read read) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
 	calls := max(1, foundPerRound/each)
 	values := s.Objects / each
-	rounds := max(1, s.Rounds/2)
-	return byTurns(s, calls, rounds, options, func(in store, next int) (round, error) {
-		work := func() error {
-			for range calls {
-				found, err := read(in, next%values)
-				if err != nil {
-					return err
-				}
-				if found != each {
-					return fmt.Errorf("%d of %d: %w", found, each, errCount)
-				}
-				next++
+	t := turns{rounds: max(1, s.Rounds/2), calls: calls}
+	return byTurns(s, theirs, options, t, func(in store, first int) (round, error) {
+		readOne := func(n int) error {
+			found, err := read(in, n%values)
+			if err != nil {
+				return err
 			}
-			return nil
+			return checkCount(found, each)
 		}
-		return round{work: work}, in.Replace(asList(objects), "1")
+		return repeated(calls, first, readOne), in.Replace(asList(objects), "1")
 	})
+}
+
+func checkCount(found, want int) error {
+	if found != want {
+		return fmt.Errorf("%d of %d: %w", found, want, errCount)
+	}
+	return nil
 }
 
 func replaceLines() []Line {
@@ -250,9 +248,6 @@ func replaceLines() []Line {
 	return lines
 }
 
-// replaceRounds is the number of rounds of calls with all objects, at most.
-const replaceRounds = 9
-
 // replaces replaces all objects, by the same ones or by later states.
 func replaces(s Scale, indexes int, changed bool) (Result, error) {
 	states := [][]*object{newObjects(s.Objects, nameLength, 0)}
@@ -260,8 +255,8 @@ func replaces(s Scale, indexes int, changed bool) (Result, error) {
 		states = append(states, newObjects(s.Objects, nameLength, s.Objects))
 	}
 	options := storeOptions{indexes: indexFunctions[:indexes]}
-	rounds := min(s.Rounds, replaceRounds)
-	return byTurns(s, s.Objects, rounds, options, func(in store, _ int) (round, error) {
+	t := turns{rounds: min(s.Rounds, replaceRounds), calls: s.Objects}
+	return byTurns(s, makeTheirs, options, t, func(in store, _ int) (round, error) {
 		version := 1
 		var list []any
 		prepare := func() error {
@@ -309,17 +304,12 @@ func manyValues(s Scale, values int, changed bool) (Result, error) {
 		}
 	}
 	options := storeOptions{indexes: []indexFunction{finalizers}}
-	return byTurns(s, calls, s.Rounds, options, func(in store, _ int) (round, error) {
-		next := 0
-		work := func() error {
-			for range calls {
-				if err := in.Update(states[next/few%2][next%few]); err != nil {
-					return err
-				}
-				next++
-			}
-			return nil
+	t := turns{rounds: s.Rounds, calls: calls}
+	return byTurns(s, makeTheirs, options, t, func(in store, _ int) (round, error) {
+		update := func(n int) error {
+			n %= calls
+			return in.Update(states[n/few%2][n%few])
 		}
-		return round{work: work}, in.Replace(asList(states[0]), "1")
+		return repeated(calls, 0, update), in.Replace(asList(states[0]), "1")
 	})
 }

@@ -8,14 +8,19 @@ import (
 	ourcache "github.com/watchmirror/cache"
 )
 
-// store has the measured methods of an Indexer, client-go's and ours.
+// store has the measured methods that also the stores of other libraries have.
 type store interface {
 	Add(obj any) error
 	Update(obj any) error
-	Delete(obj any) error
 	GetByKey(key string) (item any, exists bool, err error)
-	ByIndex(indexName, indexedValue string) ([]any, error)
 	Replace(list []any, resourceVersion string) error
+}
+
+// indexer is client-go's or ours.
+type indexer interface {
+	store
+	Delete(obj any) error
+	ByIndex(indexName, indexedValue string) ([]any, error)
 	List() []any
 	ListKeys() []string
 }
@@ -32,11 +37,15 @@ type storeOptions struct {
 type indexFunction = func(obj any) ([]string, error)
 
 // makeStore makes an empty store.
-type makeStore func(options storeOptions) store
+type makeStore func(options storeOptions) (store, error)
 
 func indexName(number int) string { return fmt.Sprint(number) }
 
-func makeTheirs(options storeOptions) store {
+func makeTheirs(options storeOptions) (store, error) { return theirIndexer(options), nil }
+
+func makeOurs(options storeOptions) (store, error) { return ourIndexer(options), nil }
+
+func theirIndexer(options storeOptions) indexer {
 	indexers := theircache.Indexers{}
 	for number, function := range options.indexes {
 		indexers[indexName(number)] = function
@@ -48,7 +57,7 @@ func makeTheirs(options storeOptions) store {
 	return theircache.NewIndexer(key, indexers)
 }
 
-func makeOurs(options storeOptions) store {
+func ourIndexer(options storeOptions) indexer {
 	indexers := ourcache.Indexers{}
 	for number, function := range options.indexes {
 		indexers[indexName(number)] = function
@@ -66,22 +75,34 @@ func ownKey(obj any) (string, error) { return keyOf(obj.(*object)) + "#", nil }
 // begin fills a store and returns the work of a round. The first call is of object first.
 type begin func(in store, first int) (round, error)
 
-// both makes the round of each side. The second side begins in the middle of the objects, so
-// that neither side finds an object in the processor's caches that the other one read.
-func both(s Scale, options storeOptions, begin begin) (theirs, ours round, err error) {
-	theirs, err = begin(makeTheirs(options), 0)
-	if err != nil {
-		return round{}, round{}, err
+// byTurns measures a store of another library and one of ours, by turns of so many calls. Ours
+// begins in the middle of the objects, so that neither side finds an object in the processor's
+// caches that the other one read.
+func byTurns(s Scale, theirs makeStore, options storeOptions, t turns, begin begin) (Result, error) {
+	var rounds [2]round
+	for side, make := range []makeStore{theirs, makeOurs} {
+		in, err := make(options)
+		if err != nil {
+			return Result{}, err
+		}
+		rounds[side], err = begin(in, side*s.Objects/2)
+		if err != nil {
+			return Result{}, err
+		}
 	}
-	ours, err = begin(makeOurs(options), s.Objects/2)
-	return theirs, ours, err
+	return t.measure(rounds[0], rounds[1])
 }
 
-// byTurns measures both sides' stores by turns of so many calls.
-func byTurns(s Scale, calls, rounds int, options storeOptions, begin begin) (Result, error) {
-	theirs, ours, err := both(s, options, begin)
-	if err != nil {
-		return Result{}, err
-	}
-	return turns{rounds: rounds, calls: calls}.measure(theirs, ours)
+// repeated is a round of so many calls, whose numbers continue from round to round.
+func repeated(calls, first int, call func(n int) error) round {
+	next := first
+	return round{work: func() error {
+		for range calls {
+			if err := call(next); err != nil {
+				return err
+			}
+			next++
+		}
+		return nil
+	}}
 }

@@ -3,7 +3,7 @@
 // statedb is an in-memory database for many tables that are reconciled: its objects are immutable,
 // queries have channels that close when the result changes, and transactions span tables. go-memdb
 // is a database of the same kind, on immutable radix trees. Both are made for transactions of many
-// writes; Put is a transaction of one, as an event of an informer is. controller-runtime's
+// writes; Update is a transaction of one, as an event of an informer is. controller-runtime's
 // reader is an API client whose reads come from a cache, and copies what it returns.
 package peers
 
@@ -14,14 +14,15 @@ type Object = metav1.PartialObjectMetadata
 
 // Store has a primary key and an index by namespace.
 type Store interface {
-	// Put inserts or updates an object.
-	Put(object *Object) error
-	// PutAll inserts or updates objects, in one transaction.
-	PutAll(objects []*Object) error
-	// Get reports whether there is an object.
-	Get(key string) bool
-	// ByNamespace returns the number of objects of a namespace, after a look at each.
-	ByNamespace(namespace string) int
+	// Add and Update insert or update an object.
+	Add(obj any) error
+	Update(obj any) error
+	// Replace inserts or updates objects, in one transaction.
+	Replace(list []any, resourceVersion string) error
+	// GetByKey returns an object.
+	GetByKey(key string) (item any, exists bool, err error)
+	// CountNamespace returns the number of objects of a namespace, after a look at each.
+	CountNamespace(namespace string) int
 	// InSnapshot takes a snapshot and reports whether it has an object.
 	InSnapshot(key string) bool
 }

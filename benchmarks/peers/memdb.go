@@ -53,14 +53,17 @@ func NewMemDB() (Store, error) {
 	return &MemDB{db: db}, nil
 }
 
-// Put implements Store.
-func (m *MemDB) Put(object *Object) error { return m.PutAll([]*Object{object}) }
+// Add implements Store.
+func (m *MemDB) Add(obj any) error { return m.Update(obj) }
 
-// PutAll implements Store.
-func (m *MemDB) PutAll(objects []*Object) error {
+// Update implements Store.
+func (m *MemDB) Update(obj any) error { return m.Replace([]any{obj}, "") }
+
+// Replace implements Store.
+func (m *MemDB) Replace(list []any, _ string) error {
 	txn := m.db.Txn(true)
 	defer txn.Abort()
-	for _, object := range objects {
+	for _, object := range list {
 		if err := txn.Insert(memTable, object); err != nil {
 			return err
 		}
@@ -69,14 +72,14 @@ func (m *MemDB) PutAll(objects []*Object) error {
 	return nil
 }
 
-// Get implements Store.
-func (m *MemDB) Get(key string) bool {
+// GetByKey implements Store.
+func (m *MemDB) GetByKey(key string) (item any, exists bool, err error) {
 	found, err := m.db.Txn(false).First(memTable, memKey, key)
-	return err == nil && found != nil
+	return found, found != nil, err
 }
 
-// ByNamespace implements Store.
-func (m *MemDB) ByNamespace(namespace string) int {
+// CountNamespace implements Store.
+func (m *MemDB) CountNamespace(namespace string) int {
 	found, err := m.db.Txn(false).Get(memTable, memNamespace, namespace)
 	if err != nil {
 		return 0

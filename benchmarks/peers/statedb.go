@@ -38,15 +38,18 @@ func NewStateDB() (Store, error) {
 	return &StateDB{db: db, table: table}, nil
 }
 
-// Put implements Store.
-func (s *StateDB) Put(object *Object) error { return s.PutAll([]*Object{object}) }
+// Add implements Store.
+func (s *StateDB) Add(obj any) error { return s.Update(obj) }
 
-// PutAll implements Store.
-func (s *StateDB) PutAll(objects []*Object) error {
+// Update implements Store.
+func (s *StateDB) Update(obj any) error { return s.Replace([]any{obj}, "") }
+
+// Replace implements Store.
+func (s *StateDB) Replace(list []any, _ string) error {
 	txn := s.db.WriteTxn(s.table)
 	defer txn.Abort()
-	for _, object := range objects {
-		if _, _, err := s.table.Insert(txn, object); err != nil {
+	for _, obj := range list {
+		if _, _, err := s.table.Insert(txn, obj.(*Object)); err != nil {
 			return err
 		}
 	}
@@ -54,14 +57,14 @@ func (s *StateDB) PutAll(objects []*Object) error {
 	return nil
 }
 
-// Get implements Store.
-func (s *StateDB) Get(key string) bool {
-	_, _, found := s.table.Get(s.db.ReadTxn(), stateKeys.Query(key))
-	return found
+// GetByKey implements Store.
+func (s *StateDB) GetByKey(key string) (item any, exists bool, err error) {
+	object, _, found := s.table.Get(s.db.ReadTxn(), stateKeys.Query(key))
+	return object, found, nil
 }
 
-// ByNamespace implements Store.
-func (s *StateDB) ByNamespace(namespace string) int {
+// CountNamespace implements Store.
+func (s *StateDB) CountNamespace(namespace string) int {
 	count := 0
 	for object := range s.table.List(s.db.ReadTxn(), stateNamespaces.Query(namespace)) {
 		if object != nil {
@@ -72,4 +75,7 @@ func (s *StateDB) ByNamespace(namespace string) int {
 }
 
 // InSnapshot implements Store. Every read of statedb is of a snapshot.
-func (s *StateDB) InSnapshot(key string) bool { return s.Get(key) }
+func (s *StateDB) InSnapshot(key string) bool {
+	_, exists, _ := s.GetByKey(key)
+	return exists
+}
