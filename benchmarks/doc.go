@@ -22,6 +22,6 @@
 //	   └────────────────────── result ──────────────────────────┘
 //
 // A workload that needs no server is another Work of a client's task, which withoutServer
-// names, and some more lines, as those of compare/pipeline_lines.go are. A call of a store or a
+// names, and some more lines, as those of compare/informer_lines.go are. A call of a store or a
 // queue is another line of package calls.
 package benchmarks

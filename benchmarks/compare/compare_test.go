@@ -65,8 +65,8 @@ func TestAFigureIsJudgedByItsGoal(t *testing.T) {
 		{"not so", bytesPerItem(2), values(40), values(23), "FAIL: short by 13 %", true},
 		{"CPU is judged loosely", cpuPerItem(2), values(40, 50), values(23, 30), "short by 13.0 %", false},
 		{"but it is", cpuPerItem(2), values(40, 50), values(26, 30), "FAIL: short by 23 %", true},
-		{"nothing is nothing", handlerCalls(0), called(100), called(0), "PASS", false},
-		{"one is not nothing", handlerCalls(0), called(100), called(0, 1), "FAIL", true},
+		{"nothing is nothing", handlerCalls("handler calls", 0), called(100), called(0), "PASS", false},
+		{"one is not nothing", handlerCalls("handler calls", 0), called(100), called(0, 1), "FAIL", true},
 		{"a growth is not more", heapGrowth(4), grown(900), grown(4), "PASS", false},
 		{"a growth is more", heapGrowth(4), grown(900), grown(2, 5), "FAIL: short by 19 %", true},
 		{"heap and stacks count together", heapAndStack(36), grown(62), grown(18.5), "short by 2.8 %", false},
@@ -123,7 +123,7 @@ func TestASampleHasBestMedianAndSpread(t *testing.T) {
 }
 
 func TestFiguresOfNothingCanBePrinted(t *testing.T) {
-	l := line{name: "B8", figures: []figure{handlerCalls(0)}}
+	l := line{name: "B8", figures: []figure{handlerCalls("handler calls", 0)}}
 	var r report
 	r.add(l.name, l.measured(results{theirs: called(100), ours: called(0, 0)}))
 	var table bytes.Buffer
@@ -214,19 +214,4 @@ func TestTheTableSaysWhatWasMeasuredAndWhere(t *testing.T) {
 	where := strings.Join(machine(), "; ")
 	require.Contains(t, where, "go1.")
 	require.Regexp(t, `client-go v0\.\d+\.\d+`, where)
-}
-
-func TestWorkloadsWithoutAServerAreMeasuredToo(t *testing.T) {
-	s, err := parseSettings([]string{"-short", "-only", "^(G|B18)", "-passes", "1"}, io.Discard)
-	require.NoError(t, err)
-	require.Len(t, s.chosen(), 6)
-	for _, w := range s.chosen() {
-		line := w.(line)
-		line.task.Items = 100
-		line.theirItems = 0
-		measured, err := line.measure(t.Context(), io.Discard, "")
-		require.NoError(t, err)
-		require.Positive(t, measured.figures[0].samples.ours.best, line.name)
-		require.Positive(t, measured.figures[0].samples.theirs.best, line.name)
-	}
 }

@@ -109,14 +109,7 @@ func lines(s scale) []line {
 		s.projected(protobufTyped, goalProjectedCPU, goalProjectedMallocs),
 		s.projected(jsonTyped, none, none),
 	)
-	all = append(all, s.firstListLines()...)
-	all = append(all, s.updateLines()...)
-	all = append(all, s.pacedLines()...)
-	all = append(all, s.controllerLines()...)
-	all = append(all, s.delayLines()...)
-	all = append(all, s.informerLines()...)
-	all = append(all, s.recoveryLines()...)
-	return all
+	return append(all, s.informerLines()...)
 }
 
 func (s scale) sync(name string, strategy sides.Strategy, form form, exact, long bool) line {

@@ -33,8 +33,8 @@ func TestTheShortFormIsJudgedByGoalAndRecord(t *testing.T) {
 		{"better, but not good", peakOverSteady(1.10, true), 1.5, 2, "short of its goal; was 2.00, record it", false},
 		{"of what is not recorded only the goal counts", peakOverSteady(1.10, true), 1.5, unknown, "FAIL: short by 36 %", true},
 		{"a tenth of nothing is nothing", netMallocs("B3 ", upTo(0.02)), 0.003, 0.001, "PASS", false},
-		{"one is more than nothing", handlerCalls(0), 1, 0, "FAIL: was 0", true},
-		{"none is not", handlerCalls(0), 0, 0, "PASS", false},
+		{"one is more than nothing", handlerCalls("handler calls", 0), 1, 0, "FAIL: was 0", true},
+		{"none is not", handlerCalls("handler calls", 0), 0, 0, "PASS", false},
 		{"time fails nothing", nanoseconds("call", upTo(10)), 100, unknown, "short of its goal", false},
 		{"what has no goal is kept as it is", figure{format: "%.0f"}, 120, 100, "FAIL: was 100", true},
 	} {
@@ -65,7 +65,7 @@ func TestTheShortFormFailsWhatFailsTwice(t *testing.T) {
 			r, passed := report{short: c.short}, 0
 			require.NoError(t, r.take(io.Discard, "B8", func() (measured, error) {
 				passed++
-				l := line{name: "B8", figures: []figure{handlerCalls(0)}}
+				l := line{name: "B8", figures: []figure{handlerCalls("handler calls", 0)}}
 				return l.measured(results{ours: c.passes[passed-1]}), nil
 			}))
 			require.Equal(t, c.passed, passed)
