@@ -393,6 +393,27 @@ func TestHintsNameTheLargestPartsThatCanBeDropped(t *testing.T) {
 	assert.Regexp(t, `^the object thing-number-200: \d+ %`, large.Hints[1])
 }
 
+// Controllers that cache only metadata ran out of memory by managed fields of 40 KiB each.
+func TestManagedFieldsOfCachedMetadataAreTheFirstHint(t *testing.T) {
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	names := strings.Repeat(`"f:status":{},`, 3000)
+	for i := range 50 {
+		raw := metav1.NewFieldsV1(fmt.Sprintf(`{%s"f:%d":{}}`, names, i))
+		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name:          fmt.Sprint("web-", i),
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: raw}},
+		}}
+		require.NoError(t, store.Add(object))
+	}
+	report, err := footprint.Measure(t.Context(), store, footprint.Options{})
+	require.NoError(t, err)
+	require.Len(t, report.Hints, 1)
+	assert.Regexp(t, `^managedFields: 9[89] %: kubeapi drops them unless`, report.Hints[0])
+	managed, found := report.Field("metadata.managedFields")
+	assert.True(t, found)
+	assert.InEpsilon(t, 50*42_000, managed.Bytes, 0.2)
+}
+
 // Fails if a sample of one object claims to be exact.
 func TestASampleOfOneObjectHasAMargin(t *testing.T) {
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
