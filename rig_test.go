@@ -3,33 +3,13 @@ package cache
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// meta object: the smallest thing with metadata.
-type object = metav1.PartialObjectMetadata
-
-func pod(namespace, name string) *object {
-	return &object{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-	}
-}
-
-func labelled(o *object, value string) *object {
-	o = o.DeepCopy()
-	o.Labels = map[string]string{"v": value}
-	return o
-}
-
-var errBoom = errors.New("boom")
 
 func itoa(n int) string { return strconv.Itoa(n) }
 

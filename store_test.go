@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"testing"
 	"unsafe"
 
@@ -15,49 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 )
-
-// podAt is an object at a version; its UID is its name unless changed.
-func podAt(namespace, name, version string) *object {
-	o := pod(namespace, name)
-	o.UID, o.ResourceVersion = types.UID(name), version
-	return o
-}
-
-// tagged gives a state values for the index byTag.
-func tagged(o *object, tags ...string) *object {
-	o = o.DeepCopy()
-	o.Annotations = map[string]string{"tags": strings.Join(tags, ",")}
-	return o
-}
-
-const tagIndex = "tag"
-
-// byTag is an index function with none, one or several values, the empty one and
-// doublets among them; it fails for the tag "bad" and panics for "panic".
-func byTag(obj any) ([]string, error) {
-	accessor, ok := obj.(metav1.Object)
-	if !ok {
-		return nil, nil
-	}
-	tags, ok := accessor.GetAnnotations()["tags"]
-	if !ok {
-		return nil, nil
-	}
-	values := strings.Split(tags, ",")
-	for _, value := range values {
-		switch value {
-		case "bad":
-			return nil, errBoom
-		case "panic":
-			panic("tag panics")
-		}
-	}
-	return values, nil
-}
 
 // newTagStore returns a store with an index by tag.
 func newTagStore(opts ...StoreOption) *cache {

@@ -4,8 +4,7 @@
 // The tests use only the exported API, so they survive changes of structure, and virtual
 // time, so durations and request counts are exact. The tests of a promise are in the files
 // that begin with its number: g06_*_test.go has TestG6*. Files without a number have tests
-// of other documented behavior, by subject, and the shared rigs: misbehaving sources,
-// mirrors of every kind, and recording handlers.
+// of other documented behavior, by subject. rig_test.go begins with an index of the rigs.
 //
 // Tests that need unexported names are next to the code in the root package.
 package guarantees

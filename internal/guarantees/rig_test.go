@@ -1,8 +1,31 @@
 package guarantees
 
+// The rigs of these tests, with the files that have them. Objects and index functions are in
+// internal/fixture.
+//
+//	a pipeline over a cachetest source
+//	newRig               a controller with an indexer; most tests use it (this file)
+//	processRig           a queue over a store, and a Process that applies its deltas (this file)
+//	newInformerRig       a typed informer (informers_test.go)
+//	newPlainInformer     what NewInformerWithOptions returns (informer_test.go)
+//	newNamespaceRig      several namespaces in one store (namespace_rig_test.go)
+//	runReflector         a reflector over any store (this file)
+//	intakeWay            one object, by each way into a store, against the rules (intake_rig_test.go)
+//
+//	sources and servers that misbehave
+//	newBulkRig           an informer of many objects, from a source by hand (informers_test.go)
+//	newKeyedRig          a reflector whose source returns given lists in turn (g06_stage_key_test.go)
+//	newLaggedRig         a source that falls behind (b15_version_regression_test.go)
+//	newRestoredRig       a source that can be restored to an older version (sources_test.go)
+//	newHTTPRig           a server over HTTP (b19_half_open_connection_test.go)
+//	newForgetfulNetwork  connections that are forgotten without notice (b30_dead_connection_test.go)
+//	rawAPI               a server of fixed bytes (b06_bad_object_test.go)
+//	damagedAPI           a watch with a damaged byte (b24_damaged_frame_test.go)
+//	misroutedAPI         a list that is another document (b32_not_a_list_test.go)
+//	newFreshSimulation   random steps against Fresh and Verify (freshness_random_test.go)
+
 import (
 	"context"
-	"errors"
 	"fmt"
 	rand "math/rand/v2"
 	"slices"
@@ -299,22 +322,6 @@ func runReflector(t *testing.T, r *cache.Reflector) (stop func()) {
 
 var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
-// object is the smallest object with metadata.
-type object = metav1.PartialObjectMetadata
-
-func pod(namespace, name string) *object {
-	return &object{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-	}
-}
-
-func labelled(o *object, value string) *object {
-	o = o.DeepCopy()
-	o.Labels = map[string]string{"v": value}
-	return o
-}
-
 // newSource returns a source that refuses a watch from a version that it has not reached.
 // The tests of B23 use sources that do not.
 func newSource(t *testing.T, objects ...apiruntime.Object) *cachetest.Source {
@@ -553,7 +560,5 @@ func requestRate(source *cachetest.Source) (first, later int) {
 	}
 	return first, later
 }
-
-var errBoom = errors.New("boom")
 
 func itoa(n int) string { return strconv.Itoa(n) }

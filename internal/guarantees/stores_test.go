@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
@@ -65,45 +62,6 @@ func (f *foreignStore) Replace(list []any, version string) error {
 	}
 	f.calls = append(f.calls, call+" @"+version)
 	return nil
-}
-
-// podAt returns a pod with a version; its UID is its name.
-func podAt(namespace, name, version string) *object {
-	o := pod(namespace, name)
-	o.UID, o.ResourceVersion = types.UID(name), version
-	return o
-}
-
-// tagged returns a copy of an object with values for the index byTag.
-func tagged(o *object, tags ...string) *object {
-	o = o.DeepCopy()
-	o.Annotations = map[string]string{"tags": strings.Join(tags, ",")}
-	return o
-}
-
-const tagIndex = "tag"
-
-// byTag is an index function with zero or more values, also empty and repeated ones. It fails
-// for the tag "bad" and panics for "panic".
-func byTag(obj any) ([]string, error) {
-	accessor, ok := obj.(metav1.Object)
-	if !ok {
-		return nil, nil
-	}
-	tags, ok := accessor.GetAnnotations()["tags"]
-	if !ok {
-		return nil, nil
-	}
-	values := strings.Split(tags, ",")
-	for _, value := range values {
-		switch value {
-		case "bad":
-			return nil, errBoom
-		case "panic":
-			panic("tag panics")
-		}
-	}
-	return values, nil
 }
 
 // contents returns the versions of a store's objects, by key.
