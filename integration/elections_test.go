@@ -19,13 +19,10 @@ import (
 	"github.com/watchmirror/cache/internal/ownertest"
 )
 
-const (
-	electedShards   = 6
-	electedReplicas = 3
-	electedLease    = 15 * time.Second
-	// electionPatience is for a lease, an election and a list, on a busy machine.
-	electionPatience = electedLease + patience
-)
+const electedLease = 15 * time.Second
+
+// election has a patience for a lease, an election and a list, on a busy machine.
+var election = ownertest.Election{Shards: 6, Replicas: 3, Patience: electedLease + patience}
 
 // group is processes of compat/examples/elections that share the objects of a rig.
 type group struct {
@@ -59,56 +56,21 @@ func (g *group) start(t *testing.T, id string, config *rest.Config) *ownertest.P
 	process, err := g.Start(id, exec.Command(g.program,
 		"-kubeconfig", file, "-namespace", g.rig.namespace,
 		"-resource", g.rig.resource.Group+"/"+g.rig.resource.Version+"/"+g.rig.resource.Resource,
-		"-shards", fmt.Sprint(electedShards), "-replicas", fmt.Sprint(electedReplicas), "-lease", electedLease.String()))
+		"-shards", fmt.Sprint(election.Shards), "-replicas", fmt.Sprint(election.Replicas), "-lease", electedLease.String()))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = process.Kill() })
 	return process
 }
 
-func isShard(name string) bool { return strings.HasPrefix(name, "shard ") }
-
-func isAny(string) bool { return true }
-
 // await waits until these replicas lead all shards and work on all objects of the server, and no
 // others do.
 func (g *group) await(t *testing.T, ids ...string) {
 	t.Helper()
-	var wanted []string
-	for shard := range electedShards {
-		wanted = append(wanted, fmt.Sprint("shard ", shard))
-	}
+	var objects []string
 	for key := range g.rig.objects(t, metav1.ListOptions{}) {
-		wanted = append(wanted, strings.TrimPrefix(key, g.rig.namespace+"/"))
+		objects = append(objects, strings.TrimPrefix(key, g.rig.namespace+"/"))
 	}
-	slices.Sort(wanted)
-	var current map[string][]string
-	for begin := time.Now(); time.Since(begin) < electionPatience; time.Sleep(50 * time.Millisecond) {
-		current = g.Current()
-		var names []string
-		for id, its := range current {
-			require.Contains(t, ids, id)
-			names = append(names, its...)
-		}
-		slices.Sort(names)
-		if slices.Equal(wanted, names) {
-			g.requireLimit(t, current)
-			return
-		}
-	}
-	require.Fail(t, "not all shards have a leader", "%v", current)
-}
-
-// requireLimit checks that no replica leads more shards than the others can lead without it.
-func (g *group) requireLimit(t *testing.T, current map[string][]string) {
-	for id, names := range current {
-		shards := 0
-		for _, name := range names {
-			if isShard(name) {
-				shards++
-			}
-		}
-		require.LessOrEqual(t, shards, electedShards/(electedReplicas-1), id)
-	}
+	require.NoError(t, g.Await(election, ids, objects))
 }
 
 // leader returns a replica that leads a shard.
@@ -140,7 +102,7 @@ func TestElectedReplicasNeverWorkOnOneObjectAtTheSameTime(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	stop()
 	g.await(t, ids...)
-	longest, err := g.Check(isAny)
+	longest, err := g.Check(ownertest.IsAny)
 	require.NoError(t, err)
 	t.Logf("a replica was killed: all objects have an owner again after %v; the longest time without one is %v", time.Since(begin), longest)
 
@@ -153,7 +115,7 @@ func TestElectedReplicasNeverWorkOnOneObjectAtTheSameTime(t *testing.T) {
 	stop()
 	begin = time.Now()
 	g.await(t, ids...)
-	_, err = g.Check(isAny)
+	_, err = g.Check(ownertest.IsAny)
 	require.NoError(t, err)
 	t.Logf("a replica was terminated: all objects have an owner again after %v", time.Since(begin))
 }
@@ -165,36 +127,27 @@ func TestAReplicaThatCannotReachTheServerStopsBeforeOthersLeadItsShards(t *testi
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	g.start(t, "cut off", through(proxy.URL))
-	require.Eventually(t, func() bool { return len(g.Current()["cut off"]) > 0 }, electionPatience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(g.Current()["cut off"]) > 0 }, election.Patience, 50*time.Millisecond)
 	g.start(t, "a", g.rig.cluster.Config())
 	g.start(t, "b", g.rig.cluster.Config())
 	g.await(t, "cut off", "a", "b")
 
 	require.NoError(t, proxy.Turn(faultproxy.Fault{Delay: time.Hour})) // requests stall
 	begin := time.Now()
-	led := func() int {
-		count := 0
-		for id, names := range g.Current() {
-			for _, name := range names {
-				if id != "cut off" && isShard(name) {
-					count++
-				}
-			}
-		}
-		return count
+	led := func() bool {
+		current := g.Current()
+		shards := append(ownertest.Shards(current["a"]), ownertest.Shards(current["b"])...)
+		return len(shards) == election.Shards
 	}
-	for led() < electedShards {
-		require.Less(t, time.Since(begin), electionPatience)
-		time.Sleep(50 * time.Millisecond)
-	}
+	require.Eventually(t, led, election.Patience, 50*time.Millisecond)
 	// The store of the replica without a server keeps its objects. Share does not include them.
-	longest, err := g.Check(isShard)
+	longest, err := g.Check(ownertest.IsShard)
 	require.NoError(t, err)
 	t.Logf("a replica was cut off: others lead its shards after %v, at most %v after it has stopped", time.Since(begin), longest)
 
 	require.NoError(t, proxy.Turn(faultproxy.Fault{Drop: true})) // ends the stalled requests
 	require.NoError(t, proxy.Turn())
 	g.await(t, "cut off", "a", "b")
-	_, err = g.Check(isShard)
+	_, err = g.Check(ownertest.IsShard)
 	require.NoError(t, err)
 }

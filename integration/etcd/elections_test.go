@@ -20,13 +20,10 @@ import (
 	"github.com/watchmirror/cache/sources/etcd"
 )
 
-const (
-	electedShards   = 6
-	electedReplicas = 3
-	electedLease    = 15 * time.Second
-	// electionPatience is for a lease, an election and a list, on a busy machine.
-	electionPatience = electedLease + 2*time.Minute
-)
+const electedLease = 15 * time.Second
+
+// election has a patience for a lease, an election and a list, on a busy machine.
+var election = ownertest.Election{Shards: 6, Replicas: 3, Patience: electedLease + 2*time.Minute}
 
 // group is processes of the program in the folder elections that share 60 keys.
 type group struct {
@@ -53,48 +50,22 @@ func newGroup(t *testing.T) *group {
 func (g *group) start(t *testing.T, id, address string) *ownertest.Process {
 	process, err := g.Start(id, exec.Command(g.program,
 		"-endpoint", "http://"+address, "-keys", g.keys.prefix, "-elections", "elections-of-"+g.keys.prefix,
-		"-shards", fmt.Sprint(electedShards), "-replicas", fmt.Sprint(electedReplicas), "-lease", electedLease.String()))
+		"-shards", fmt.Sprint(election.Shards), "-replicas", fmt.Sprint(election.Replicas), "-lease", electedLease.String()))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = process.Kill() })
 	return process
 }
 
-func isShard(name string) bool { return strings.HasPrefix(name, "shard ") }
-
-func isAny(string) bool { return true }
-
 // await waits until these replicas lead all shards and work on all keys, and no others do.
 func (g *group) await(t *testing.T, ids ...string) {
 	t.Helper()
-	var wanted []string
-	for shard := range electedShards {
-		wanted = append(wanted, fmt.Sprint("shard ", shard))
-	}
 	answer, err := g.keys.client.Get(t.Context(), g.keys.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	require.NoError(t, err)
+	var keys []string
 	for _, pair := range answer.Kvs {
-		wanted = append(wanted, strings.TrimPrefix(string(pair.Key), g.keys.prefix))
+		keys = append(keys, strings.TrimPrefix(string(pair.Key), g.keys.prefix))
 	}
-	slices.Sort(wanted)
-	var current map[string][]string
-	for begin := time.Now(); time.Since(begin) < electionPatience; time.Sleep(50 * time.Millisecond) {
-		current = g.Current()
-		var names []string
-		for id, its := range current {
-			require.Contains(t, ids, id)
-			names = append(names, its...)
-			require.LessOrEqual(t, len(shardsOf(its)), electedShards/(electedReplicas-1), id)
-		}
-		slices.Sort(names)
-		if slices.Equal(wanted, names) {
-			return
-		}
-	}
-	require.Fail(t, "not all shards have a leader", "%v", current)
-}
-
-func shardsOf(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !isShard(name) })
+	require.NoError(t, g.Await(election, ids, keys))
 }
 
 // change creates, updates and deletes keys.
@@ -123,7 +94,7 @@ func TestElectedReplicasNeverWorkOnOneKeyAtTheSameTime(t *testing.T) {
 	begin := time.Now()
 	g.change(t, 100)
 	g.await(t, ids...)
-	longest, err := g.Check(isAny)
+	longest, err := g.Check(ownertest.IsAny)
 	require.NoError(t, err)
 	t.Logf("a replica was killed: all keys have an owner again after %v; the longest time without one is %v", time.Since(begin), longest)
 
@@ -134,7 +105,7 @@ func TestElectedReplicasNeverWorkOnOneKeyAtTheSameTime(t *testing.T) {
 	begin = time.Now()
 	g.change(t, 200)
 	g.await(t, ids...)
-	_, err = g.Check(isAny)
+	_, err = g.Check(ownertest.IsAny)
 	require.NoError(t, err)
 	t.Logf("a replica was terminated: all keys have an owner again after %v", time.Since(begin))
 }
@@ -144,7 +115,7 @@ func TestAReplicaThatCannotReachEtcdStopsBeforeOthersLeadItsShards(t *testing.T)
 	g := newGroup(t)
 	proxy := newStallingProxy(t, shared.Addr())
 	g.start(t, "cut off", proxy.listener.Addr().String())
-	require.Eventually(t, func() bool { return len(g.Current()["cut off"]) > 0 }, electionPatience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(g.Current()["cut off"]) > 0 }, election.Patience, 50*time.Millisecond)
 	g.start(t, "a", shared.Addr())
 	g.start(t, "b", shared.Addr())
 	g.await(t, "cut off", "a", "b")
@@ -153,11 +124,12 @@ func TestAReplicaThatCannotReachEtcdStopsBeforeOthersLeadItsShards(t *testing.T)
 	begin := time.Now()
 	led := func() bool {
 		current := g.Current()
-		return len(shardsOf(current["a"]))+len(shardsOf(current["b"])) == electedShards
+		shards := append(ownertest.Shards(current["a"]), ownertest.Shards(current["b"])...)
+		return len(shards) == election.Shards
 	}
-	require.Eventually(t, led, electionPatience, 50*time.Millisecond)
+	require.Eventually(t, led, election.Patience, 50*time.Millisecond)
 	// The store of the replica without etcd keeps its objects. Share does not include them.
-	longest, err := g.Check(isShard)
+	longest, err := g.Check(ownertest.IsShard)
 	require.NoError(t, err)
 	t.Logf("a replica was cut off: others lead its shards after %v, at most %v after it has stopped", time.Since(begin), longest)
 }
