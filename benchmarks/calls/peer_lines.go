@@ -35,7 +35,7 @@ func peerLines() []Line {
 		})
 		add("list by index of 1000", microsecondsPerCall, func(s Scale, theirs makeStore) (Result, error) {
 			s.Objects = max(s.Objects, 2*perNamespace)
-			return reads(s, theirs, oneIndex, perNamespace, namespaceObjects)
+			return reads(s, theirs, oneIndex, perNamespace, namespaceRead(s))
 		})
 		add("snapshot and a get", nanosecondsPerCall, snapshots)
 		add("get beside a writer, p99", nanosecondsPerCall, func(s Scale, theirs makeStore) (Result, error) {
@@ -68,14 +68,17 @@ func inserts(s Scale, theirs makeStore, fill fillStore) (Result, error) {
 	return t.measure(roundOf(theirs), roundOf(makeOurs))
 }
 
-// namespaceObjects is a read of a namespace: a peer's is a look at each object, without a slice.
-func namespaceObjects(in store, n int) (int, error) {
-	namespace := namespaceOf(n * perNamespace)
-	if peer, ok := in.(peers.Store); ok {
-		return peer.CountNamespace(namespace), nil
+// namespaceRead is a read of a namespace: a peer's is a look at each object, without a slice.
+func namespaceRead(s Scale) read {
+	name := indexName(0)
+	namespaces := valuesOf(s.Objects, perNamespace, namespaceOf)
+	return func(in store, n int) (int, error) {
+		if peer, ok := in.(peers.Store); ok {
+			return peer.CountNamespace(namespaces[n]), nil
+		}
+		found, err := in.(indexer).ByIndex(name, namespaces[n])
+		return len(found), err
 	}
-	found, err := in.(indexer).ByIndex(indexName(0), namespace)
-	return len(found), err
 }
 
 // snapshots takes snapshots and looks up an object in each.
@@ -174,16 +177,16 @@ func readerLists(s Scale, isCopy bool) (Result, error) {
 		return Result{}, err
 	}
 	defer reader.Stop()
-	namespace := func(n int) string { return namespaceOf(n * perNamespace % s.Objects) }
+	namespaces := valuesOf(s.Objects, perNamespace, namespaceOf)
 	theirs := func(n int) error {
-		found, err := reader.List(namespace(n), isCopy)
+		found, err := reader.List(namespaces[n%len(namespaces)], isCopy)
 		if err != nil {
 			return err
 		}
 		return checkCount(found, perNamespace)
 	}
 	list := func(n int) error {
-		found, err := ours.ByIndex(ourcache.NamespaceIndex, namespace(n))
+		found, err := ours.ByIndex(ourcache.NamespaceIndex, namespaces[n%len(namespaces)])
 		if err != nil {
 			return err
 		}

@@ -146,19 +146,30 @@ func readLines() []Line {
 		{number: 0, each: perNamespace, goal: 5, valueOf: namespaceOf},
 		{number: 1, each: perTier, goal: 5, valueOf: tierOf},
 	} {
-		find := func(in indexer, n int) (int, error) {
-			found, err := in.ByIndex(indexName(index.number), index.valueOf(n*index.each))
-			return len(found), err
-		}
 		lines = append(lines, Line{
 			Name: fmt.Sprintf("D3 ByIndex of %d", index.each), Unit: microsecondsPerCall, Goal: index.goal,
 			measure: func(s Scale) (Result, error) {
 				s.Objects = max(s.Objects, 2*index.each)
+				name := indexName(index.number)
+				values := valuesOf(s.Objects, index.each, index.valueOf)
+				find := func(in indexer, n int) (int, error) {
+					found, err := in.ByIndex(name, values[n])
+					return len(found), err
+				}
 				return reads(s, makeTheirs, storeOptions{indexes: indexFunctions}, index.each, ofIndexer(find))
 			},
 		})
 	}
 	return append(lines, wholeLines()...)
+}
+
+// valuesOf returns the values of an index, each of which so many objects have.
+func valuesOf(objects, each int, valueOf func(i int) string) []string {
+	var values []string
+	for i := 0; i < objects; i += each {
+		values = append(values, valueOf(i))
+	}
+	return values
 }
 
 // wholeLines are of calls that read the whole store.
