@@ -115,6 +115,15 @@ func TestAFunctionOfAnotherModuleEscapesUnlessItIsFollowed(t *testing.T) {
 	}
 }
 
+func TestWhatControllerRuntimeReadsOfObjectsIsKnown(t *testing.T) {
+	args := []string{"-dir", "testdata/operator", "-type", "example.com/operator.Thing", "-json", "."}
+	found := decode(t, answer(t, args...))
+	require.Equal(t, []report.Place{{
+		Place: "operator.go:29",
+		How:   "passed to (sigs.k8s.io/controller-runtime/pkg/client.Client).Create",
+	}}, found.Escapes)
+}
+
 func TestAModuleToFollowThatTheProgramDoesNotUseIsAnErrorWithoutAnAnswer(t *testing.T) {
 	args := []string{"-dir", "testdata/dependency", "-type", podType, "-follow"}
 	for _, path := range []string{"k8s.io/apimachinery/pkg/api/metta", "k8s.io/component-helpers", "strings"} {

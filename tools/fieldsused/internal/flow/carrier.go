@@ -18,6 +18,7 @@ var carriers = []string{
 	"k8s.io/apimachinery/pkg/api/meta",
 	"k8s.io/utils/ptr",
 	"k8s.io/utils/pointer",
+	"sigs.k8s.io/controller-runtime/pkg/builder",
 	"github.com/watchmirror/cache/adapters/clientgo",
 	"github.com/watchmirror/cache/kubeapi",
 	"github.com/watchmirror/cache/overlay",

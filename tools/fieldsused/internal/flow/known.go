@@ -144,8 +144,10 @@ func (f *functionFlow) knownInvoke(i ssa.CallInstruction) bool {
 	case isCarrierPackage(pkg):
 		f.carry(i)
 		return true
-	case pkg == "sigs.k8s.io/controller-runtime/pkg/client" && (name == "Get" || name == "List"):
+	case pkg == clientPackage && (name == "Get" || name == "List"):
 		return true // fills the object
+	case pkg == clientPackage && name == "Delete":
+		return true // by type, namespace and name
 	case pkg == "k8s.io/client-go/tools/record" || pkg == "k8s.io/client-go/tools/events":
 		f.recordEvent(i)
 		return true
@@ -166,6 +168,9 @@ func (f *functionFlow) recordEvent(i ssa.CallInstruction) {
 	}
 }
 
+// clientPackage has the client of controller-runtime.
+const clientPackage = "sigs.k8s.io/controller-runtime/pkg/client"
+
 // metadataReaders are functions of other modules that read only metadata which is always kept, or
 // the Go type.
 var metadataReaders = []string{
@@ -179,7 +184,8 @@ var metadataReaders = []string{
 	"k8s.io/apimachinery/pkg/apis/meta/v1.GetControllerOfNoCopy",
 	"k8s.io/apimachinery/pkg/apis/meta/v1.GetControllerOf",
 	"k8s.io/client-go/tools/reference.GetReference",
-	"sigs.k8s.io/controller-runtime/pkg/client.ObjectKeyFromObject",
+	clientPackage + ".ObjectKeyFromObject",
+	clientPackage + "/apiutil.GVKForObject",
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil.SetControllerReference",
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil.SetOwnerReference",
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil.ContainsFinalizer",
