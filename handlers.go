@@ -81,7 +81,8 @@ func (h FilteringResourceEventHandler) OnUpdate(oldObj, newObj any) {
 }
 
 func (h FilteringResourceEventHandler) OnDelete(obj any) {
-	if obj = ownTombstone(obj); h.passes(obj) {
+	obj = ownTombstone(obj)
+	if h.passes(obj) {
 		h.Handler.OnDelete(obj)
 	}
 }

@@ -43,25 +43,7 @@ func encodeList(list runtime.Object, as representation) ([]byte, error) {
 	if err != nil {
 		return encodeObject(list, kind)
 	}
-	listKind := list.GetObjectKind().GroupVersionKind()
-	switch {
-	case kind.Kind != "":
-		listKind = kind.GroupVersion().WithKind(kind.Kind + "List")
-	case listKind.Kind == "":
-		listKind = metav1.Unversioned.WithKind("List")
-	}
-	head, err := json.Marshal(struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata"`
-	}{
-		metav1.TypeMeta{Kind: listKind.Kind, APIVersion: listKind.GroupVersion().String()},
-		metav1.ListMeta{
-			ResourceVersion:    accessor.GetResourceVersion(),
-			Continue:           accessor.GetContinue(),
-			RemainingItemCount: accessor.GetRemainingItemCount(),
-			ShardInfo:          sharding.InfoOf(list),
-		},
-	})
+	head, err := encodeListHead(list, accessor, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +62,31 @@ func encodeList(list runtime.Object, as representation) ([]byte, error) {
 	}
 	out.WriteString("]}\n")
 	return out.Bytes(), nil
+}
+
+// encodeListHead encodes a list without its items. kind is that of the items, if it is known.
+func encodeListHead(
+	list runtime.Object, accessor metav1.ListInterface, kind schema.GroupVersionKind,
+) ([]byte, error) {
+	listKind := list.GetObjectKind().GroupVersionKind()
+	switch {
+	case kind.Kind != "":
+		listKind = kind.GroupVersion().WithKind(kind.Kind + "List")
+	case listKind.Kind == "":
+		listKind = metav1.Unversioned.WithKind("List")
+	}
+	return json.Marshal(struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata"`
+	}{
+		metav1.TypeMeta{Kind: listKind.Kind, APIVersion: listKind.GroupVersion().String()},
+		metav1.ListMeta{
+			ResourceVersion:    accessor.GetResourceVersion(),
+			Continue:           accessor.GetContinue(),
+			RemainingItemCount: accessor.GetRemainingItemCount(),
+			ShardInfo:          sharding.InfoOf(list),
+		},
+	})
 }
 
 // encodeFrame encodes one event of a watch as a line.

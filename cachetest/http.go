@@ -160,7 +160,8 @@ func parsePath(path string) (target, error) {
 		t.resource.Version = parts[1]
 		parts = parts[2:]
 	case len(parts) > 3 && parts[0] == "apis":
-		t.resource.Group, t.resource.Version = parts[1], parts[2]
+		t.resource.Group = parts[1]
+		t.resource.Version = parts[2]
 		parts = parts[3:]
 	default:
 		return t, errNoSuchPath()

@@ -295,7 +295,8 @@ func (p place) page(sel selection, limit int64) page {
 // within returns the part of the state after the place, in one namespace or all.
 func (p place) within(namespace string) ([]key, []runtime.Object) {
 	keys := p.state.keys
-	from, to := 0, len(keys)
+	from := 0
+	to := len(keys)
 	if namespace != "" {
 		from = sort.Search(len(keys), func(i int) bool { return keys[i].Namespace >= namespace })
 		to = sort.Search(len(keys), func(i int) bool { return keys[i].Namespace > namespace })

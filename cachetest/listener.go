@@ -154,7 +154,8 @@ func (l *Listener) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.quotas = script[int]{}
-	l.refusing, l.frozen = false, false
+	l.refusing = false
+	l.frozen = false
 	for k := range l.conns {
 		k.freeze(false)
 		k.toClient.change(func() { k.toClient.quota = -1 })

@@ -106,7 +106,8 @@ func (p *pipe) write(b []byte, d *deadline) (int, error) {
 			}
 			p.wakeLocked()
 		}
-		changed, cut := p.changed, p.quota == 0
+		changed := p.changed
+		cut := p.quota == 0
 		p.mu.Unlock()
 		if written == len(b) && !cut {
 			return written, nil

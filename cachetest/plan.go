@@ -65,7 +65,8 @@ func callerOfSource() string {
 // reportUnfired fails the test, once, for each fault that never applied to a request.
 func (s *Source) reportUnfired() {
 	s.mu.Lock()
-	plans, count := s.plans, s.requests.all
+	plans := s.plans
+	count := s.requests.all
 	s.plans = nil
 	s.mu.Unlock()
 	if s.test == nil || s.test.Skipped() {

@@ -177,6 +177,8 @@ func (s *Source) arrived(verb Verb, namespace string, opts metav1.ListOptions) *
 func (s *Source) answered(req *Request, answer listAnswer, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	req.Answered, req.Err = time.Now(), err
-	req.Items, req.ResourceVersion = answer.items, answer.version
+	req.Answered = time.Now()
+	req.Err = err
+	req.Items = answer.items
+	req.ResourceVersion = answer.version
 }

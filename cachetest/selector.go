@@ -149,7 +149,8 @@ func (sel selection) translate(c change) (watch.Event, bool) {
 	if c.hidden {
 		return watch.Event{}, false
 	}
-	before, now := sel.matches(c.previous), sel.matches(c.current)
+	before := sel.matches(c.previous)
+	now := sel.matches(c.current)
 	switch {
 	case now && before:
 		return watch.Event{Type: watch.Modified, Object: c.current.DeepCopyObject()}, true

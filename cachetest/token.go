@@ -56,7 +56,8 @@ func (t continueToken) expired(epoch int64) error {
 		"The provided continue parameter is too old to display a consistent list result. " +
 			"Start a new list, or continue with the token in this answer, " +
 			"whose pages come from a newer state.")
-	t.Version, t.Epoch = anyVersion, epoch
+	t.Version = anyVersion
+	t.Epoch = epoch
 	status.ErrStatus.ListMeta.Continue = t.encode()
 	return status
 }

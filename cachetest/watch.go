@@ -79,28 +79,52 @@ func (s *Source) openWatch(
 		finished:  make(chan struct{}),
 		wake:      make(chan struct{}, 1),
 	}
+	if err := w.start(from); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// start makes the watch one of the source's, unless that cannot send it the changes after a
+// version.
+func (w *stream) start(from uint64) error {
+	s := w.source
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, ErrClosed
+		return ErrClosed
 	}
-	if from > s.history.version &&
-		(s.options.RefuseFutureWatches || ptr.Deref(opts.SendInitialEvents, false)) {
-		return nil, ErrTooLargeResourceVersion(from, s.history.version)
+	refusesFuture := s.options.RefuseFutureWatches ||
+		ptr.Deref(w.options.SendInitialEvents, false)
+	if from > s.history.version && refusesFuture {
+		return ErrTooLargeResourceVersion(from, s.history.version)
 	}
 	w.startLocked(from)
-	if oldest := s.history.oldestWatch(); w.cursor < oldest {
-		tooOld := errTooOld(w.cursor, oldest)
-		if !s.options.ExpiredOnStream {
-			return nil, tooOld
-		}
-		w.cursor = s.history.version
-		w.end = &streamEnd{err: tooOld}
-	} else if end, ends := s.faults.streamEnds.take(); ends {
-		w.end = &end
+	if err := w.planEndLocked(); err != nil {
+		return err
 	}
 	s.watches[w] = struct{}{}
-	return w, nil
+	return nil
+}
+
+// planEndLocked sets the end of a watch that is too old, or that a script ends. The error is that of
+// a watch that is refused.
+func (w *stream) planEndLocked() error {
+	s := w.source
+	oldest := s.history.oldestWatch()
+	if w.cursor >= oldest {
+		if end, ends := s.faults.streamEnds.take(); ends {
+			w.end = &end
+		}
+		return nil
+	}
+	tooOld := errTooOld(w.cursor, oldest)
+	if !s.options.ExpiredOnStream {
+		return tooOld
+	}
+	w.cursor = s.history.version
+	w.end = &streamEnd{err: tooOld}
+	return nil
 }
 
 // startLocked sets where the watch begins and its initial events.

@@ -108,30 +108,16 @@ func (lw *ListerWatcher) send(
 	if err != nil {
 		return nil, lw.collection.wrapError(v, err)
 	}
-	sendCtx, sent := apiclient.Recorded(ctx)
-	sendCtx, cancel := context.WithCancel(sendCtx)
-	var stallTimeout time.Duration // zero for a watch, which may be silent for any time
-	if v == verbList {
-		stallTimeout = lw.stallTimeout
-	}
-	r := &response{
-		ctx:     sendCtx,
-		cancel:  cancel,
-		stall:   newStallTimer(stallTimeout, cancel),
-		sent:    sent,
-		source:  lw,
-		expects: expectationOf(v, options),
-	}
-	handedOver := false
-	// Release even if a function of the caller panics.
-	defer func() {
-		if !handedOver {
+	r := lw.newResponse(ctx, v, options)
+	isAccepted := false
+	defer func() { // also if a function of the caller panics
+		if !isAccepted {
 			r.release()
 		}
 	}()
 	httpResponse, err := lw.roundTrip(r, v, url)
 	if err != nil {
-		if lw.hasDiscarded.Swap(false) && sendCtx.Err() == nil {
+		if lw.hasDiscarded.Swap(false) && r.ctx.Err() == nil {
 			// The transport may not have noticed yet that the discarded connection is closed, and
 			// have used it.
 			r.release()
@@ -145,21 +131,50 @@ func (lw *ListerWatcher) send(
 		r.release()
 		return lw.send(ctx, v, options)
 	}
-	lw.warnings.reportNew(ctx, httpResponse.Header, sent)
-	if httpResponse.StatusCode < 200 || httpResponse.StatusCode > 299 {
-		err = lw.statusError(v, r)
-	} else if r.encoding, err = lw.encodings.forResponse(r); err != nil {
-		err = lw.collection.wrapError(v, err)
-	}
-	if err != nil {
+	lw.warnings.reportNew(ctx, httpResponse.Header, r.sent)
+	if err := lw.checkResponse(r, v); err != nil {
 		if ctx.Err() != nil {
 			err = lw.callError(ctx, r, v, err)
 		}
 		return nil, err
 	}
-	handedOver = true
+	isAccepted = true
 	lw.managedFields.responseBegun()
 	return r, nil
+}
+
+// newResponse returns the response of a call that is not sent yet.
+func (lw *ListerWatcher) newResponse(
+	ctx context.Context, v verb, options metav1.ListOptions,
+) *response {
+	ctx, sent := apiclient.Recorded(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	var stallTimeout time.Duration // zero for a watch, which may be silent for any time
+	if v == verbList {
+		stallTimeout = lw.stallTimeout
+	}
+	return &response{
+		ctx:     ctx,
+		cancel:  cancel,
+		stall:   newStallTimer(stallTimeout, cancel),
+		sent:    sent,
+		source:  lw,
+		expects: expectationOf(v, options),
+	}
+}
+
+// checkResponse returns the error of a response without a body that can be decoded. Otherwise it
+// sets the body's encoding.
+func (lw *ListerWatcher) checkResponse(r *response, v verb) error {
+	if r.StatusCode < 200 || r.StatusCode > 299 {
+		return lw.statusError(v, r)
+	}
+	encoding, err := lw.encodings.forResponse(r)
+	if err != nil {
+		return lw.collection.wrapError(v, err)
+	}
+	r.encoding = encoding
+	return nil
 }
 
 func (lw *ListerWatcher) roundTrip(r *response, v verb, url string) (*http.Response, error) {

@@ -37,7 +37,8 @@ func (lw *ListerWatcher) ListWithContext(
 	if err != nil {
 		return nil, err
 	}
-	list.TypeMeta, list.ListMeta = header.TypeMeta, header.ListMeta
+	list.TypeMeta = header.TypeMeta
+	list.ListMeta = header.ListMeta
 	return list, nil
 }
 

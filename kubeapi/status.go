@@ -113,7 +113,8 @@ func setDefaultMessage(status *metav1.Status) {
 	if status.Message != "" {
 		return
 	}
-	reason, name := string(status.Reason), http.StatusText(int(status.Code))
+	reason := string(status.Reason)
+	name := http.StatusText(int(status.Code))
 	switch {
 	case name != "":
 		status.Message = fmt.Sprintf("%d %s", status.Code, name)

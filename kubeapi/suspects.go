@@ -32,7 +32,8 @@ const (
 
 // suspect reports whether the watch or list must end because of these bytes, and remembers them.
 func (s *suspects) suspect(raw []byte, wellFormed bool) bool {
-	hash, now := maphash.Bytes(s.seed, raw), time.Now()
+	hash := maphash.Bytes(s.seed, raw)
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.seen[hash]; known {

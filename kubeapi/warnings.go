@@ -60,7 +60,8 @@ func (w *warnings) reportNew(ctx context.Context, header http.Header, sent *apic
 	if len(values) == 0 {
 		return
 	}
-	texts, secrets := warningTexts(values), sent.Secrets()
+	texts := warningTexts(values)
+	secrets := sent.Secrets()
 	for i, text := range texts {
 		texts[i] = secrets.Hide(text)
 	}

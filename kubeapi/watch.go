@@ -128,7 +128,6 @@ func (w *watcher) next() (watch.Event, error) {
 	if err != nil {
 		return watch.Event{}, err
 	}
-	encoding, limits := w.response.encoding, w.source.limits.wire()
 	if frame.Type == watch.Error {
 		return w.errorEvent(frame.Object)
 	}
@@ -137,24 +136,9 @@ func (w *watcher) next() (watch.Event, error) {
 			"%w: a watch frame of unknown type %q", ErrMalformed,
 			apiclient.Printable(string(frame.Type), maxForeignText))
 	}
-	into := w.source.target
-	if frame.Type == watch.Bookmark {
-		// A bookmark is not an object and is small. Its annotation marks the end of a streaming
-		// list's initial events, and its kind does not matter: some servers send that of the
-		// version in which they store objects.
-		into = into.forBookmarks()
-	}
-	object, err := into.decode(encoding, frame.Object, limits, w.source.knownType.get())
+	object, err := w.decode(frame)
 	if err != nil {
-		if w.mayBeDamaged(frame, err) {
-			return watch.Event{}, fmt.Errorf("the object of a watch frame: %w", err)
-		}
-		object = w.source.newUndecodable(
-			w.response, frame.Object,
-			apiclient.Printable(string(frame.Type), maxForeignText)+" event", err)
-	} else if frame.Type != watch.Bookmark {
-		w.source.dropManagedFields(encoding, frame.Object, object)
-		into.recordType(&w.source.knownType, object)
+		return watch.Event{}, err
 	}
 	if frame.Type != watch.Bookmark {
 		if err := countNameless(&w.nameless, object); err != nil {
@@ -163,6 +147,33 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	event := watch.Event{Type: frame.Type, Object: object}
 	return event, w.countInitial(event)
+}
+
+// decode returns the object of a frame, an UndecodableObject if it cannot be decoded. The error is
+// that of an object that may have been damaged in transit.
+func (w *watcher) decode(frame wire.Frame) (runtime.Object, error) {
+	encoding := w.response.encoding
+	into := w.source.target
+	if frame.Type == watch.Bookmark {
+		// A bookmark is not an object and is small. Its annotation marks the end of a streaming
+		// list's initial events, and its kind does not matter: some servers send that of the
+		// version in which they store objects.
+		into = into.forBookmarks()
+	}
+	limits := w.source.limits.wire()
+	object, err := into.decode(encoding, frame.Object, limits, w.source.knownType.get())
+	if err != nil {
+		if w.mayBeDamaged(frame, err) {
+			return nil, fmt.Errorf("the object of a watch frame: %w", err)
+		}
+		place := apiclient.Printable(string(frame.Type), maxForeignText) + " event"
+		return w.source.newUndecodable(w.response, frame.Object, place, err), nil
+	}
+	if frame.Type != watch.Bookmark {
+		w.source.dropManagedFields(encoding, frame.Object, object)
+		into.recordType(&w.source.knownType, object)
+	}
+	return object, nil
 }
 
 // errorEvent returns the event for the object of an ERROR frame. It returns an error if that is not
@@ -250,9 +261,11 @@ func (w *watcher) errorObject(err error) runtime.Object {
 
 // streamErrorStatus returns the object of the Error event for a stream that failed.
 func (lw *ListerWatcher) streamErrorStatus(err error) runtime.Object {
-	cause, problem := CauseStreamCut, "stream failed"
+	cause := CauseStreamCut
+	problem := "stream failed"
 	if isBadData(err) {
-		cause, problem = CauseBadFrame, "bad frame"
+		cause = CauseBadFrame
+		problem = "bad frame"
 	}
 	status := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},

@@ -139,8 +139,10 @@ func (d *detector) Run(ctx context.Context, store cache.Store, report func(key s
 			all = false
 		}
 		d.mu.Lock()
-		replaced, unwatched := d.replaced, d.unwatched
-		d.replaced, d.unwatched = nil, nil
+		replaced := d.replaced
+		unwatched := d.unwatched
+		d.replaced = nil
+		d.unwatched = nil
 		watched := slices.Collect(maps.Values(d.watched))
 		d.mu.Unlock()
 		for _, err := range unwatched {
@@ -210,7 +212,8 @@ func (s *state) compare(report func(key string, err error)) {
 func asJSON(obj any) (text []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			text, err = nil, fmt.Errorf("MarshalJSON: %w", &cache.PanicError{Value: value})
+			text = nil
+			err = fmt.Errorf("MarshalJSON: %w", &cache.PanicError{Value: value})
 		}
 	}()
 	return json.Marshal(obj)

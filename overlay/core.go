@@ -132,7 +132,8 @@ func (c *core) put(key string, decide func(now storeState, before *write) *write
 	c.expire()
 	for {
 		before := c.find(key)
-		now, shown := c.storeStateOf(key), before
+		now := c.storeStateOf(key)
+		shown := before
 		if before != nil && !before.isNewer(now) {
 			shown = nil
 		}

@@ -68,7 +68,8 @@ func (i indexer) Index(indexName string, obj any) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, seen := []any{}, map[string]bool{}
+	list := []any{}
+	seen := map[string]bool{}
 	for _, value := range values {
 		_ = v.eachByIndex("", indexName, value, func(key string, obj any) bool {
 			if !seen[key] {

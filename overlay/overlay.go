@@ -68,7 +68,8 @@ func New[T cache.Object](informer *cache.Informer[T], optional ...Options[T]) (*
 		options.Namespaces = append(options.Namespaces, part.Namespace)
 	}
 	o := newOverlay(informer.Shared().GetIndexer(), options)
-	o.base, o.direct = informer.Reader, true
+	o.base = informer.Reader
+	o.direct = true
 	var notFound *apierrors.StatusError
 	if _, err := informer.Get(""); errors.As(err, &notFound) && notFound.ErrStatus.Details != nil {
 		about := notFound.ErrStatus.Details

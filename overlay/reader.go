@@ -52,11 +52,13 @@ func (r Reader[T]) Snapshot() Reader[T] {
 	switch {
 	case r.frozen != nil:
 	case r.showsNoWrites():
-		r.frozen, r.base = &view{}, r.base.Snapshot()
+		r.frozen = &view{}
+		r.base = r.base.Snapshot()
 	default:
 		now := r.core.view()
 		// base reads the current store, so it must not be used.
-		r.frozen, r.direct = &now, false
+		r.frozen = &now
+		r.direct = false
 	}
 	return r
 }
@@ -64,7 +66,8 @@ func (r Reader[T]) Snapshot() Reader[T] {
 // ByNamespace returns a reader of one namespace, in which names have no namespace. Empty means all
 // namespaces.
 func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
-	r.namespace, r.base = namespace, r.base.ByNamespace(namespace)
+	r.namespace = namespace
+	r.base = r.base.ByNamespace(namespace)
 	return r
 }
 

@@ -22,7 +22,8 @@ func stateOf(obj any) (s state) {
 	s.exists = true
 	defer func() { _ = recover() }() // the metadata may be behind a nil pointer
 	if about, err := meta.Accessor(obj); err == nil {
-		s.uid, s.version = about.GetUID(), about.GetResourceVersion()
+		s.uid = about.GetUID()
+		s.version = about.GetResourceVersion()
 	}
 	return s
 }
@@ -106,7 +107,8 @@ func (w *write) isConfirmedBy(seen state, deleted bool) bool {
 
 // recordEarlier records the states before a write: the store's, and the shown write, if any.
 func (w *write) recordEarlier(now storeState, shown *write) {
-	w.before, w.earlierUIDs = now, nil
+	w.before = now
+	w.earlierUIDs = nil
 	if now.exists && now.uid != w.uid {
 		w.earlierUIDs = []types.UID{now.uid}
 	}

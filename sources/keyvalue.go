@@ -217,7 +217,8 @@ func (s *KeyValueSource[T]) object(kv KeyValue) Object {
 func setMetadata(obj Object, kv KeyValue) Object {
 	namespace, name, _ := strings.Cut(kv.Key, "/")
 	if namespace == "" || name == "" {
-		namespace, name = "", kv.Key
+		namespace = ""
+		name = kv.Key
 	}
 	obj.SetNamespace(namespace)
 	obj.SetName(name)

@@ -255,7 +255,8 @@ func (p *PollingSource) ListItems(
 		return metav1.ListMeta{}, err
 	}
 	p.mu.Lock()
-	version, objects := p.version, p.objects
+	version := p.version
+	objects := p.objects
 	p.mu.Unlock()
 	switch {
 	case options.Continue != "":
@@ -325,7 +326,7 @@ func (p *PollingSource) pollUnlessPaused(
 	p.started++
 	call := p.started
 	p.mu.Unlock()
-	byName, objects, changes, err := p.call(ctx)
+	result, err := p.call(ctx)
 	if err != nil && ctx.Err() != nil {
 		return true, context.Cause(ctx) // not a failure of the function: the next caller calls it
 	}
@@ -342,22 +343,24 @@ func (p *PollingSource) pollUnlessPaused(
 	}
 	p.failures = 0
 	p.nextCall = time.Now().Add(p.interval)
-	p.applyLocked(byName, objects, changes)
+	p.applyLocked(result)
 	return true, nil
 }
 
 // applyLocked makes the result of a call the current state.
-func (p *PollingSource) applyLocked(
-	byName map[cache.ObjectName]Object, objects []Object, changes []change,
-) {
-	p.byName = byName
-	p.objects = objects
-	if len(objects) > 0 {
-		p.example = objects[0]
+func (p *PollingSource) applyLocked(result polled) {
+	p.byName = result.byName
+	p.objects = result.objects
+	if len(result.objects) > 0 {
+		p.example = result.objects[0]
 	}
-	p.version += uint64(len(changes))
-	p.history = append(p.history, changes...)
-	if excess := len(p.history) - max(p.historySize, len(changes)); excess > 0 && len(changes) > 0 {
+	if len(result.changes) == 0 {
+		return
+	}
+	p.version += uint64(len(result.changes))
+	p.history = append(p.history, result.changes...)
+	excess := len(p.history) - max(p.historySize, len(result.changes))
+	if excess > 0 {
 		p.history = slices.Delete(p.history, 0, excess)
 	}
 }
@@ -398,11 +401,18 @@ func (e *callError) Unwrap() error { return e.err }
 // Status implements apierrors.APIStatus.
 func (e *callError) Status() metav1.Status { return e.status }
 
-// call calls the function and compares its result with the current objects. Deletions come first,
-// by name, then other changes in the function's order. The caller holds semaphore.
-func (p *PollingSource) call(ctx context.Context) (
-	byName map[cache.ObjectName]Object, objects []Object, changes []change, err error,
-) {
+// polled is the result of a call of the function.
+type polled struct {
+	byName  map[cache.ObjectName]Object
+	objects []Object
+	// changes are those since the current state: deletions by name, then other changes in the
+	// function's order.
+	changes []change
+}
+
+// call calls the function and compares its result with the current objects. The caller holds
+// semaphore.
+func (p *PollingSource) call(ctx context.Context) (polled, error) {
 	callCtx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	listed, err := p.list(callCtx)
@@ -410,31 +420,45 @@ func (p *PollingSource) call(ctx context.Context) (
 		if ctx.Err() == nil && callCtx.Err() != nil {
 			err = fmt.Errorf("not answered within %s: %w", p.timeout, err)
 		}
-		return nil, nil, nil, fmt.Errorf("poll: %w", err)
+		return polled{}, fmt.Errorf("poll: %w", err)
 	}
-	byName = make(map[cache.ObjectName]Object, len(listed))
-	objects = make([]Object, 0, len(listed))
+	result := polled{
+		byName:  make(map[cache.ObjectName]Object, len(listed)),
+		objects: make([]Object, 0, len(listed)),
+	}
 	for i, obj := range listed {
-		before, after, err := p.identify(obj, byName)
+		before, after, err := p.identify(obj, result.byName)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("poll: object %d of %d: %w", i+1, len(listed), err)
+			return polled{}, fmt.Errorf("poll: object %d of %d: %w", i+1, len(listed), err)
 		}
-		switch {
-		case before == nil:
-			changes = append(changes, change{after: after})
-		case before.GetUID() != after.GetUID():
-			changes = append(changes, change{before: before}, change{after: after})
-		case p.equal(before, after):
-			after = before
-		default:
-			changes = append(changes, change{before: before, after: after})
-		}
-		byName[cache.MetaObjectToName(after)] = after
-		objects = append(objects, after)
+		p.add(&result, before, after)
 	}
+	result.changes = append(p.deletions(result.byName), result.changes...)
+	p.setVersions(result.changes)
+	return result, nil
+}
+
+// add adds an object to a result. An unchanged object is the current one.
+func (p *PollingSource) add(result *polled, before, after Object) {
+	switch {
+	case before == nil:
+		result.changes = append(result.changes, change{after: after})
+	case before.GetUID() != after.GetUID():
+		result.changes = append(result.changes, change{before: before}, change{after: after})
+	case p.equal(before, after):
+		after = before
+	default:
+		result.changes = append(result.changes, change{before: before, after: after})
+	}
+	result.byName[cache.MetaObjectToName(after)] = after
+	result.objects = append(result.objects, after)
+}
+
+// deletions returns the deletions of the current objects that are not listed, sorted by name.
+func (p *PollingSource) deletions(listed map[cache.ObjectName]Object) []change {
 	var deleted []change
 	for name, obj := range p.byName {
-		if byName[name] == nil {
+		if listed[name] == nil {
 			deleted = append(deleted, change{before: obj})
 		}
 	}
@@ -442,14 +466,17 @@ func (p *PollingSource) call(ctx context.Context) (
 		return cmp.Or(strings.Compare(a.before.GetNamespace(), b.before.GetNamespace()),
 			strings.Compare(a.before.GetName(), b.before.GetName()))
 	})
-	changes = append(deleted, changes...)
+	return deleted
+}
+
+// setVersions gives each change the next version.
+func (p *PollingSource) setVersions(changes []change) {
 	for i := range changes {
 		changes[i].version = p.version + 1 + uint64(i)
 		if after := changes[i].after; after != nil {
 			after.SetResourceVersion(formatVersion(changes[i].version))
 		}
 	}
-	return byName, objects, changes, nil
 }
 
 // identify returns a copy of an object with the version and UID of its current state, and that
@@ -467,7 +494,8 @@ func (p *PollingSource) identify(
 	case listed[name] != nil:
 		return nil, nil, fmt.Errorf("%q is listed twice", name)
 	}
-	before, after = p.byName[name], obj.DeepCopyObject().(Object)
+	before = p.byName[name]
+	after = obj.DeepCopyObject().(Object)
 	switch {
 	case before == nil && after.GetUID() == "":
 		after.SetUID(types.UID(rand.Text()))

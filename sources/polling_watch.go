@@ -56,7 +56,9 @@ func (p *PollingSource) WatchWithContext(
 		lastBookmark: time.Now(),
 	}
 	p.mu.Lock()
-	version, oldest, objects := p.version, p.version-uint64(len(p.history)), p.objects
+	version := p.version
+	oldest := version - uint64(len(p.history))
+	objects := p.objects
 	w.provenBy = p.finished
 	p.mu.Unlock()
 	switch {
@@ -246,7 +248,9 @@ func (s selection) matches(obj Object) bool {
 // the selection is Added; one that leaves it is Deleted, with its last selected state. The type is
 // "" if there is no event.
 func (s selection) event(c change) watch.Event {
-	switch before, after := s.matches(c.before), s.matches(c.after); {
+	before := s.matches(c.before)
+	after := s.matches(c.after)
+	switch {
 	case before && after:
 		return watch.Event{Type: watch.Modified, Object: c.after.DeepCopyObject()}
 	case after:

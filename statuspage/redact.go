@@ -27,7 +27,8 @@ var redactedInSecrets = [][]string{{"data"}, {"stringData"}}
 func objectJSON(object any, pointers []string) (text []byte, err error) {
 	defer func() {
 		if recover() != nil { // from the object's MarshalJSON
-			text, err = nil, errNotShown
+			text = nil
+			err = errNotShown
 		}
 	}()
 	encoded, err := json.Marshal(object)

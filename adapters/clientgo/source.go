@@ -66,7 +66,8 @@ const (
 // warningsOf returns a function that passes warnings to the config's handler. If there is none it
 // returns nil, and kubeapi logs warnings as client-go's default does.
 func warningsOf(config *rest.Config) func(context.Context, string) {
-	with, without := config.WarningHandlerWithContext, config.WarningHandler
+	with := config.WarningHandlerWithContext
+	without := config.WarningHandler
 	switch {
 	case with != nil:
 		return func(ctx context.Context, text string) {

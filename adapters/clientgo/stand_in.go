@@ -24,7 +24,8 @@ func (s *standIn) of(r *cache.Reflector) *toolscache.Reflector {
 	s.once.Do(func() {
 		var options toolscache.ReflectorOptions
 		if r != nil {
-			options.Name, options.TypeDescription = r.Name(), r.TypeDescription()
+			options.Name = r.Name()
+			options.TypeDescription = r.TypeDescription()
 		}
 		store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
 		s.reflector = toolscache.NewReflectorWithOptions(noSource, nil, store, options)

@@ -49,7 +49,8 @@ func (t decodedText) unescape() (decodedText, bool) {
 		}
 		i += length
 	}
-	next.text, next.offsets = text.String(), append(next.offsets, t.offsets[len(t.text)])
+	next.text = text.String()
+	next.offsets = append(next.offsets, t.offsets[len(t.text)])
 	return next, next.text != t.text
 }
 
@@ -139,8 +140,7 @@ func (t decodedText) normalize() decodedText {
 		text = append(text, c)
 		normalized.offsets = append(normalized.offsets, t.offsets[i])
 	}
-	normalized.text, normalized.offsets = string(
-		text), append(
-		normalized.offsets, t.offsets[len(t.text)])
+	normalized.text = string(text)
+	normalized.offsets = append(normalized.offsets, t.offsets[len(t.text)])
 	return normalized
 }

@@ -68,9 +68,11 @@ const modulePath = "github.com/watchmirror/cache"
 // defaultUserAgent returns, for example, "quickstart/v1.2.0 (linux/amd64)
 // watchmirror-cache/v0.1.0". API servers log it and use it for priority and fairness.
 func defaultUserAgent() string {
-	program, library := "unknown", "unknown"
+	program := "unknown"
+	library := "unknown"
 	if build, ok := debug.ReadBuildInfo(); ok {
-		program, library = build.Main.Version, build.Main.Version
+		program = build.Main.Version
+		library = build.Main.Version
 		for _, module := range build.Deps {
 			if module.Path == modulePath {
 				library = module.Version

@@ -22,7 +22,8 @@ func sameOrigin(
 	checkRedirect func(*http.Request, []*http.Request) error,
 ) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, sent []*http.Request) error {
-		from, to := origin(sent[0].URL), origin(next.URL)
+		from := origin(sent[0].URL)
+		to := origin(next.URL)
 		if from != to {
 			printable := sentFromContext(sent[0].Context()).Secrets().Hide(to)
 			return fmt.Errorf(

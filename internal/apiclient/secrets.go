@@ -125,7 +125,8 @@ func (s *Sent) Secrets() Secrets {
 		return nil
 	}
 	s.mu.Lock()
-	headers, queries := slices.Clone(s.headers), slices.Clone(s.queries)
+	headers := slices.Clone(s.headers)
+	queries := slices.Clone(s.queries)
 	s.mu.Unlock()
 	var found Secrets
 	for _, query := range queries {

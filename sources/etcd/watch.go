@@ -215,9 +215,11 @@ func (s *store) change(event *mvccpb.Event) sources.KeyChange {
 	c := sources.KeyChange{Type: watch.Modified, KeyValue: s.keyValue(event.Kv)}
 	switch {
 	case event.Type == mvccpb.Event_DELETE && event.PrevKv == nil: // the last value was compacted
-		c.Type, c.LastUnknown = watch.Deleted, true
+		c.Type = watch.Deleted
+		c.LastUnknown = true
 	case event.Type == mvccpb.Event_DELETE:
-		c.Type, c.KeyValue = watch.Deleted, s.keyValue(event.PrevKv)
+		c.Type = watch.Deleted
+		c.KeyValue = s.keyValue(event.PrevKv)
 		c.Revision = uint64(event.Kv.ModRevision)
 	case event.Kv.CreateRevision == event.Kv.ModRevision:
 		c.Type = watch.Added

@@ -54,7 +54,8 @@ func (t *keyTable) listed(revision uint64, state map[string]sources.KeyValue) {
 		}
 	}
 	if !t.complete {
-		t.complete, t.since = true, revision
+		t.complete = true
+		t.since = revision
 	}
 }
 
@@ -92,7 +93,8 @@ func (t *keyTable) change(m message) (c sources.KeyChange, redundant bool) {
 	last, died := t.dead[m.Key]
 	switch {
 	case lives && known.revision < m.Revision:
-		known.deleted, c.Value = m.Revision, known.value
+		known.deleted = m.Revision
+		c.Value = known.value
 		t.buryLocked(m.Key, known, m.Revision)
 	case died && last.deleted > 0 && last.deleted < m.Revision && !lives:
 		return c, true
@@ -157,8 +159,12 @@ func (t *keyTable) sawBucket(created time.Time, newest, before uint64) (another 
 	if another || newest < before {
 		clear(t.live)
 		clear(t.dead)
-		t.order, t.complete, t.evicted, t.newest = nil, false, 0, 0
+		t.order = nil
+		t.complete = false
+		t.evicted = 0
+		t.newest = 0
 	}
-	t.created, t.newest = created, max(t.newest, newest)
+	t.created = created
+	t.newest = max(t.newest, newest)
 	return another
 }

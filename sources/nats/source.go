@@ -182,7 +182,8 @@ func (s *store) readState(
 			if err != nil {
 				return 0, err
 			}
-			last, keys[m.Key] = m.Revision, true
+			last = m.Revision
+			keys[m.Key] = true
 			state[m.Key] = m.KeyValue
 			if m.deletion {
 				delete(state, m.Key)

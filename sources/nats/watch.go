@@ -109,7 +109,8 @@ func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error
 		if err != nil {
 			return 0, nil, err
 		}
-		w.behind, w.revision = 0, m.Revision
+		w.behind = 0
+		w.revision = m.Revision
 		change, redundant := w.store.keys.change(m)
 		if redundant {
 			return w.revision, nil, nil

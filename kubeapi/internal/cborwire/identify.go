@@ -10,7 +10,8 @@ import (
 // not see deeper errors.
 func (encoding) Identify(raw []byte) wire.Identity {
 	var id wire.Identity
-	outer, inner := scanner{levels: maxLevels}, scanner{levels: maxLevels}
+	outer := scanner{levels: maxLevels}
+	inner := scanner{levels: maxLevels}
 	// Ignore errors: fields before an error are valid.
 	_ = outer.eachField(raw, func(name, value []byte) error {
 		switch string(name) {

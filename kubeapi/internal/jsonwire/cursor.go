@@ -50,7 +50,8 @@ func (c *cursor) advance(to int) {
 // release releases the parsed bytes.
 func (c *cursor) release() {
 	c.window.Consume(c.at)
-	c.unread, c.at = c.window.Unread(), 0
+	c.unread = c.window.Unread()
+	c.at = 0
 }
 
 func (c *cursor) tooLarge() error {

@@ -72,7 +72,8 @@ func eachField(object []byte, visit func(name string, value []byte)) {
 	at++
 	for {
 		at = skipBlanks(object, at)
-		end, complete := at, false
+		end := at
+		complete := false
 		if at < len(object) && object[at] == '"' {
 			end, complete = new(scanner).end(object, at)
 		}

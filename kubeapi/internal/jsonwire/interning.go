@@ -37,11 +37,14 @@ func slotFor(raw []byte) uint64 {
 	var first, last uint64
 	switch n := len(raw); {
 	case n >= 8:
-		first, last = binary.LittleEndian.Uint64(raw), binary.LittleEndian.Uint64(raw[n-8:])
+		first = binary.LittleEndian.Uint64(raw)
+		last = binary.LittleEndian.Uint64(raw[n-8:])
 	case n >= 4:
-		first, last = uint64(binary.LittleEndian.Uint32(raw)), uint64(binary.LittleEndian.Uint32(raw[n-4:]))
+		first = uint64(binary.LittleEndian.Uint32(raw))
+		last = uint64(binary.LittleEndian.Uint32(raw[n-4:]))
 	case n > 0:
-		first, last = uint64(raw[0])|uint64(raw[n/2])<<8, uint64(raw[n-1])
+		first = uint64(raw[0]) | uint64(raw[n/2])<<8
+		last = uint64(raw[n-1])
 	}
 	// The multiplier is 2^64 divided by the golden ratio. The upper bits are mixed best.
 	hash := (first ^ bits.RotateLeft64(last, 29) + uint64(len(raw))) * 0x9e3779b97f4a7c15

@@ -74,7 +74,8 @@ func (l *list) begin() error {
 		// A number and a plain-text login page may begin like this, and may be the whole body.
 		from, to, err := l.value()
 		if err == io.EOF {
-			from, to = l.at, len(l.unread)
+			from = l.at
+			to = len(l.unread)
 		} else if err != nil {
 			return err
 		}

@@ -9,7 +9,8 @@ import (
 // checkMemory charges for the values of a large object. Like scanner it looks only at brackets and
 // strings. A decoder stops at invalid JSON, and has allocated at most the charge by then.
 func checkMemory(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
-	perElement, perObject := sizes.PerElement(), sizes.PerObject()
+	perElement := sizes.PerElement()
+	perObject := sizes.PerObject()
 	// A value has at least two bytes including its separator, an object three.
 	if limits.Spares(len(raw), wire.PerValue+(perElement+perObject)/2) {
 		return nil

@@ -14,7 +14,8 @@ const maxInt64Digits = 18
 // number parses a number: an int64 if it has no fraction or exponent and fits, else a float64, else
 // an error.
 func (p *parser) number() (any, error) {
-	start, at := p.at, p.at
+	start := p.at
+	at := p.at
 	negative := at < len(p.data) && p.data[at] == '-'
 	if negative {
 		at++

@@ -57,14 +57,18 @@ func (p *parser) isPoolable() bool {
 }
 
 func (p *parser) parse(data []byte, nesting int) (any, error) {
-	p.data, p.at, p.depth, p.nesting = data, 0, 0, min(nesting, maxNesting)
+	p.data = data
+	p.at = 0
+	p.depth = 0
+	p.nesting = min(nesting, maxNesting)
 	value, err := p.document()
 	p.data = nil
 	if err != nil {
 		// Drop the values left on the stacks, so that the pool does not keep them alive.
 		clear(p.fields)
 		clear(p.elements)
-		p.fields, p.elements = p.fields[:0], p.elements[:0]
+		p.fields = p.fields[:0]
+		p.elements = p.elements[:0]
 		return nil, err
 	}
 	return value, nil

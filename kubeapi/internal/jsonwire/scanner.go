@@ -51,14 +51,16 @@ outside:
 			}
 		}
 	}
-	s.depth, s.inString = depth, false
+	s.depth = depth
+	s.inString = false
 	return at, false
 
 insideString:
 	for {
 		length := bytes.IndexByte(data[at:], '"')
 		if length < 0 {
-			s.depth, s.inString = depth, true
+			s.depth = depth
+			s.inString = true
 			return len(data), false
 		}
 		at += length + 1

@@ -78,7 +78,8 @@ const (
 func plainEnd(data []byte, at int) (end int, isQuote bool) {
 	for ; at+8 <= len(data); at += 8 {
 		word := binary.LittleEndian.Uint64(data[at:])
-		isQuote, isBackslash := word^'"'*eachByte, word^'\\'*eachByte
+		isQuote := word ^ '"'*eachByte
+		isBackslash := word ^ '\\'*eachByte
 		found := (word - ' '*eachByte) | (isQuote - eachByte) | (isBackslash - eachByte) | word
 		found &= highBits
 		if found != 0 {

@@ -24,7 +24,8 @@ func nestsDeeper(raw []byte, limit int) bool {
 	if bytes.Count(raw, []byte{'{'})+bytes.Count(raw, []byte{'['}) <= limit {
 		return false // most objects
 	}
-	depth, inString := 0, false
+	depth := 0
+	inString := false
 	for at := 0; at < len(raw); at++ {
 		if inString {
 			length := bytes.IndexByte(raw[at:], '"')

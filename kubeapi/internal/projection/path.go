@@ -29,7 +29,8 @@ func parsePath(path string) ([]string, error) {
 			if end < 0 {
 				return nil, pathError(path, errors.New("a bracket is not closed"))
 			}
-			name, rest = rest[1:end], rest[end+1:]
+			name = rest[1:end]
+			rest = rest[end+1:]
 		default:
 			return nil, pathError(path, errors.New("a closing bracket must be followed by a dot or a bracket"))
 		}

@@ -44,7 +44,8 @@ func (b *builder) add(t reflect.Type, names []string) error {
 			// An entry is a message with the key in field 1 and the value in field 2.
 			entry := numbers.BelowKey(name)
 			entry.Below(1).Whole = true
-			numbers, t = entry.Below(2), t.Elem()
+			numbers = entry.Below(2)
+			t = t.Elem()
 		default:
 			return fmt.Errorf("%s has no fields, it is a %s", strings.Join(names[:i], "."), t)
 		}

@@ -86,9 +86,11 @@ func (e *envelope) readTypeMeta(data []byte) error {
 		}
 		switch t.number {
 		case typeMetaAPIVersion:
-			e.apiVersion, err = string(value), t.requireBytes("apiVersion")
+			e.apiVersion = string(value)
+			err = t.requireBytes("apiVersion")
 		case typeMetaKind:
-			e.kind, err = string(value), t.requireBytes("kind")
+			e.kind = string(value)
+			err = t.requireBytes("kind")
 		}
 		if err != nil {
 			return err

@@ -123,7 +123,8 @@ func fieldEnd(data []byte, size int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	length, lengthSize := uint64(0), 0
+	length := uint64(0)
+	lengthSize := 0
 	switch t.wireType {
 	case typeFixed64:
 		length = 8

@@ -120,7 +120,8 @@ func (l *list) beginRaw(t tag) error {
 	if l.header.Kind == "Status" {
 		return l.readStatus(length)
 	}
-	l.inRaw, l.left = true, length
+	l.inRaw = true
+	l.left = length
 	return nil
 }
 
@@ -149,7 +150,8 @@ const (
 // readRaw reads a field of the list, and returns nil if it is not an item.
 func (l *list) readRaw() ([]byte, error) {
 	if l.left == 0 {
-		l.inRaw, l.left = false, unbounded
+		l.inRaw = false
+		l.left = unbounded
 		return nil, nil
 	}
 	t, err := l.tag()

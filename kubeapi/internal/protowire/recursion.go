@@ -54,9 +54,11 @@ func (known recursiveFieldsByType) of(t reflect.Type) *recursiveFields {
 		if !ok || encoding != "bytes" {
 			continue
 		}
-		into, fieldType := r.messages, field.Type
+		into := r.messages
+		fieldType := field.Type
 		if fieldType.Kind() == reflect.Map {
-			into, fieldType = r.mapEntries, fieldType.Elem()
+			into = r.mapEntries
+			fieldType = fieldType.Elem()
 		}
 		if inner := known.of(fieldType); inner != nil {
 			into[number] = inner

@@ -55,7 +55,8 @@ func (w *Window) Consume(n int) {
 	if w.start < w.end {
 		return
 	}
-	w.start, w.end = 0, 0
+	w.start = 0
+	w.end = 0
 	w.replaceBuffer(w.firstBuffer)
 }
 
@@ -94,13 +95,15 @@ func (w *Window) makeRoom() {
 		w.grow(len(unread) + 1)
 		return
 	}
-	w.start, w.end = 0, copy(buffer, unread)
+	w.start = 0
+	w.end = copy(buffer, unread)
 }
 
 // grow moves the unread bytes into a buffer for at least n bytes, at most the limit. Beyond the
 // shared size it doubles, so that a value of any length is copied a constant number of times.
 func (w *Window) grow(n int) {
-	unread, maxSize := w.Unread(), max(w.limit, w.firstSize)
+	unread := w.Unread()
+	maxSize := max(w.limit, w.firstSize)
 	var buffer []byte
 	var shared *[sharedBufferSize]byte
 	switch {
@@ -115,7 +118,8 @@ func (w *Window) grow(n int) {
 	default:
 		buffer = make([]byte, min(2*n, maxSize))
 	}
-	w.start, w.end = 0, copy(buffer, unread)
+	w.start = 0
+	w.end = copy(buffer, unread)
 	w.replaceBuffer(buffer)
 	w.sharedBuffer = shared
 }
