@@ -19,10 +19,16 @@ func TestConfigFieldsGoBeforeReflectorOptions(t *testing.T) {
 	source := &ListWatch{}
 	config := Config{
 		ListerWatcher: source, Store: NewStore(MetaNamespaceKeyFunc),
-		ObjectDescription: "things", FullResyncPeriod: time.Hour, MinWatchTimeout: 7 * time.Minute, WatchListPageSize: 9,
+		ObjectDescription: "things", FullResyncPeriod: time.Hour, MinWatchTimeout: 7 * time.Minute,
+		WatchListPageSize:            9,
 		WatchErrorHandler:            func(_ *Reflector, err error) { plain = append(plain, err) },
 		WatchErrorHandlerWithContext: func(_ context.Context, _ *Reflector, err error) { with = append(with, err) },
-		ReflectorOptions:             ReflectorOptions{TypeDescription: "no", PageSize: 1, ResyncPeriod: time.Minute, Name: "kept"},
+		ReflectorOptions: ReflectorOptions{
+			TypeDescription: "no",
+			PageSize:        1,
+			ResyncPeriod:    time.Minute,
+			Name:            "kept",
+		},
 	}
 	reflector := func() *Reflector { return New(&config).running.(*sharedIndexInformer).feeds[0].reflector }
 	r := reflector()
@@ -47,7 +53,8 @@ var (
 // A panic of a user's function is one line in the message, and its stack is kept
 // for nobody: there may be one for each of many objects.
 func TestAQuarantinedPanicKeepsNoStack(t *testing.T) {
-	indexer := NewIndexer(MetaNamespaceKeyFunc, Indexers{"panics": func(any) ([]string, error) { panic(errBoom) }})
+	indexer := NewIndexer(
+		MetaNamespaceKeyFunc, Indexers{"panics": func(any) ([]string, error) { panic(errBoom) }})
 	err := indexer.Add(pod("a", "1"))
 	var panicked *PanicError
 	require.ErrorAs(t, err, &panicked)

@@ -79,7 +79,8 @@ func hasPending(t *testing.T, f *DeltaFIFO) {
 	require.False(t, f.log.IsEmpty(), "nothing is pending")
 }
 
-// A quiet source sends a bookmark a minute. Fails if each waits for a consumer that hangs, and not only the newest.
+// A quiet source sends a bookmark a minute. Fails if each waits for a consumer that hangs, and not
+// only the newest.
 func TestVersionsWithoutAChangeBetweenThemDoNotAccumulate(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 	require.NoError(t, f.Replace([]any{pod("a", "1")}, "1"))
@@ -122,7 +123,8 @@ func drained(t *testing.T, f *DeltaFIFO) (words []string) {
 
 func TestPopHandsOutAllChangesOfTheKeyThatHasWaitedLongest(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knowing()})
-	must(t, f.Add(podAt("a", "1", "1")), f.Add(podAt("a", "2", "2")), f.Update(podAt("a", "1", "3")),
+	must(
+		t, f.Add(podAt("a", "1", "1")), f.Add(podAt("a", "2", "2")), f.Update(podAt("a", "1", "3")),
 		f.Add(podAt("a", "3", "4")), f.Delete(podAt("a", "1", "5")), f.Add(podAt("a", "1", "6")))
 	assert.Equal(t, "Added a/1@1, Updated a/1@3, Deleted a/1@5, Added a/1@6", popped(t, f))
 	// A key that comes anew waits behind those that are there.
@@ -176,16 +178,18 @@ func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
 		key string
 		err error
 	}{
-		"an object":           {"x", "x", nil},
-		"a tombstone":         {DeletedFinalStateUnknown{Key: "x", Obj: "y"}, "x", nil},
-		"deltas":              {Deltas{{Added, "x"}, {Updated, "y"}}, "y", nil},
-		"of which one is one": {Deltas{{Added, "x"}, {Deleted, DeletedFinalStateUnknown{Key: "z"}}}, "z", nil},
-		"no deltas":           {Deltas{}, "", ErrZeroLengthDeltasObject},
-		"nothing":             {nil, "", errNilObject},
-		"a nil pointer":       {(*object)(nil), "", errNilObject},
-		"an empty key":        {"", "", errEmptyKey},
-		"an empty tombstone":  {DeletedFinalStateUnknown{}, "", nil},
-		"a panic":             {"panics", "", errBoom},
+		"an object":   {"x", "x", nil},
+		"a tombstone": {DeletedFinalStateUnknown{Key: "x", Obj: "y"}, "x", nil},
+		"deltas":      {Deltas{{Added, "x"}, {Updated, "y"}}, "y", nil},
+		"of which one is one": {
+			Deltas{{Added, "x"}, {Deleted, DeletedFinalStateUnknown{Key: "z"}}}, "z", nil,
+		},
+		"no deltas":          {Deltas{}, "", ErrZeroLengthDeltasObject},
+		"nothing":            {nil, "", errNilObject},
+		"a nil pointer":      {(*object)(nil), "", errNilObject},
+		"an empty key":       {"", "", errEmptyKey},
+		"an empty tombstone": {DeletedFinalStateUnknown{}, "", nil},
+		"a panic":            {"panics", "", errBoom},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key, err := f.KeyOf(tc.obj)
@@ -201,7 +205,11 @@ func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
 // send gives the queue an event with its own version.
 func send(t *testing.T, f *DeltaFIFO, kind DeltaType, name, version string) {
 	t.Helper()
-	require.NoError(t, takeOne(queueAccepter{f}, event{kind: kind, obj: podAt("a", name, version), version: version}))
+	require.NoError(
+		t,
+		takeOne(
+			queueAccepter{f}, event{kind: kind, obj: podAt("a", name, version), version: version}),
+	)
 }
 
 // batched takes out one batch, in words.
@@ -240,7 +248,8 @@ func TestABatchIsOfTheFirstListOrNot(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
 	must(t, f.Replace([]any{podAt("a", "1", "1"), podAt("a", "2", "2")}, "2"))
 	send(t, f, Added, "3", "3")
-	assert.Equal(t, []string{"Replaced a/1@1", "Replaced a/2@2", "Bookmark @2", "initial"}, batched(t, f))
+	assert.Equal(
+		t, []string{"Replaced a/1@1", "Replaced a/2@2", "Bookmark @2", "initial"}, batched(t, f))
 	assert.Equal(t, []string{"Added a/3@3", "Bookmark @3"}, batched(t, f))
 
 }
@@ -317,7 +326,8 @@ func (m *countingMap) GetByKey(key string) (any, bool, error) {
 	return m.knownMap.GetByKey(key)
 }
 
-// The known objects do not count for a first list. Fails if each of its objects is looked up nevertheless.
+// The known objects do not count for a first list. Fails if each of its objects is looked up
+// nevertheless.
 func TestAFirstListDoesNotReadTheKnownObjects(t *testing.T) {
 	known := &countingMap{knownMap: knownMap{}}
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: known})
@@ -412,7 +422,8 @@ func TestVersionsAreReportedInTheirOrder(t *testing.T) {
 }
 
 func TestAnEventWithoutAKeyIsRejectedAndItsVersionCounts(t *testing.T) {
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(any) (string, error) { return "", errBoom }})
+	f := NewDeltaFIFOWithOptions(
+		DeltaFIFOOptions{KeyFunction: func(any) (string, error) { return "", errBoom }})
 	err := takeOne(queueAccepter{f}, event{kind: Added, obj: podAt("a", "1", "5"), version: "5"})
 	object, ok := errors.AsType[*ObjectError](err)
 	require.True(t, ok)
@@ -453,19 +464,27 @@ func (c *transforming) transform(obj any) (any, error) {
 func TestWhatATransformMadeMustHaveTheSameKey(t *testing.T) {
 	var tr transforming
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform})
-	assert.ErrorContains(t, f.Add(labelled(podAt("a", "1", "1"), "renamed")), `changed the key from "a/1" to "a/other"`)
+	assert.ErrorContains(
+		t, f.Add(labelled(podAt("a", "1", "1"), "renamed")),
+		`changed the key from "a/1" to "a/other"`)
 	assert.ErrorIs(t, f.Add(labelled(podAt("a", "1", "1"), "nameless")), errEmptyKey)
 }
 
 // A deletion happens whatever becomes of its final state.
 func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 	for label, want := range map[string]string{
-		"good": "Deleted a/1@2!", "bad": "Deleted tombstone a/1 @1", "panics": "Deleted tombstone a/1 @1", "nil": "Deleted tombstone a/1 @1",
+		"good": "Deleted a/1@2!", "bad": "Deleted tombstone a/1 @1",
+		"panics": "Deleted tombstone a/1 @1", "nil": "Deleted tombstone a/1 @1",
 	} {
 		t.Run(label, func(t *testing.T) {
 			var tr transforming
-			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing(podAt("a", "1", "1"))})
-			failed, is := errors.AsType[*ObjectError](takeOne(queueAccepter{f}, event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"}))
+			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{
+				Transformer:  tr.transform,
+				KnownObjects: knowing(podAt("a", "1", "1")),
+			})
+			failed, is := errors.AsType[*ObjectError](takeOne(
+				queueAccepter{f},
+				event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"}))
 			assert.Equal(t, label == "bad" || label == "panics", is)
 			if is {
 				assert.Equal(t, stageTransform, failed.Stage)
@@ -476,8 +495,10 @@ func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 		})
 	}
 	var tr transforming
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing()})
-	must(t, takeOne(queueAccepter{f}, event{kind: Deleted, obj: podAt("a", "1", "2"), version: "2"}))
+	f := NewDeltaFIFOWithOptions(
+		DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing()})
+	must(
+		t, takeOne(queueAccepter{f}, event{kind: Deleted, obj: podAt("a", "1", "2"), version: "2"}))
 	assert.Empty(t, tr.calls, "nobody gets to see it")
 }
 
@@ -488,7 +509,8 @@ func newListedQueue(t *testing.T, objects ...*object) (*DeltaFIFO, *cache) {
 	for _, o := range objects {
 		must(t, store.Add(o))
 	}
-	return NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: store, EmitDeltaTypeReplaced: true}), store
+	return NewDeltaFIFOWithOptions(
+		DeltaFIFOOptions{KnownObjects: store, EmitDeltaTypeReplaced: true}), store
 }
 
 func withUID(o *object, uid types.UID) *object {
@@ -516,12 +538,16 @@ func part(t *testing.T, r Replacement, p ReplacementPart) {
 // B8 for the queue. Fails if a listed object is not compared with the newest
 // state, or with the wrong one.
 func TestARelistLeavesUnchangedObjectsAlone(t *testing.T) {
-	f, store := newListedQueue(t, podAt("a", "known", "1"), podAt("a", "changed", "1"), withUID(podAt("a", "recreated", "1"), "old"))
+	f, store := newListedQueue(
+		t, podAt("a", "known", "1"), podAt("a", "changed", "1"),
+		withUID(podAt("a", "recreated", "1"), "old"))
 	var tr transforming
 	f.transformer = tr.transform
 	send(t, f, Updated, "changed", "2")
 	send(t, f, Added, "flying", "3")
-	list := append(items("known", "1", "changed", "2", "flying", "3", "new", "5"), withUID(podAt("a", "recreated", "1"), "new"), pod("a", "bare"))
+	list := append(
+		items("known", "1", "changed", "2", "flying", "3", "new", "5"),
+		withUID(podAt("a", "recreated", "1"), "new"), pod("a", "bare"))
 	relist := func() error { return f.Replace(list, "6") }
 	pops := 0
 	for pops < 2 {
@@ -533,15 +559,20 @@ func TestARelistLeavesUnchangedObjectsAlone(t *testing.T) {
 		})
 		must(t, err)
 	}
-	assert.Equal(t, []string{"Replaced a/new@5!", "Replaced a/recreated@1!", "Replaced a/bare@!"}, drained(t, f))
+	assert.Equal(
+		t, []string{"Replaced a/new@5!", "Replaced a/recreated@1!", "Replaced a/bare@!"},
+		drained(t, f))
 	assert.Zero(t, tr.calls["a/known@1"], "nor is it transformed")
 	assert.Equal(t, 1, tr.calls["a/flying@3"])
 	must(t, store.Update(list[2]), store.Update(list[3]), store.Update(list[4]))
 	must(t, f.Delete(podAt("a", "flying", "7")), f.Replace(list, "8"))
-	assert.Equal(t, []string{"Deleted a/flying@7!, Replaced a/flying@3!", "Replaced a/bare@!"}, drained(t, f),
-		"one whose deletion is queued is not unchanged, nor one without a version")
+	assert.Equal(
+		t, []string{"Deleted a/flying@7!, Replaced a/flying@3!", "Replaced a/bare@!"},
+		drained(t, f), "one whose deletion is queued is not unchanged, nor one without a version")
 	must(t, f.Replace(nil, "9"), f.Replace(list[:1], "10"))
-	assert.Contains(t, drained(t, f), "Deleted tombstone a/known @1, Replaced a/known@1!", "it comes back as it was")
+	assert.Contains(
+		t, drained(t, f), "Deleted tombstone a/known @1, Replaced a/known@1!",
+		"it comes back as it was")
 }
 
 func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
@@ -553,7 +584,9 @@ func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 	part(t, r, ReplacementPart{Items: items("4", "4")})
 	assert.False(t, f.log.HasChanges())
 	must(t, r.Commit(t.Context(), "5"))
-	assert.Equal(t, []string{"Replaced a/3@3", "Replaced a/4@4", "Deleted tombstone a/2 @2", "Bookmark @5"}, batched(t, f))
+	assert.Equal(
+		t, []string{"Replaced a/3@3", "Replaced a/4@4", "Deleted tombstone a/2 @2", "Bookmark @5"},
+		batched(t, f))
 
 	// Aborted: nothing has happened.
 	must(t, store.Replace(items("1", "1", "3", "3", "4", "4"), "5"))
@@ -568,7 +601,9 @@ func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 // kept key does not count as listed.
 func TestWhatAListCouldNotBringStays(t *testing.T) {
 	for _, first := range []bool{true, false} {
-		f, _ := newListedQueue(t, podAt("a", "kept", "1"), podAt("a", "bad", "1"), podAt("a", "deleted", "1"), podAt("a", "nil", "1"))
+		f, _ := newListedQueue(
+			t, podAt("a", "kept", "1"), podAt("a", "bad", "1"), podAt("a", "deleted", "1"),
+			podAt("a", "nil", "1"))
 		var tr transforming
 		f.transformer = tr.transform
 		if !first {
@@ -578,7 +613,8 @@ func TestWhatAListCouldNotBringStays(t *testing.T) {
 		r := f.BeginReplace(ReplaceOptions{})
 		rejected, err := r.Add(t.Context(), ReplacementPart{
 			Items: []any{
-				labelled(podAt("a", "bad", "2"), "bad"), pod("", ""), podAt("a", "new", "3"), labelled(podAt("a", "nil", "2"), "nil"),
+				labelled(podAt("a", "bad", "2"), "bad"), pod("", ""), podAt("a", "new", "3"),
+				labelled(podAt("a", "nil", "2"), "nil"),
 				podAt("a", "turns", "3"), labelled(podAt("a", "turns", "4"), "nil"),
 			},
 			Retain:  []any{podAt("a", "kept", "2"), pod("", ""), nil},
@@ -586,7 +622,8 @@ func TestWhatAListCouldNotBringStays(t *testing.T) {
 		})
 		must(t, err)
 		require.Len(t, rejected, 2)
-		assert.Equal(t, []string{stageKey, stageKey}, []string{rejected[0].Stage, rejected[1].Stage})
+		assert.Equal(
+			t, []string{stageKey, stageKey}, []string{rejected[0].Stage, rejected[1].Stage})
 		rejected, err = splitObjectErrors(r.Commit(t.Context(), "4"))
 		must(t, err)
 		require.Len(t, rejected, 1)
@@ -639,10 +676,14 @@ func TestAKnownObjectThatCannotBeReadIsDeletedWithAnEmptyTombstone(t *testing.T)
 		"in parts":    func(f *DeltaFIFO) error { return f.BeginReplace(ReplaceOptions{}).Commit(bg, "1") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knownMap{"a/1": nil, "a/2": podAt("a", "2", "2")}})
+			f := NewDeltaFIFOWithOptions(
+				DeltaFIFOOptions{KnownObjects: knownMap{"a/1": nil, "a/2": podAt("a", "2", "2")}})
 			assertUnread(t, "a/1", replace(f))
-			assert.Equal(t, []string{"Deleted tombstone a/1 nothing", "Deleted tombstone a/2 @2"}, drained(t, f))
-			assert.Empty(t, f.quarantinedObjects(), "nothing is quarantined: the deletion was applied")
+			assert.Equal(
+				t, []string{"Deleted tombstone a/1 nothing", "Deleted tombstone a/2 @2"},
+				drained(t, f))
+			assert.Empty(
+				t, f.quarantinedObjects(), "nothing is quarantined: the deletion was applied")
 		})
 	}
 }

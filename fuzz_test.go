@@ -26,8 +26,14 @@ import (
 // what has happened.
 func FuzzDeltaFIFOAgainstMap(f *testing.F) {
 	f.Add([]byte("\x00\x00\x01\x05\x21\x33\x42\x08\x03\x11\x22\x09\x15\x0a\x01"))
-	f.Add([]byte{3, 6, 0x11, 0x22, 7, 1, 9, 3, 1, 12, 3, 8, 2, 0, 1, 2, 3, 9, 1, 9, 4, 3, 8, 15, 10, 0, 11, 7, 12, 40, 9, 3})
-	f.Add([]byte{2, 5, 0x0f, 0xf0, 9, 2, 9, 2, 0, 1, 1, 1, 2, 1, 4, 3, 5, 0x03, 0x00, 9, 77, 10, 77, 11, 77, 12, 0, 13, 0})
+	f.Add([]byte{
+		3, 6, 0x11, 0x22, 7, 1, 9, 3, 1, 12, 3, 8, 2, 0, 1, 2, 3, 9, 1, 9, 4, 3, 8, 15, 10, 0,
+		11, 7, 12, 40, 9, 3,
+	})
+	f.Add([]byte{
+		2, 5, 0x0f, 0xf0, 9, 2, 9, 2, 0, 1, 1, 1, 2, 1, 4, 3, 5, 0x03, 0x00, 9, 77, 10, 77, 11,
+		77, 12, 0, 13, 0,
+	})
 	recorded := queueTrace{1}
 	recorded.event(Added, 3)
 	recorded.relist([6]byte{2, 0, 2, 1})
@@ -86,7 +92,8 @@ func TestAQueueEqualsAMap(t *testing.T) {
 		for i := range script {
 			script[i] = byte(random.Uint32())
 		}
-		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newQueueModel(t, script).run() }) {
+		if !t.Run(
+			fmt.Sprint("seed ", seed), func(t *testing.T) { newQueueModel(t, script).run() }) {
 			return
 		}
 	}
@@ -274,7 +281,18 @@ func (m *queueModel) event(op int) {
 	}
 	if have, there := m.source[key]; there && b&16 != 0 && m.consumer.records {
 		var regression *VersionRegressionError
-		require.ErrorAs(m.t, takeOne(queueAccepter{m.queue}, event{kind: Updated, obj: podAt("a", obj.Name, itoa(have-1)), version: itoa(have - 1)}), &regression)
+		require.ErrorAs(
+			m.t,
+			takeOne(
+				queueAccepter{m.queue},
+				event{
+					kind:    Updated,
+					obj:     podAt("a", obj.Name, itoa(have-1)),
+					version: itoa(have - 1),
+				},
+			),
+			&regression,
+		)
 	}
 }
 
@@ -382,7 +400,8 @@ func (m *queueModel) replaceInParts() {
 	if m.replacement == nil {
 		m.replacement = m.queue.BeginReplace(ReplaceOptions{})
 		m.open = true
-		m.listed, m.staged = map[string]bool{}, map[string]int{}
+		m.listed = map[string]bool{}
+		m.staged = map[string]int{}
 		return
 	}
 	switch b := m.next(); b % 8 {
@@ -397,7 +416,8 @@ func (m *queueModel) replaceInParts() {
 
 func (m *queueModel) abort() {
 	m.replacement.Abort()
-	m.replacement, m.listed = nil, nil
+	m.replacement = nil
+	m.listed = nil
 	m.open = false
 }
 
@@ -441,7 +461,8 @@ func (m *queueModel) commit() {
 	}
 	_, other := splitObjectErrors(m.replacement.Commit(bg, itoa(m.serial)))
 	require.NoError(m.t, other)
-	m.replacement, m.listed = nil, nil
+	m.replacement = nil
+	m.listed = nil
 }
 
 // consume takes something out, if there is anything; more comes in while it is
@@ -599,7 +620,10 @@ func (c *modelConsumer) take(deltas []Delta) {
 func FuzzIndexerAgainstFullScan(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03\x10\x21\x32\x43\x54\x65"))
 	f.Add([]byte{0, 9, 5, 3, 4, 8, 1, 1, 5, 2, 2, 5, 7, 7, 6, 0, 8, 1, 2, 9, 3, 3, 1, 4})
-	f.Add([]byte{4, 0, 5, 3, 1, 2, 3, 9, 8, 7, 6, 5, 4, 6, 4, 5, 2, 1, 1, 1, 2, 2, 2, 8, 0, 9, 0, 6, 10, 3, 3, 11, 2, 5, 5, 5, 5, 12, 4})
+	f.Add([]byte{
+		4, 0, 5, 3, 1, 2, 3, 9, 8, 7, 6, 5, 4, 6, 4, 5, 2, 1, 1, 1, 2, 2, 2, 8, 0, 9, 0, 6, 10,
+		3, 3, 11, 2, 5, 5, 5, 5, 12, 4,
+	})
 	var recorded storeTrace
 	recorded.relist(0, 1, 2)
 	recorded.put(4)
@@ -652,7 +676,8 @@ func TestAnIndexerEqualsAFullScan(t *testing.T) {
 		for i := range script {
 			script[i] = byte(random.Uint32())
 		}
-		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newStoreModel(t, script).run() }) {
+		if !t.Run(
+			fmt.Sprint("seed ", seed), func(t *testing.T) { newStoreModel(t, script).run() }) {
 			return
 		}
 	}
@@ -719,7 +744,8 @@ func (m *storeModel) next(n int) int {
 // tags that no index takes.
 func (m *storeModel) object() *object {
 	m.serial++
-	name, choice := m.next(6), m.next(16)
+	name := m.next(6)
+	choice := m.next(16)
 	o := podAt([]string{"a", "b"}[name%2], itoa(name), itoa(m.serial))
 	if held, ok := m.held[nameOf(o)]; ok && choice == 15 {
 		o.ResourceVersion = held.received.ResourceVersion
@@ -825,16 +851,22 @@ func (m *storeModel) replace() {
 	open := [...]any{m.staged, m.listed, m.withheld, m.accepted, m.states}
 	kept := m.kept
 	m.kept = map[string]ObjectVersion{}
-	m.accepted, m.states = map[string]bool{}, map[string]modelEntry{}
-	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
+	m.accepted = map[string]bool{}
+	m.states = map[string]modelEntry{}
+	m.staged = map[string]modelEntry{}
+	m.listed = map[string]bool{}
+	m.withheld = map[string]bool{}
 	bad := m.list(objects)
 	err := m.store.Replace(list, m.version)
 	if (err != nil) != bad {
 		m.Fatalf("replace: %v", err)
 	}
 	m.commit()
-	m.staged, m.listed, m.withheld = open[0].(map[string]modelEntry), open[1].(map[string]bool), open[2].(map[string]bool)
-	m.accepted, m.states = open[3].(map[string]bool), open[4].(map[string]modelEntry)
+	m.staged = open[0].(map[string]modelEntry)
+	m.listed = open[1].(map[string]bool)
+	m.withheld = open[2].(map[string]bool)
+	m.accepted = open[3].(map[string]bool)
+	m.states = open[4].(map[string]modelEntry)
 	m.kept = kept
 }
 
@@ -852,20 +884,23 @@ func (m *storeModel) list(objects []*object) (bad bool) {
 		}
 		again := m.listed[key]
 		m.listed[key] = true
-		if known && !again && !m.accepted[key] && receivedOf(o) == newest.received && !m.quarantine[key] { // else it was not received last
+		if known && !again && !m.accepted[key] && receivedOf(o) == newest.received &&
+			!m.quarantine[key] { // else it was not received last
 			delete(m.withheld, key)
 			m.states[key] = newest
 			continue
 		}
 		e, ok := m.entry(o)
 		if !ok {
-			m.withheld[key], m.quarantine[key] = true, true
+			m.withheld[key] = true
+			m.quarantine[key] = true
 			bad = true
 			continue
 		}
 		delete(m.withheld, key)
 		delete(m.accepted, key)
-		m.staged[key], m.states[key] = e, e
+		m.staged[key] = e
+		m.states[key] = e
 	}
 	return bad
 }
@@ -879,7 +914,8 @@ func keepsLater(earlier, later ObjectVersion) bool {
 // mergedByKey has one state of each key, at the place of the first.
 func mergedByKey(objects []*object) (merged []*object) {
 	for _, o := range objects {
-		at := slices.IndexFunc(merged, func(earlier *object) bool { return nameOf(earlier) == nameOf(o) })
+		at := slices.IndexFunc(
+			merged, func(earlier *object) bool { return nameOf(earlier) == nameOf(o) })
 		switch {
 		case at < 0:
 			merged = append(merged, o)
@@ -908,7 +944,8 @@ func (m *storeModel) commit() {
 	for key, e := range m.staged {
 		updated, ok := m.entry(e.obj)
 		if !ok {
-			m.withheld[key], m.quarantine[key] = true, true
+			m.withheld[key] = true
+			m.quarantine[key] = true
 			delete(m.staged, key)
 			continue
 		}
@@ -941,7 +978,8 @@ func (m *storeModel) restore() {
 		}
 		e, ok := m.entry(listed.obj)
 		if !ok {
-			m.withheld[key], m.quarantine[key] = true, true
+			m.withheld[key] = true
+			m.quarantine[key] = true
 			continue
 		}
 		m.held[key] = e
@@ -952,8 +990,11 @@ func (m *storeModel) restore() {
 func (m *storeModel) begin() {
 	m.replacement = m.store.BeginReplace(ReplaceOptions{})
 	m.visible = !m.committed
-	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
-	m.accepted, m.states = map[string]bool{}, map[string]modelEntry{}
+	m.staged = map[string]modelEntry{}
+	m.listed = map[string]bool{}
+	m.withheld = map[string]bool{}
+	m.accepted = map[string]bool{}
+	m.states = map[string]modelEntry{}
 	m.kept = map[string]ObjectVersion{}
 }
 
@@ -973,7 +1014,8 @@ func (m *storeModel) part() {
 	if m.next(4) == 0 {
 		o := m.object()
 		part.Retain = append(part.Retain, o)
-		m.listed[nameOf(o)], m.withheld[nameOf(o)] = true, true
+		m.listed[nameOf(o)] = true
+		m.withheld[nameOf(o)] = true
 		delete(m.kept, nameOf(o))
 	}
 	if m.next(4) == 0 {
@@ -1050,7 +1092,9 @@ func (m *storeModel) addIndexers() {
 // mutate does what nobody may do.
 func (m *storeModel) mutate() {
 	if e, ok := m.held[nameOf(m.object())]; ok {
-		e.obj.Annotations = map[string]string{"tags": []string{"x", "mutated", "bad", ""}[m.next(4)]}
+		e.obj.Annotations = map[string]string{
+			"tags": []string{"x", "mutated", "bad", ""}[m.next(4)],
+		}
 	}
 }
 
@@ -1079,7 +1123,9 @@ func (m *storeModel) event() {
 func (m *storeModel) batch() {
 	var events []event
 	for _, o := range m.objects() {
-		events = append(events, event{kind: []DeltaType{Added, Updated, Deleted, Updated, Added}[m.next(5)], obj: o})
+		events = append(
+			events,
+			event{kind: []DeltaType{Added, Updated, Deleted, Updated, Added}[m.next(5)], obj: o})
 	}
 	if m.next(2) == 0 && len(events) > 0 {
 		events[len(events)-1].version = itoa(m.serial)
@@ -1101,8 +1147,10 @@ func (m *storeModel) batch() {
 
 func (m *storeModel) took(e event, c *change) {
 	before, existed := m.held[nameOf(e.obj)]
-	if c.prepared.err == nil && c.received.kind != Deleted && (c.result.existed != existed || existed && c.result.old != any(before.obj)) {
-		m.Fatalf("change of %s: %v %v, had %v", nameOf(e.obj), c.result.existed, c.result.old, before)
+	if c.prepared.err == nil && c.received.kind != Deleted &&
+		(c.result.existed != existed || existed && c.result.old != any(before.obj)) {
+		m.Fatalf(
+			"change of %s: %v %v, had %v", nameOf(e.obj), c.result.existed, c.result.old, before)
 	}
 	if e.version != "" {
 		m.version = e.version
@@ -1123,7 +1171,8 @@ func (m *storeModel) compare() {
 		if again, ok := got.(*object); ok && got != any(e.obj) && receivedOf(got) == e.received {
 			// A list has brought the stored state of a quarantined key: it is stored anew.
 			if anew, good := m.entry(again); good {
-				m.held[key], e = anew, anew
+				m.held[key] = anew
+				e = anew
 			}
 		}
 		if !exists || got != any(e.obj) || received != e.received {
@@ -1137,7 +1186,9 @@ func (m *storeModel) compare() {
 	if got := m.store.LastStoreSyncResourceVersion(); got != m.version {
 		m.Fatalf("version %q, want %q", got, m.version)
 	}
-	m.equal("indexers", slices.Collect(maps.Keys(m.store.GetIndexers())), slices.Collect(maps.Keys(m.indexes)))
+	m.equal(
+		"indexers", slices.Collect(maps.Keys(m.store.GetIndexers())),
+		slices.Collect(maps.Keys(m.indexes)))
 	for name := range m.indexes {
 		m.scan(name)
 	}
@@ -1222,7 +1273,12 @@ func causesInputs(runs [][]recording.Line) (inputs []recording.Input) {
 		for _, line := range run {
 			if f := line.Failure; f != nil {
 				things := []string{f.Reason, "cause " + f.Cause}
-				inputs = append(inputs, recording.NewInput(things, f.Code, f.Reason, f.Message, f.Cause, f.RetryAfterSeconds, f.CauseMessage))
+				inputs = append(
+					inputs,
+					recording.NewInput(
+						things, f.Code, f.Reason, f.Message, f.Cause, f.RetryAfterSeconds,
+						f.CauseMessage),
+				)
 			}
 		}
 	}
@@ -1233,7 +1289,8 @@ func causesInputs(runs [][]recording.Line) (inputs []recording.Input) {
 // whichever of its watches they came on: the lists between them are left out, and their
 // versions are just ahead.
 func eventsInput(source recording.Source, script *recording.Script) recording.Input {
-	keys, version := slots{most: 8}, 0
+	keys := slots{most: 8}
+	version := 0
 	for _, line := range source.Lines {
 		var trace eventTrace
 		name := line.Do
@@ -1283,7 +1340,8 @@ func TestEventInputsLeadToWhatTheSourceHolds(t *testing.T) {
 		script = script[2:]
 	}
 	// The deleted key is the first, and two that are there from the beginning come twice.
-	require.Equal(t, map[string]string{"a/1": "12", "a/2": "13", "a/3": "17", "a/4": "18"}, m.content)
+	require.Equal(
+		t, map[string]string{"a/1": "12", "a/2": "13", "a/3": "17", "a/4": "18"}, m.content)
 }
 
 // storeInput makes a script of FuzzIndexerAgainstFullScan of what a source has sent. What
@@ -1459,7 +1517,8 @@ func (q *queueEncoder) take(d recording.Delivery) {
 	case recording.Bookmark:
 		q.in("bookmark", 4)
 	case recording.Step:
-		if d.Mirror%q.source.Mirrors == q.source.Number && (d.Step == "stall" || d.Step == "release") {
+		if d.Mirror%q.source.Mirrors == q.source.Number &&
+			(d.Step == "stall" || d.Step == "release") {
 			q.stalled = d.Step == "stall"
 		}
 	}
@@ -1496,7 +1555,8 @@ func (q *queueEncoder) list(objects []recording.Object) []byte {
 			listed[q.slots.of(o.Key)] = &o
 		}
 	}
-	choices, outcomes := 0, []byte{}
+	choices := 0
+	outcomes := []byte{}
 	for i, o := range listed {
 		switch {
 		case o == nil:
@@ -1539,7 +1599,8 @@ func (q *queueEncoder) event(d recording.Delivery) {
 // whole byte modulo 6, and the upper bits are the outcome.
 func queueEvent(slot int, outcome byte) byte {
 	for b := range 256 {
-		if b%6 == slot && b&8 != 0 && b&16 == 0 && (byte(b>>5) == outcome || outcome == 0 && b>>5 < 6) {
+		if b%6 == slot && b&8 != 0 && b&16 == 0 &&
+			(byte(b>>5) == outcome || outcome == 0 && b>>5 < 6) {
 			return byte(b)
 		}
 	}
@@ -1551,7 +1612,10 @@ func TestQueueInputsLeadToWhatTheSourceHolds(t *testing.T) {
 }
 
 // keysOfQueue are the slots that the source of a queueModel has in the end.
-func keysOfQueue(t *testing.T, encode func(recording.Source, *recording.Script) recording.Input, source recording.Source) (slots []int) {
+func keysOfQueue(
+	t *testing.T, encode func(recording.Source, *recording.Script) recording.Input,
+	source recording.Source,
+) (slots []int) {
 	m := newQueueModel(t, encode(source, recording.NewScript(600)).Values[0].([]byte))
 	m.run()
 	for i := range 6 {
@@ -1564,27 +1628,70 @@ func keysOfQueue(t *testing.T, encode func(recording.Source, *recording.Script) 
 
 // aRecording is of a list in pages that fails, one that comes to its end, events of all
 // kinds and a stream. In the end the source has the third and the fifth of its keys.
-var aRecording = recording.Source{Mirrors: 1, Mirror: recording.Mirror{Kind: "typed", Resync: time.Minute, Handlers: []recording.Handler{{}, {Coalesced: true}}}, Lines: []recording.Line{
-	{Do: recording.List, Ask: &recording.Ask{Limit: 2}},
-	{Do: recording.Listed, More: true, Version: 8, Objects: []recording.Object{{Key: "a/0", Version: 1, Serial: 1, UID: "1"}, {Key: "a/1", Version: 2, Serial: 2, UID: "2"}}},
-	{Do: recording.List, Ask: &recording.Ask{Limit: 2, Continue: true}},
-	{Do: recording.Refused, Failure: &recording.Failure{Code: 410}},
-	{Do: recording.List, Ask: &recording.Ask{}},
-	{Do: recording.Listed, Version: 9, Objects: []recording.Object{
-		{Key: "a/0", Version: 1, Serial: 1, UID: "1"}, {Key: "a/1", Version: 2, Serial: 2, UID: "2"}, {Key: "a/2", Version: 4, Serial: 4, UID: "4"},
-	}},
-	{At: 1, Do: recording.Watch, Ask: &recording.Ask{Version: "9"}},
-	{At: 1, Do: recording.Event, Type: "DELETED", Objects: []recording.Object{{Key: "a/0", Version: 10, Serial: 1, UID: "1"}}},
-	{At: 1, Do: recording.Event, Type: "MODIFIED", Objects: []recording.Object{{Key: "a/1", Version: 11, Serial: 5, UID: "2"}}},
-	{At: 1, Do: recording.Event, Type: "ADDED", Objects: []recording.Object{{Key: "a/3", Version: 12, Serial: 6, UID: "12"}}},
-	{At: 2, Do: recording.Bookmark, Version: 14, More: true},
-	{At: 3, Do: recording.Failed, Failure: &recording.Failure{Code: 410}},
-	{At: 3, Do: recording.Ended},
-	{At: 4 * time.Minute, Do: recording.Watch, Ask: &recording.Ask{Streaming: true}},
-	{At: 4 * time.Minute, Do: recording.Event, Type: "ADDED", Objects: []recording.Object{{Key: "a/2", Version: 16, Serial: 8, UID: "4"}}},
-	{At: 4 * time.Minute, Do: recording.Event, Type: "ADDED", Objects: []recording.Object{{Key: "a/4", Version: 17, Serial: 9, UID: "17"}}},
-	{At: 4 * time.Minute, Do: recording.Bookmark, Version: 17},
-}}
+var aRecording = recording.Source{
+	Mirrors: 1,
+	Mirror: recording.Mirror{
+		Kind:     "typed",
+		Resync:   time.Minute,
+		Handlers: []recording.Handler{{}, {Coalesced: true}},
+	},
+	Lines: []recording.Line{
+		{Do: recording.List, Ask: &recording.Ask{Limit: 2}},
+		{
+			Do:      recording.Listed,
+			More:    true,
+			Version: 8,
+			Objects: []recording.Object{
+				{Key: "a/0", Version: 1, Serial: 1, UID: "1"},
+				{Key: "a/1", Version: 2, Serial: 2, UID: "2"},
+			},
+		},
+		{Do: recording.List, Ask: &recording.Ask{Limit: 2, Continue: true}},
+		{Do: recording.Refused, Failure: &recording.Failure{Code: 410}},
+		{Do: recording.List, Ask: &recording.Ask{}},
+		{Do: recording.Listed, Version: 9, Objects: []recording.Object{
+			{Key: "a/0", Version: 1, Serial: 1, UID: "1"},
+			{Key: "a/1", Version: 2, Serial: 2, UID: "2"},
+			{Key: "a/2", Version: 4, Serial: 4, UID: "4"},
+		}},
+		{At: 1, Do: recording.Watch, Ask: &recording.Ask{Version: "9"}},
+		{
+			At:      1,
+			Do:      recording.Event,
+			Type:    "DELETED",
+			Objects: []recording.Object{{Key: "a/0", Version: 10, Serial: 1, UID: "1"}},
+		},
+		{
+			At:      1,
+			Do:      recording.Event,
+			Type:    "MODIFIED",
+			Objects: []recording.Object{{Key: "a/1", Version: 11, Serial: 5, UID: "2"}},
+		},
+		{
+			At:      1,
+			Do:      recording.Event,
+			Type:    "ADDED",
+			Objects: []recording.Object{{Key: "a/3", Version: 12, Serial: 6, UID: "12"}},
+		},
+		{At: 2, Do: recording.Bookmark, Version: 14, More: true},
+		{At: 3, Do: recording.Failed, Failure: &recording.Failure{Code: 410}},
+		{At: 3, Do: recording.Ended},
+		{At: 4 * time.Minute, Do: recording.Watch, Ask: &recording.Ask{Streaming: true}},
+		{
+			At:      4 * time.Minute,
+			Do:      recording.Event,
+			Type:    "ADDED",
+			Objects: []recording.Object{{Key: "a/2", Version: 16, Serial: 8, UID: "4"}},
+		},
+		{
+			At:      4 * time.Minute,
+			Do:      recording.Event,
+			Type:    "ADDED",
+			Objects: []recording.Object{{Key: "a/4", Version: 17, Serial: 9, UID: "17"}},
+		},
+		{At: 4 * time.Minute, Do: recording.Bookmark, Version: 17},
+	},
+}
 
 // listenersInput makes a script of FuzzListenersAgainstTheStore of what a source has sent, of
 // the handlers of its mirror, which join late, leave and are held up, and of their pace.
@@ -1657,7 +1764,8 @@ func (l *listenersEncoder) take(d recording.Delivery) {
 	case recording.Part:
 		l.listed = append(l.listed, d.Objects...)
 	case recording.Removed:
-		l.listed = slices.DeleteFunc(l.listed, func(o recording.Object) bool { return o.Key == d.Objects[0].Key })
+		l.listed = slices.DeleteFunc(
+			l.listed, func(o recording.Object) bool { return o.Key == d.Objects[0].Key })
 	case recording.Commit:
 		l.relist(l.listed)
 	case recording.Whole:
@@ -1684,7 +1792,8 @@ func (l *listenersEncoder) step(d recording.Delivery) {
 	}
 }
 
-// meanwhile has late handlers join within the write that comes next, between the store and the publication.
+// meanwhile has late handlers join within the write that comes next, between the store and the
+// publication.
 func (l *listenersEncoder) meanwhile() {
 	for _, h := range l.handlers {
 		h.waiting++
@@ -1713,9 +1822,11 @@ func (l *listenersEncoder) event(kind string, o recording.Object) {
 	op := o.Serial % 4
 	switch {
 	case kind == "DELETED":
-		op, o = 4, recording.Object{}
+		op = 4
+		o = recording.Object{}
 	case was.UID != "" && was.UID != o.UID:
-		kind, op = "another", 5
+		kind = "another"
+		op = 5
 	}
 	l.held[slot] = o
 	l.Add(kind, byte(op|slot<<4))
@@ -1740,7 +1851,8 @@ func (l *listenersEncoder) relist(objects []recording.Object) {
 	}
 	l.meanwhile()
 	l.Add("relist", 6, byte(bits))
-	l.held, l.listed = now, nil
+	l.held = now
+	l.listed = nil
 }
 
 // pass lets time pass: handlers have joined, take what they have time for, and what is due
@@ -1770,8 +1882,10 @@ func (l *listenersEncoder) pass(pause time.Duration) {
 
 func TestListenerInputsLeadToWhatTheSourceHolds(t *testing.T) {
 	source := aRecording
-	at := slices.IndexFunc(source.Lines, func(line recording.Line) bool { return line.Do == recording.Event })
-	source.Lines = slices.Insert(slices.Clone(source.Lines), at, recording.Line{At: 1, Do: recording.Step, Step: "join"})
+	at := slices.IndexFunc(
+		source.Lines, func(line recording.Line) bool { return line.Do == recording.Event })
+	source.Lines = slices.Insert(
+		slices.Clone(source.Lines), at, recording.Line{At: 1, Do: recording.Step, Step: "join"})
 	script := listenersInput(source, recording.NewScript(400)).Values[0].([]byte)
 	require.Contains(t, string(script), "\x1f\x27", "a handler that joins within a write")
 	require.Contains(t, string(script), "\x06\xf5", "a relist with new states of both")
@@ -1806,7 +1920,11 @@ func viewsInput(run []recording.Line, mirror string, script *recording.Script) r
 	var all []recording.Delivery
 	for _, source := range recording.Sources(run) {
 		if name, namespace, _ := strings.Cut(source.Name, "/"); name == mirror {
-			v.views[source.Name] = &encodedView{part: slices.Index([]string{"a", "ab", "b"}, namespace), slots: slots{most: 5}, objects: map[int]int{}}
+			v.views[source.Name] = &encodedView{
+				part:    slices.Index([]string{"a", "ab", "b"}, namespace),
+				slots:   slots{most: 5},
+				objects: map[int]int{},
+			}
 			all = append(all, recording.Deliveries(source.Lines)...)
 		}
 	}
@@ -1904,7 +2022,9 @@ func (v *viewsEncoder) event(n *encodedView, change []byte, d recording.Delivery
 }
 
 func (n *encodedView) begin(visible bool) {
-	n.visible, n.listed, n.staged = visible, map[int]bool{}, map[int]int{}
+	n.visible = visible
+	n.listed = map[int]bool{}
+	n.staged = map[int]int{}
 }
 
 // items are at most three objects of a list, for a model takes no more of one part.
@@ -1939,7 +2059,10 @@ func (n *encodedView) items(objects []recording.Object) []byte {
 func (n *encodedView) commit() {
 	maps.Copy(n.objects, n.staged)
 	maps.DeleteFunc(n.objects, func(slot, _ int) bool { return !n.listed[slot] })
-	n.open, n.committed, n.staged, n.listed = false, true, nil, nil
+	n.open = false
+	n.committed = true
+	n.staged = nil
+	n.listed = nil
 }
 
 func TestViewInputsLeadToWhatTheSourcesHold(t *testing.T) {
@@ -1953,7 +2076,8 @@ func TestViewInputsLeadToWhatTheSourcesHold(t *testing.T) {
 	inputs := viewsInputs([][]recording.Line{run})
 	m := newNamespacesModel(t, 0)
 	m.runScript(inputs[len(inputs)-1].Values[0].([]byte))
-	require.Equal(t, []string{"a/2", "a/4", "b/2", "b/4"}, slices.Sorted(slices.Values(m.store.ListKeys())))
+	require.Equal(
+		t, []string{"a/2", "a/4", "b/2", "b/4"}, slices.Sorted(slices.Values(m.store.ListKeys())))
 	for _, n := range m.parts {
 		require.Equal(t, n.name != "ab", n.committed)
 	}

@@ -28,17 +28,40 @@ func TestEachKindOfNotificationMakesItsCalls(t *testing.T) {
 		recreateAsUpdate bool
 		want             []string
 	}{
-		"add":                 {n: notification{Kind: eventlog.Add, New: "2"}, want: []string{"OnAdd 2 true"}},
-		"update":              {n: notification{Kind: eventlog.Update, Old: "1", New: "2"}, want: []string{"OnUpdate 1 2"}},
-		"delete":              {n: notification{Kind: eventlog.Delete, Old: "1", New: "2"}, want: []string{"OnDelete 2"}},
-		"merged delete":       {n: notification{Kind: eventlog.Delete, Old: "1"}, want: []string{"OnDelete {a/1 1}"}},
-		"recreated":           {n: notification{Kind: eventlog.Recreate, Old: "1", New: "2"}, want: []string{"OnDelete {a/1 1}", "OnAdd 2 true"}},
-		"recreated as update": {n: notification{Kind: eventlog.Recreate, Old: "1", New: "2"}, recreateAsUpdate: true, want: []string{"OnUpdate 1 2"}},
+		"add": {
+			n:    notification{Kind: eventlog.Add, New: "2"},
+			want: []string{"OnAdd 2 true"},
+		},
+		"update": {
+			n:    notification{Kind: eventlog.Update, Old: "1", New: "2"},
+			want: []string{"OnUpdate 1 2"},
+		},
+		"delete": {
+			n:    notification{Kind: eventlog.Delete, Old: "1", New: "2"},
+			want: []string{"OnDelete 2"},
+		},
+		"merged delete": {
+			n:    notification{Kind: eventlog.Delete, Old: "1"},
+			want: []string{"OnDelete {a/1 1}"},
+		},
+		"recreated": {
+			n:    notification{Kind: eventlog.Recreate, Old: "1", New: "2"},
+			want: []string{"OnDelete {a/1 1}", "OnAdd 2 true"},
+		},
+		"recreated as update": {
+			n:                notification{Kind: eventlog.Recreate, Old: "1", New: "2"},
+			recreateAsUpdate: true,
+			want:             []string{"OnUpdate 1 2"},
+		},
 	} {
 		c.n.Key = table.KeyOf("a/1")
 		c.n.Initial = true
 		calls = nil
-		l := &listener{handler: handler, removed: make(chan struct{}), recreateAsUpdate: c.recreateAsUpdate}
+		l := &listener{
+			handler:          handler,
+			removed:          make(chan struct{}),
+			recreateAsUpdate: c.recreateAsUpdate,
+		}
 		l.deliver(bg, &c.n)
 		assert.Equal(t, c.want, calls, name)
 	}
@@ -46,19 +69,40 @@ func TestEachKindOfNotificationMakesItsCalls(t *testing.T) {
 
 // Fails if a change of UID passes for an update.
 func TestAnAppliedChangeHasItsNotification(t *testing.T) {
-	was, is := podAt("a", "1", "5"), podAt("a", "1", "6")
+	was := podAt("a", "1", "5")
+	is := podAt("a", "1", "6")
 	final := podAt("a", "1", "7")
 	for name, c := range map[string]struct {
 		change change
 		want   notification
 	}{
-		"new":       {change: change{prepared: prepared{object: is}}, want: notification{Kind: eventlog.Add, New: is}},
-		"changed":   {change: change{prepared: prepared{object: is}, result: result{existed: true, old: was}}, want: notification{Kind: eventlog.Update, Old: was, New: is}},
-		"recreated": {change: change{prepared: prepared{object: is}, result: result{existed: true, recreated: true, old: was}}, want: notification{Kind: eventlog.Recreate, Old: was, New: is}},
-		"removed":   {change: change{prepared: prepared{deletes: true, object: final}, result: result{existed: true, old: was}}, want: notification{Kind: eventlog.Delete, Old: was, New: final}},
+		"new": {
+			change: change{prepared: prepared{object: is}},
+			want:   notification{Kind: eventlog.Add, New: is},
+		},
+		"changed": {
+			change: change{prepared: prepared{object: is}, result: result{existed: true, old: was}},
+			want:   notification{Kind: eventlog.Update, Old: was, New: is},
+		},
+		"recreated": {
+			change: change{
+				prepared: prepared{object: is},
+				result:   result{existed: true, recreated: true, old: was},
+			},
+			want: notification{Kind: eventlog.Recreate, Old: was, New: is},
+		},
+		"removed": {
+			change: change{
+				prepared: prepared{deletes: true, object: final},
+				result:   result{existed: true, old: was},
+			},
+			want: notification{Kind: eventlog.Delete, Old: was, New: final},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.change.prepared.key, c.want.Key, c.change.result.applied = table.KeyOf("a/1"), table.KeyOf("a/1"), true
+			c.change.prepared.key = table.KeyOf("a/1")
+			c.want.Key = table.KeyOf("a/1")
+			c.change.result.applied = true
 			var n notification
 			require.True(t, c.change.notification(&n, false))
 			assert.Equal(t, c.want, n)
@@ -68,8 +112,11 @@ func TestAnAppliedChangeHasItsNotification(t *testing.T) {
 
 // A write must not wait for a resync that a handler is too far behind to begin.
 func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
-	inf := newSharedIndexInformer(ToListerWatcherWithContext(&scripted{}), &object{}, SharedIndexInformerOptions{})
-	l := newListener(inf, ResourceEventHandlerFuncs{}, HandlerOptions{Delivery: OrderedUnbounded, ResyncPeriod: new(time.Minute)})
+	inf := newSharedIndexInformer(
+		ToListerWatcherWithContext(&scripted{}), &object{}, SharedIndexInformerOptions{})
+	l := newListener(
+		inf, ResourceEventHandlerFuncs{},
+		HandlerOptions{Delivery: OrderedUnbounded, ResyncPeriod: new(time.Minute)})
 	must(t, inf.add(l))
 	l.synced.finish(nil)
 	for range resyncBacklog + 1 {
@@ -155,7 +202,8 @@ func TestAFilteringHandlerShowsOnlyWhatPasses(t *testing.T) {
 			h.OnUpdate(blackPod, redPod)
 			h.OnUpdate(bluePod, blackPod)
 			h.OnUpdate(blackPod, blackPod)
-			assert.Equal(t, []string{"update red blue", "add red false", "delete blue"}, notified.take())
+			assert.Equal(
+				t, []string{"update red blue", "add red false", "delete blue"}, notified.take())
 			h.OnDelete(redPod)
 			h.OnDelete(blackPod)
 			h.OnDelete(DeletedFinalStateUnknown{Key: "a/1"})
@@ -184,19 +232,27 @@ func TestANilFilterLetsAllPassAndANilHandlerIsNotCalled(t *testing.T) {
 	notified := &callLog{}
 	all := map[string]ResourceEventHandler{
 		"untyped": FilteringResourceEventHandler{Handler: notified},
-		"typed":   typedHandler[*object]{TypedFilteringResourceEventHandler[*object]{Handler: typedEventLog{notified}}},
+		"typed": typedHandler[*object]{
+			TypedFilteringResourceEventHandler[*object]{Handler: typedEventLog{notified}},
+		},
 	}
 	for name, h := range all {
 		h.OnAdd(blackPod, false)
 		h.OnUpdate(blackPod, redPod)
 		h.OnDelete(blackPod)
-		assert.Equal(t, []string{"add black false", "update black red", "delete black"}, notified.take(), name)
+		assert.Equal(
+			t, []string{"add black false", "update black red", "delete black"}, notified.take(),
+			name)
 	}
 	never := func() { t.Error("filter called") }
 	for _, h := range []ResourceEventHandler{
 		FilteringResourceEventHandler{},
 		FilteringResourceEventHandler{FilterFunc: func(any) bool { never(); return true }},
-		typedHandler[*object]{TypedFilteringResourceEventHandler[*object]{FilterFunc: func(*object) bool { never(); return true }}},
+		typedHandler[*object]{
+			TypedFilteringResourceEventHandler[*object]{
+				FilterFunc: func(*object) bool { never(); return true },
+			},
+		},
 	} {
 		h.OnAdd(redPod, true)
 		h.OnUpdate(redPod, bluePod)
@@ -224,8 +280,14 @@ func TestANilFilterLetsAllPassAndANilHandlerIsNotCalled(t *testing.T) {
 //	15    as many of the following bytes, up to the upper half, happen within the next
 //	      write: after the store has it, and before it is published
 func FuzzListenersAgainstTheStore(f *testing.F) {
-	f.Add([]byte{0x07, 0x00, 0x10, 0x08, 0x08, 0x09, 0x06, 0x03, 0x09, 0x09, 0x37, 0x18, 0x2f, 0x18, 0x19, 0x05, 0x1d, 0x19, 0x04, 0x1e})
-	f.Add([]byte{0x06, 0x0f, 0x37, 0x08, 0x08, 0x09, 0x09, 0x09, 0x09, 0x09, 0x1f, 0x0d, 0x00, 0x10, 0x2f, 0x09, 0x0d, 0x14, 0x09, 0x0e})
+	f.Add([]byte{
+		0x07, 0x00, 0x10, 0x08, 0x08, 0x09, 0x06, 0x03, 0x09, 0x09, 0x37, 0x18, 0x2f, 0x18,
+		0x19, 0x05, 0x1d, 0x19, 0x04, 0x1e,
+	})
+	f.Add([]byte{
+		0x06, 0x0f, 0x37, 0x08, 0x08, 0x09, 0x09, 0x09, 0x09, 0x09, 0x1f, 0x0d, 0x00, 0x10,
+		0x2f, 0x09, 0x0d, 0x14, 0x09, 0x0e,
+	})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) <= 400 {
 			newListenersModel(t, script).run()
@@ -241,7 +303,8 @@ func TestListenersEqualTheStore(t *testing.T) {
 		for i := range script {
 			script[i] = byte(random.Uint32())
 		}
-		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newListenersModel(t, script).run() }) {
+		if !t.Run(
+			fmt.Sprint("seed ", seed), func(t *testing.T) { newListenersModel(t, script).run() }) {
 			return
 		}
 	}
@@ -274,7 +337,9 @@ func (c tellingClock) Now() time.Time {
 
 func newListenersModel(t *testing.T, script []byte) *listenersModel {
 	m := &listenersModel{T: t, script: script}
-	options := SharedIndexInformerOptions{ReflectorOptions: ReflectorOptions{Clock: tellingClock{clock.RealClock{}, m.unpublished}}}
+	options := SharedIndexInformerOptions{
+		ReflectorOptions: ReflectorOptions{Clock: tellingClock{clock.RealClock{}, m.unpublished}},
+	}
 	m.informer = newSharedIndexInformer(ToListerWatcherWithContext(&scripted{}), &object{}, options)
 	m.informer.ctx = context.Background()
 	m.feed = m.informer.feeds[0]
@@ -391,7 +456,8 @@ func (m *listenersModel) handlerStep(b byte) {
 	switch op := b & 15; {
 	case op == 14:
 		require.NoError(m, m.informer.RemoveEventHandler(h.listener))
-		m.handlers = slices.DeleteFunc(m.handlers, func(other *modelHandler) bool { return other == h })
+		m.handlers = slices.DeleteFunc(
+			m.handlers, func(other *modelHandler) bool { return other == h })
 		require.False(m, h.take(false), "a removed handler receives nothing")
 	case op != 8:
 		h.take(op == 13)
@@ -408,7 +474,8 @@ func (m *listenersModel) join(choice byte) {
 		h.resyncs = true
 	}
 	h.listener = newListener(m.informer, h, options)
-	h.synced, h.listed = m.informer.HasSynced(), m.informer.store.storage.table.Len()
+	h.synced = m.informer.HasSynced()
+	h.listed = m.informer.store.storage.table.Len()
 	// As sharedIndexInformer.add, without a goroutine.
 	m.informer.listeners = append(m.informer.listeners, h.listener)
 	h.listener.cursor.Join(m.informer.clock.Now(), h.listener.snapshot(eventlog.Add, nil))
@@ -419,7 +486,8 @@ func (m *listenersModel) join(choice byte) {
 // everything is published.
 func (m *listenersModel) check() {
 	for _, h := range m.handlers {
-		waits := h.listener.cursor.Status().Changes > 0 || m.informer.HasSynced() && !h.listener.HasSynced()
+		waits := h.listener.cursor.Status().Changes > 0 ||
+			m.informer.HasSynced() && !h.listener.HasSynced()
 		if !waits {
 			m.equals(h)
 		}
@@ -456,8 +524,8 @@ type modelHandler struct {
 	*testing.T
 	listener *listener
 	resyncs  bool
-	// synced is whether the informer had synced when the handler joined, listed the number of objects in its
-	// store.
+	// synced is whether the informer had synced when the handler joined, listed the number of
+	// objects in its store.
 	synced bool
 	listed int
 
@@ -506,7 +574,8 @@ func (h *modelHandler) take(due bool) bool {
 }
 
 func (h *modelHandler) OnAdd(obj any, initial bool) {
-	is, key := obj.(*object), nameOf(obj)
+	is := obj.(*object)
+	key := nameOf(obj)
 	require.NotContains(h, h.view, key, "added, and it is there")
 	h.view[key] = is
 	if initial {
@@ -517,7 +586,8 @@ func (h *modelHandler) OnAdd(obj any, initial bool) {
 }
 
 func (h *modelHandler) OnUpdate(old, obj any) {
-	is, key := obj.(*object), nameOf(obj)
+	is := obj.(*object)
+	key := nameOf(obj)
 	require.Same(h, h.view[key], old, "old is the state that it received last")
 	require.Equal(h, old.(*object).UID, is.UID)
 	h.view[key] = is

@@ -17,10 +17,14 @@ import (
 func TestAFailedWaitDistinguishesTypesOfTheSameNameByTheirPackage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var informers []*sharedIndexInformer
-		for _, example := range []any{new(template.Template), new(htmltemplate.Template), new(metav1.Status)} {
+		for _, example := range []any{
+			new(template.Template), new(htmltemplate.Template), new(metav1.Status),
+		} {
 			options := SharedIndexInformerOptions{}
 			options.ReflectorOptions.Name = "informer.go:7"
-			informers = append(informers, newSharedIndexInformer(ToListerWatcherWithContext(&ListWatch{}), example, options))
+			informers = append(
+				informers,
+				newSharedIndexInformer(ToListerWatcherWithContext(&ListWatch{}), example, options))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

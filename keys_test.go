@@ -86,7 +86,9 @@ func TestWhatOnlyLooksLikeATombstoneIsNone(t *testing.T) {
 		Obj any
 	}
 	type DeletedFinalStateUnknown struct{ Key string }
-	for _, obj := range []any{Tombstone{Key: "a/1"}, DeletedFinalStateUnknown{Key: "a/1"}, nil, pod("a", "1"), "a/1"} {
+	for _, obj := range []any{
+		Tombstone{Key: "a/1"}, DeletedFinalStateUnknown{Key: "a/1"}, nil, pod("a", "1"), "a/1",
+	} {
 		_, ok := tombstoneOf(obj)
 		require.False(t, ok, "%T", obj)
 	}
@@ -95,7 +97,10 @@ func TestWhatOnlyLooksLikeATombstoneIsNone(t *testing.T) {
 // FuzzKeys holds keys and names against each other: what one makes the other
 // takes apart, and nothing panics.
 func FuzzKeys(f *testing.F) {
-	for _, seed := range [][2]string{{"", ""}, {"shop", "prices"}, {"", "node"}, {"shop", ""}, {"a/b", "c"}, {"a", "b/c"}, {"/", "/"}} {
+	for _, seed := range [][2]string{
+		{"", ""}, {"shop", "prices"}, {"", "node"}, {"shop", ""}, {"a/b", "c"}, {"a", "b/c"},
+		{"/", "/"},
+	} {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, namespace, name string) {
@@ -108,7 +113,8 @@ func FuzzKeys(f *testing.F) {
 		if !strings.Contains(namespace+name, "/") && parsed != whole {
 			t.Fatalf("%#v became %#v", whole, parsed)
 		}
-		if key, err := MetaNamespaceKeyFunc(pod(namespace, name)); err != nil || key != whole.String() {
+		if key, err := MetaNamespaceKeyFunc(pod(namespace, name)); err != nil ||
+			key != whole.String() {
 			t.Fatalf("key %q, %v; name %q", key, err, whole)
 		}
 
@@ -136,8 +142,11 @@ func FuzzVersionOrder(f *testing.F) {
 	f.Add("1e3", "0", "x")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
 		for _, pair := range [][2]string{{a, b}, {b, a}, {b, c}, {a, c}, {c, a}, {a, a}} {
-			x, y := numberOf(pair[0]), numberOf(pair[1])
-			require.Equal(t, x != nil && y != nil && x.Cmp(y) < 0, versionBefore(pair[0], pair[1]), "%q before %q", pair[0], pair[1])
+			x := numberOf(pair[0])
+			y := numberOf(pair[1])
+			require.Equal(
+				t, x != nil && y != nil && x.Cmp(y) < 0, versionBefore(pair[0], pair[1]),
+				"%q before %q", pair[0], pair[1])
 		}
 	})
 }

@@ -15,15 +15,68 @@ type madeMetrics struct{ made int }
 func (m *madeMetrics) ReleaseReflectorMetrics(string)                 {}
 func (m *madeMetrics) ReleaseInformerMetrics(InformerNameAndResource) {}
 
-func (m *madeMetrics) NewListsMetric(string) CounterMetric                     { m.made++; return nil }
-func (m *madeMetrics) NewListDurationMetric(string) SummaryMetric              { m.made++; return nil }
-func (m *madeMetrics) NewItemsInListMetric(string) SummaryMetric               { m.made++; return nil }
-func (m *madeMetrics) NewWatchesMetric(string) CounterMetric                   { m.made++; return nil }
-func (m *madeMetrics) NewShortWatchesMetric(string) CounterMetric              { m.made++; return nil }
-func (m *madeMetrics) NewWatchDurationMetric(string) SummaryMetric             { m.made++; return nil }
-func (m *madeMetrics) NewItemsInWatchMetric(string) SummaryMetric              { m.made++; return nil }
-func (m *madeMetrics) NewLastResourceVersionMetric(string) GaugeMetric         { m.made++; return nil }
-func (m *madeMetrics) NewQueuedItemMetric(InformerNameAndResource) GaugeMetric { m.made++; return nil }
+func (m *madeMetrics) NewListsMetric(
+	string,
+) CounterMetric {
+	m.made++
+	return nil
+}
+
+func (m *madeMetrics) NewListDurationMetric(
+	string,
+) SummaryMetric {
+	m.made++
+	return nil
+}
+
+func (m *madeMetrics) NewItemsInListMetric(
+	string,
+) SummaryMetric {
+	m.made++
+	return nil
+}
+
+func (m *madeMetrics) NewWatchesMetric(
+	string,
+) CounterMetric {
+	m.made++
+	return nil
+}
+
+func (m *madeMetrics) NewShortWatchesMetric(
+	string,
+) CounterMetric {
+	m.made++
+	return nil
+}
+
+func (m *madeMetrics) NewWatchDurationMetric(
+	string,
+) SummaryMetric {
+	m.made++
+	return nil
+}
+
+func (m *madeMetrics) NewItemsInWatchMetric(
+	string,
+) SummaryMetric {
+	m.made++
+	return nil
+}
+
+func (m *madeMetrics) NewLastResourceVersionMetric(
+	string,
+) GaugeMetric {
+	m.made++
+	return nil
+}
+
+func (m *madeMetrics) NewQueuedItemMetric(
+	InformerNameAndResource,
+) GaugeMetric {
+	m.made++
+	return nil
+}
 func (m *madeMetrics) NewProcessingLatencyMetric(InformerNameAndResource) HistogramMetric {
 	m.made++
 	return nil
@@ -41,7 +94,8 @@ func (v *lastValue) Set(value float64) { *v = lastValue(value) }
 // Of a long version the digits that a float64 holds are shown, as client-go's stores show it.
 func TestAVersionIsShownAsANumber(t *testing.T) {
 	for version, want := range map[string]float64{
-		"": 0, "17": 17, "999999999999999": 999999999999999, "1000000000000001": 1, "1234567890123456789": 567890123456789,
+		"": 0, "17": 17, "999999999999999": 999999999999999, "1000000000000001": 1,
+		"1234567890123456789": 567890123456789,
 	} {
 		gauge := lastValue(-1)
 		setVersionGauge(&gauge, version)
@@ -72,7 +126,9 @@ func TestTheDefaultMetricsProviderIsForWhatHasNoneOfItsOwn(t *testing.T) {
 	defer name.Release()
 	synctest.Test(t, func(t *testing.T) {
 		source := &ListWatch{}
-		own, common, late := &madeMetrics{}, &madeMetrics{}, &madeMetrics{}
+		own := &madeMetrics{}
+		common := &madeMetrics{}
+		late := &madeMetrics{}
 		resource := func(called string) InformerNameAndResource {
 			return name.WithResource(schema.GroupVersionResource{Resource: called})
 		}
@@ -96,7 +152,13 @@ func TestTheDefaultMetricsProviderIsForWhatHasNoneOfItsOwn(t *testing.T) {
 		assert.Zero(t, common.made)
 		informer("after", SharedIndexInformerOptions{})()
 		assert.Equal(t, 11, common.made)
-		informer("with", SharedIndexInformerOptions{InformerMetricsProvider: own, ReflectorOptions: ReflectorOptions{MetricsProvider: own}})()
+		informer(
+			"with",
+			SharedIndexInformerOptions{
+				InformerMetricsProvider: own,
+				ReflectorOptions:        ReflectorOptions{MetricsProvider: own},
+			},
+		)()
 		assert.Equal(t, 11, own.made)
 		NewStore(MetaNamespaceKeyFunc, WithStoreMetrics(resource("store"), nil))
 		NewThreadSafeStore(nil, nil, WithThreadSafeStoreMetrics(resource("map"), nil))

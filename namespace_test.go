@@ -23,13 +23,18 @@ func viewsOf(opts ...StoreOption) (whole *cache, a, b *keyedStore) {
 
 func TestAViewSeesItsNamespaceAlone(t *testing.T) {
 	whole, a, b := viewsOf()
-	for _, obj := range []*object{podAt("a", "1", "1"), podAt("a", "2", "2"), podAt("b", "1", "3"), podAt("ab", "1", "4"), podAt("", "a", "5")} {
+	for _, obj := range []*object{
+		podAt("a", "1", "1"), podAt("a", "2", "2"), podAt("b", "1", "3"), podAt("ab", "1", "4"),
+		podAt("", "a", "5"),
+	} {
 		require.NoError(t, whole.Add(obj))
 	}
 	assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2"}, contents(a))
 	assert.ElementsMatch(t, []string{"a/1", "a/2"}, a.ListKeys())
 	assert.Equal(t, []string{"b/1"}, b.ListKeys())
-	for key, there := range map[string]bool{"a/1": true, "b/1": false, "ab/1": false, "a": false, "a/3": false, "": false} {
+	for key, there := range map[string]bool{
+		"a/1": true, "b/1": false, "ab/1": false, "a": false, "a/3": false, "": false,
+	} {
 		_, exists, err := a.GetByKey(key)
 		require.NoError(t, err)
 		assert.Equal(t, there, exists, key)
@@ -54,9 +59,11 @@ func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
 	whole := NewIndexer(func(obj any) (string, error) { return "pods/" + nameOf(obj), nil }, nil)
 	view := InNamespace(whole, "a").(*keyedStore)
 	const fault = `key "pods/a/1" does not begin with "a/", although the object is of that namespace: the key function`
-	mine, other := podAt("a", "1", "1"), podAt("b", "1", "1")
+	mine := podAt("a", "1", "1")
+	other := podAt("b", "1", "1")
 	for way, err := range map[string]error{
-		"Add": view.Add(mine), "event": takeOne(view, event{kind: Added, obj: mine}), "Replace": view.Replace([]any{mine}, "1"),
+		"Add": view.Add(mine), "event": takeOne(view, event{kind: Added, obj: mine}),
+		"Replace": view.Replace([]any{mine}, "1"),
 	} {
 		require.ErrorContains(t, err, "object of another namespace", way)
 		assert.Contains(t, err.Error(), fault, way)
@@ -65,7 +72,9 @@ func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
 		"Add": view.Add(other), "event": takeOne(view, event{kind: Added, obj: other}),
 	} {
 		require.ErrorContains(t, err, "object of another namespace", way)
-		assert.Contains(t, err.Error(), `object of another namespace: key "pods/b/1" does not begin with "a/"`, way)
+		assert.Contains(
+			t, err.Error(), `object of another namespace: key "pods/b/1" does not begin with "a/"`,
+			way)
 		assert.NotContains(t, err.Error(), "key function", way)
 	}
 }
@@ -92,7 +101,12 @@ func TestTheStoresTransformAndIndexesHoldForItsViews(t *testing.T) {
 	require.NotNil(t, a.Transformer())
 	require.NoError(t, a.Add(labelled(podAt("a", "1", "1"), "x")))
 	require.Error(t, a.Add(labelled(podAt("a", "2", "1"), "bad")))
-	require.NoError(t, b.Replace([]any{labelled(podAt("b", "1", "1"), "x"), labelled(podAt("b", "2", "1"), "unwanted")}, "1"))
+	require.NoError(
+		t,
+		b.Replace(
+			[]any{labelled(podAt("b", "1", "1"), "x"), labelled(podAt("b", "2", "1"), "unwanted")},
+			"1"),
+	)
 	for _, obj := range whole.List() {
 		assert.Equal(t, "once", obj.(*object).Labels["transformed"])
 	}
@@ -124,7 +138,8 @@ func TestAQueueOverAViewKnowsItsNamespaceAlone(t *testing.T) {
 	queue := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: a, EmitDeltaTypeReplaced: true})
 	require.NoError(t, queue.Resync())
 	require.NoError(t, queue.Replace([]any{podAt("a", "2", "2")}, "2"))
-	assert.ElementsMatch(t, []string{"Sync a/1@1, Deleted tombstone a/1 @1", "Replaced a/2@2"}, drained(t, queue))
+	assert.ElementsMatch(
+		t, []string{"Sync a/1@1, Deleted tombstone a/1 @1", "Replaced a/2@2"}, drained(t, queue))
 }
 
 // The overall phase is the one most worth a look, since it began.
@@ -153,9 +168,30 @@ func TestTheOverallStatusJoinsTheNamespaces(t *testing.T) {
 	older := &Failure{Cause: CauseForbidden, Err: errBoom, Time: start}
 	newest := &Failure{Cause: CauseNotFound, Err: errBoom, Time: start.Add(time.Second)}
 	all := []Status{
-		{Namespace: "a", ReceivedVersion: "7", Synced: true, LastFailure: older, ConsecutiveFailures: 2, FailingSince: start.Add(2), TypeDescription: "things"},
-		{Namespace: "b", ReceivedVersion: "10", Synced: true, LastFailure: newest, ConsecutiveFailures: 1, FailingSince: start.Add(1), Quarantined: []Quarantined{{Key: "b/1"}}},
-		{Namespace: "c", ReceivedVersion: "8", Synced: true, Quarantined: []Quarantined{{Key: "a/1"}}},
+		{
+			Namespace:           "a",
+			ReceivedVersion:     "7",
+			Synced:              true,
+			LastFailure:         older,
+			ConsecutiveFailures: 2,
+			FailingSince:        start.Add(2),
+			TypeDescription:     "things",
+		},
+		{
+			Namespace:           "b",
+			ReceivedVersion:     "10",
+			Synced:              true,
+			LastFailure:         newest,
+			ConsecutiveFailures: 1,
+			FailingSince:        start.Add(1),
+			Quarantined:         []Quarantined{{Key: "b/1"}},
+		},
+		{
+			Namespace:       "c",
+			ReceivedVersion: "8",
+			Synced:          true,
+			Quarantined:     []Quarantined{{Key: "a/1"}},
+		},
 	}
 	status := combine(all)
 	assert.Equal(t, "7", status.ReceivedVersion)
@@ -167,7 +203,8 @@ func TestTheOverallStatusJoinsTheNamespaces(t *testing.T) {
 	assert.Equal(t, []string{"a/1", "b/1"}, keysHeldIn(status))
 	assert.Equal(t, all, status.Namespaces)
 
-	all[1].Synced, all[1].ReceivedVersion = false, ""
+	all[1].Synced = false
+	all[1].ReceivedVersion = ""
 	assert.False(t, combine(all).Synced)
 	assert.Empty(t, combine(all).ReceivedVersion)
 	assert.Nil(t, combine(all[2:]).LastFailure)
@@ -235,8 +272,11 @@ func (o *onlooker) look() {
 	o.looks++
 	version := o.LastStoreSyncResourceVersion()
 	received, exists := receivedUnder(o.cache, "a/1")
-	if version != "" && assert.True(o.t, exists, "the version is %s, and the object is not there", version) {
-		assert.False(o.t, versionBefore(received.ResourceVersion, version), "the version is %s, the object at %s", version, received.ResourceVersion)
+	if version != "" &&
+		assert.True(o.t, exists, "the version is %s, and the object is not there", version) {
+		assert.False(
+			o.t, versionBefore(received.ResourceVersion, version),
+			"the version is %s, the object at %s", version, received.ResourceVersion)
 	}
 }
 
@@ -274,7 +314,8 @@ func TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject(t *testing.T) {
 				o.grows = true
 				require.NoError(t, take(o, podAt("a", "1", itoa(i)), itoa(i)))
 				assert.False(t, o.grows)
-				assert.GreaterOrEqual(t, o.looks-looks, 4, "by key, transform, index and the added index")
+				assert.GreaterOrEqual(
+					t, o.looks-looks, 4, "by key, transform, index and the added index")
 				assert.Equal(t, itoa(i), o.LastStoreSyncResourceVersion())
 				o.look()
 			}
@@ -394,7 +435,8 @@ func (n *namespaceModel) write() {
 		n.put(o, good)
 	case 1:
 		n.version = o.ResourceVersion
-		require.Equal(n, good, takeOne(n.view, event{kind: Updated, obj: o, version: n.version}) == nil)
+		require.Equal(
+			n, good, takeOne(n.view, event{kind: Updated, obj: o, version: n.version}) == nil)
 		n.put(o, good)
 	case 2:
 		require.NoError(n, n.view.Delete(o))
@@ -442,7 +484,8 @@ func (n *namespaceModel) intrude() {
 		require.ErrorIs(n, n.view.Delete(o), errOtherNamespace)
 		require.ErrorIs(n, takeOne(n.view, event{kind: Deleted, obj: o}), errOtherNamespace)
 		if n.replacement != nil {
-			rejected, err := n.replacement.Add(bg, ReplacementPart{Items: []any{o}, Retain: []any{o}, Deleted: []any{o}})
+			rejected, err := n.replacement.Add(
+				bg, ReplacementPart{Items: []any{o}, Retain: []any{o}, Deleted: []any{o}})
 			require.NoError(n, err)
 			require.Len(n, rejected, 2)
 		}
@@ -452,7 +495,10 @@ func (n *namespaceModel) intrude() {
 // replace does the next thing of a replacement.
 func (n *namespaceModel) replace() {
 	if n.replacement == nil {
-		n.listed, n.withheld, n.staged, n.accepted = sets.Set[string]{}, sets.Set[string]{}, map[string]string{}, sets.Set[string]{}
+		n.listed = sets.Set[string]{}
+		n.withheld = sets.Set[string]{}
+		n.staged = map[string]string{}
+		n.accepted = sets.Set[string]{}
 		if n.random.IntN(5) == 0 {
 			items, bad := n.items(false)
 			n.version = n.next()
@@ -535,7 +581,9 @@ func (n *namespaceModel) commit() {
 	maps.DeleteFunc(n.objects, func(key, _ string) bool { return !n.listed.Has(key) })
 	n.held = n.withheld
 	n.committed = true
-	n.listed, n.withheld, n.staged = nil, nil, nil
+	n.listed = nil
+	n.withheld = nil
+	n.staged = nil
 }
 
 // compare compares views and store with the models.
@@ -546,7 +594,9 @@ func (m *namespacesModel) compare() {
 	for _, n := range m.parts {
 		require.Equal(m, n.objects, contents(n.view), n.name)
 		require.ElementsMatch(m, slices.Collect(maps.Keys(n.objects)), n.view.ListKeys(), n.name)
-		require.Equal(m, slices.Sorted(maps.Keys(n.objects)), slices.Sorted(slices.Values(keysIn(m.T, m.store, NamespaceIndex, n.name))))
+		require.Equal(
+			m, slices.Sorted(maps.Keys(n.objects)),
+			slices.Sorted(slices.Values(keysIn(m.T, m.store, NamespaceIndex, n.name))))
 		require.ElementsMatch(m, n.held.UnsortedList(), heldKeys(n.view), n.name)
 		require.Equal(m, n.version, n.view.LastStoreSyncResourceVersion(), n.name)
 		maps.Copy(all, n.objects)
@@ -574,7 +624,10 @@ func (m *namespacesModel) compare() {
 // power of two.
 func FuzzViewsAgainstMaps(f *testing.F) {
 	f.Add([]byte("\x00\x80\x30\x10\x90\xf0\x55\xaa\x20\x40\x60\x81\xa1\xc1\xe1\x02\x03\x04"))
-	f.Add([]byte{0, 200, 0, 120, 240, 3, 90, 7, 30, 1, 220, 80, 0, 100, 5, 66, 255, 254, 31, 0, 10, 20, 30, 40, 50, 60, 70, 1, 2, 3})
+	f.Add([]byte{
+		0, 200, 0, 120, 240, 3, 90, 7, 30, 1, 220, 80, 0, 100, 5, 66, 255, 254, 31, 0, 10, 20,
+		30, 40, 50, 60, 70, 1, 2, 3,
+	})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 600 {
 			return
@@ -598,7 +651,8 @@ type byteSource struct{ script []byte }
 func (s *byteSource) Uint64() uint64 {
 	b := byte(0)
 	if len(s.script) > 0 {
-		b, s.script = s.script[0], s.script[1:]
+		b = s.script[0]
+		s.script = s.script[1:]
 	}
 	return uint64(b)<<56 | 0x55_5555_5555_5500 | uint64(b)
 }

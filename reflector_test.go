@@ -32,21 +32,38 @@ func TestNamesAndDescriptionsHaveDefaults(t *testing.T) {
 		assert.Equal(t, want, NewReflector(&ListWatch{}, expected, store, 0).TypeDescription())
 	}
 	assert.Equal(t, "mine", NewNamedReflector("mine", &ListWatch{}, nil, store, 0).Name())
-	assert.Regexp(t, `^testing/testing\.go:\d+(#\d+)?$`, NewReflector(&ListWatch{}, nil, store, 0).Name(), "the first caller outside this package")
-	named := NewReflectorWithOptions(&ListWatch{}, nil, store, ReflectorOptions{TypeDescription: "things"})
+	assert.Regexp(
+		t, `^testing/testing\.go:\d+(#\d+)?$`, NewReflector(&ListWatch{}, nil, store, 0).Name(),
+		"the first caller outside this package")
+	named := NewReflectorWithOptions(
+		&ListWatch{}, nil, store, ReflectorOptions{TypeDescription: "things"})
 	assert.Equal(t, "things", named.TypeDescription())
 }
 
-// The JSON form of a status is stable: monitoring reads it. Fails if a field is renamed, or an error prints as {}.
+// The JSON form of a status is stable: monitoring reads it. Fails if a field is renamed, or an
+// error prints as {}.
 func TestAStatusHasAStableJSONFormAndPrintsInOneLine(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	status := Status{
 		Name: "pods", TypeDescription: "*v1.Pod", Phase: PhaseWatching, PhaseSince: at,
 		AppliedVersion: "12", ReceivedVersion: "13", Synced: true, ConsecutiveFailures: 2,
-		LastFailure: &Failure{Cause: CauseExpired, Err: errBoom, Time: at}, Failures: map[Cause]int64{CauseExpired: 2, CauseOther: 1},
-		Objects: 3, Checksum: 1<<63 + 1,
-		Quarantined: []Quarantined{{Key: "a/1", ResourceVersion: "9", Stage: stageKey, Err: errBoom}},
-		Handlers:    []HandlerStatus{{Name: "h", Backlog: 3, OldestAge: 1500 * time.Millisecond, Delivered: 7, Panics: 1, NotifiedVersion: "11"}, {Name: "i"}},
+		LastFailure: &Failure{Cause: CauseExpired, Err: errBoom, Time: at},
+		Failures:    map[Cause]int64{CauseExpired: 2, CauseOther: 1},
+		Objects:     3, Checksum: 1<<63 + 1,
+		Quarantined: []Quarantined{
+			{Key: "a/1", ResourceVersion: "9", Stage: stageKey, Err: errBoom},
+		},
+		Handlers: []HandlerStatus{
+			{
+				Name:            "h",
+				Backlog:         3,
+				OldestAge:       1500 * time.Millisecond,
+				Delivered:       7,
+				Panics:          1,
+				NotifiedVersion: "11",
+			},
+			{Name: "i"},
+		},
 	}
 	status.Namespaces = []Status{{Namespace: "a", Phase: PhaseForbidden, PhaseSince: at}}
 	got, err := json.MarshalIndent(status, "", "\t")
@@ -57,15 +74,30 @@ func TestAStatusHasAStableJSONFormAndPrintsInOneLine(t *testing.T) {
 	const line = `pods (*v1.Pod): retrying since 2026-01-02T03:04:05Z, version "12", received "13", failures in a row: 2, ` +
 		`quarantined: 1, handlers behind: 1 of 2, last failure: expired at 2026-01-02T03:04:05Z: boom`
 	assert.Equal(t, line, fmt.Sprintf("%v", status))
-	current := Status{Namespace: "a", Name: "pods/a", TypeDescription: "*v1.Pod", Phase: PhaseListing, PhaseSince: at, Handlers: status.Handlers[1:]}
-	assert.Equal(t, `namespace "a", pods/a (*v1.Pod): listing since 2026-01-02T03:04:05Z, not synced`, fmt.Sprint(current))
-	healthy := Status{
-		Name: "pods", TypeDescription: "*v1.Pod", Phase: PhaseWatching, PhaseSince: at, Synced: true,
-		Time: at.Add(90 * time.Second), LastCurrent: at.Add(88 * time.Second), hasStore: true,
+	current := Status{
+		Namespace:       "a",
+		Name:            "pods/a",
+		TypeDescription: "*v1.Pod",
+		Phase:           PhaseListing,
+		PhaseSince:      at,
+		Handlers:        status.Handlers[1:],
 	}
-	assert.Equal(t, `pods (*v1.Pod): watching since 2026-01-02T03:04:05Z, 0 objects, stale for at most 2s`, fmt.Sprint(healthy))
-	assert.Equal(t, "handler h (ordered): 3 behind, the oldest for 1.5s, 7 delivered, 1 panicked", fmt.Sprint(status.Handlers[0]))
-	assert.Equal(t, `object "a/1" at version 9, key failed: boom`, fmt.Sprint(status.Quarantined[0]))
+	assert.Equal(
+		t, `namespace "a", pods/a (*v1.Pod): listing since 2026-01-02T03:04:05Z, not synced`,
+		fmt.Sprint(current))
+	healthy := Status{
+		Name: "pods", TypeDescription: "*v1.Pod", Phase: PhaseWatching, PhaseSince: at,
+		Synced: true,
+		Time:   at.Add(90 * time.Second), LastCurrent: at.Add(88 * time.Second), hasStore: true,
+	}
+	assert.Equal(
+		t, `pods (*v1.Pod): watching since 2026-01-02T03:04:05Z, 0 objects, stale for at most 2s`,
+		fmt.Sprint(healthy))
+	assert.Equal(
+		t, "handler h (ordered): 3 behind, the oldest for 1.5s, 7 delivered, 1 panicked",
+		fmt.Sprint(status.Handlers[0]))
+	assert.Equal(
+		t, `object "a/1" at version 9, key failed: boom`, fmt.Sprint(status.Quarantined[0]))
 }
 
 func TestTheActivityIsThePhaseInWordsForPeople(t *testing.T) {
@@ -101,22 +133,40 @@ func TestBadAnswersOfASourceAreClearErrors(t *testing.T) {
 		answer apiruntime.Object
 		want   error
 	}{
-		"nil":               {nil, errNilList},
-		"nil pointer":       {(*metav1.PartialObjectMetadataList)(nil), errNilList},
-		"table":             {&metav1.Table{}, nil},
-		"decoded table":     {&unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "Table"}}, errTable},
+		"nil":         {nil, errNilList},
+		"nil pointer": {(*metav1.PartialObjectMetadataList)(nil), errNilList},
+		"table":       {&metav1.Table{}, nil},
+		"decoded table": {
+			&unstructured.UnstructuredList{
+				Object: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "Table"},
+			},
+			errTable,
+		},
 		"not a list at all": {pod("a", "1"), nil},
 	}
 	for name, list := range lists {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := &ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
-					return list.answer, nil
-				}, WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, nil }}
+				source := &ListWatch{
+					ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
+						return list.answer, nil
+					},
+					WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, nil },
+				}
 				indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
 				require.NoError(t, indexer.Add(pod("kept", "1")))
-				err := NewReflectorWithOptions(source, nil, indexer, ReflectorOptions{Name: "n", TypeDescription: "pods", ErrorHandler: func(context.Context, *Reflector, error) {}}).
-					ListAndWatchWithContext(t.Context())
+				err := NewReflectorWithOptions(
+					source,
+					nil,
+					indexer,
+					ReflectorOptions{
+						Name:            "n",
+						TypeDescription: "pods",
+						ErrorHandler:    func(context.Context, *Reflector, error) {},
+					},
+				).
+					ListAndWatchWithContext(
+						t.Context())
 				require.Error(t, err)
 				assert.Contains(t, err.Error(), "pods")
 				if list.want != nil {
@@ -131,7 +181,9 @@ func TestBadAnswersOfASourceAreClearErrors(t *testing.T) {
 			source := &ListWatch{ListFunc: func(metav1.ListOptions) (apiruntime.Object, error) {
 				return &metav1.PartialObjectMetadataList{}, nil
 			}, WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return nil, nil }}
-			err := NewReflector(source, nil, NewIndexer(MetaNamespaceKeyFunc, nil), 0).ListAndWatchWithContext(t.Context())
+			err := NewReflector(
+				source, nil, NewIndexer(MetaNamespaceKeyFunc, nil), 0).ListAndWatchWithContext(
+				t.Context())
 			assert.ErrorIs(t, err, errNilWatch)
 		})
 	})

@@ -52,16 +52,39 @@ func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
 		wantName    ObjectName
 		isTombstone bool
 	}{
-		"seen":                           {"a/1", redPod, redPod, true, "a/1", NewObjectName("a", "1"), false},
-		"seen, without a key":            {"", redPod, redPod, true, "a/1", NewObjectName("a", "1"), false},
-		"seen, key function":             {"uid-7", redPod, redPod, true, "uid-7", NewObjectName("a", "1"), false},
-		"unseen":                         {"a/1", tombstone(redPod), redPod, false, "a/1", NewObjectName("a", "1"), true},
-		"unseen, key function":           {"uid-7", DeletedFinalStateUnknown{Key: "uid-7", Obj: redPod}, redPod, false, "uid-7", NewObjectName("a", "1"), true},
-		"unseen, no object":              {"a/1", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true},
-		"unseen, nil object":             {"a/1", tombstone((*object)(nil)), nil, false, "a/1", NewObjectName("a", "1"), true},
-		"unseen, no object, no key":      {"", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true},
-		"unseen, no object, no slash":    {"node", DeletedFinalStateUnknown{Key: "node"}, nil, false, "node", NewObjectName("", "node"), true},
-		"unseen, no object, two slashes": {"a/b/c", DeletedFinalStateUnknown{Key: "a/b/c"}, nil, false, "a/b/c", NewObjectName("a", "b/c"), true},
+		"seen": {
+			"a/1", redPod, redPod, true, "a/1", NewObjectName("a", "1"), false,
+		},
+		"seen, without a key": {
+			"", redPod, redPod, true, "a/1", NewObjectName("a", "1"), false,
+		},
+		"seen, key function": {
+			"uid-7", redPod, redPod, true, "uid-7", NewObjectName("a", "1"), false,
+		},
+		"unseen": {
+			"a/1", tombstone(redPod), redPod, false, "a/1", NewObjectName("a", "1"), true,
+		},
+		"unseen, key function": {
+			"uid-7", DeletedFinalStateUnknown{Key: "uid-7", Obj: redPod}, redPod, false, "uid-7",
+			NewObjectName("a", "1"), true,
+		},
+		"unseen, no object": {
+			"a/1", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true,
+		},
+		"unseen, nil object": {
+			"a/1", tombstone((*object)(nil)), nil, false, "a/1", NewObjectName("a", "1"), true,
+		},
+		"unseen, no object, no key": {
+			"", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true,
+		},
+		"unseen, no object, no slash": {
+			"node", DeletedFinalStateUnknown{Key: "node"}, nil, false, "node",
+			NewObjectName("", "node"), true,
+		},
+		"unseen, no object, two slashes": {
+			"a/b/c", DeletedFinalStateUnknown{Key: "a/b/c"}, nil, false, "a/b/c",
+			NewObjectName("a", "b/c"), true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			notified := deletions(t, c.key, c.obj)
@@ -129,7 +152,8 @@ func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
 	h.onDelete(deletionAt("uid-7", "text"))
 	h.OnAdd((*object)(nil), false)
 	h.OnAdd(nil, false)
-	assert.Equal(t, []string{"add red false", "delete red"}, notified.take(), "what is no T is not there")
+	assert.Equal(
+		t, []string{"add red false", "delete red"}, notified.take(), "what is no T is not there")
 	var logged []string
 	for _, entry := range logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
 		assert.Equal(t, "Handler not called for an object of another type", entry.Message)
@@ -164,9 +188,11 @@ func TestATypedFilterIsNotCalledForADeletionWithoutObject(t *testing.T) {
 	var notified []string
 	h := typedHandler[*object]{TypedFilteringResourceEventHandler[*object]{
 		FilterFunc: func(obj *object) bool { return obj.Labels["v"] == "red" },
-		Handler: TypedResourceEventHandlerFuncs[*object]{DeleteFunc: func(d DeletedObject[*object]) {
-			notified = append(notified, d.GetKey())
-		}},
+		Handler: TypedResourceEventHandlerFuncs[*object]{
+			DeleteFunc: func(d DeletedObject[*object]) {
+				notified = append(notified, d.GetKey())
+			},
+		},
 	}}
 	h.onDelete(deletionAt("uid-1", DeletedFinalStateUnknown{Key: "uid-1"}))
 	h.onDelete(deletionAt("uid-2", DeletedFinalStateUnknown{Key: "uid-2", Obj: bluePod}))
@@ -182,7 +208,11 @@ func colourOf(o *object) ([]string, error) {
 }
 
 func TestATypedIndexerFindsObjectsOfItsType(t *testing.T) {
-	indexer := typedIndexer[*object]{NewIndexer(MetaNamespaceKeyFunc, TypedIndexersToIndexers(TypedIndexers[*object]{"colour": colourOf}))}
+	indexer := typedIndexer[*object]{
+		NewIndexer(
+			MetaNamespaceKeyFunc,
+			TypedIndexersToIndexers(TypedIndexers[*object]{"colour": colourOf})),
+	}
 	require.NoError(t, indexer.Add(redPod))
 	require.NoError(t, indexer.Add(labelled(pod("a", "2"), "blue")))
 	found, err := indexer.ByTypedIndex("colour", "red")
@@ -195,7 +225,12 @@ func TestATypedIndexerFindsObjectsOfItsType(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, found)
 
-	require.NoError(t, indexer.AddTypedIndexers(TypedIndexers[*object]{"name": func(o *object) ([]string, error) { return []string{o.Name}, nil }}))
+	require.NoError(
+		t,
+		indexer.AddTypedIndexers(TypedIndexers[*object]{
+			"name": func(o *object) ([]string, error) { return []string{o.Name}, nil },
+		}),
+	)
 	found, err = indexer.ByTypedIndex("name", "1")
 	require.NoError(t, err)
 	assert.Equal(t, []*object{redPod}, found)
@@ -203,16 +238,24 @@ func TestATypedIndexerFindsObjectsOfItsType(t *testing.T) {
 }
 
 func TestATypedIndexerPassesErrorsOn(t *testing.T) {
-	indexer := typedIndexer[*object]{NewIndexer(MetaNamespaceKeyFunc, TypedIndexersToIndexers(TypedIndexers[*object]{"colour": colourOf}))}
+	indexer := typedIndexer[*object]{
+		NewIndexer(
+			MetaNamespaceKeyFunc,
+			TypedIndexersToIndexers(TypedIndexers[*object]{"colour": colourOf})),
+	}
 	_, err := indexer.ByTypedIndex("absent", "red")
 	require.ErrorContains(t, err, "Index with name absent does not exist")
 	_, err = indexer.TypedIndex("colour", labelled(pod("b", "9"), "bad"))
 	require.ErrorIs(t, err, errBoom)
-	require.ErrorContains(t, indexer.AddTypedIndexers(TypedIndexers[*object]{"colour": colourOf}), "indexer conflict: map[colour:{}]")
+	require.ErrorContains(
+		t, indexer.AddTypedIndexers(TypedIndexers[*object]{"colour": colourOf}),
+		"indexer conflict: map[colour:{}]")
 }
 
 func TestATypedIndexerThatHoldsAnotherTypeSaysWhich(t *testing.T) {
-	indexer := typedIndexer[*object]{NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})}
+	indexer := typedIndexer[*object]{
+		NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc}),
+	}
 	require.NoError(t, indexer.Add(pod("a", "1")))
 	require.NoError(t, indexer.Add(&metav1.ObjectMeta{Namespace: "a", Name: "2"}))
 	found, err := indexer.ByTypedIndex(NamespaceIndex, "a")
@@ -226,7 +269,8 @@ func TestATypedIndexerThatHoldsAnotherTypeSaysWhich(t *testing.T) {
 func TestATypedIndexFunctionThatIsNilIsRefused(t *testing.T) {
 	assert.Nil(t, TypedIndexerFuncToIndexerFunc[*object](nil))
 	indexer := typedIndexer[*object]{NewIndexer(MetaNamespaceKeyFunc, nil)}
-	require.ErrorContains(t, indexer.AddTypedIndexers(TypedIndexers[*object]{"none": nil}), `"none"`)
+	require.ErrorContains(
+		t, indexer.AddTypedIndexers(TypedIndexers[*object]{"none": nil}), `"none"`)
 	assert.Empty(t, indexer.GetIndexers())
 }
 

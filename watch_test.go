@@ -28,14 +28,18 @@ type scripted struct {
 
 func (s *scripted) List(o metav1.ListOptions) (apiruntime.Object, error) {
 	if s.list == nil {
-		return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
+		return &metav1.PartialObjectMetadataList{
+			ListMeta: metav1.ListMeta{ResourceVersion: "5"},
+		}, nil
 	}
 	return s.list(o)
 }
 
 func (s *scripted) Watch(metav1.ListOptions) (watch.Interface, error) { panic("has a context") }
 
-func (s *scripted) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+func (s *scripted) WatchWithContext(
+	ctx context.Context, _ metav1.ListOptions,
+) (watch.Interface, error) {
 	s.calls++
 	return s.watch(ctx, s.calls)
 }
@@ -61,7 +65,10 @@ func (s *scripted) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (
 // less; 255 is none.
 func FuzzWatchEvents(f *testing.F) {
 	f.Add([]byte{0x00, 5, 0x08, 6, 0x10, 7, 0x21, 5, 0x2a, 5, 0x32, 6, 0x13, 9, 0x06, 5})
-	f.Add([]byte{0x00, 5, 0x01, 5, 0x00, 255, 0x04, 9, 0x14, 5, 0x05, 4, 0x15, 4, 0x07, 8, 0x20, 3, 0x00, 0})
+	f.Add([]byte{
+		0x00, 5, 0x01, 5, 0x00, 255, 0x04, 9, 0x14, 5, 0x05, 4, 0x15, 4, 0x07, 8, 0x20, 3, 0x00,
+		0,
+	})
 	f.Add([]byte{0x40, 5, 0x52, 5, 0x42, 255, 0x40, 5, 0x06, 3})
 	var recorded eventTrace
 	recorded.event(0, watch.Added, 3, 1)
@@ -112,9 +119,14 @@ type eventsModel struct {
 func newEventsModel(t *testing.T) *eventsModel {
 	now := time.Now()
 	m := &eventsModel{
-		T:         t,
-		store:     newTagStore(),
-		watch:     &openWatch{version: "10", answeredAt: now, expires: now.Add(time.Hour), timer: clock.RealClock{}.NewTimer(time.Hour)},
+		T:     t,
+		store: newTagStore(),
+		watch: &openWatch{
+			version:    "10",
+			answeredAt: now,
+			expires:    now.Add(time.Hour),
+			timer:      clock.RealClock{}.NewTimer(time.Hour),
+		},
 		version:   10,
 		content:   map[string]string{"a/0": "3", "a/1": ""},
 		held:      map[string]bool{},
@@ -136,11 +148,14 @@ func newEventsModel(t *testing.T) *eventsModel {
 
 // take has the run handle an event; false if that has ended the watch.
 func (m *eventsModel) take(what, ahead byte) bool {
-	e := watch.Event{Type: []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Modified}[what>>3&3]}
+	e := watch.Event{
+		Type: []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Modified}[what>>3&3],
+	}
 	number := m.version + int(ahead) - 4
 	version := itoa(number)
 	if ahead == 255 || number <= 0 {
-		version, number = "", 0
+		version = ""
+		number = 0
 	}
 	key := itoa(int(what >> 5))
 	obj := podAt("a", key, version)
@@ -150,12 +165,15 @@ func (m *eventsModel) take(what, ahead byte) bool {
 	if have == 0 && m.content[key] != "" {
 		have = versionOf(podAt("", "", m.content[key]))
 	}
-	refused, regresses := true, number > 0 && number < have
+	refused := true
+	regresses := number > 0 && number < have
 	switch what & 7 {
 	case 0:
-		e.Object, refused = obj, false
+		e.Object = obj
+		refused = false
 	case 1:
-		e.Object, refused = tagged(obj, "bad"), e.Type != watch.Deleted
+		e.Object = tagged(obj, "bad")
+		refused = e.Type != watch.Deleted
 	case 2:
 		e.Object = undecoded(obj)
 		regresses = regresses && e.Type == watch.Deleted
@@ -164,14 +182,20 @@ func (m *eventsModel) take(what, ahead byte) bool {
 		e.Object = undecoded(obj)
 		regresses = false
 	case 4:
-		e.Object, regresses = &machine{ObjectMeta: obj.ObjectMeta}, false
+		e.Object = &machine{ObjectMeta: obj.ObjectMeta}
+		regresses = false
 	case 5:
-		number, regresses = 0, false
+		number = 0
+		regresses = false
 	case 6:
-		e.Type, e.Object, refused = watch.Bookmark, obj, false
+		e.Type = watch.Bookmark
+		e.Object = obj
+		refused = false
 		regresses = number > 0 && number < m.version
 	case 7:
-		e.Type, e.Object, regresses = "OTHER", obj, false
+		e.Type = "OTHER"
+		e.Object = obj
+		regresses = false
 	}
 	err := m.watch.applyBatch(e)
 	if regresses {
@@ -232,7 +256,8 @@ func (m *eventsModel) check() {
 		held = append(held, q.Key)
 		require.True(m, slices.ContainsFunc(m.reports, func(err error) bool {
 			object, bad := errors.AsType[*ObjectError](err)
-			return bad && object.Key == q.Key && object.ResourceVersion == q.ResourceVersion && object.Stage == q.Stage
+			return bad && object.Key == q.Key && object.ResourceVersion == q.ResourceVersion &&
+				object.Stage == q.Stage
 		}), "%v is quarantined and was not reported", q)
 	}
 	slices.Sort(held)

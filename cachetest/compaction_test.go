@@ -14,7 +14,8 @@ import (
 func TestListAfterCompactionAnswers410(t *testing.T) {
 	src := filled(t, cachetest.Options{})
 	_, first := list(t, src, metav1.ListOptions{Limit: 1})
-	_, older := list(t, src, metav1.ListOptions{Limit: 1, ResourceVersion: "3", ResourceVersionMatch: exact})
+	_, older := list(
+		t, src, metav1.ListOptions{Limit: 1, ResourceVersion: "3", ResourceVersionMatch: exact})
 	src.Compact(4)
 	_, err := src.List(metav1.ListOptions{ResourceVersion: "3", ResourceVersionMatch: exact})
 	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
@@ -96,11 +97,15 @@ func TestCompactWatchesExpiresNewWatchesAndSparesLists(t *testing.T) {
 		_, err := src.Watch(metav1.ListOptions{ResourceVersion: "2"})
 		requireReason(t, metav1.StatusReasonExpired, err)
 		require.ErrorContains(t, err, "too old resource version: 2 (3)")
-		require.Equal(t, []string{"ADDED b/1 @4"}, ready(t, open(t, src, metav1.ListOptions{ResourceVersion: "3"})))
+		require.Equal(
+			t, []string{"ADDED b/1 @4"},
+			ready(t, open(t, src, metav1.ListOptions{ResourceVersion: "3"})))
 		require.Equal(t, "BOOKMARK end @4", ready(t, open(t, src, streaming()))[4])
-		require.Equal(t, []string{"ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4"}, ready(t, earlier))
+		require.Equal(
+			t, []string{"ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4"}, ready(t, earlier))
 
-		names, answered := list(t, src, metav1.ListOptions{ResourceVersion: "2", ResourceVersionMatch: exact})
+		names, answered := list(
+			t, src, metav1.ListOptions{ResourceVersion: "2", ResourceVersionMatch: exact})
 		require.Equal(t, []string{"a/1", "a/2"}, names)
 		require.Equal(t, "2", answered.GetResourceVersion())
 		names, _ = list(t, src, metav1.ListOptions{Continue: page.GetContinue()})
@@ -118,10 +123,14 @@ func TestCompactWatchesOnlyMovesForwardAndNeverPastThePresent(t *testing.T) {
 		_, err := src.Watch(metav1.ListOptions{ResourceVersion: "3"})
 		requireReason(t, metav1.StatusReasonExpired, err)
 		apply(t, src, pod("a", "1"))
-		require.Equal(t, []string{"MODIFIED a/1 @5"}, ready(t, open(t, src, metav1.ListOptions{ResourceVersion: "4"})))
+		require.Equal(
+			t, []string{"MODIFIED a/1 @5"},
+			ready(t, open(t, src, metav1.ListOptions{ResourceVersion: "4"})))
 
 		require.NoError(t, src.Rollback(2))
-		require.Empty(t, ready(t, open(t, src, metav1.ListOptions{ResourceVersion: "2"})), "the present can be watched")
+		require.Empty(
+			t, ready(t, open(t, src, metav1.ListOptions{ResourceVersion: "2"})),
+			"the present can be watched")
 		_, err = src.Watch(metav1.ListOptions{ResourceVersion: "1"})
 		requireReason(t, metav1.StatusReasonExpired, err)
 	})
@@ -138,7 +147,8 @@ func TestAdvanceCompactedTakesNoWatchFromBeforeTheVersionItLeadsTo(t *testing.T)
 			_, err := src.Watch(metav1.ListOptions{ResourceVersion: version})
 			requireReason(t, metav1.StatusReasonExpired, err)
 		}
-		names, _ := list(t, src, metav1.ListOptions{ResourceVersion: "2", ResourceVersionMatch: exact})
+		names, _ := list(
+			t, src, metav1.ListOptions{ResourceVersion: "2", ResourceVersionMatch: exact})
 		require.Equal(t, []string{"a/1", "a/2"}, names)
 		later := open(t, src, metav1.ListOptions{ResourceVersion: "14"})
 		apply(t, src, pod("a", "1"))

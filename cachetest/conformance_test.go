@@ -14,14 +14,24 @@ func TestSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 		"unstructured":      {GroupVersionKind: podKind},
 		"typed":             {NewList: newWidgetList},
 		"expired on stream": {GroupVersionKind: podKind, ExpiredOnStream: true},
-		"no streaming list": {GroupVersionKind: podKind, NoWatchList: true, WatchListUnsupported: true},
+		"no streaming list": {
+			GroupVersionKind:     podKind,
+			NoWatchList:          true,
+			WatchListUnsupported: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{Virtual: true, New: rigOf(options)})
+			conformance.TestListerWatcher(
+				t, conformance.ListerWatcherConfig{Virtual: true, New: rigOf(options)})
 		})
 	}
 	t.Run("in real time", func(t *testing.T) {
-		conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{New: rigOf(cachetest.Options{GroupVersionKind: podKind})})
+		conformance.TestListerWatcher(
+			t,
+			conformance.ListerWatcherConfig{
+				New: rigOf(cachetest.Options{GroupVersionKind: podKind}),
+			},
+		)
 	})
 }
 

@@ -113,7 +113,10 @@ func TestHangingRequestsWaitForTheirContextOrTheirRelease(t *testing.T) {
 			},
 		}
 		obeys := map[string]func(int){"list": src.HangLists, "watch": src.HangWatches}
-		ignores := map[string]func(int){"list": src.HangListsIgnoringContext, "watch": src.HangWatchesIgnoringContext}
+		ignores := map[string]func(int){
+			"list":  src.HangListsIgnoringContext,
+			"watch": src.HangWatchesIgnoringContext,
+		}
 		for verb, request := range ask {
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -170,7 +173,8 @@ func TestADelayedEventStopsForTheEndOfItsWatch(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		src.DelayEvents(time.Hour)
 		start := time.Now()
-		w := open(t, src, metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: pointer(int64(5))})
+		w := open(
+			t, src, metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: pointer(int64(5))})
 		require.Equal(t, []string{"closed"}, received(t, w, 1))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -182,7 +186,8 @@ func TestADelayedEventStopsForTheEndOfItsWatch(t *testing.T) {
 		require.Equal(t, []string{"closed"}, received(t, w, 1))
 		require.Equal(t, 6*time.Second, time.Since(start))
 		// A deadline that passes during silence, and in the middle of a delay.
-		w = open(t, src, metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: pointer(int64(5))})
+		w = open(
+			t, src, metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: pointer(int64(5))})
 		synctest.Wait()
 		src.Silence()
 		time.Sleep(2 * time.Hour)
@@ -200,11 +205,15 @@ func TestWatchesEndAfterSoManyEvents(t *testing.T) {
 		src.BreakNextWatches(1, 0, nil)
 		src.CloseNextWatches(1, 0)
 		from := metav1.ListOptions{ResourceVersion: "1"}
-		require.Equal(t, []string{"ADDED a/2 @2", "ADDED a/3 @3", "closed"}, ready(t, open(t, src, from)))
-		require.Equal(t, []string{"ADDED a/2 @2", "ERROR Expired", "closed"}, ready(t, open(t, src, from)))
+		require.Equal(
+			t, []string{"ADDED a/2 @2", "ADDED a/3 @3", "closed"}, ready(t, open(t, src, from)))
+		require.Equal(
+			t, []string{"ADDED a/2 @2", "ERROR Expired", "closed"}, ready(t, open(t, src, from)))
 		require.Equal(t, []string{"ERROR InternalError", "closed"}, ready(t, open(t, src, from)))
 		require.Equal(t, []string{"closed"}, ready(t, open(t, src, from)))
-		require.Equal(t, []string{"ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4"}, ready(t, open(t, src, from)))
+		require.Equal(
+			t, []string{"ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4"},
+			ready(t, open(t, src, from)))
 	})
 }
 
@@ -213,8 +222,11 @@ func TestAStreamingListCanBeCutInTheMiddleAndAtItsEnd(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		src.CloseNextWatches(1, 3)
 		src.CloseNextWatches(1, 5)
-		require.Equal(t, []string{"ADDED a/1 @1", "ADDED a/2 @2", "ADDED a/3 @3", "closed"}, ready(t, open(t, src, streaming())))
-		require.Equal(t, []string{"BOOKMARK end @4", "closed"}, ready(t, open(t, src, streaming()))[4:])
+		require.Equal(
+			t, []string{"ADDED a/1 @1", "ADDED a/2 @2", "ADDED a/3 @3", "closed"},
+			ready(t, open(t, src, streaming())))
+		require.Equal(
+			t, []string{"BOOKMARK end @4", "closed"}, ready(t, open(t, src, streaming()))[4:])
 	})
 }
 
@@ -226,7 +238,9 @@ func TestCloseWatchesEndsThemBehindWhatHappened(t *testing.T) {
 		src.CloseWatches()
 		apply(t, src, pod("a", "2"))
 		require.Equal(t, []string{"MODIFIED a/1 @5", "closed"}, ready(t, w))
-		require.Equal(t, []string{"MODIFIED a/2 @6"}, ready(t, open(t, src, metav1.ListOptions{ResourceVersion: "5"})))
+		require.Equal(
+			t, []string{"MODIFIED a/2 @6"},
+			ready(t, open(t, src, metav1.ListOptions{ResourceVersion: "5"})))
 	})
 }
 
@@ -259,7 +273,9 @@ func TestSilenceDeliversNothingUntilResume(t *testing.T) {
 		w := open(t, src, opts)
 		opts.TimeoutSeconds = pointer(int64(60))
 		timed := open(t, src, opts)
-		idle := open(t, src.Namespace("none"), metav1.ListOptions{ResourceVersion: "4", TimeoutSeconds: opts.TimeoutSeconds})
+		idle := open(
+			t, src.Namespace("none"),
+			metav1.ListOptions{ResourceVersion: "4", TimeoutSeconds: opts.TimeoutSeconds})
 		src.Silence()
 		later := open(t, src, metav1.ListOptions{ResourceVersion: "4"})
 		apply(t, src, pod("a", "1"))
@@ -314,7 +330,8 @@ func TestSilenceDelaysAnEventThatWasBeingDelayed(t *testing.T) {
 func TestAnUnreadWatchThatTimesOutInSilenceEndsAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
-		w := open(t, src, metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: pointer(int64(1))})
+		w := open(
+			t, src, metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: pointer(int64(1))})
 		synctest.Wait() // an event is in transit
 		src.Silence()
 		time.Sleep(time.Minute)
@@ -335,10 +352,13 @@ func TestDeleteSilentlyShowsOnlyInLists(t *testing.T) {
 		apply(t, src, pod("a", "2"))
 		src.SendBookmarks()
 		require.Equal(t, []string{"MODIFIED a/2 @6", "BOOKMARK @6"}, ready(t, w))
-		require.Equal(t, []string{"MODIFIED a/2 @6"}, ready(t, open(t, src, metav1.ListOptions{ResourceVersion: "4"})))
+		require.Equal(
+			t, []string{"MODIFIED a/2 @6"},
+			ready(t, open(t, src, metav1.ListOptions{ResourceVersion: "4"})))
 		names, _ := list(t, src, metav1.ListOptions{})
 		require.Equal(t, []string{"a/2", "a/3", "b/1"}, names)
-		names, _ = list(t, src, metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: exact})
+		names, _ = list(
+			t, src, metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: exact})
 		require.Len(t, names, 4)
 	})
 }
@@ -368,7 +388,8 @@ func TestInjectSendsAnythingToOpenWatches(t *testing.T) {
 		src.Inject(watch.Event{Type: watch.Modified, Object: foreign})
 		foreign.SetName("changed later")
 		src.Inject(watch.Event{Type: "NONSENSE"})
-		src.Inject(watch.Event{Type: watch.Error, Object: &metav1.Status{Reason: metav1.StatusReasonGone}})
+		src.Inject(
+			watch.Event{Type: watch.Error, Object: &metav1.Status{Reason: metav1.StatusReasonGone}})
 		apply(t, src, pod("b", "1"))
 		require.Equal(t, []string{
 			"MODIFIED b/1 @5", "MODIFIED z/1 @", "NONSENSE nil", "ERROR Gone", "MODIFIED b/1 @6",
@@ -386,7 +407,9 @@ func TestBookmarksMayGoBackAndComeTwice(t *testing.T) {
 		src.DuplicateBookmarks(true)
 		src.SendBookmarks()
 		require.Equal(t, []string{"BOOKMARK @4", "BOOKMARK @4"}, ready(t, w))
-		require.Equal(t, []string{"BOOKMARK end @4", "BOOKMARK end @4"}, ready(t, open(t, src, streaming()))[4:])
+		require.Equal(
+			t, []string{"BOOKMARK end @4", "BOOKMARK end @4"},
+			ready(t, open(t, src, streaming()))[4:])
 		src.DuplicateBookmarks(false)
 		src.SendBookmarks()
 		require.Equal(t, []string{"BOOKMARK @4"}, ready(t, w))
@@ -399,7 +422,9 @@ func TestWithholdInitialEventsEndWithholdsThePeriodicBookmarksToo(t *testing.T) 
 		src.WithholdInitialEventsEnd(1)
 		plain := open(t, src, metav1.ListOptions{ResourceVersion: "4", AllowWatchBookmarks: true})
 		w := open(t, src, streaming())
-		require.Equal(t, []string{"ADDED a/1 @1", "ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4", "silence"}, received(t, w, 5))
+		require.Equal(
+			t, []string{"ADDED a/1 @1", "ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4", "silence"},
+			received(t, w, 5))
 		apply(t, src, pod("a", "1"))
 		require.Equal(t, []string{"MODIFIED a/1 @5"}, ready(t, w))
 		require.Equal(t, []string{"BOOKMARK @4"}, received(t, plain, 1))

@@ -134,8 +134,8 @@ func open(t testing.TB, from interface {
 	return w
 }
 
-// received reads n events and writes each as "ADDED a/1 @3". It stops at a closed channel, written as "closed", and
-// after a virtual day without an event, written as "silence".
+// received reads n events and writes each as "ADDED a/1 @3". It stops at a closed channel, written
+// as "closed", and after a virtual day without an event, written as "silence".
 func received(t testing.TB, w watch.Interface, n int) []string {
 	t.Helper()
 	var out []string

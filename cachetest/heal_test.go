@@ -73,19 +73,33 @@ func TestAnEventsDelayEndsWithHealAndFollowsTheScript(t *testing.T) {
 		then  func(*cachetest.Source)
 		want  time.Duration
 	}{
-		"recovered":     {time.Minute, (*cachetest.Source).Heal, time.Minute},
-		"no delay":      {time.Minute, func(src *cachetest.Source) { src.DelayEvents(0) }, time.Minute},
-		"shorter":       {time.Minute, func(src *cachetest.Source) { src.DelayEvents(2 * time.Minute) }, 2 * time.Minute},
-		"already over":  {time.Minute, func(src *cachetest.Source) { src.DelayEvents(time.Second) }, time.Minute},
-		"longer":        {time.Minute, func(src *cachetest.Source) { src.DelayEvents(2 * time.Hour) }, 2 * time.Hour},
-		"only a change": {time.Minute, func(src *cachetest.Source) { src.Advance(1); src.SendBookmarks() }, time.Hour},
+		"recovered": {time.Minute, (*cachetest.Source).Heal, time.Minute},
+		"no delay": {
+			time.Minute, func(src *cachetest.Source) { src.DelayEvents(0) }, time.Minute,
+		},
+		"shorter": {
+			time.Minute, func(src *cachetest.Source) { src.DelayEvents(2 * time.Minute) },
+			2 * time.Minute,
+		},
+		"already over": {
+			time.Minute, func(src *cachetest.Source) { src.DelayEvents(time.Second) }, time.Minute,
+		},
+		"longer": {
+			time.Minute, func(src *cachetest.Source) { src.DelayEvents(2 * time.Hour) },
+			2 * time.Hour,
+		},
+		"only a change": {
+			time.Minute, func(src *cachetest.Source) { src.Advance(1); src.SendBookmarks() },
+			time.Hour,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				src := filled(t, cachetest.Options{})
 				src.DelayEvents(time.Hour)
 				start := time.Now()
-				w := open(t, src, metav1.ListOptions{ResourceVersion: "3", AllowWatchBookmarks: true})
+				w := open(
+					t, src, metav1.ListOptions{ResourceVersion: "3", AllowWatchBookmarks: true})
 				time.AfterFunc(c.after, func() { c.then(src) })
 				require.Equal(t, []string{"ADDED b/1 @4"}, received(t, w, 1))
 				require.Equal(t, c.want, time.Since(start))
@@ -99,12 +113,18 @@ func TestHealSendsTheEndOfTheInitialEventsThatWasWithheld(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		src.WithholdInitialEventsEnd(1)
 		w := open(t, src, streaming())
-		require.Equal(t, []string{"ADDED a/1 @1", "ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4"}, ready(t, w))
+		require.Equal(
+			t, []string{"ADDED a/1 @1", "ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4"},
+			ready(t, w),
+		)
 		apply(t, src, pod("a", "1"))
 		require.Equal(t, []string{"MODIFIED a/1 @5"}, ready(t, w))
 		src.Heal()
-		require.Equal(t, []string{"BOOKMARK end @5"}, ready(t, w), "with the version of what was sent")
+		require.Equal(
+			t, []string{"BOOKMARK end @5"}, ready(t, w), "with the version of what was sent")
 		apply(t, src, pod("a", "1"))
-		require.Equal(t, []string{"MODIFIED a/1 @6", "BOOKMARK @6"}, received(t, w, 2), "and the periodic ones follow")
+		require.Equal(
+			t, []string{"MODIFIED a/1 @6", "BOOKMARK @6"}, received(t, w, 2),
+			"and the periodic ones follow")
 	})
 }

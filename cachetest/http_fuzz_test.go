@@ -20,9 +20,9 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// patience is the number of responses that a watch's client waits for. It disconnects after as many, or a moment after
-// the watch was opened. It does not disconnect earlier, because the response to a cancelled request would depend on how
-// busy the machine is.
+// patience is the number of responses that a watch's client waits for. It disconnects after as
+// many, or a moment after the watch was opened. It does not disconnect earlier, because the
+// response to a cancelled request would depend on how busy the machine is.
 type patience struct {
 	*httptest.ResponseRecorder
 	left   int
@@ -44,32 +44,54 @@ func (p *patience) FlushError() error {
 	return nil
 }
 
-// FuzzRequests sends arbitrary requests to a handler. A client without a token receives only a refusal. An unsuccessful
-// response is a Status with its code. A list or a watch has the objects that the request's selectors select, in order,
-// and the pages of a list have each of them once.
+// FuzzRequests sends arbitrary requests to a handler. A client without a token receives only a
+// refusal. An unsuccessful response is a Status with its code. A list or a watch has the objects
+// that the request's selectors select, in order, and the pages of a list have each of them once.
 func FuzzRequests(f *testing.F) {
 	f.Add("GET", "/api/v1/pods", "labelSelector=app%3Dweb&limit=1", "Bearer secret")
-	f.Add("GET", "/api/v1/namespaces/a/pods/", "fieldSelector=metadata.name!%3Dx&resourceVersion=3&resourceVersionMatch=Exact", "Bearer secret")
+	f.Add(
+		"GET", "/api/v1/namespaces/a/pods/",
+		"fieldSelector=metadata.name!%3Dx&resourceVersion=3&resourceVersionMatch=Exact",
+		"Bearer secret")
 	f.Add("GET", "/api/v1/pods", "watch=1&resourceVersion=2&timeoutSeconds=1", "Bearer secret")
-	f.Add("GET", "/api/v1/pods", "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1", "Bearer secret")
+	f.Add(
+		"GET", "/api/v1/pods",
+		"watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1",
+		"Bearer secret")
 	f.Add("GET", "/api/v1/namespaces/b/pods", "watch=1", "Bearer secret")
 	f.Add("GET", "/api/v1/namespaces/a/pods/x", "", "Bearer secret")
-	f.Add("GET", "/api/v1/pods", "continue=eyJ2IjoxLCJlIjowLCJwIjoyLCJrIjp7Im4iOiJ4In19&limit=2", "Bearer secret")
+	f.Add(
+		"GET", "/api/v1/pods", "continue=eyJ2IjoxLCJlIjowLCJwIjoyLCJrIjp7Im4iOiJ4In19&limit=2",
+		"Bearer secret")
 	f.Add("GET", "/api/v1/pods", "resourceVersion=00&resourceVersionMatch=Exact", "Bearer secret")
-	f.Add("GET", "/api/v1/pods", "continue=eyJtIjoxLCJlIjowLCJwIjoyLCJrIjp7Im4iOiJ4In19&limit=2", "Bearer secret")
+	f.Add(
+		"GET", "/api/v1/pods", "continue=eyJtIjoxLCJlIjowLCJwIjoyLCJrIjp7Im4iOiJ4In19&limit=2",
+		"Bearer secret")
 	f.Add("POST", "/api/v1/pods", "", "Bearer secret")
 	f.Add("GET", "/apis//v1//pods/x/y", "watch=x&limit=-1", "bearer secret")
 	f.Fuzz(func(t *testing.T, method, path, query, token string) {
 		// Servers of net/http reject such a request.
-		if method == "" || strings.ContainsFunc(method, func(r rune) bool { return r < 'A' || r > 'Z' }) || !strings.HasPrefix(path, "/") {
+		if method == "" ||
+			strings.ContainsFunc(method, func(r rune) bool { return r < 'A' || r > 'Z' }) ||
+			!strings.HasPrefix(path, "/") {
 			return
 		}
 		source := cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind})
-		apply(t, source, pod("a", "x", "app", "web"), pod("a", "y"), pod("b", "x", "app", "db", "tier", "1"), pod("b", "z", "app", "web"))
+		apply(
+			t, source, pod("a", "x", "app", "web"), pod("a", "y"),
+			pod("b", "x", "app", "db", "tier", "1"), pod("b", "z", "app", "web"))
 		defer source.Close()
-		h := cachetest.NewHandler(cachetest.HandlerOptions{Token: "secret", Resources: []cachetest.Resource{
-			{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Source: source},
-		}})
+		h := cachetest.NewHandler(
+			cachetest.HandlerOptions{Token: "secret", Resources: []cachetest.Resource{
+				{
+					GroupVersionResource: schema.GroupVersionResource{
+						Version:  "v1",
+						Resource: "pods",
+					},
+					Source: source,
+				},
+			}},
+		)
 		m := &requestModel{T: t, handler: h, source: source, token: token, path: path}
 		answer := m.send(method, query)
 		switch {
@@ -94,7 +116,8 @@ type requestModel struct {
 func (m *requestModel) send(method, query string) *httptest.ResponseRecorder {
 	ctx, cancel := context.WithCancel(m.Context())
 	defer cancel()
-	request := (&http.Request{Method: method, URL: &url.URL{Path: m.path, RawQuery: query}, Header: http.Header{"Authorization": {m.token}}}).WithContext(ctx)
+	request := (&http.Request{Method: method, URL: &url.URL{Path: m.path, RawQuery: query}, Header: http.Header{"Authorization": {m.token}}}).WithContext(
+		ctx)
 	answer := &patience{ResponseRecorder: httptest.NewRecorder(), left: 3, goAway: cancel}
 	m.handler.ServeHTTP(answer, request)
 	require.Equal(m, "application/json", answer.Header().Get("Content-Type"))
@@ -108,8 +131,10 @@ func (m *requestModel) failed(answer *httptest.ResponseRecorder) {
 	require.Equal(m, "Status", status.Kind)
 	require.Equal(m, metav1.StatusFailure, status.Status)
 	require.Equal(m, int32(answer.Code), status.Code, "%s", answer.Body)
-	ahead := status.Details != nil && len(status.Details.Causes) == 1 && status.Details.Causes[0].Type == metav1.CauseTypeResourceVersionTooLarge
-	require.True(m, answer.Code < 500 || ahead, "what is asked is no fault of the server's: %s", answer.Body)
+	ahead := status.Details != nil && len(status.Details.Causes) == 1 &&
+		status.Details.Causes[0].Type == metav1.CauseTypeResourceVersionTooLarge
+	require.True(
+		m, answer.Code < 500 || ahead, "what is asked is no fault of the server's: %s", answer.Body)
 	if m.token != "Bearer secret" {
 		require.Equal(m, http.StatusUnauthorized, answer.Code)
 	}
@@ -136,7 +161,8 @@ func (m *requestModel) succeeded(answer *httptest.ResponseRecorder, query string
 			require.True(m, m.selects(values, &one.Object), "%v", one.Object)
 		default:
 			require.Equal(m, "PodList", one.Kind)
-			require.NotEqual(m, "0", one.Metadata.ResourceVersion, "a version that stands for any other")
+			require.NotEqual(
+				m, "0", one.Metadata.ResourceVersion, "a version that stands for any other")
 			m.pages(one, values)
 		}
 	}
@@ -155,7 +181,8 @@ func (m *requestModel) selects(query url.Values, obj *metav1.PartialObjectMetada
 	if one && !strings.HasPrefix(in, obj.Namespace+"/") {
 		return false
 	}
-	return byLabel.Matches(labels.Set(obj.Labels)) && byField.Matches(fields.Set{"metadata.name": obj.Name, "metadata.namespace": obj.Namespace})
+	return byLabel.Matches(labels.Set(obj.Labels)) &&
+		byField.Matches(fields.Set{"metadata.name": obj.Name, "metadata.namespace": obj.Namespace})
 }
 
 // other reports whether a selector has fields other than the name, which are not compared.

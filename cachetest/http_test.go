@@ -29,14 +29,30 @@ func cluster(t testing.TB) (h *cachetest.Handler, pods, widgets, nodes *cachetes
 	pods = filled(t, cachetest.Options{})
 	widgets = cachetest.NewSource(cachetest.Options{NewList: newWidgetList})
 	apply(t, widgets, newWidget("a", "1", 5))
-	nodes = cachetest.NewSource(cachetest.Options{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}})
+	nodes = cachetest.NewSource(
+		cachetest.Options{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}})
 	node := pod("", "n1")
 	node.SetKind("Node")
 	apply(t, nodes, node)
 	h = cachetest.NewHandler(cachetest.HandlerOptions{Resources: []cachetest.Resource{
-		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Source: pods},
-		{GroupVersionResource: schema.GroupVersionResource{Group: "shop.example", Version: "v2", Resource: "widgets"}, Kind: "Widget", Source: widgets},
-		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, ClusterScoped: true, Source: nodes},
+		{
+			GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+			Source:               pods,
+		},
+		{
+			GroupVersionResource: schema.GroupVersionResource{
+				Group:    "shop.example",
+				Version:  "v2",
+				Resource: "widgets",
+			},
+			Kind:   "Widget",
+			Source: widgets,
+		},
+		{
+			GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"},
+			ClusterScoped:        true,
+			Source:               nodes,
+		},
 	}})
 	return h, pods, widgets, nodes
 }
@@ -52,7 +68,9 @@ func do(h http.Handler, r *http.Request) (*http.Response, string) {
 	return w.Result(), w.Body.String()
 }
 
-func requireStatus(t testing.TB, code int, reason metav1.StatusReason, resp *http.Response, body string) metav1.Status {
+func requireStatus(
+	t testing.TB, code int, reason metav1.StatusReason, resp *http.Response, body string,
+) metav1.Status {
 	t.Helper()
 	require.Equal(t, code, resp.StatusCode, body)
 	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
@@ -115,8 +133,10 @@ func TestTypedObjectsAreServedWithTheirKind(t *testing.T) {
 		Items []widget
 	}
 	require.NoError(t, json.Unmarshal([]byte(body), &got))
-	require.Equal(t, metav1.TypeMeta{Kind: "WidgetList", APIVersion: "shop.example/v2"}, got.TypeMeta)
-	require.Equal(t, metav1.TypeMeta{Kind: "Widget", APIVersion: "shop.example/v2"}, got.Items[0].TypeMeta)
+	require.Equal(
+		t, metav1.TypeMeta{Kind: "WidgetList", APIVersion: "shop.example/v2"}, got.TypeMeta)
+	require.Equal(
+		t, metav1.TypeMeta{Kind: "Widget", APIVersion: "shop.example/v2"}, got.Items[0].TypeMeta)
 	require.Equal(t, 5, got.Items[0].Size)
 }
 
@@ -142,10 +162,14 @@ func TestOneObjectIsServedByName(t *testing.T) {
 func TestAMissingObjectIsAStatus(t *testing.T) {
 	h, _, _, _ := cluster(t)
 	for _, path := range []string{
-		"/", "/healthz", "/api", "/api/v1", "/api/v2/pods", "/apis/shop.example/v2", "/apis/shop.example/v3/widgets",
-		"/api/v1/secrets", "/api/v1/namespaces", "/api/v1/namespaces/a/nodes", "/api/v1/namespaces/a/pods/1/log", "/api/v1//pods",
-		"/api/v1/namespaces//pods", "/api/v1/namespaces//pods/1", "/api/v1/namespaces/a//pods", "/api/v1/namespaces/a/pods//1",
-		"/api/v1/pods//", "/api//v1/pods", "//api/v1/pods", "//", "/apis//v2/widgets", "/apis/shop.example//widgets",
+		"/", "/healthz", "/api", "/api/v1", "/api/v2/pods", "/apis/shop.example/v2",
+		"/apis/shop.example/v3/widgets",
+		"/api/v1/secrets", "/api/v1/namespaces", "/api/v1/namespaces/a/nodes",
+		"/api/v1/namespaces/a/pods/1/log", "/api/v1//pods",
+		"/api/v1/namespaces//pods", "/api/v1/namespaces//pods/1", "/api/v1/namespaces/a//pods",
+		"/api/v1/namespaces/a/pods//1",
+		"/api/v1/pods//", "/api//v1/pods", "//api/v1/pods", "//", "/apis//v2/widgets",
+		"/apis/shop.example//widgets",
 	} {
 		request := httptest.NewRequest(http.MethodGet, "/", nil)
 		request.URL.Path = path // a parser would read "//" as the beginning of a host
@@ -193,13 +217,17 @@ func (*oddStatus) Status() metav1.Status { return metav1.Status{} }
 func TestAnswersThatAreNoListsAreServedAsTheyAre(t *testing.T) {
 	h, pods, widgets, _ := cluster(t)
 	for want, answer := range map[string]runtime.Object{
-		"null":                    nil,
-		`"columnDefinitions"`:     &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}}},
-		`"size":0`:                &widget{},
-		`"items":[null]`:          &metav1.List{Items: []runtime.RawExtension{{}}},
-		`"kind":"List"`:           &unstructured.UnstructuredList{},
-		`"reason":"InternalErro`:  &widgetWithChannel{},
-		`encoding the answer: it`: &metav1.List{Items: []runtime.RawExtension{{Object: &widgetWithChannel{}}}},
+		"null": nil,
+		`"columnDefinitions"`: &metav1.Table{
+			ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}},
+		},
+		`"size":0`:               &widget{},
+		`"items":[null]`:         &metav1.List{Items: []runtime.RawExtension{{}}},
+		`"kind":"List"`:          &unstructured.UnstructuredList{},
+		`"reason":"InternalErro`: &widgetWithChannel{},
+		`encoding the answer: it`: &metav1.List{
+			Items: []runtime.RawExtension{{Object: &widgetWithChannel{}}},
+		},
 	} {
 		pods.MangleList(func(runtime.Object) runtime.Object { return answer })
 		_, body := get(h, "/api/v1/pods")
@@ -219,10 +247,12 @@ type widgetWithChannel struct {
 func (w *widgetWithChannel) DeepCopyObject() runtime.Object { return w }
 
 func TestATokenIsAskedForIfOneIsSet(t *testing.T) {
-	h := cachetest.NewHandler(cachetest.HandlerOptions{Token: "secret", Resources: []cachetest.Resource{{
-		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
-		Source:               filled(t, cachetest.Options{}),
-	}}})
+	h := cachetest.NewHandler(
+		cachetest.HandlerOptions{Token: "secret", Resources: []cachetest.Resource{{
+			GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+			Source:               filled(t, cachetest.Options{}),
+		}}},
+	)
 	for _, given := range []string{"", "Bearer wrong", "secret", "Basic secret"} {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
 		r.Header.Set("Authorization", given)
@@ -239,11 +269,18 @@ func TestNewHandlerPanicsOnAProgrammersError(t *testing.T) {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	src := cachetest.NewSource(cachetest.Options{})
 	for name, resources := range map[string][]cachetest.Resource{
-		"no source":  {{GroupVersionResource: pods}},
-		"no version": {{GroupVersionResource: schema.GroupVersionResource{Resource: "pods"}, Source: src}},
-		"twice":      {{GroupVersionResource: pods, Source: src}, {GroupVersionResource: pods, Source: src}},
+		"no source": {{GroupVersionResource: pods}},
+		"no version": {
+			{GroupVersionResource: schema.GroupVersionResource{Resource: "pods"}, Source: src},
+		},
+		"twice": {
+			{GroupVersionResource: pods, Source: src}, {GroupVersionResource: pods, Source: src},
+		},
 	} {
-		require.Panics(t, func() { cachetest.NewHandler(cachetest.HandlerOptions{Resources: resources}) }, name)
+		require.Panics(
+			t, func() { cachetest.NewHandler(cachetest.HandlerOptions{Resources: resources}) },
+			name,
+		)
 	}
 }
 
@@ -303,7 +340,10 @@ func TestListAndWatchOverHTTPInVirtualTimeLeaveNothingBehind(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, "a/1 a/2 a/3 b/1", names(t, string(body)))
 
-		in := watchOver(t, t.Context(), srv, "/api/v1/namespaces/a/pods?watch=1&resourceVersion=4&allowWatchBookmarks=true&timeoutSeconds=90")
+		in := watchOver(
+			t, t.Context(), srv,
+			"/api/v1/namespaces/a/pods?watch=1&resourceVersion=4&allowWatchBookmarks=true&timeoutSeconds=90",
+		)
 		require.Equal(t, 1, pods.ActiveWatches(), "the answer begins before there is an event")
 		apply(t, pods, pod("b", "2"), pod("a", "1"))
 		require.Equal(t, "MODIFIED a/1 @6", in.next())
@@ -316,7 +356,10 @@ func TestListAndWatchOverHTTPInVirtualTimeLeaveNothingBehind(t *testing.T) {
 		require.Equal(t, "EOF", in.next())
 		require.Equal(t, 90*time.Second, time.Since(start))
 
-		in = watchOver(t, t.Context(), srv, "/apis/shop.example/v2/widgets?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+		in = watchOver(
+			t, t.Context(), srv,
+			"/apis/shop.example/v2/widgets?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+		)
 		require.Equal(t, "ADDED a/1 @1", in.next())
 		require.Equal(t, "BOOKMARK end @1", in.next())
 		widgets.Inject(watch.Event{Type: watch.Added, Object: &widgetWithChannel{}})
@@ -324,7 +367,8 @@ func TestListAndWatchOverHTTPInVirtualTimeLeaveNothingBehind(t *testing.T) {
 		require.Equal(t, "EOF", in.next())
 
 		in = watchOver(t, t.Context(), srv, "/api/v1/pods?watch=1&resourceVersion=7")
-		pods.Inject(watch.Event{Type: watch.Error, Object: &metav1.Status{Reason: metav1.StatusReasonGone}})
+		pods.Inject(
+			watch.Event{Type: watch.Error, Object: &metav1.Status{Reason: metav1.StatusReasonGone}})
 		require.Equal(t, "ERROR Gone", in.next())
 		pods.BreakWatches(cachetest.ErrExpired())
 		require.Equal(t, "ERROR Expired", in.next())
@@ -362,7 +406,10 @@ func TestAWatchThatCannotBeServedIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, pods, _, _ := cluster(t)
 		pods.OnWatch(func(metav1.ListOptions) error {
-			time.AfterFunc(time.Second, func() { pods.Inject(watch.Event{Type: watch.Added, Object: &widgetWithChannel{}}) })
+			time.AfterFunc(
+				time.Second,
+				func() { pods.Inject(watch.Event{Type: watch.Added, Object: &widgetWithChannel{}}) },
+			)
 			return nil
 		})
 		_, body := get(h, "/api/v1/pods?watch=1&resourceVersion=4")

@@ -45,7 +45,8 @@ func TestListExactAnswersAStateOfThePast(t *testing.T) {
 		"6": "a/1 a/3 b/1",
 		"7": "a/1 a/2 a/3 b/1",
 	} {
-		names, meta := list(t, src, metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: exact})
+		names, meta := list(
+			t, src, metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: exact})
 		require.Equal(t, want, strings.Join(names, " "), version)
 		require.Equal(t, version, meta.GetResourceVersion())
 	}
@@ -81,7 +82,9 @@ func TestALimitWithAVersionAndNoMatchAsksForExactlyThatVersion(t *testing.T) {
 	src.Compact(3)
 	_, err := src.List(metav1.ListOptions{Limit: 1, ResourceVersion: "2"})
 	requireReason(t, metav1.StatusReasonExpired, err)
-	_, answered := list(t, src, metav1.ListOptions{Limit: 1, ResourceVersion: "2", ResourceVersionMatch: notOlderThan})
+	_, answered := list(
+		t, src,
+		metav1.ListOptions{Limit: 1, ResourceVersion: "2", ResourceVersionMatch: notOlderThan})
 	require.Equal(t, "4", answered.GetResourceVersion())
 }
 
@@ -106,22 +109,64 @@ func TestListRefusesOptionsThatMakeNoSense(t *testing.T) {
 		opts   metav1.ListOptions
 		reason metav1.StatusReason
 	}{
-		"version is no number":       {metav1.ListOptions{ResourceVersion: "x"}, metav1.StatusReasonBadRequest},
-		"version is negative":        {metav1.ListOptions{ResourceVersion: "-1"}, metav1.StatusReasonBadRequest},
-		"exact without version":      {metav1.ListOptions{ResourceVersionMatch: exact}, metav1.StatusReasonInvalid},
-		"newer without version":      {metav1.ListOptions{ResourceVersionMatch: notOlderThan}, metav1.StatusReasonInvalid},
-		"exact zero":                 {metav1.ListOptions{ResourceVersion: "0", ResourceVersionMatch: exact}, metav1.StatusReasonInvalid},
-		"unknown match":              {metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: "About"}, metav1.StatusReasonInvalid},
-		"streaming":                  {metav1.ListOptions{SendInitialEvents: pointer(true)}, metav1.StatusReasonInvalid},
-		"continue with version":      {metav1.ListOptions{Continue: page.GetContinue(), ResourceVersion: "4"}, metav1.StatusReasonBadRequest},
-		"continue with match":        {metav1.ListOptions{Continue: page.GetContinue(), ResourceVersionMatch: notOlderThan}, metav1.StatusReasonInvalid},
-		"continue with both":         {metav1.ListOptions{Continue: page.GetContinue(), ResourceVersion: "0", ResourceVersionMatch: notOlderThan}, metav1.StatusReasonInvalid},
-		"continue is no token":       {metav1.ListOptions{Continue: "?"}, metav1.StatusReasonBadRequest},
-		"continue is no JSON":        {metav1.ListOptions{Continue: encode("no")}, metav1.StatusReasonBadRequest},
-		"continue without a version": {metav1.ListOptions{Continue: encode("{}")}, metav1.StatusReasonBadRequest},
-		"continue in the future":     {metav1.ListOptions{Continue: encode(`{"v":99,"p":2,"k":{"n":"x"}}`)}, metav1.StatusReasonExpired},
-		"label selector":             {metav1.ListOptions{LabelSelector: "a in"}, metav1.StatusReasonBadRequest},
-		"field selector":             {metav1.ListOptions{FieldSelector: "a"}, metav1.StatusReasonBadRequest},
+		"version is no number": {
+			metav1.ListOptions{ResourceVersion: "x"}, metav1.StatusReasonBadRequest,
+		},
+		"version is negative": {
+			metav1.ListOptions{ResourceVersion: "-1"}, metav1.StatusReasonBadRequest,
+		},
+		"exact without version": {
+			metav1.ListOptions{ResourceVersionMatch: exact}, metav1.StatusReasonInvalid,
+		},
+		"newer without version": {
+			metav1.ListOptions{ResourceVersionMatch: notOlderThan}, metav1.StatusReasonInvalid,
+		},
+		"exact zero": {
+			metav1.ListOptions{ResourceVersion: "0", ResourceVersionMatch: exact},
+			metav1.StatusReasonInvalid,
+		},
+		"unknown match": {
+			metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: "About"},
+			metav1.StatusReasonInvalid,
+		},
+		"streaming": {
+			metav1.ListOptions{SendInitialEvents: pointer(true)}, metav1.StatusReasonInvalid,
+		},
+		"continue with version": {
+			metav1.ListOptions{Continue: page.GetContinue(), ResourceVersion: "4"},
+			metav1.StatusReasonBadRequest,
+		},
+		"continue with match": {
+			metav1.ListOptions{Continue: page.GetContinue(), ResourceVersionMatch: notOlderThan},
+			metav1.StatusReasonInvalid,
+		},
+		"continue with both": {
+			metav1.ListOptions{
+				Continue:             page.GetContinue(),
+				ResourceVersion:      "0",
+				ResourceVersionMatch: notOlderThan,
+			},
+			metav1.StatusReasonInvalid,
+		},
+		"continue is no token": {
+			metav1.ListOptions{Continue: "?"}, metav1.StatusReasonBadRequest,
+		},
+		"continue is no JSON": {
+			metav1.ListOptions{Continue: encode("no")}, metav1.StatusReasonBadRequest,
+		},
+		"continue without a version": {
+			metav1.ListOptions{Continue: encode("{}")}, metav1.StatusReasonBadRequest,
+		},
+		"continue in the future": {
+			metav1.ListOptions{Continue: encode(`{"v":99,"p":2,"k":{"n":"x"}}`)},
+			metav1.StatusReasonExpired,
+		},
+		"label selector": {
+			metav1.ListOptions{LabelSelector: "a in"}, metav1.StatusReasonBadRequest,
+		},
+		"field selector": {
+			metav1.ListOptions{FieldSelector: "a"}, metav1.StatusReasonBadRequest,
+		},
 	} {
 		_, err := src.List(c.opts)
 		requireReason(t, c.reason, err)
@@ -141,7 +186,8 @@ func TestPagesAreOneConsistentState(t *testing.T) {
 		src.Advance(1)
 		_, _ = list(t, src, metav1.ListOptions{})
 	}
-	names, second := list(t, src, metav1.ListOptions{Limit: 1, Continue: first.GetContinue(), ResourceVersion: "0"})
+	names, second := list(
+		t, src, metav1.ListOptions{Limit: 1, Continue: first.GetContinue(), ResourceVersion: "0"})
 	require.Equal(t, []string{"a/3"}, names)
 	require.Equal(t, "4", second.GetResourceVersion())
 	require.Equal(t, int64(1), *second.GetRemainingItemCount())
@@ -169,7 +215,8 @@ func TestAnExpiredTokenCarriesOneForAnInconsistentContinuation(t *testing.T) {
 	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
 	var status apierrors.APIStatus
 	require.True(t, errors.As(err, &status))
-	names, next := list(t, src, metav1.ListOptions{Limit: 1, Continue: status.Status().ListMeta.Continue})
+	names, next := list(
+		t, src, metav1.ListOptions{Limit: 1, Continue: status.Status().ListMeta.Continue})
 	require.Equal(t, []string{"a/3"}, names)
 	require.Equal(t, "6", next.GetResourceVersion())
 	names, next = list(t, src, metav1.ListOptions{Continue: next.GetContinue()})
@@ -183,7 +230,8 @@ func TestIgnoreLimitAtZeroAnswersOnePiece(t *testing.T) {
 	require.Len(t, names, 4)
 	names, page := list(t, src, metav1.ListOptions{Limit: 1})
 	require.Len(t, names, 1)
-	names, _ = list(t, src, metav1.ListOptions{Limit: 1, ResourceVersion: "0", Continue: page.GetContinue()})
+	names, _ = list(
+		t, src, metav1.ListOptions{Limit: 1, ResourceVersion: "0", Continue: page.GetContinue()})
 	require.Len(t, names, 1)
 }
 
@@ -256,13 +304,17 @@ func TestSelectorsSelect(t *testing.T) {
 		{"app=web", "spec.nodeName!=n1", "a/idle"},
 		{"app=none", "", ""},
 	} {
-		names, _ := list(t, src, metav1.ListOptions{LabelSelector: c.labels, FieldSelector: c.fields})
+		names, _ := list(
+			t, src, metav1.ListOptions{LabelSelector: c.labels, FieldSelector: c.fields})
 		require.Equal(t, c.want, strings.Join(names, " "), "%+v", c)
 	}
 	names, page := list(t, src, metav1.ListOptions{LabelSelector: "app=web", Limit: 1})
 	require.Equal(t, []string{"a/busy"}, names)
 	require.Nil(t, page.GetRemainingItemCount())
-	names, page = list(t, src, metav1.ListOptions{LabelSelector: "app=web", Limit: 1, Continue: page.GetContinue()})
+	names, page = list(
+		t, src,
+		metav1.ListOptions{LabelSelector: "app=web", Limit: 1, Continue: page.GetContinue()},
+	)
 	require.Equal(t, []string{"a/idle"}, names)
 	require.Empty(t, page.GetContinue(), "no page is announced that would be empty")
 }
@@ -273,7 +325,8 @@ func TestTypedObjectsCanOnlyBeSelectedByKnownFields(t *testing.T) {
 	_, err := src.List(metav1.ListOptions{FieldSelector: "size=2"})
 	requireReason(t, metav1.StatusReasonBadRequest, err)
 	apply(t, src, newWidget("a", "1", 1))
-	names, _ := list(t, src, metav1.ListOptions{FieldSelector: "metadata.namespace=a,metadata.name=1"})
+	names, _ := list(
+		t, src, metav1.ListOptions{FieldSelector: "metadata.namespace=a,metadata.name=1"})
 	require.Equal(t, []string{"a/1"}, names)
 
 	options.FieldValue = func(obj runtime.Object, path string) (string, bool) {
@@ -310,12 +363,21 @@ func TestListsHaveTheTypeThatFitsTheObjects(t *testing.T) {
 	require.Equal(t, "PodList", kindOf(answer(cachetest.Options{}, pod("a", "1"))).Kind)
 
 	require.IsType(t, &widgetList{}, answer(cachetest.Options{NewList: newWidgetList}))
-	require.IsType(t, &widgetList{}, answer(cachetest.Options{NewList: newWidgetList}, newWidget("a", "1", 1)))
+	require.IsType(
+		t, &widgetList{}, answer(cachetest.Options{NewList: newWidgetList}, newWidget("a", "1", 1)))
 	require.IsType(t, &metav1.List{}, answer(cachetest.Options{}, newWidget("a", "1", 1)))
-	require.IsType(t, &metav1.List{}, answer(cachetest.Options{}, newWidget("a", "1", 1), pod("b", "1")))
-	require.IsType(t, &metav1.List{}, answer(cachetest.Options{NewObject: func() runtime.Object { return &widget{} }}))
-	require.IsType(t, &metav1.PartialObjectMetadataList{},
-		answer(cachetest.Options{}, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "1"}}))
+	require.IsType(
+		t, &metav1.List{}, answer(cachetest.Options{}, newWidget("a", "1", 1), pod("b", "1")))
+	require.IsType(
+		t, &metav1.List{},
+		answer(cachetest.Options{NewObject: func() runtime.Object { return &widget{} }}))
+	require.IsType(
+		t,
+		&metav1.PartialObjectMetadataList{},
+		answer(
+			cachetest.Options{},
+			&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "1"}}),
+	)
 }
 
 func TestAListThatCannotHoldTheObjectsIsAnInternalError(t *testing.T) {
@@ -326,7 +388,8 @@ func TestAListThatCannotHoldTheObjectsIsAnInternalError(t *testing.T) {
 	require.Equal(t, err, src.Requests()[0].Err)
 
 	notAList := func() runtime.Object { return &bag{} }
-	src = cachetest.NewSource(cachetest.Options{NewList: notAList, NewObject: func() runtime.Object { return &widget{} }})
+	src = cachetest.NewSource(
+		cachetest.Options{NewList: notAList, NewObject: func() runtime.Object { return &widget{} }})
 	_, err = src.List(metav1.ListOptions{})
 	requireReason(t, metav1.StatusReasonInternalError, err)
 }

@@ -26,7 +26,9 @@ const (
 // specPods returns a handler of one pod with a spec.
 func specPods(t *testing.T) (*cachetest.Source, *cachetest.Handler) {
 	source := cachetest.NewTestSource(t, cachetest.Options{GroupVersionKind: podKind})
-	pod := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"nodeName": "n"}}}
+	pod := &unstructured.Unstructured{
+		Object: map[string]any{"spec": map[string]any{"nodeName": "n"}},
+	}
 	pod.SetGroupVersionKind(podKind)
 	pod.SetNamespace("shop")
 	pod.SetName("web")
@@ -55,8 +57,15 @@ func TestTheHandlerRespondsWithWhatTheRequestAccepts(t *testing.T) {
 		{list, "application/json;as=Table;v=v1;g=meta.k8s.io", ""},
 		{list, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "PodList"},
 		{list, "application/json" + metadataListOf, "PartialObjectMetadataList"},
-		{list, "application/json;q=0.5,application/json" + metadataListOf, "PartialObjectMetadataList"},
-		{list, protobuf + metadataListOf + ",application/json" + metadataListOf + ",application/json", "PartialObjectMetadataList"},
+		{
+			list, "application/json;q=0.5,application/json" + metadataListOf,
+			"PartialObjectMetadataList",
+		},
+		{
+			list,
+			protobuf + metadataListOf + ",application/json" + metadataListOf + ",application/json",
+			"PartialObjectMetadataList",
+		},
 		{list, "application/json" + metadataOf, ""},
 		{list, "application/json;as=PartialObjectMetadataList;v=v2;g=meta.k8s.io", ""},
 		{get, "application/json", "Pod"},
@@ -76,13 +85,16 @@ func TestTheHandlerRespondsWithWhatTheRequestAccepts(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal(response.Body.Bytes(), &answer), response.Body.String())
 		if test.kind == "" {
-			assert.Equal(t, http.StatusNotAcceptable, response.Code, "%s %s", test.path, test.accept)
+			assert.Equal(
+				t, http.StatusNotAcceptable, response.Code, "%s %s", test.path, test.accept)
 			assert.Equal(t, "NotAcceptable", answer.Reason)
 			continue
 		}
 		assert.Equal(t, http.StatusOK, response.Code, "%s %s", test.path, test.accept)
 		assert.Equal(t, test.kind, answer.Kind, test.accept)
-		assert.Equal(t, strings.Contains(test.kind, "Metadata"), !strings.Contains(response.Body.String(), "nodeName"))
+		assert.Equal(
+			t, strings.Contains(test.kind, "Metadata"),
+			!strings.Contains(response.Body.String(), "nodeName"))
 		for _, item := range answer.Items {
 			assert.Equal(t, strings.TrimSuffix(test.kind, "List"), item.Kind)
 			assert.Equal(t, "web", item.Name)

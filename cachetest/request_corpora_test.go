@@ -12,8 +12,8 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/recording"
 )
 
-// requestInput converts a recorded request of a reflector to a request of FuzzRequests, for the resource of its handler
-// and at a version near its source's.
+// requestInput converts a recorded request of a reflector to a request of FuzzRequests, for the
+// resource of its handler and at a version near its source's.
 func requestInput(answer *recording.Body) recording.Input {
 	path := strings.Replace(answer.Path, "/apis/simulation/v1/", "/api/v1/", 1)
 	path = strings.Replace(path, "things", "pods", 1)
@@ -46,8 +46,16 @@ func requestInput(answer *recording.Body) recording.Input {
 
 func TestRequestInputsAreForTheResourceThatThereIs(t *testing.T) {
 	input := requestInput(&recording.Body{
-		Method: "GET", Path: "/apis/simulation/v1/namespaces/ab/things", Query: "limit=3&resourceVersion=700&timeoutSeconds=451",
+		Method: "GET", Path: "/apis/simulation/v1/namespaces/ab/things",
+		Query: "limit=3&resourceVersion=700&timeoutSeconds=451",
 	})
-	require.Equal(t, []any{"GET", "/api/v1/namespaces/ab/pods", "limit=3&resourceVersion=5&timeoutSeconds=300", "Bearer secret"}, input.Values)
+	require.Equal(
+		t,
+		[]any{
+			"GET", "/api/v1/namespaces/ab/pods", "limit=3&resourceVersion=5&timeoutSeconds=300",
+			"Bearer secret",
+		},
+		input.Values,
+	)
 	require.Contains(t, input.Features, "namespaced")
 }

@@ -35,14 +35,36 @@ func TestRequestsRecordEachQuestionAndItsTime(t *testing.T) {
 
 		at := func(d time.Duration) time.Time { return start.Add(d * time.Second) }
 		require.Equal(t, []cachetest.Request{
-			{Verb: cachetest.VerbList, Namespace: "a", Options: metav1.ListOptions{Limit: 1}, Page: 1,
-				Time: at(0), Answered: at(1), Items: 1, ResourceVersion: "4"},
-			{Verb: cachetest.VerbList, Namespace: "a", Options: metav1.ListOptions{Continue: page.GetContinue()}, Page: 2,
-				Time: at(1), Answered: at(1), Items: 2, ResourceVersion: "4"},
+			{
+				Verb:            cachetest.VerbList,
+				Namespace:       "a",
+				Options:         metav1.ListOptions{Limit: 1},
+				Page:            1,
+				Time:            at(0),
+				Answered:        at(1),
+				Items:           1,
+				ResourceVersion: "4",
+			},
+			{
+				Verb:            cachetest.VerbList,
+				Namespace:       "a",
+				Options:         metav1.ListOptions{Continue: page.GetContinue()},
+				Page:            2,
+				Time:            at(1),
+				Answered:        at(1),
+				Items:           2,
+				ResourceVersion: "4",
+			},
 			{Verb: cachetest.VerbWatch, Options: metav1.ListOptions{ResourceVersion: "2"},
 				Time: at(1), Answered: at(1), Err: errTest},
-			{Verb: cachetest.VerbWatch, Options: metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: &seconds},
-				Time: at(2), Answered: at(2), Events: 2, Ended: at(11)},
+			{
+				Verb:     cachetest.VerbWatch,
+				Options:  metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: &seconds},
+				Time:     at(2),
+				Answered: at(2),
+				Events:   2,
+				Ended:    at(11),
+			},
 			{Verb: cachetest.VerbList, Page: 1, Time: at(11)},
 		}, src.Requests())
 		require.Equal(t, `list namespace="a" limit=1: 1 objects at version 4

@@ -32,13 +32,15 @@ func TestWriteCorpora(t *testing.T) {
 			}
 		}
 	}
-	for target, inputs := range map[string][]recording.Input{"FuzzSourceAgainstMaps": sources, "FuzzRequests": requests} {
+	for target, inputs := range map[string][]recording.Input{
+		"FuzzSourceAgainstMaps": sources, "FuzzRequests": requests,
+	} {
 		corpora.Write(t, target, inputs)
 	}
 }
 
-// sourceInput converts a recording, from one of its lines on, to a script of FuzzSourceAgainstMaps: the writes to a
-// source and its reflectors' requests.
+// sourceInput converts a recording, from one of its lines on, to a script of FuzzSourceAgainstMaps:
+// the writes to a source and its reflectors' requests.
 func sourceInput(run []recording.Line, from int, script *recording.Script) recording.Input {
 	s := &sourceEncoder{Script: script}
 	for _, o := range run[0].Objects {
@@ -159,7 +161,11 @@ func TestSourceInputsLeadToWhatTheSourceHeld(t *testing.T) {
 	}
 	script := sourceInput(run, 0, recording.NewScript(200)).Values[0].([]byte)
 	require.Equal(t, byte(0x2c), script[len(script)-3], "a watch of two versions ago")
-	m := &sourceModel{T: t, source: cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind}), script: script}
+	m := &sourceModel{
+		T:      t,
+		source: cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind}),
+		script: script,
+	}
 	m.states = map[uint64]map[string]string{0: {}}
 	for len(m.script) > 0 {
 		m.step()

@@ -17,11 +17,13 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// FuzzSourceAgainstMaps writes to a source, and keeps a map of each of its states. Every list, of any version, in pages
-// of any size with writes in between, must equal the maps. A watch from any version must lead from that state to the
-// current one. Compacted and future versions must be refused.
+// FuzzSourceAgainstMaps writes to a source, and keeps a map of each of its states. Every list, of
+// any version, in pages of any size with writes in between, must equal the maps. A watch from any
+// version must lead from that state to the current one. Compacted and future versions must be
+// refused.
 //
-// Each byte of a script has two halves. The lower four bits are the step, the upper four its argument n:
+// Each byte of a script has two halves. The lower four bits are the step, the upper four its
+// argument n:
 //
 //	0-4   put a new state of key n (2 namespaces, 4 names); the step is its label: "0" to "4"
 //	5, 6  delete key n; 6 is a deletion without an event
@@ -34,13 +36,23 @@ import (
 //	12    watch from n versions ago
 //	13    begin a list with pages of two; 14 continues it
 func FuzzSourceAgainstMaps(f *testing.F) {
-	f.Add([]byte{0x00, 0x11, 0x22, 0x33, 0x1b, 0x02, 0x15, 0x3c, 0x0b, 0x08, 0x0d, 0x0e, 0x28, 0x0e, 0x2c})
-	f.Add([]byte{0x00, 0x41, 0x52, 0x63, 0x0d, 0x46, 0x57, 0x0e, 0x2a, 0x0e, 0x3b, 0x81, 0x1c, 0x39, 0x5c, 0x0b, 0x33, 0x70, 0x6b, 0x8a})
+	f.Add([]byte{
+		0x00, 0x11, 0x22, 0x33, 0x1b, 0x02, 0x15, 0x3c, 0x0b, 0x08, 0x0d, 0x0e, 0x28, 0x0e,
+		0x2c,
+	})
+	f.Add([]byte{
+		0x00, 0x41, 0x52, 0x63, 0x0d, 0x46, 0x57, 0x0e, 0x2a, 0x0e, 0x3b, 0x81, 0x1c, 0x39,
+		0x5c, 0x0b, 0x33, 0x70, 0x6b, 0x8a,
+	})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 200 {
 			return
 		}
-		m := &sourceModel{T: t, source: cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind}), script: script}
+		m := &sourceModel{
+			T:      t,
+			source: cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind}),
+			script: script,
+		}
 		m.states = map[uint64]map[string]string{0: {}}
 		for len(m.script) > 0 {
 			m.step()
@@ -60,8 +72,8 @@ type sourceModel struct {
 	// states has the content at each version: key to version and label.
 	states  map[uint64]map[string]string
 	version uint64
-	// compacted and unwatchable are the oldest versions that can be listed and watched from. hidden has the versions
-	// whose change no watch delivers.
+	// compacted and unwatchable are the oldest versions that can be listed and watched from. hidden
+	// has the versions whose change no watch delivers.
 	compacted, unwatchable uint64
 	hidden                 []uint64
 	// token continues a list at version listed, which has returned the keys so far.
@@ -81,7 +93,8 @@ func (m *sourceModel) next() byte {
 
 func (m *sourceModel) step() {
 	b := m.next()
-	op, choice := b&15, b>>4
+	op := b & 15
+	choice := b >> 4
 	ago := m.version - min(m.version, uint64(choice))
 	switch {
 	case op < 5:
@@ -104,7 +117,8 @@ func (m *sourceModel) step() {
 	case op == 12:
 		m.watch(ago)
 	case op == 13:
-		m.token, m.had = "", map[string]string{}
+		m.token = ""
+		m.had = map[string]string{}
 		m.page()
 	case op == 14 && m.token != "":
 		m.page()
@@ -163,7 +177,8 @@ func (m *sourceModel) rollback(to uint64) {
 	if err != nil {
 		return
 	}
-	m.version, m.unwatchable = to, min(m.unwatchable, to)
+	m.version = to
+	m.unwatchable = min(m.unwatchable, to)
 	m.hidden = slices.DeleteFunc(m.hidden, func(v uint64) bool { return v > to })
 	if m.token != "" {
 		_, err := m.source.List(metav1.ListOptions{Limit: 2, Continue: m.token})
@@ -183,8 +198,12 @@ func (m *sourceModel) asked() {
 // list requests a version in pages, and compares all of them.
 func (m *sourceModel) list(version uint64, how byte) {
 	m.asked()
-	options := metav1.ListOptions{Limit: int64(how & 7), ResourceVersion: strconv.FormatUint(version, 10)}
-	namespace, selector := "", labels.Everything()
+	options := metav1.ListOptions{
+		Limit:           int64(how & 7),
+		ResourceVersion: strconv.FormatUint(version, 10),
+	}
+	namespace := ""
+	selector := labels.Everything()
 	if how&8 != 0 {
 		namespace = "a"
 	}
@@ -232,7 +251,9 @@ func (m *sourceModel) list(version uint64, how byte) {
 			break
 		}
 		require.LessOrEqual(m, pages, len(want), "a page without end")
-		options.ResourceVersion, options.ResourceVersionMatch, options.Continue = "", "", accessor.GetContinue()
+		options.ResourceVersion = ""
+		options.ResourceVersionMatch = ""
+		options.Continue = accessor.GetContinue()
 	}
 	require.Equal(m, want, have)
 }
@@ -273,12 +294,14 @@ func (m *sourceModel) watch(from uint64) {
 	require.NoError(m, err)
 	view := maps.Clone(m.states[from])
 	for version := from + 1; version <= m.version; version++ {
-		before, after := m.states[version-1], m.states[version]
+		before := m.states[version-1]
+		after := m.states[version]
 		if maps.Equal(before, after) {
 			continue // it moved by itself
 		}
 		if slices.Contains(m.hidden, version) {
-			maps.DeleteFunc(view, func(key, _ string) bool { _, there := after[key]; return !there })
+			maps.DeleteFunc(
+				view, func(key, _ string) bool { _, there := after[key]; return !there })
 			continue
 		}
 		event, open := <-w.ResultChan()
@@ -299,7 +322,8 @@ func items(t *testing.T, list runtime.Object) []runtime.Object {
 	return objects
 }
 
-// contentOf returns objects by key, each as its version and label. It requires that they are sorted.
+// contentOf returns objects by key, each as its version and label. It requires that they are
+// sorted.
 func contentOf(t *testing.T, objects []runtime.Object) map[string]string {
 	t.Helper()
 	content := map[string]string{}

@@ -127,7 +127,9 @@ func TestWritesThatCannotBeAreAPIErrorsAndChangeNothing(t *testing.T) {
 
 	notJSON := pod("a", "5")
 	notJSON.Object["count"] = 5 // an int, which an unstructured object cannot hold
-	for _, bad := range []runtime.Object{nil, (*widget)(nil), &metav1.Status{}, pod("a", ""), notJSON} {
+	for _, bad := range []runtime.Object{
+		nil, (*widget)(nil), &metav1.Status{}, pod("a", ""), notJSON,
+	} {
 		_, err = src.Create(bad)
 		requireReason(t, metav1.StatusReasonBadRequest, err)
 		_, err = src.Update(bad)
@@ -149,7 +151,8 @@ func TestUpdateFromTheStoredVersionSucceeds(t *testing.T) {
 }
 
 func TestResourceNamesTheErrors(t *testing.T) {
-	named := cachetest.NewSource(cachetest.Options{Resource: schema.GroupResource{Group: "g", Resource: "things"}})
+	named := cachetest.NewSource(
+		cachetest.Options{Resource: schema.GroupResource{Group: "g", Resource: "things"}})
 	_, err := named.Get("", "x")
 	require.ErrorContains(t, err, `things.g "x" not found`)
 	_, err = cachetest.NewSource(cachetest.Options{}).Get("", "x")
@@ -177,7 +180,14 @@ func TestRollbackRestoresContentAndVersion(t *testing.T) {
 		requireReason(t, metav1.StatusReasonExpired, err)
 		w = open(t, src, metav1.ListOptions{ResourceVersion: "3"})
 		require.Equal(t, []string{"ADDED z/1 @4"}, ready(t, w))
-		names, _ = list(t, src, metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+		names, _ = list(
+			t,
+			src,
+			metav1.ListOptions{
+				ResourceVersion:      "4",
+				ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+			},
+		)
 		require.Equal(t, []string{"a/1", "a/2", "a/3", "z/1"}, names)
 
 		require.Error(t, src.Rollback(5))

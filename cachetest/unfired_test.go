@@ -63,10 +63,13 @@ func TestFailRequestsHitsWhateverComes(t *testing.T) {
 		require.ErrorIs(t, ask(src, cachetest.VerbList, metav1.ListOptions{}), errTest)
 		require.ErrorIs(t, ask(src, cachetest.VerbWatch, streaming()), errTest)
 		src.FailLists(1, cachetest.ErrExpired())
-		requireReason(t, metav1.StatusReasonExpired, ask(src, cachetest.VerbList, metav1.ListOptions{}))
-		require.ErrorIs(t, ask(src, cachetest.VerbWatch, metav1.ListOptions{ResourceVersion: "1"}), errTest,
+		requireReason(
+			t, metav1.StatusReasonExpired, ask(src, cachetest.VerbList, metav1.ListOptions{}))
+		require.ErrorIs(
+			t, ask(src, cachetest.VerbWatch, metav1.ListOptions{ResourceVersion: "1"}), errTest,
 			"a failure of its own verb comes first and uses up nothing else")
-		requireReason(t, metav1.StatusReasonInternalError, ask(src, cachetest.VerbList, metav1.ListOptions{}))
+		requireReason(
+			t, metav1.StatusReasonInternalError, ask(src, cachetest.VerbList, metav1.ListOptions{}))
 		require.NoError(t, ask(src, cachetest.VerbList, metav1.ListOptions{}))
 		require.NoError(t, ask(src, cachetest.VerbWatch, streaming()))
 		src.FailRequests(cachetest.Forever, errTest)
@@ -79,8 +82,8 @@ func TestFailRequestsHitsWhateverComes(t *testing.T) {
 	})
 }
 
-// A reflector streams its first list if the source can stream. A script for lists alone then has no effect, and the
-// test would prove nothing.
+// A reflector streams its first list if the source can stream. A script for lists alone then has no
+// effect, and the test would prove nothing.
 func TestASourceReportsAFaultThatMetNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &tb{}
@@ -105,34 +108,58 @@ func TestASourceReportsAFaultThatMetNoRequest(t *testing.T) {
 	})
 }
 
-// Each is scripted once for a source without requests, and once for one with all requests that it needs to fire.
+// Each is scripted once for a source without requests, and once for one with all requests that it
+// needs to fire.
 func TestEveryFaultThatAwaitsARequestIsReportedUnlessItFired(t *testing.T) {
 	hook := func(metav1.ListOptions) error { return nil }
-	list, watch := cachetest.VerbList, cachetest.VerbWatch
+	list := cachetest.VerbList
+	watch := cachetest.VerbWatch
 	from := metav1.ListOptions{ResourceVersion: "1"}
 	for name, c := range map[string]struct {
 		script func(*cachetest.Source)
 		verb   cachetest.Verb
 		opts   metav1.ListOptions
 	}{
-		"FailRequests":      {func(s *cachetest.Source) { s.FailRequests(2, nil) }, watch, from},
-		"View.FailRequests": {func(s *cachetest.Source) { s.Namespace("").FailRequests(2, nil) }, watch, from},
-		"FailLists":         {func(s *cachetest.Source) { s.FailLists(2, nil) }, list, metav1.ListOptions{}},
-		"FailWatches":       {func(s *cachetest.Source) { s.FailWatches(2, nil) }, watch, from},
-		"OnList":            {func(s *cachetest.Source) { s.OnList(hook) }, list, metav1.ListOptions{}},
-		"OnWatch":           {func(s *cachetest.Source) { s.OnWatch(hook) }, watch, from},
+		"FailRequests": {func(s *cachetest.Source) { s.FailRequests(2, nil) }, watch, from},
+		"View.FailRequests": {
+			func(s *cachetest.Source) { s.Namespace("").FailRequests(2, nil) }, watch, from,
+		},
+		"FailLists": {
+			func(s *cachetest.Source) { s.FailLists(2, nil) }, list, metav1.ListOptions{},
+		},
+		"FailWatches": {func(s *cachetest.Source) { s.FailWatches(2, nil) }, watch, from},
+		"OnList": {
+			func(s *cachetest.Source) { s.OnList(hook) }, list, metav1.ListOptions{},
+		},
+		"OnWatch": {func(s *cachetest.Source) { s.OnWatch(hook) }, watch, from},
 		"MangleList": {func(s *cachetest.Source) {
 			s.MangleList(func(obj runtime.Object) runtime.Object { return obj })
 		}, list, metav1.ListOptions{}},
-		"HangLists":                  {func(s *cachetest.Source) { s.HangLists(1) }, list, metav1.ListOptions{}},
-		"HangWatches":                {func(s *cachetest.Source) { s.HangWatches(1) }, watch, from},
-		"HangListsIgnoringContext":   {func(s *cachetest.Source) { s.HangListsIgnoringContext(1) }, list, metav1.ListOptions{}},
-		"HangWatchesIgnoringContext": {func(s *cachetest.Source) { s.HangWatchesIgnoringContext(1) }, watch, from},
-		"DelayLists":                 {func(s *cachetest.Source) { s.DelayLists(time.Second) }, list, metav1.ListOptions{}},
-		"DelayWatches":               {func(s *cachetest.Source) { s.DelayWatches(time.Second) }, watch, from},
-		"CloseNextWatches":           {func(s *cachetest.Source) { s.CloseNextWatches(1, 0) }, watch, from},
-		"BreakNextWatches":           {func(s *cachetest.Source) { s.BreakNextWatches(1, 0, nil) }, watch, from},
-		"WithholdInitialEventsEnd":   {func(s *cachetest.Source) { s.WithholdInitialEventsEnd(1) }, watch, streaming()},
+		"HangLists": {
+			func(s *cachetest.Source) { s.HangLists(1) }, list, metav1.ListOptions{},
+		},
+		"HangWatches": {func(s *cachetest.Source) { s.HangWatches(1) }, watch, from},
+		"HangListsIgnoringContext": {
+			func(s *cachetest.Source) { s.HangListsIgnoringContext(1) }, list, metav1.ListOptions{},
+		},
+		"HangWatchesIgnoringContext": {
+			func(s *cachetest.Source) { s.HangWatchesIgnoringContext(1) }, watch, from,
+		},
+		"DelayLists": {
+			func(s *cachetest.Source) { s.DelayLists(time.Second) }, list, metav1.ListOptions{},
+		},
+		"DelayWatches": {
+			func(s *cachetest.Source) { s.DelayWatches(time.Second) }, watch, from,
+		},
+		"CloseNextWatches": {
+			func(s *cachetest.Source) { s.CloseNextWatches(1, 0) }, watch, from,
+		},
+		"BreakNextWatches": {
+			func(s *cachetest.Source) { s.BreakNextWatches(1, 0, nil) }, watch, from,
+		},
+		"WithholdInitialEventsEnd": {
+			func(s *cachetest.Source) { s.WithholdInitialEventsEnd(1) }, watch, streaming(),
+		},
 		"ServeOldLists": {func(s *cachetest.Source) {
 			if err := s.ServeOldLists(1, 1); err != nil {
 				panic(err)
@@ -204,11 +231,13 @@ func TestUnscriptedFaultsAreNotReported(t *testing.T) {
 	src.DelayWatches(0)
 	inner.finish()
 	require.Empty(t, inner.errors)
-	require.ErrorIs(t, ask(src, cachetest.VerbList, metav1.ListOptions{}), cachetest.ErrClosed, "it was closed with the test")
+	require.ErrorIs(
+		t, ask(src, cachetest.VerbList, metav1.ListOptions{}), cachetest.ErrClosed,
+		"it was closed with the test")
 }
 
-// A fault that the test withdraws before a request arrives is not reported as never fired. Fails if only requests
-// count.
+// A fault that the test withdraws before a request arrives is not reported as never fired. Fails if
+// only requests count.
 func TestAFaultThatWasWithdrawnIsNotReported(t *testing.T) {
 	inner := &tb{}
 	src := cachetest.NewTestSource(inner, cachetest.Options{})

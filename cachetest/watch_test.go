@@ -34,7 +34,9 @@ func TestWatchFromNowhereBeginsWithWhatThereIsInNoVersionOrder(t *testing.T) {
 		apply(t, src, pod("a", "1"))
 		for _, version := range []string{"", "0"} {
 			w := open(t, src, metav1.ListOptions{ResourceVersion: version})
-			require.Equal(t, []string{"ADDED a/1 @5", "ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4"}, ready(t, w))
+			require.Equal(
+				t, []string{"ADDED a/1 @5", "ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4"},
+				ready(t, w))
 		}
 		w := open(t, src.Namespace("b"), metav1.ListOptions{})
 		apply(t, src, pod("a", "1"), pod("b", "1"))
@@ -42,8 +44,8 @@ func TestWatchFromNowhereBeginsWithWhatThereIsInNoVersionOrder(t *testing.T) {
 	})
 }
 
-// A real API server does this (B23): 200, then silence without bookmarks, and later only events that are newer than the
-// requested version.
+// A real API server does this (B23): 200, then silence without bookmarks, and later only events
+// that are newer than the requested version.
 func TestWatchFromAVersionNotReachedIsSilentUntilItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
@@ -77,9 +79,13 @@ func TestStreamFromAVersionNotReachedIsTooLarge(t *testing.T) {
 	asked := streaming()
 	asked.ResourceVersion = "5"
 	_, err := filled(t, cachetest.Options{}).Watch(asked)
-	require.True(t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%v", err)
-	_, err = filled(t, cachetest.Options{RefuseFutureWatches: true}).Watch(metav1.ListOptions{ResourceVersion: "5"})
-	require.True(t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%v", err)
+	require.True(
+		t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%v", err)
+	_, err = filled(
+		t, cachetest.Options{RefuseFutureWatches: true}).Watch(
+		metav1.ListOptions{ResourceVersion: "5"})
+	require.True(
+		t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%v", err)
 }
 
 func TestWatchRefusesOptionsThatMakeNoSense(t *testing.T) {
@@ -90,13 +96,38 @@ func TestWatchRefusesOptionsThatMakeNoSense(t *testing.T) {
 		opts   metav1.ListOptions
 		reason metav1.StatusReason
 	}{
-		"version":                     {src, metav1.ListOptions{ResourceVersion: "x"}, metav1.StatusReasonBadRequest},
-		"selector":                    {src, metav1.ListOptions{LabelSelector: "="}, metav1.StatusReasonBadRequest},
-		"match":                       {src, metav1.ListOptions{ResourceVersionMatch: notOlderThan}, metav1.StatusReasonInvalid},
-		"streaming without match":     {src, metav1.ListOptions{SendInitialEvents: pointer(true), AllowWatchBookmarks: true}, metav1.StatusReasonInvalid},
-		"streaming, exact":            {src, metav1.ListOptions{SendInitialEvents: pointer(true), AllowWatchBookmarks: true, ResourceVersion: "1", ResourceVersionMatch: exact}, metav1.StatusReasonInvalid},
-		"streaming without bookmarks": {src, metav1.ListOptions{SendInitialEvents: pointer(true), ResourceVersionMatch: notOlderThan}, metav1.StatusReasonInvalid},
-		"streaming not known":         {plain, streaming(), metav1.StatusReasonInvalid},
+		"version": {
+			src, metav1.ListOptions{ResourceVersion: "x"}, metav1.StatusReasonBadRequest,
+		},
+		"selector": {
+			src, metav1.ListOptions{LabelSelector: "="}, metav1.StatusReasonBadRequest,
+		},
+		"match": {
+			src, metav1.ListOptions{ResourceVersionMatch: notOlderThan}, metav1.StatusReasonInvalid,
+		},
+		"streaming without match": {
+			src, metav1.ListOptions{SendInitialEvents: pointer(true), AllowWatchBookmarks: true},
+			metav1.StatusReasonInvalid,
+		},
+		"streaming, exact": {
+			src,
+			metav1.ListOptions{
+				SendInitialEvents:    pointer(true),
+				AllowWatchBookmarks:  true,
+				ResourceVersion:      "1",
+				ResourceVersionMatch: exact,
+			},
+			metav1.StatusReasonInvalid,
+		},
+		"streaming without bookmarks": {
+			src,
+			metav1.ListOptions{
+				SendInitialEvents:    pointer(true),
+				ResourceVersionMatch: notOlderThan,
+			},
+			metav1.StatusReasonInvalid,
+		},
+		"streaming not known": {plain, streaming(), metav1.StatusReasonInvalid},
 	} {
 		_, err := c.src.Watch(c.opts)
 		require.Error(t, err, name)
@@ -106,7 +137,11 @@ func TestWatchRefusesOptionsThatMakeNoSense(t *testing.T) {
 }
 
 func streaming() metav1.ListOptions {
-	return metav1.ListOptions{SendInitialEvents: pointer(true), ResourceVersionMatch: notOlderThan, AllowWatchBookmarks: true}
+	return metav1.ListOptions{
+		SendInitialEvents:    pointer(true),
+		ResourceVersionMatch: notOlderThan,
+		AllowWatchBookmarks:  true,
+	}
 }
 
 func TestTheMarkerSaysWhatTheOptionSays(t *testing.T) {
@@ -122,7 +157,13 @@ func TestStreamingListEndsWithAnAnnotatedBookmarkAndContinues(t *testing.T) {
 		opts := streaming()
 		opts.ResourceVersion = "2" // compacted, but the watch receives nothing older than 2
 		w := open(t, src, opts)
-		require.Equal(t, []string{"ADDED a/1 @1", "ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4", "BOOKMARK end @4"}, ready(t, w))
+		require.Equal(
+			t,
+			[]string{
+				"ADDED a/1 @1", "ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4", "BOOKMARK end @4",
+			},
+			ready(t, w),
+		)
 		apply(t, src, pod("c", "1"))
 		require.Equal(t, []string{"ADDED c/1 @5"}, ready(t, w))
 
@@ -143,7 +184,9 @@ func TestChangesDuringAStreamingListComeAfterItsEnd(t *testing.T) {
 		w := open(t, src, streaming())
 		require.Equal(t, []string{"ADDED a/1 @1", "ADDED a/2 @2"}, received(t, w, 2))
 		apply(t, src, pod("a", "0"))
-		require.Equal(t, []string{"ADDED a/3 @3", "ADDED b/1 @4", "BOOKMARK end @4", "ADDED a/0 @5"}, received(t, w, 4))
+		require.Equal(
+			t, []string{"ADDED a/3 @3", "ADDED b/1 @4", "BOOKMARK end @4", "ADDED a/0 @5"},
+			received(t, w, 4))
 	})
 }
 
@@ -192,19 +235,29 @@ func TestBookmarksAreOfTheSourcesType(t *testing.T) {
 		require.Equal(t, map[string]any{
 			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"resourceVersion": "1"},
 		}, got.(*unstructured.Unstructured).Object)
-		require.Equal(t, podKind, bookmarkOf(cachetest.Options{GroupVersionKind: podKind}).GetObjectKind().GroupVersionKind())
+		require.Equal(
+			t,
+			podKind,
+			bookmarkOf(
+				cachetest.Options{GroupVersionKind: podKind}).GetObjectKind().GroupVersionKind(),
+		)
 		require.IsType(t, &unstructured.Unstructured{}, bookmarkOf(cachetest.Options{}))
 		require.IsType(t, &widget{}, bookmarkOf(cachetest.Options{}, newWidget("a", "1", 1)))
 		require.IsType(t, &widget{}, bookmarkOf(cachetest.Options{NewList: newWidgetList}))
-		require.IsType(t, &widget{}, bookmarkOf(cachetest.Options{NewObject: func() runtime.Object { return &widget{} }}))
+		require.IsType(
+			t, &widget{},
+			bookmarkOf(cachetest.Options{NewObject: func() runtime.Object { return &widget{} }}))
 		pointers := func() runtime.Object { return &pointerList{} }
 		require.IsType(t, &widget{}, bookmarkOf(cachetest.Options{NewList: pointers}))
 		raw := func() runtime.Object { return &metav1.List{} }
-		require.IsType(t, &widget{}, bookmarkOf(cachetest.Options{NewList: raw}, newWidget("a", "1", 1)))
+		require.IsType(
+			t, &widget{}, bookmarkOf(cachetest.Options{NewList: raw}, newWidget("a", "1", 1)))
 		noList := func() runtime.Object { return &widget{} }
-		require.IsType(t, &unstructured.Unstructured{}, bookmarkOf(cachetest.Options{NewList: noList}))
+		require.IsType(
+			t, &unstructured.Unstructured{}, bookmarkOf(cachetest.Options{NewList: noList}))
 		anything := func() runtime.Object { return &anyList{} }
-		require.IsType(t, &unstructured.Unstructured{}, bookmarkOf(cachetest.Options{NewList: anything}))
+		require.IsType(
+			t, &unstructured.Unstructured{}, bookmarkOf(cachetest.Options{NewList: anything}))
 	})
 }
 
@@ -240,8 +293,18 @@ func TestTimeoutSecondsEndsTheWatchCleanly(t *testing.T) {
 
 		// At the instant of a bookmark, the end has priority.
 		for range 20 {
-			w = open(t, src, metav1.ListOptions{ResourceVersion: "4", TimeoutSeconds: pointer(int64(60)), AllowWatchBookmarks: true})
-			require.Equal(t, []string{"BOOKMARK @4", "closed"}, received(t, w, 2)) // two seconds before the end
+			w = open(
+				t,
+				src,
+				metav1.ListOptions{
+					ResourceVersion:     "4",
+					TimeoutSeconds:      pointer(int64(60)),
+					AllowWatchBookmarks: true,
+				},
+			)
+			require.Equal(
+				t, []string{"BOOKMARK @4", "closed"}, received(t, w, 2),
+			) // two seconds before the end
 		}
 
 		src = filled(t, cachetest.Options{IgnoreTimeouts: true})
@@ -272,7 +335,9 @@ func TestASelectorTurnsComingAndGoingIntoAddedAndDeleted(t *testing.T) {
 		require.Equal(t, "MODIFIED a/1 @4", describe(t, event))
 		event = <-w.ResultChan()
 		require.Equal(t, "DELETED a/1 @5", describe(t, event))
-		require.Equal(t, "web", event.Object.(*unstructured.Unstructured).GetLabels()["app"], "the last selected state")
+		require.Equal(
+			t, "web", event.Object.(*unstructured.Unstructured).GetLabels()["app"],
+			"the last selected state")
 		require.Equal(t, []string{"DELETED a/2 @8"}, ready(t, w))
 	})
 }
@@ -297,7 +362,9 @@ func TestAWatchEndsWithItsContextOrStopAndLeavesNothing(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			w, err := src.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: version})
 			require.NoError(t, err)
-			viewed, err := src.Namespace("a").WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: version})
+			viewed, err := src.Namespace(
+				"a").WatchWithContext(
+				t.Context(), metav1.ListOptions{ResourceVersion: version})
 			require.NoError(t, err)
 			synctest.Wait()
 			require.Equal(t, 2, src.ActiveWatches())

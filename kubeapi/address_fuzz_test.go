@@ -27,18 +27,26 @@ func FuzzAddresses(f *testing.F) {
 		gvr := schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
 		var asked *url.URL
 		lw, err := New(Options{
-			BaseURL: base, Resource: gvr, Namespace: namespace, LabelSelector: label, FieldSelector: field,
-			HTTPClient: &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
-				asked = r.URL
-				return newResponse(200, textBody(podList())), nil
-			})},
+			BaseURL: base, Resource: gvr, Namespace: namespace, LabelSelector: label,
+			FieldSelector: field,
+			HTTPClient: &http.Client{
+				Transport: server(func(r *http.Request) (*http.Response, error) {
+					asked = r.URL
+					return newResponse(200, textBody(podList())), nil
+				}),
+			},
 		})
 		if err != nil {
 			checkRefusedOptions(t, err, base)
 			return
 		}
 		const token = "a&b=c#d/é%2f"
-		_, err = lw.List(metav1.ListOptions{Continue: token, Limit: 7, LabelSelector: "more", FieldSelector: "x.y=z"})
+		_, err = lw.List(metav1.ListOptions{
+			Continue:      token,
+			Limit:         7,
+			LabelSelector: "more",
+			FieldSelector: "x.y=z",
+		})
 		require.NoError(t, err)
 		wanted, err := url.Parse(base)
 		require.NoError(t, err)
@@ -70,7 +78,10 @@ func checkRefusedOptions(t *testing.T, err error, base string) {
 	t.Helper()
 	require.ErrorIs(t, err, ErrInvalidOptions)
 	named := false
-	for _, field := range []string{"BaseURL", "Resource.Group", "Resource.Version", "Resource.Resource", "Namespace", "LabelSelector", "FieldSelector"} {
+	for _, field := range []string{
+		"BaseURL", "Resource.Group", "Resource.Version", "Resource.Resource", "Namespace",
+		"LabelSelector", "FieldSelector",
+	} {
 		named = named || strings.Contains(err.Error(), field+": ")
 	}
 	require.True(t, named, "%v", err)
@@ -94,7 +105,9 @@ func checkQuery(t *testing.T, query url.Values, token, label, field string) {
 	require.NoError(t, err)
 	sent, err := labels.Parse(query.Get("labelSelector"))
 	require.NoError(t, err)
-	for _, set := range []labels.Set{{}, {"app": "web"}, {"more": ""}, {"app": "web", "more": "1"}, {"a": "b", "more": "x"}} {
+	for _, set := range []labels.Set{
+		{}, {"app": "web"}, {"more": ""}, {"app": "web", "more": "1"}, {"a": "b", "more": "x"},
+	} {
 		require.Equal(t, own.Matches(set) && set.Has("more"), sent.Matches(set), "%v", set)
 	}
 	ownField, err := fields.ParseSelector(field)
@@ -120,7 +133,9 @@ func FuzzRedirects(f *testing.F) {
 		lw := newSourceOf(t, server(func(r *http.Request) (*http.Response, error) {
 			requests++
 			host := strings.ToLower(r.URL.Host)
-			require.True(t, r.URL.Scheme == "http" && (host == "api.test" || host == "api.test:80"), "%s", r.URL)
+			require.True(
+				t, r.URL.Scheme == "http" && (host == "api.test" || host == "api.test:80"), "%s",
+				r.URL)
 			require.Nil(t, r.URL.User)
 			require.Equal(t, "Bearer "+fuzzSecret, r.Header.Get("Authorization"))
 			require.Equal(t, "value 123456", r.Header.Get("X-Own"))
@@ -146,7 +161,9 @@ func FuzzRedirects(f *testing.F) {
 		if errors.Is(err, ErrRedirect) {
 			// Both origins are reported, and a path may be one's end.
 			if u, parseErr := url.Parse(location); parseErr == nil && len(u.Path) > 15 &&
-				!strings.Contains(lw.collection.String(), u.Path) && !strings.Contains(strings.ToLower(u.Scheme+"://"+u.Host), u.Path) {
+				!strings.Contains(
+					lw.collection.String(), u.Path,
+				) && !strings.Contains(strings.ToLower(u.Scheme+"://"+u.Host), u.Path) {
 				require.NotContains(t, err.Error(), u.Path)
 			}
 		}

@@ -27,7 +27,8 @@ func newAuthority(t *testing.T, name string) *authority {
 	t.Helper()
 	a := &authority{t: t}
 	template := certificate(name)
-	template.IsCA, template.BasicConstraintsValid = true, true
+	template.IsCA = true
+	template.BasicConstraintsValid = true
 	template.KeyUsage = x509.KeyUsageCertSign
 	var der []byte
 	der, a.key = a.sign(template, nil)
@@ -42,7 +43,10 @@ func (a *authority) issue(name string) *tls.Certificate {
 	a.t.Helper()
 	template := certificate(name)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	template.ExtKeyUsage = []x509.ExtKeyUsage{
+		x509.ExtKeyUsageServerAuth,
+		x509.ExtKeyUsageClientAuth,
+	}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	template.DNSNames = []string{"api.test"}
 	der, key := a.sign(template, a.certificate)
@@ -55,7 +59,8 @@ func (a *authority) sign(template, parent *x509.Certificate) ([]byte, *ecdsa.Pri
 	require.NoError(a.t, err)
 	signer := a.key
 	if parent == nil {
-		parent, signer = template, key
+		parent = template
+		signer = key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
 	require.NoError(a.t, err)

@@ -29,14 +29,16 @@ func TestRequestsAcceptJSONAndHaveTheCallersHeaders(t *testing.T) {
 		BaseURL: "http://h", Resource: pods, UserAgent: "mirror/1",
 		Authorize: func(r *http.Request) error { r.SetBasicAuth("user", "secret"); return nil },
 		HTTPClient: &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
-			seen, method = r.Header, r.Method
+			seen = r.Header
+			method = r.Method
 			return respondWith(200, podList())(r)
 		})},
 	})
 	_, err := source.List(metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Equal(t, http.MethodGet, method)
-	require.Equal(t, "application/json;drop=metadata.managedFields, application/json", seen.Get("Accept"))
+	require.Equal(
+		t, "application/json;drop=metadata.managedFields, application/json", seen.Get("Accept"))
 	require.Equal(t, "mirror/1", seen.Get("User-Agent"))
 	require.True(t, strings.HasPrefix(seen.Get("Authorization"), "Basic "))
 }
@@ -70,7 +72,8 @@ func TestAuthorizeIsCalledOncePerRequestAndItsErrorPreventsSending(t *testing.T)
 func TestTransportErrorsKeepTheirCauseWithoutTheQuery(t *testing.T) {
 	for name, cause := range map[string]error{"EOF": io.EOF, "cut": io.ErrUnexpectedEOF} {
 		t.Run(name, func(t *testing.T) {
-			source := newSource(t, server(func(*http.Request) (*http.Response, error) { return nil, cause }))
+			source := newSource(
+				t, server(func(*http.Request) (*http.Response, error) { return nil, cause }))
 			_, err := source.List(metav1.ListOptions{Continue: "secret"})
 			require.ErrorIs(t, err, cause)
 			require.True(t, utilnet.IsProbableEOF(err))

@@ -24,16 +24,22 @@ func TestSourceOverHTTPKeepsThePromisesOfAListerWatcher(t *testing.T) {
 		"of a namespace":    {source: func(o *kubeapi.Options) { o.Namespace = "shop" }},
 		"expired on stream": {backend: cachetest.Options{ExpiredOnStream: true}},
 		"typed":             {source: func(o *kubeapi.Options) { o.ObjectType = &widget{} }},
-		"fields":            {source: func(o *kubeapi.Options) { o.Fields = []string{"metadata.annotations"} }},
+		"fields": {
+			source: func(o *kubeapi.Options) { o.Fields = []string{"metadata.annotations"} },
+		},
 		"fields, typed": {source: func(o *kubeapi.Options) {
-			o.ObjectType, o.Fields = &widget{}, []string{"metadata.annotations[" + conformance.MarkAnnotation + "]"}
+			o.ObjectType = &widget{}
+			o.Fields = []string{"metadata.annotations[" + conformance.MarkAnnotation + "]"}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 				Virtual: true,
 				New: func(t testing.TB) conformance.ListerWatcherRig {
-					change.backend.GroupVersionKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+					change.backend.GroupVersionKind = schema.GroupVersionKind{
+						Version: "v1",
+						Kind:    "Pod",
+					}
 					return rigOverHTTP(t, change.backend, change.source)
 				},
 			})
@@ -41,7 +47,9 @@ func TestSourceOverHTTPKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	}
 }
 
-func rigOverHTTP(t testing.TB, backend cachetest.Options, change func(*kubeapi.Options)) conformance.ListerWatcherRig {
+func rigOverHTTP(
+	t testing.TB, backend cachetest.Options, change func(*kubeapi.Options),
+) conformance.ListerWatcherRig {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	truth := cachetest.NewSource(backend)
 	t.Cleanup(truth.Close)

@@ -49,7 +49,8 @@ func TestAReplacedCAIsInUseFromTheNextConnectionOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one, two := newAuthority(t, "one"), newAuthority(t, "two")
+			one := newAuthority(t, "one")
+			two := newAuthority(t, "two")
 			cluster := newCluster(t, "127.0.0.1:0", true, one.issue("api"), "t")
 			path := file(t, one.pem())
 			client, err := ClientWithCA(path)
@@ -61,7 +62,8 @@ func TestAReplacedCAIsInUseFromTheNextConnectionOn(t *testing.T) {
 			require.EqualValues(t, 1, cluster.opened.Load())
 
 			cluster.certificate.Store(two.issue("api"))
-			require.NoError(t, get(t.Context(), client, cluster.URL), "nothing asks for the new certificate")
+			require.NoError(
+				t, get(t.Context(), client, cluster.URL), "nothing asks for the new certificate")
 			replace(t, path, one.pem()+two.pem())
 			require.NoError(t, get(t.Context(), client, cluster.URL))
 			select {
@@ -71,14 +73,17 @@ func TestAReplacedCAIsInUseFromTheNextConnectionOn(t *testing.T) {
 			}
 			replace(t, path, one.pem())
 			var unknown x509.UnknownAuthorityError
-			require.ErrorAs(t, get(t.Context(), client, cluster.URL), &unknown, "a removed authority is trusted no more")
+			require.ErrorAs(
+				t, get(t.Context(), client, cluster.URL), &unknown,
+				"a removed authority is trusted no more")
 		})
 	}
 }
 
 // A file's time cannot distinguish versions that were written within one tick of it.
 func TestACAReplacedWithinTheTimestampResolutionIsUsedAtOnce(t *testing.T) {
-	one, two := newAuthority(t, "one"), newAuthority(t, "two")
+	one := newAuthority(t, "one")
+	two := newAuthority(t, "two")
 	contents := []string{one.pem(), two.pem()}
 	for len(contents[0]) < len(contents[1]) {
 		contents[0] += "\n"
@@ -142,7 +147,10 @@ func TestAnInvalidCAFileKeepsThePreviousCertificates(t *testing.T) {
 		{"emptied", write(""), "contains no certificate"},
 		{"half written", write(one.pem()[:100]), ""}, // the same error
 		{"too large", write(string(make([]byte, maxCredentialBytes+1))), "is larger than"},
-		{"a directory", func() error { _ = os.Remove(path); return os.Mkdir(path, 0o700) }, "is a directory"},
+		{
+			"a directory", func() error { _ = os.Remove(path); return os.Mkdir(path, 0o700) },
+			"is a directory",
+		},
 		{"removed", func() error { return os.Remove(path) }, path},
 	} {
 		require.NoError(t, damage.do(), damage.what)
@@ -167,7 +175,8 @@ func TestAnInvalidCAFileKeepsThePreviousCertificates(t *testing.T) {
 }
 
 func TestRequestsContinueWhileTheCAIsReplaced(t *testing.T) {
-	one, two := newAuthority(t, "one"), newAuthority(t, "two")
+	one := newAuthority(t, "one")
+	two := newAuthority(t, "two")
 	cluster := newCluster(t, "127.0.0.1:0", false, one.issue("api"), "t")
 	path := file(t, one.pem())
 	client, err := ClientWithCA(path)
@@ -197,9 +206,18 @@ func TestRequestsContinueWhileTheCAIsReplaced(t *testing.T) {
 }
 
 // secure serves over the listener with a certificate, inside of a bubble.
-func secure(t *testing.T, listener net.Listener, certificate *tls.Certificate, protocol string, handler http.HandlerFunc) {
+func secure(
+	t *testing.T, listener net.Listener, certificate *tls.Certificate, protocol string,
+	handler http.HandlerFunc,
+) {
 	t.Helper()
-	server := &http.Server{Handler: handler, TLSConfig: &tls.Config{Certificates: []tls.Certificate{*certificate}, NextProtos: []string{protocol}}}
+	server := &http.Server{
+		Handler: handler,
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{*certificate},
+			NextProtos:   []string{protocol},
+		},
+	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.ServeTLS(listener, "", "") })
 	t.Cleanup(func() {
@@ -214,14 +232,16 @@ func TestConnectionsWithAReplacedCAAreClosed(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		for _, how := range []string{"the server ends it", "its context ends"} {
 			t.Run(protocol+", "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { connectionsOfAReplacedCAEnd(t, protocol, how) })
+				synctest.Test(
+					t, func(t *testing.T) { connectionsOfAReplacedCAEnd(t, protocol, how) })
 			})
 		}
 	}
 }
 
 func connectionsOfAReplacedCAEnd(t *testing.T, protocol, how string) {
-	one, two := newAuthority(t, "one"), newAuthority(t, "two")
+	one := newAuthority(t, "one")
+	two := newAuthority(t, "two")
 	listener := cachetest.NewListener()
 	end := make(chan struct{})
 	secure(t, listener, one.issue("api"), protocol, func(w http.ResponseWriter, r *http.Request) {
@@ -273,19 +293,28 @@ func connectionsOfAReplacedCAEnd(t *testing.T, protocol, how string) {
 // A request that chose its transport just before it was replaced makes it keep connections again.
 func TestARequestDuringACAReplacementLeaksNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, two := newAuthority(t, "one"), newAuthority(t, "two")
+		one := newAuthority(t, "one")
+		two := newAuthority(t, "two")
 		listener := cachetest.NewListener()
-		secure(t, listener, one.issue("api"), "http/1.1", func(w http.ResponseWriter, _ *http.Request) { flush(w, "x") })
+		secure(
+			t, listener, one.issue("api"), "http/1.1",
+			func(w http.ResponseWriter, _ *http.Request) { flush(w, "x") })
 		path := file(t, one.pem())
 		var trust *caFileTransport
 		first := sync.OnceFunc(func() {
 			require.NoError(t, os.WriteFile(path, []byte(one.pem()+two.pem()), 0o600))
 			require.NoError(t, trust.reload())
 		})
-		trust, err := newCAFileTransport(path, &http.Transport{DialContext: listener.DialContext, Proxy: func(*http.Request) (*url.URL, error) {
-			first() // the transport has done nothing else yet
-			return nil, nil
-		}})
+		trust, err := newCAFileTransport(
+			path,
+			&http.Transport{
+				DialContext: listener.DialContext,
+				Proxy: func(*http.Request) (*url.URL, error) {
+					first() // the transport has done nothing else yet
+					return nil, nil
+				},
+			},
+		)
 		require.NoError(t, err)
 		chosen := trust.current.Load()
 		require.NoError(t, get(t.Context(), &http.Client{Transport: trust}, "https://api.test/"))
@@ -296,7 +325,8 @@ func TestARequestDuringACAReplacementLeaksNoConnection(t *testing.T) {
 }
 
 func TestAClientCertificateOfTheCallersClientIsPresented(t *testing.T) {
-	servers, clients := newAuthority(t, "servers"), newAuthority(t, "clients")
+	servers := newAuthority(t, "servers")
+	clients := newAuthority(t, "clients")
 	pool := func(a *authority) *x509.CertPool {
 		p := x509.NewCertPool()
 		p.AddCert(a.certificate)
@@ -319,7 +349,11 @@ func TestAClientCertificateOfTheCallersClientIsPresented(t *testing.T) {
 		RootCAs: pool(servers), Certificates: []tls.Certificate{*clients.issue("mirror")},
 	}}
 	defer transport.CloseIdleConnections()
-	options := Options{BaseURL: s.URL, Resource: pods, HTTPClient: &http.Client{Transport: transport}}
+	options := Options{
+		BaseURL:    s.URL,
+		Resource:   pods,
+		HTTPClient: &http.Client{Transport: transport},
+	}
 	_, err := newSourceFor(t, options).List(metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "mirror", name)

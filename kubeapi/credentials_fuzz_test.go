@@ -31,7 +31,10 @@ func fuzzFile(t *testing.T, dir string, data []byte) string {
 // FuzzTokenFile reads arbitrary bytes as a token. An accepted token is the file's content without
 // surrounding space, and is sent unchanged. A refused one does not appear in the error.
 func FuzzTokenFile(f *testing.F) {
-	for _, seed := range []string{"", " \n", "abc", " eyJh.b-c_d~e+f/g= \n", "two tokens", "a\x00b", "ü", "line\r\nHost: evil"} {
+	for _, seed := range []string{
+		"", " \n", "abc", " eyJh.b-c_d~e+f/g= \n", "two tokens", "a\x00b", "ü",
+		"line\r\nHost: evil",
+	} {
 		f.Add([]byte(seed))
 	}
 	dir := f.TempDir()

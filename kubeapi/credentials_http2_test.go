@@ -16,9 +16,11 @@ import (
 // request's protocol.
 func http2Server(t *testing.T, a *authority) string {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, r.Proto)
-	}))
+	server := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, r.Proto)
+		}),
+	)
 	server.EnableHTTP2 = true
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{*a.issue("api")}}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes
@@ -58,15 +60,20 @@ func TestATransportWithCASpeaksTheProtocolsOfItsBase(t *testing.T) {
 		base *http.Transport
 		want string
 	}{
-		"none":                {nil, "HTTP/2.0"},
-		"the zero value":      {&http.Transport{}, "HTTP/2.0"},
-		"one in use":          {used, "HTTP/2.0"},
-		"a copy":              {used.Clone(), "HTTP/2.0"},
-		"forced":              {&http.Transport{ForceAttemptHTTP2: true}, "HTTP/2.0"},
-		"HTTP/2 alone":        {&http.Transport{Protocols: two}, "HTTP/2.0"},
-		"HTTP/1 alone":        {&http.Transport{Protocols: one}, "HTTP/1.1"},
-		"HTTP/2 switched off": {&http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}, "HTTP/1.1"},
-		"a dialer of its own": {&http.Transport{DialContext: (&net.Dialer{}).DialContext}, "HTTP/1.1"},
+		"none":           {nil, "HTTP/2.0"},
+		"the zero value": {&http.Transport{}, "HTTP/2.0"},
+		"one in use":     {used, "HTTP/2.0"},
+		"a copy":         {used.Clone(), "HTTP/2.0"},
+		"forced":         {&http.Transport{ForceAttemptHTTP2: true}, "HTTP/2.0"},
+		"HTTP/2 alone":   {&http.Transport{Protocols: two}, "HTTP/2.0"},
+		"HTTP/1 alone":   {&http.Transport{Protocols: one}, "HTTP/1.1"},
+		"HTTP/2 switched off": {
+			&http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}},
+			"HTTP/1.1",
+		},
+		"a dialer of its own": {
+			&http.Transport{DialContext: (&net.Dialer{}).DialContext}, "HTTP/1.1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			transport, err := TransportWithCA(ca, test.base)

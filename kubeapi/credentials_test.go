@@ -34,7 +34,8 @@ func TestAReplacedTokenIsInUseAtOnce(t *testing.T) {
 	path := file(t, " first\n")
 	authorize := BearerTokenFile(path)
 	require.Equal(t, "Bearer first", authorized(t, authorize))
-	require.NoError(t, os.WriteFile(path, []byte("secnd\n"), 0o600)) // same length, and within the same tick
+	require.NoError(
+		t, os.WriteFile(path, []byte("secnd\n"), 0o600)) // same length, and within the same tick
 	require.Equal(t, "Bearer secnd", authorized(t, authorize))
 }
 
@@ -71,10 +72,17 @@ func TestClientWithCATrustsThatCAAndSpeaksHTTP2(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 
-	client, err := ClientWithCA(file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))))
+	client, err := ClientWithCA(
+		file(
+			t,
+			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})),
+		),
+	)
 	require.NoError(t, err)
 	defer client.CloseIdleConnections()
-	_, err = newSourceFor(t, Options{BaseURL: s.URL, Resource: pods, HTTPClient: client}).List(metav1.ListOptions{})
+	_, err = newSourceFor(
+		t, Options{BaseURL: s.URL, Resource: pods, HTTPClient: client}).List(
+		metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "HTTP/2.0", proto)
 
@@ -107,7 +115,12 @@ func TestClientWithCADoesNotConnectInAWayOfTheProgram(t *testing.T) {
 	}
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()
-	client, err := ClientWithCA(file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))))
+	client, err := ClientWithCA(
+		file(
+			t,
+			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})),
+		),
+	)
 	require.NoError(t, err)
 	defer client.CloseIdleConnections()
 	require.NoError(t, get(t.Context(), client, s.URL))
@@ -120,7 +133,12 @@ func TestClientWithCADoesNotNeedTheStandardTransport(t *testing.T) {
 	http.DefaultTransport = respondWith(200, podList())
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()
-	client, err := ClientWithCA(file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))))
+	client, err := ClientWithCA(
+		file(
+			t,
+			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})),
+		),
+	)
 	require.NoError(t, err)
 	defer client.CloseIdleConnections()
 	response, err := client.Get(s.URL)

@@ -26,7 +26,10 @@ func TestATokenFileThatIsNotRegularIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "http://h", nil)
 			err := BearerTokenFile(path)(r)
-			require.EqualError(t, err, "bearer token: "+path+" is "+name+"; it must be a regular file, because it is read repeatedly")
+			require.EqualError(
+				t, err,
+				"bearer token: "+path+" is "+name+"; it must be a regular file, because it is read repeatedly",
+			)
 		})
 	}
 }

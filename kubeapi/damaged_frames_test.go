@@ -20,12 +20,21 @@ func TestAWatchOfAnyNumberOfDamagedFramesIsReadToItsEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var body strings.Builder
 				for i := range frames {
-					fmt.Fprintf(&body, `{"type":"MODIFIED","object":{"metadata":{"name":"bad-%d"},"spec":0%d}}`+"\n", i, i)
+					fmt.Fprintf(
+						&body,
+						`{"type":"MODIFIED","object":{"metadata":{"name":"bad-%d"},"spec":0%d}}`+"\n",
+						i, i)
 				}
 				body.WriteString(frameJSON("MODIFIED", podJSON("good", 8)))
-				source := newSource(t, server(func(*http.Request) (*http.Response, error) { return newResponse(200, textBody(body.String())), nil }))
+				source := newSource(
+					t,
+					server(
+						func(*http.Request) (*http.Response, error) { return newResponse(200, textBody(body.String())), nil },
+					),
+				)
 				for watches := 1; ; watches++ {
-					require.LessOrEqual(t, watches, 20*maxSuspects, "the stream is never read to its end")
+					require.LessOrEqual(
+						t, watches, 20*maxSuspects, "the stream is never read to its end")
 					passed, broken := eventsOf(t, source)
 					if broken {
 						continue

@@ -26,11 +26,13 @@ var listedPods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 // podWith returns an item of a list of pods, with the given metadata field for the namespace.
 func podWith(namespace, name string) string {
-	return fmt.Sprintf(`{"metadata":{%s,"name":%q,"uid":%[2]q,"resourceVersion":"5"}}`, namespace, name)
+	return fmt.Sprintf(
+		`{"metadata":{%s,"name":%q,"uid":%[2]q,"resourceVersion":"5"}}`, namespace, name)
 }
 
 func listOf(items ...string) string {
-	return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[` + strings.Join(items, ",") + `]}`
+	return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[` + strings.Join(
+		items, ",") + `]}`
 }
 
 // relisted responds to each list with the next of some bodies, then always with the last, and
@@ -50,7 +52,10 @@ func (a *relisted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.lists.Load() == 1 {
 		select {
 		case <-time.After(time.Second):
-			_, _ = io.WriteString(w, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`+"\n")
+			_, _ = io.WriteString(
+				w,
+				`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`+"\n",
+			)
 		case <-r.Context().Done():
 		}
 		return
@@ -69,19 +74,34 @@ func TestB24AnItemWithoutAReadableKeyDeletesNothing(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				good := listOf(podWith(`"namespace":"n"`, "a"), podWith(`"namespace":"n"`, "b"))
-				api := &relisted{bodies: []string{good, listOf(podWith(`"namespace":"n"`, "a"), podWith(namespace, "b")), good}}
+				api := &relisted{
+					bodies: []string{
+						good,
+						listOf(podWith(`"namespace":"n"`, "a"), podWith(namespace, "b")),
+						good,
+					},
+				}
 				server := cachetest.NewServer(api)
-				source, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: listedPods, HTTPClient: server.Client()})
+				source, err := kubeapi.New(kubeapi.Options{
+					BaseURL:    server.URL,
+					Resource:   listedPods,
+					HTTPClient: server.Client(),
+				})
 				require.NoError(t, err)
 				var deletions atomic.Int64
 				var causes []cache.Cause // used by the reflector's goroutine until it returns
-				informer := cache.NewSharedIndexInformerWithOptions(source, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{
-					ReflectorOptions: cache.ReflectorOptions{
-						Strategy:     cache.ListUnpaged,
-						ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) { causes = append(causes, cache.CauseOf(err)) },
+				informer := cache.NewSharedIndexInformerWithOptions(
+					source,
+					&unstructured.Unstructured{},
+					cache.SharedIndexInformerOptions{
+						ReflectorOptions: cache.ReflectorOptions{
+							Strategy:     cache.ListUnpaged,
+							ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) { causes = append(causes, cache.CauseOf(err)) },
+						},
 					},
-				})
-				_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { deletions.Add(1) }})
+				)
+				_, err = informer.AddEventHandler(
+					cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { deletions.Add(1) }})
 				require.NoError(t, err)
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
@@ -94,7 +114,8 @@ func TestB24AnItemWithoutAReadableKeyDeletesNothing(t *testing.T) {
 				<-done
 				server.Close()
 				require.Zero(t, deletions.Load())
-				require.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseInvalidResponse}, causes)
+				require.Equal(
+					t, []cache.Cause{cache.CauseExpired, cache.CauseInvalidResponse}, causes)
 			})
 		})
 	}
@@ -111,7 +132,8 @@ func TestItemsWithoutAReadableKeyFailAListOnce(t *testing.T) {
 			items = append(items, strings.Replace(bad, `"5"`, fmt.Sprintf(`"%d"`, i), 1))
 		}
 		server := cachetest.NewServer(&relisted{bodies: []string{listOf(items...)}})
-		source, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: listedPods, HTTPClient: server.Client()})
+		source, err := kubeapi.New(
+			kubeapi.Options{BaseURL: server.URL, Resource: listedPods, HTTPClient: server.Client()})
 		require.NoError(t, err)
 		for range test.fails {
 			_, err = source.List(metav1.ListOptions{})
@@ -119,12 +141,16 @@ func TestItemsWithoutAReadableKeyFailAListOnce(t *testing.T) {
 			require.ErrorContains(t, err, "item 2 of the list")
 		}
 		undecoded := 0
-		_, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
-			if _, ok := item.(*kubeapi.UndecodableObject); ok {
-				undecoded++
-			}
-			return nil
-		})
+		_, err = source.ListItems(
+			t.Context(),
+			metav1.ListOptions{},
+			func(_ metav1.ListMeta, item runtime.Object) error {
+				if _, ok := item.(*kubeapi.UndecodableObject); ok {
+					undecoded++
+				}
+				return nil
+			},
+		)
 		require.NoError(t, err)
 		require.Equal(t, test.count, undecoded)
 		server.Close()

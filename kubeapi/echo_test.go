@@ -36,7 +36,9 @@ const (
 	echoQuery    = "qu3ry&tok/en"
 )
 
-var echoed = []string{echoToken, echoPassword, echoKey, echoTenant, echoCookie, echoSelector, echoContinue, echoQuery}
+var echoed = []string{
+	echoToken, echoPassword, echoKey, echoTenant, echoCookie, echoSelector, echoContinue, echoQuery,
+}
 
 // loggingIn is a transport that logs in by itself, and requests again with another login if the
 // first is refused.
@@ -94,7 +96,8 @@ func asJSON(value any) string {
 
 func asStatus(text string) string {
 	return asJSON(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 403, Message: text,
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code: 403, Message: text,
 		Reason:  metav1.StatusReason(text),
 		Details: &metav1.StatusDetails{Name: text, Causes: []metav1.StatusCause{{Message: text}}},
 	})
@@ -146,9 +149,11 @@ func TestErrorsHideHeadersAddedByALowerTransport(t *testing.T) {
 		"path escapes":         plain(url.PathEscape),
 		"the type":             header("Content-Type", same),
 		"the encoding":         header("Content-Encoding", same),
-		"a warning":            header("Warning", func(text string) string { return "299 - " + inJSON(text) }),
+		"a warning": header(
+			"Warning", func(text string) string { return "299 - " + inJSON(text) }),
 		"another host": func(w http.ResponseWriter, text string) {
-			w.Header().Set("Location", "http://"+strings.ToUpper(echoTenant)+".test/"+url.PathEscape(text))
+			w.Header().Set(
+				"Location", "http://"+strings.ToUpper(echoTenant)+".test/"+url.PathEscape(text))
 			w.WriteHeader(302)
 		},
 	}
@@ -164,7 +169,8 @@ func TestErrorsHideHeadersAddedByALowerTransport(t *testing.T) {
 					client := echoing(t, &protocols, echo)
 					reported := echoedTo(t, client)
 					require.NotEmpty(t, reported)
-					if !strings.HasPrefix(name, "the ") && name != "another host" && name != "a type of event" {
+					if !strings.HasPrefix(name, "the ") && name != "another host" &&
+						name != "a type of event" {
 						require.Contains(t, reported, "12345", "a version")
 						require.Contains(t, strings.ToLower(reported), "application")
 					}
@@ -176,13 +182,18 @@ func TestErrorsHideHeadersAddedByALowerTransport(t *testing.T) {
 }
 
 // echoing returns a client of a server that responds with the function.
-func echoing(t *testing.T, protocols *http.Protocols, answer func(http.ResponseWriter, string)) *http.Client {
+func echoing(
+	t *testing.T, protocols *http.Protocols, answer func(http.ResponseWriter, string),
+) *http.Client {
 	t.Helper()
 	listener := cachetest.NewListener()
 	var all received
-	server := &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer(w, all.of(r))
-	})}
+	server := &http.Server{
+		Protocols: protocols,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer(w, all.of(r))
+		}),
+	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
 	transport := &http.Transport{DialContext: listener.DialContext, Protocols: protocols}
@@ -194,7 +205,8 @@ func echoing(t *testing.T, protocols *http.Protocols, answer func(http.ResponseW
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	api := &url.URL{Scheme: "http", Host: "api.test"}
-	jar.SetCookies(api, []*http.Cookie{{Name: "session", Value: echoCookie}, {Name: "consent", Value: "1"}})
+	jar.SetCookies(
+		api, []*http.Cookie{{Name: "session", Value: echoCookie}, {Name: "consent", Value: "1"}})
 	return &http.Client{Transport: loggingIn{transport}, Jar: jar}
 }
 
@@ -238,7 +250,8 @@ func requireSilent(t *testing.T, reported string) {
 	for _, secret := range echoed {
 		inText := strings.Trim(asJSON(secret), `"`)
 		for _, form := range slices.Compact([]string{
-			secret, inText, strings.Trim(asJSON(inText), `"`), html.EscapeString(secret), url.QueryEscape(secret), url.PathEscape(secret),
+			secret, inText, strings.Trim(asJSON(inText), `"`), html.EscapeString(secret),
+			url.QueryEscape(secret), url.PathEscape(secret),
 		}) {
 			require.NotContains(t, reported, strings.ToLower(form), "of %q", secret)
 		}
@@ -258,10 +271,14 @@ func TestASecretIsHiddenWhereATextIsTruncated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for short := range 100 {
 				body := strings.Repeat("x", maxForeignText-short) + escape(token)
-				source := newSourceOf(t, respondWith(500, body, "Content-Type", "text/plain"), Options{Authorize: func(r *http.Request) error {
-					r.Header.Set("X-Login", token)
-					return nil
-				}})
+				source := newSourceOf(
+					t,
+					respondWith(500, body, "Content-Type", "text/plain"),
+					Options{Authorize: func(r *http.Request) error {
+						r.Header.Set("X-Login", token)
+						return nil
+					}},
+				)
 				_, err := source.List(metav1.ListOptions{})
 				require.NotContains(t, err.Error(), escape(beginning))
 			}
@@ -276,15 +293,25 @@ func TestPublicHeaderValuesStayInErrors(t *testing.T) {
 	client := &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
 		return respondWith(403, asStatus(message), "Content-Type", "application/json")(r)
 	})}
-	source := newSourceFor(t, Options{BaseURL: "http://api.test", Resource: pods, HTTPClient: client, Authorize: func(r *http.Request) error {
-		for name, value := range map[string]string{
-			"Authorization": "Bearer e", "X-Token": "t", "X-Attempt": "1", "X-Packed": "gzip", "Content-Type": "application/json",
-			"Impersonate-User": "jane", "Cookie": "consent=1; mode=code",
-		} {
-			r.Header.Set(name, value)
-		}
-		return nil
-	}})
+	source := newSourceFor(
+		t,
+		Options{
+			BaseURL:    "http://api.test",
+			Resource:   pods,
+			HTTPClient: client,
+			Authorize: func(r *http.Request) error {
+				for name, value := range map[string]string{
+					"Authorization": "Bearer e", "X-Token": "t", "X-Attempt": "1",
+					"X-Packed":         "gzip",
+					"Content-Type":     "application/json",
+					"Impersonate-User": "jane", "Cookie": "consent=1; mode=code",
+				} {
+					r.Header.Set(name, value)
+				}
+				return nil
+			},
+		},
+	)
 	_, err := source.List(metav1.ListOptions{ResourceVersion: "123456", Continue: "a"})
 	require.ErrorContains(t, err, message)
 }

@@ -55,16 +55,24 @@ func firstEvent(t *testing.T, source *ListerWatcher) watch.Event {
 
 // metadataSource returns a source of metadata, in all encodings, whose responses have one body.
 func metadataSource(t *testing.T, response body) *ListerWatcher {
-	return newSourceOf(t, respondWith(200, string(response.bytes), "Content-Type", response.contentType), Options{
-		ObjectType: &metav1.PartialObjectMetadata{}, Encodings: []Encoding{JSON, Protobuf, CBOR},
-	})
+	return newSourceOf(
+		t,
+		respondWith(200, string(response.bytes), "Content-Type", response.contentType),
+		Options{
+			ObjectType: &metav1.PartialObjectMetadata{},
+			Encodings:  []Encoding{JSON, Protobuf, CBOR},
+		},
+	)
 }
 
 // Fails if a Status must have a kind: servers that are no kube-apiserver omit it, and then the same
 // version was watched ten times.
 func TestAnExpiredErrorEventNeedsNoKind(t *testing.T) {
 	for name, status := range map[string]map[string]any{
-		"complete":     {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410},
+		"complete": {
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired",
+			"code": 410,
+		},
 		"without kind": {"status": "Failure", "reason": "Expired", "code": 410},
 		"code only":    {"code": 410},
 		"reason only":  {"reason": "Expired"},
@@ -102,10 +110,18 @@ func requireExpired(t *testing.T, event watch.Event) {
 
 // Some servers send a Status in place of frames, in any encoding.
 func TestABareStatusInPlaceOfFramesIsTheServersError(t *testing.T) {
-	status := map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410}
-	inProtobuf := protobufOf(t, &metav1.Status{Status: "Failure", Reason: "Expired", Code: 410}, "v1", "Status")
+	status := map[string]any{
+		"kind":       "Status",
+		"apiVersion": "v1",
+		"status":     "Failure",
+		"reason":     "Expired",
+		"code":       410,
+	}
+	inProtobuf := protobufOf(
+		t, &metav1.Status{Status: "Failure", Reason: "Expired", Code: 410}, "v1", "Status")
 	for _, response := range []body{
-		bodyOf(t, string(JSON), status), bodyOf(t, string(CBOR), status), {string(Protobuf), inProtobuf},
+		bodyOf(t, string(JSON), status), bodyOf(t, string(CBOR), status),
+		{string(Protobuf), inProtobuf},
 	} {
 		t.Run(response.contentType, func(t *testing.T) {
 			requireExpired(t, firstEvent(t, metadataSource(t, response)))
@@ -117,15 +133,21 @@ func TestABareStatusInPlaceOfFramesIsTheServersError(t *testing.T) {
 // damaged.
 func TestAnErrorEventThatDoesNotTellWhyIsMarked(t *testing.T) {
 	for name, object := range map[string]any{
-		"nothing":            nil,
-		"an empty object":    map[string]any{},
-		"a text":             "too old resource version",
-		"another object":     map[string]any{"kind": "Pod", "apiVersion": "v1", "metadata": map[string]any{"name": "a"}},
-		"a wrapped Status":   map[string]any{"ErrStatus": map[string]any{"code": 410}},
-		"a success":          map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"},
+		"nothing":         nil,
+		"an empty object": map[string]any{},
+		"a text":          "too old resource version",
+		"another object": map[string]any{
+			"kind": "Pod", "apiVersion": "v1", "metadata": map[string]any{"name": "a"},
+		},
+		"a wrapped Status": map[string]any{"ErrStatus": map[string]any{"code": 410}},
+		"a success": map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Success",
+		},
 		"a field of another": map[string]any{"kind": "Status", "apiVersion": "v1", "code": "410"},
-		"a failure":          map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no"},
-		"without kind":       map[string]any{"status": "Failure", "message": "no"},
+		"a failure": map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no",
+		},
+		"without kind": map[string]any{"status": "Failure", "message": "no"},
 	} {
 		for _, contentType := range []string{string(JSON), string(CBOR)} {
 			t.Run(contentType+" "+name, func(t *testing.T) {

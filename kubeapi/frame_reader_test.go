@@ -34,7 +34,8 @@ func overHTTP(t *testing.T, handler http.Handler, test func(t *testing.T, w watc
 	synctest.Test(t, func(t *testing.T) {
 		server := cachetest.NewServer(handler)
 		defer server.Close()
-		source := newSourceFor(t, Options{BaseURL: server.URL, Resource: pods, HTTPClient: server.Client()})
+		source := newSourceFor(
+			t, Options{BaseURL: server.URL, Resource: pods, HTTPClient: server.Client()})
 		w, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		defer w.Stop()
@@ -48,21 +49,29 @@ func TestASlowFrameDoesNotTimeOut(t *testing.T) {
 		slow = append(slow, strings.Repeat("x", 8<<10))
 	}
 	slow = append(append([]string{`{"type":"ADDED","object":{"data":"`}, slow...), `"}}`)
-	overHTTP(t, pieces(time.Second, append(slow, slow...)...), func(t *testing.T, w watch.Interface) {
-		for range 2 {
-			require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
-		}
-	})
+	overHTTP(
+		t,
+		pieces(time.Second, append(slow, slow...)...),
+		func(t *testing.T, w watch.Interface) {
+			for range 2 {
+				require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
+			}
+		},
+	)
 }
 
 // The beginning of the next frame may arrive with the previous one.
 func TestTimeOfTheConsumerDoesNotCountForAFrame(t *testing.T) {
 	good := frameJSON("ADDED", podJSON("a", 1))
-	overHTTP(t, pieces(5*time.Second, good+good[:20], good[20:]), func(t *testing.T, w watch.Interface) {
-		time.Sleep(time.Hour)
-		require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
-		require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
-	})
+	overHTTP(
+		t,
+		pieces(5*time.Second, good+good[:20], good[20:]),
+		func(t *testing.T, w watch.Interface) {
+			time.Sleep(time.Hour)
+			require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
+			require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
+		},
+	)
 }
 
 func TestAFrameTimeoutIsReturnedByLaterReads(t *testing.T) {

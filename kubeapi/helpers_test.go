@@ -40,7 +40,11 @@ func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s(r)
 func pipeBody() (io.ReadCloser, *io.PipeWriter) { return io.Pipe() }
 
 func newResponse(code int, body io.ReadCloser, headers ...string) *http.Response {
-	r := &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
+	r := &http.Response{
+		StatusCode: code,
+		Header:     http.Header{"Content-Type": {"application/json"}},
+		Body:       body,
+	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 		if headers[i+1] == "" {
@@ -85,11 +89,13 @@ func heapBytes() int64 {
 }
 
 func podJSON(name string, version int) string {
-	return `{"metadata":{"name":"` + name + `","namespace":"default","resourceVersion":"` + strconv.Itoa(version) + `"}}`
+	return `{"metadata":{"name":"` + name + `","namespace":"default","resourceVersion":"` + strconv.Itoa(
+		version) + `"}}`
 }
 
 func podList(items ...string) string {
-	return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[` + strings.Join(items, ",") + `]}`
+	return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[` + strings.Join(
+		items, ",") + `]}`
 }
 
 func frameJSON(eventType, object string) string {
@@ -105,6 +111,8 @@ func object(size int) string { return `{"s":` + quoted(size-6) + `}` }
 // newSourceOf is newSource with options.
 func newSourceOf(t testing.TB, rt http.RoundTripper, o Options) *ListerWatcher {
 	t.Helper()
-	o.BaseURL, o.Resource, o.HTTPClient = "http://api.test", pods, &http.Client{Transport: rt}
+	o.BaseURL = "http://api.test"
+	o.Resource = pods
+	o.HTTPClient = &http.Client{Transport: rt}
 	return newSourceFor(t, o)
 }

@@ -34,7 +34,9 @@ import (
 )
 
 // secrets are in each request, and must not appear in anything that a program shows.
-var secrets = []string{"bearer-s3cret", "cookie-s3cret", "selector-s3cret", "aGlkZGVuOnMzY3JldA", "hostile-t0ken"}
+var secrets = []string{
+	"bearer-s3cret", "cookie-s3cret", "selector-s3cret", "aGlkZGVuOnMzY3JldA", "hostile-t0ken",
+}
 
 // attacks is the number of requests in a row that are attacked. Each is a separate failure,
 // reported once.
@@ -78,8 +80,10 @@ func peak() (stop func() (bytes int64)) {
 	}
 	goruntime.GC()
 	goruntime.GC()
-	before, highest := read(), atomic.Int64{}
-	end, done := make(chan struct{}), make(chan struct{})
+	before := read()
+	highest := atomic.Int64{}
+	end := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
@@ -138,7 +142,10 @@ func (s *shown) status(t *testing.T, status cache.Status) {
 }
 
 func (s *shown) pages(handler http.Handler) {
-	for _, query := range []string{"", "?format=json", "?name=pods", "?name=pods&format=json", "?name=pods&prefix=shop/&format=json", "?name=pods&prefix=shop/"} {
+	for _, query := range []string{
+		"", "?format=json", "?name=pods", "?name=pods&format=json",
+		"?name=pods&prefix=shop/&format=json", "?name=pods&prefix=shop/",
+	} {
 		page := httptest.NewRecorder()
 		handler.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/"+query, nil))
 		s.mu.Lock()
@@ -180,7 +187,8 @@ func (v *victim) ServeHTTP(w http.ResponseWriter, r *http.Request, good http.Han
 	v.requests.Add(1)
 	query := r.URL.Query()
 	further := strings.HasPrefix(query.Get("continue"), "hostile-t0ken")
-	if !further && (query.Has("watch") != v.attack.watch || v.attacked.Load() >= v.attack.times() || v.attack.respond == nil) {
+	if !further &&
+		(query.Has("watch") != v.attack.watch || v.attacked.Load() >= v.attack.times() || v.attack.respond == nil) {
 		good.ServeHTTP(w, r)
 		return
 	}
@@ -232,25 +240,36 @@ func (v *victim) suffers(t *testing.T) (heap int64, took time.Duration, seen *sh
 	stop := peak()
 	synctest.Test(t, func(t *testing.T) {
 		pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-		truth := cachetest.NewSource(cachetest.Options{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}})
+		truth := cachetest.NewSource(cachetest.Options{
+			GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		})
 		defer truth.Close()
 		for i := range 3 {
 			require.NoError(t, truth.Apply(labelledPod(fmt.Sprint("pod-", i))))
 		}
-		good := cachetest.NewHandler(cachetest.HandlerOptions{Resources: []cachetest.Resource{{GroupVersionResource: pods, Source: truth}}})
+		good := cachetest.NewHandler(cachetest.HandlerOptions{
+			Resources: []cachetest.Resource{{GroupVersionResource: pods, Source: truth}},
+		})
 		var protocols http.Protocols
 		protocols.SetHTTP1(!v.attack.http2)
 		protocols.SetUnencryptedHTTP2(v.attack.http2)
 		listener := &attackedListener{Listener: cachetest.NewListener(), victim: v}
-		server := &http.Server{Protocols: &protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { v.ServeHTTP(w, r, good) })}
+		server := &http.Server{
+			Protocols: &protocols,
+			Handler: http.HandlerFunc(
+				func(w http.ResponseWriter, r *http.Request) { v.ServeHTTP(w, r, good) }),
+		}
 		listener.running.Go(func() { _ = server.Serve(listener) })
-		transport := &http.Transport{Protocols: &protocols, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if !strings.HasPrefix(address, "api.test:") {
-				v.elsewhere.Add(1)
-				return nil, &net.OpError{Op: "dial", Err: io.ErrUnexpectedEOF}
-			}
-			return listener.DialContext(ctx, network, address)
-		}}
+		transport := &http.Transport{
+			Protocols: &protocols,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				if !strings.HasPrefix(address, "api.test:") {
+					v.elsewhere.Add(1)
+					return nil, &net.OpError{Op: "dial", Err: io.ErrUnexpectedEOF}
+				}
+				return listener.DialContext(ctx, network, address)
+			},
+		}
 		transport.DialTLSContext = transport.DialContext // plain connections, with https in the address
 		defer func() {
 			_ = server.Close()
@@ -259,7 +278,8 @@ func (v *victim) suffers(t *testing.T) (heap int64, took time.Duration, seen *sh
 			listener.running.Wait()
 		}()
 		source, err := kubeapi.New(kubeapi.Options{
-			BaseURL: "https://api.test", Resource: pods, HTTPClient: &http.Client{Transport: transport}, Limits: v.attack.limits,
+			BaseURL: "https://api.test", Resource: pods,
+			HTTPClient: &http.Client{Transport: transport}, Limits: v.attack.limits,
 			LabelSelector: "app=selector-s3cret",
 			Authorize: func(r *http.Request) error {
 				r.Header.Set("Authorization", "Bearer bearer-s3cret")
@@ -271,29 +291,42 @@ func (v *victim) suffers(t *testing.T) (heap int64, took time.Duration, seen *sh
 		require.NoError(t, err)
 		registry := &statuspage.Registry{}
 		config := cache.InformerConfig[*unstructured.Unstructured]{}
-		config.ReflectorOptions = cache.ReflectorOptions{Name: "pods", Strategy: cache.ListPaged, ErrorHandler: func(ctx context.Context, r *cache.Reflector, err error) {
-			seen.report(err)
-			cache.DefaultWatchErrorHandler(ctx, r, err)
-			if v.shown.Add(1) <= 10 {
-				seen.status(t, r.Status())
-				seen.pages(statuspage.Handler(registry))
-			}
-		}}
+		config.ReflectorOptions = cache.ReflectorOptions{
+			Name:     "pods",
+			Strategy: cache.ListPaged,
+			ErrorHandler: func(ctx context.Context, r *cache.Reflector, err error) {
+				seen.report(err)
+				cache.DefaultWatchErrorHandler(ctx, r, err)
+				if v.shown.Add(1) <= 10 {
+					seen.status(t, r.Status())
+					seen.pages(statuspage.Handler(registry))
+				}
+			},
+		}
 		if v.attack.strategy != cache.ListAutomatic {
 			config.ReflectorOptions.Strategy = v.attack.strategy
 		}
 		informer := cache.NewTypedInformer[*unstructured.Unstructured](source, config)
 		_, err = registry.Add("pods", informer)
 		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(seen), textlogger.Verbosity(4)))))
+		ctx, cancel := context.WithCancel(
+			klog.NewContext(
+				t.Context(),
+				textlogger.NewLogger(
+					textlogger.NewConfig(textlogger.Output(seen), textlogger.Verbosity(4))),
+			),
+		)
 		var running sync.WaitGroup
 		running.Go(func() { _ = informer.Run(ctx) })
 		defer running.Wait()
 		defer cancel()
 
-		began, calm := time.Now(), 0
+		began := time.Now()
+		calm := 0
 		for changed := false; calm < 3; time.Sleep(time.Second) {
-			require.Less(t, time.Since(began), 40*time.Minute, "%d attacks, %s", v.attacked.Load(), informer.Status())
+			require.Less(
+				t, time.Since(began), 40*time.Minute, "%d attacks, %s", v.attacked.Load(),
+				informer.Status())
 			if v.attacked.Load() >= v.attack.times() && !changed {
 				changed = true
 				require.NoError(t, truth.Apply(labelledPod("pod-3")))
@@ -335,11 +368,14 @@ func countsOf(status cache.Status) map[cache.Cause]int {
 	return counts
 }
 
-func sameVersions(informer *cache.Informer[*unstructured.Unstructured], truth *cachetest.Source) bool {
+func sameVersions(
+	informer *cache.Informer[*unstructured.Unstructured], truth *cachetest.Source,
+) bool {
 	objects := truth.Objects()
-	return informer.HasSynced() && informer.Len() == len(objects) && !slices.ContainsFunc(objects, func(o runtime.Object) bool {
-		about := o.(metav1.Object)
-		have, err := informer.Get(about.GetNamespace() + "/" + about.GetName())
-		return err != nil || have.GetResourceVersion() != about.GetResourceVersion()
-	})
+	return informer.HasSynced() && informer.Len() == len(objects) &&
+		!slices.ContainsFunc(objects, func(o runtime.Object) bool {
+			about := o.(metav1.Object)
+			have, err := informer.Get(about.GetNamespace() + "/" + about.GetName())
+			return err != nil || have.GetResourceVersion() != about.GetResourceVersion()
+		})
 }

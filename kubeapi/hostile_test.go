@@ -26,7 +26,10 @@ type endless struct {
 }
 
 func newEndless(begin, repeat string) *endless {
-	return &endless{begin: []byte(begin), repeat: bytes.Repeat([]byte(repeat), 64<<10/len(repeat)+1)}
+	return &endless{
+		begin:  []byte(begin),
+		repeat: bytes.Repeat([]byte(repeat), 64<<10/len(repeat)+1),
+	}
 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -123,7 +126,8 @@ func TestAMillionTinyFramesAreAMillionEventsAndOneIsHeldAtATime(t *testing.T) {
 		return newResponse(200, io.NopCloser(body)), nil
 	})).Watch(metav1.ListOptions{})
 	require.NoError(t, err)
-	before, events := heapBytes(), 0
+	before := heapBytes()
+	events := 0
 	for range w.ResultChan() {
 		if events++; events == frames/2 {
 			require.Less(t, heapBytes()-before, int64(1<<20))
@@ -144,19 +148,26 @@ func TestNothingIsReadAheadOfTheItemsCallback(t *testing.T) {
 	item := `{"metadata":{"name":"a"},"data":"` + strings.Repeat("x", 10_000) + `"},`
 	body := &counted{text: item, left: 10_000}
 	source := newSource(t, server(func(*http.Request) (*http.Response, error) {
-		return newResponse(200, io.NopCloser(io.MultiReader(strings.NewReader(`{"kind":"PodList","items":[`), body))), nil
+		return newResponse(
+			200,
+			io.NopCloser(io.MultiReader(strings.NewReader(`{"kind":"PodList","items":[`), body)),
+		), nil
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	received := 0
-	_, err := source.ListItems(ctx, metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
-		received++
-		require.GreaterOrEqual(t, body.left, 10_000-received-20)
-		if received == 100 {
-			cancel()
-		}
-		return nil
-	})
+	_, err := source.ListItems(
+		ctx,
+		metav1.ListOptions{},
+		func(metav1.ListMeta, runtime.Object) error {
+			received++
+			require.GreaterOrEqual(t, body.left, 10_000-received-20)
+			if received == 100 {
+				cancel()
+			}
+			return nil
+		},
+	)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 100, received, "a call that has ended gives nothing more")
 }
@@ -166,9 +177,15 @@ func TestFieldsBesideItemsAreBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		begin, repeat, contentType string
 	}{
-		"JSON, names":     {`{"kind":"PodList","items":[]`, `,"` + strings.Repeat("x", 1000) + `":1`, "application/json"},
-		"JSON, a Status":  {`{"kind":"Status"`, `,"message":"x"`, "application/json"},
-		"JSON, blanks":    {`{"kind":"PodList","items":[]`, `,"x":` + strings.Repeat(" ", 1000) + `1`, "application/json"},
+		"JSON, names": {
+			`{"kind":"PodList","items":[]`, `,"` + strings.Repeat("x", 1000) + `":1`,
+			"application/json",
+		},
+		"JSON, a Status": {`{"kind":"Status"`, `,"message":"x"`, "application/json"},
+		"JSON, blanks": {
+			`{"kind":"PodList","items":[]`, `,"x":` + strings.Repeat(" ", 1000) + `1`,
+			"application/json",
+		},
 		"CBOR, fields":    {"\xbf", "\x41x\x01", "application/cbor"},
 		"protobuf, units": {"k8s\x00", "\x50\x01", media},
 	} {
@@ -218,7 +235,9 @@ func TestErrorsOfTheTransportAreOneShortLine(t *testing.T) {
 func TestErrorsThatEchoTheRequestHideCredentialsAndQuery(t *testing.T) {
 	echo := func(code int, contentType string) server {
 		return func(r *http.Request) (*http.Response, error) {
-			text := r.Header.Get("Authorization") + " " + r.Header.Get("X-Login") + " " + r.URL.RequestURI()
+			text := r.Header.Get(
+				"Authorization") + " " + r.Header.Get(
+				"X-Login") + " " + r.URL.RequestURI()
 			return respondWith(code, text, "Content-Type", contentType)(r)
 		}
 	}
@@ -234,11 +253,15 @@ func TestErrorsThatEchoTheRequestHideCredentialsAndQuery(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := newSourceOf(t, rt, Options{LabelSelector: "secret=selector", Authorize: func(r *http.Request) error {
-				r.Header.Set("Authorization", "Bearer s3cret-token")
-				r.Header.Set("X-Login", "hunter22")
-				return nil
-			}})
+			source := newSourceOf(
+				t,
+				rt,
+				Options{LabelSelector: "secret=selector", Authorize: func(r *http.Request) error {
+					r.Header.Set("Authorization", "Bearer s3cret-token")
+					r.Header.Set("X-Login", "hunter22")
+					return nil
+				}},
+			)
 			for _, call := range []func() error{
 				func() error { _, err := source.List(metav1.ListOptions{}); return err },
 				func() error {

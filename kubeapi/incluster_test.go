@@ -43,7 +43,8 @@ func (v *volume) replace(files map[string]string) {
 	version := "..version" + string(rune('a'+v.next))
 	require.NoError(v.t, os.Mkdir(filepath.Join(v.dir, version), 0o700))
 	for name, content := range files {
-		require.NoError(v.t, os.WriteFile(filepath.Join(v.dir, version, name), []byte(content), 0o600))
+		require.NoError(
+			v.t, os.WriteFile(filepath.Join(v.dir, version, name), []byte(content), 0o600))
 	}
 	link := filepath.Join(v.dir, "..data_tmp")
 	require.NoError(v.t, os.Symlink(version, link))
@@ -89,7 +90,8 @@ func TestInvalidVariablesAreQuoted(t *testing.T) {
 		{"[fd00::1]", "443"},
 	} {
 		_, err := podAt(dir, c[0], c[1]).options()
-		require.ErrorContains(t, err, `KUBERNETES_SERVICE_HOST "`+c[0]+`" and KUBERNETES_SERVICE_PORT "`+c[1]+`"`)
+		require.ErrorContains(
+			t, err, `KUBERNETES_SERVICE_HOST "`+c[0]+`" and KUBERNETES_SERVICE_PORT "`+c[1]+`"`)
 		require.NotErrorIs(t, err, ErrNotInCluster)
 	}
 }
@@ -103,10 +105,13 @@ func TestOutsideOfAClusterTheMissingPartIsNamed(t *testing.T) {
 		missing string
 		file    bool
 	}{
-		"host":  {podAt(whole, "", "443"), "KUBERNETES_SERVICE_HOST", false},
-		"port":  {podAt(whole, "10.0.0.1", ""), "KUBERNETES_SERVICE_PORT", false},
-		"files": {podAt(filepath.Join(whole, "absent"), "10.0.0.1", "443"), filepath.Join(whole, "absent", "token"), true},
-		"CA":    {podAt(noCA, "10.0.0.1", "443"), filepath.Join(noCA, "ca.crt"), true},
+		"host": {podAt(whole, "", "443"), "KUBERNETES_SERVICE_HOST", false},
+		"port": {podAt(whole, "10.0.0.1", ""), "KUBERNETES_SERVICE_PORT", false},
+		"files": {
+			podAt(filepath.Join(whole, "absent"), "10.0.0.1", "443"),
+			filepath.Join(whole, "absent", "token"), true,
+		},
+		"CA": {podAt(noCA, "10.0.0.1", "443"), filepath.Join(noCA, "ca.crt"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options, err := c.pod.options()
@@ -170,7 +175,9 @@ type cluster struct {
 	closed      chan struct{} // receives connections that are closed
 }
 
-func newCluster(t *testing.T, address string, http2 bool, certificate *tls.Certificate, token string) *cluster {
+func newCluster(
+	t *testing.T, address string, http2 bool, certificate *tls.Certificate, token string,
+) *cluster {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -188,7 +195,10 @@ func newCluster(t *testing.T, address string, http2 bool, certificate *tls.Certi
 		protocols = []string{"h2"}
 	}
 	c.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return &tls.Config{Certificates: []tls.Certificate{*c.certificate.Load()}, NextProtos: protocols}, nil
+		return &tls.Config{
+			Certificates: []tls.Certificate{*c.certificate.Load()},
+			NextProtos:   protocols,
+		}, nil
 	}}
 	c.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
@@ -245,7 +255,8 @@ func TestAPodMirrorsItsClusterThoughTokenAndCAAreReplaced(t *testing.T) {
 		"IPv6":   {"[::1]:0", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one, two := newAuthority(t, "one"), newAuthority(t, "two")
+			one := newAuthority(t, "one")
+			two := newAuthority(t, "two")
 			cluster := newCluster(t, c.address, c.http2, one.issue("api"), "first")
 			volume := newVolume(t, serviceAccount(one.pem(), "first"))
 			options, err := cluster.pod(t, volume.dir).options()
@@ -265,7 +276,8 @@ func TestAPodMirrorsItsClusterThoughTokenAndCAAreReplaced(t *testing.T) {
 			volume.replace(serviceAccount(two.pem(), "second"))
 			_, err = source.List(metav1.ListOptions{})
 			require.NoError(t, err)
-			require.Equal(t, before+1, cluster.opened.Load(), "what was trusted before is not trusted for it")
+			require.Equal(
+				t, before+1, cluster.opened.Load(), "what was trusted before is not trusted for it")
 
 			cluster.events <- "late"
 			require.Equal(t, watch.Added, (<-w.ResultChan()).Type, "the open watch continues")

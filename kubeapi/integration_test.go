@@ -32,10 +32,18 @@ type rig struct {
 func inBubble(t *testing.T, change func(*kubeapi.Options), test func(*testing.T, rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+		deployments := schema.GroupVersionResource{
+			Group:    "apps",
+			Version:  "v1",
+			Resource: "deployments",
+		}
 		truth := cachetest.NewSource(cachetest.Options{
-			GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
-			Resource:         deployments.GroupResource(),
+			GroupVersionKind: schema.GroupVersionKind{
+				Group:   "apps",
+				Version: "v1",
+				Kind:    "Deployment",
+			},
+			Resource: deployments.GroupResource(),
 		})
 		defer truth.Close()
 		server := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
@@ -62,8 +70,10 @@ func bearer(token string) func(*http.Request) error {
 
 func deployment(namespace, name, tier string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"tier": tier}},
-		"spec":     map[string]any{"replicas": int64(3)},
+		"metadata": map[string]any{
+			"namespace": namespace, "name": name, "labels": map[string]any{"tier": tier},
+		},
+		"spec": map[string]any{"replicas": int64(3)},
 	}}
 }
 
@@ -93,7 +103,8 @@ func describe(event watch.Event) string {
 	if !ok {
 		return fmt.Sprintf("%s %T", event.Type, event.Object)
 	}
-	return fmt.Sprintf("%s %s/%s@%s", event.Type, object.GetKind(), object.GetName(), object.GetResourceVersion())
+	return fmt.Sprintf(
+		"%s %s/%s@%s", event.Type, object.GetKind(), object.GetName(), object.GetResourceVersion())
 }
 
 func TestAMirrorSeesTheListAndEveryChangeAfterIt(t *testing.T) {
@@ -106,7 +117,13 @@ func TestAMirrorSeesTheListAndEveryChangeAfterIt(t *testing.T) {
 			require.Equal(t, want, list.Items[i])
 		}
 
-		w := r.watch(t, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), AllowWatchBookmarks: true})
+		w := r.watch(
+			t,
+			metav1.ListOptions{
+				ResourceVersion:     list.GetResourceVersion(),
+				AllowWatchBookmarks: true,
+			},
+		)
 		require.NoError(t, r.truth.Apply(deployment("shop", "new", "back")))
 		require.Equal(t, "ADDED Deployment/new@4", describe(<-w.ResultChan()))
 		require.NoError(t, r.truth.Apply(deployment("shop", "new", "front")))
@@ -139,26 +156,39 @@ func TestPagesAreAskedForOneByOne(t *testing.T) {
 		require.True(t, apierrors.IsResourceExpired(err), "%v", err)
 		var refused *apierrors.StatusError
 		require.ErrorAs(t, err, &refused)
-		require.NotEmpty(t, refused.ErrStatus.Continue, "what the server offers instead is not lost")
+		require.NotEmpty(
+			t, refused.ErrStatus.Continue, "what the server offers instead is not lost")
 	})
 }
 
 func TestNamespaceAndSelectorsLimitListAndWatch(t *testing.T) {
 	narrow := func(o *kubeapi.Options) {
-		o.Namespace, o.LabelSelector, o.FieldSelector = "shop", "tier=front", "spec.replicas=3"
+		o.Namespace = "shop"
+		o.LabelSelector = "tier=front"
+		o.FieldSelector = "spec.replicas=3"
 	}
 	inBubble(t, narrow, func(t *testing.T, r rig) {
 		require.NoError(t, r.truth.Apply(
-			deployment("shop", "yes", "front"), deployment("shop", "no", "back"), deployment("other", "no", "front")))
+			deployment(
+				"shop", "yes", "front"),
+			deployment("shop", "no", "back"),
+			deployment("other", "no", "front"),
+		))
 		list := r.list(t, metav1.ListOptions{})
 		require.Len(t, list.Items, 1)
 		require.Equal(t, "yes", list.Items[0].(*unstructured.Unstructured).GetName())
-		require.Empty(t, r.list(t, metav1.ListOptions{LabelSelector: "tier=back"}).Items, "nothing has both tiers")
+		require.Empty(
+			t, r.list(t, metav1.ListOptions{LabelSelector: "tier=back"}).Items,
+			"nothing has both tiers")
 
 		w := r.watch(t, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 		defer w.Stop()
-		require.NoError(t, r.truth.Apply(deployment("other", "yes", "front"), deployment("shop", "yes", "back")))
-		require.Equal(t, "DELETED Deployment/yes@5", describe(<-w.ResultChan()), "it left the selection")
+		require.NoError(
+			t,
+			r.truth.Apply(deployment("other", "yes", "front"), deployment("shop", "yes", "back")),
+		)
+		require.Equal(
+			t, "DELETED Deployment/yes@5", describe(<-w.ResultChan()), "it left the selection")
 	})
 }
 
@@ -174,7 +204,10 @@ func TestAStreamingListEndsWithItsBookmark(t *testing.T) {
 		require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
 		end := <-w.ResultChan()
 		require.Equal(t, "BOOKMARK Deployment/@2", describe(end))
-		require.Equal(t, "true", end.Object.(*unstructured.Unstructured).GetAnnotations()[metav1.InitialEventsAnnotationKey])
+		require.Equal(
+			t, "true",
+			end.Object.(*unstructured.Unstructured).GetAnnotations()[metav1.InitialEventsAnnotationKey],
+		)
 		require.NoError(t, r.truth.Apply(deployment("shop", "late", "front")))
 		require.Equal(t, "ADDED Deployment/late@3", describe(<-w.ResultChan()))
 	})
@@ -193,14 +226,19 @@ func TestRefusalsOfAWholeServerAreAPIErrors(t *testing.T) {
 		_, err = r.source.Watch(metav1.ListOptions{ResourceVersion: "1"})
 		require.True(t, apierrors.IsResourceExpired(err), "%v", err)
 
-		_, err = r.source.List(metav1.ListOptions{ResourceVersion: "99", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
-		require.True(t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%v", err)
+		_, err = r.source.List(metav1.ListOptions{
+			ResourceVersion:      "99",
+			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		})
+		require.True(
+			t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%v", err)
 
 		r.truth.BreakNextWatches(1, 0, apierrors.NewInternalError(fmt.Errorf("etcd")))
 		w := r.watch(t, metav1.ListOptions{ResourceVersion: "3"})
 		event := <-w.ResultChan()
 		require.True(t, apierrors.IsInternalError(apierrors.FromObject(event.Object)))
-		require.False(t, apierrors.HasStatusCause(apierrors.FromObject(event.Object), kubeapi.CauseStreamCut))
+		require.False(
+			t, apierrors.HasStatusCause(apierrors.FromObject(event.Object), kubeapi.CauseStreamCut))
 		w.Stop()
 	})
 }
@@ -212,10 +250,14 @@ func TestWithoutTheTokenNothingIsShown(t *testing.T) {
 		_, err = r.source.Watch(metav1.ListOptions{})
 		require.True(t, apierrors.IsUnauthorized(err), "%v", err)
 	})
-	inBubble(t, func(o *kubeapi.Options) { o.Resource.Resource = "deployment" }, func(t *testing.T, r rig) {
-		_, err := r.source.List(metav1.ListOptions{})
-		require.True(t, apierrors.IsNotFound(err), "%v", err)
-	})
+	inBubble(
+		t,
+		func(o *kubeapi.Options) { o.Resource.Resource = "deployment" },
+		func(t *testing.T, r rig) {
+			_, err := r.source.List(metav1.ListOptions{})
+			require.True(t, apierrors.IsNotFound(err), "%v", err)
+		},
+	)
 }
 
 func TestTheServersTimeoutClosesAWatchWithoutAnError(t *testing.T) {
@@ -227,7 +269,8 @@ func TestTheServersTimeoutClosesAWatchWithoutAnError(t *testing.T) {
 		require.Equal(t, 5*time.Minute, time.Since(start))
 		w.Stop()
 		require.Empty(t, r.list(t, metav1.ListOptions{}).Items)
-		require.Equal(t, 1, r.server.Listener.Connections(), "the list came over the watch's connection")
+		require.Equal(
+			t, 1, r.server.Listener.Connections(), "the list came over the watch's connection")
 	})
 }
 
@@ -239,7 +282,8 @@ func TestALostConnectionEndsAWatchWithStreamCutAndRefusesTheNext(t *testing.T) {
 		r.server.Listener.CutConnections()
 		event := <-w.ResultChan()
 		require.Equal(t, watch.Error, event.Type)
-		require.True(t, apierrors.HasStatusCause(apierrors.FromObject(event.Object), kubeapi.CauseStreamCut))
+		require.True(
+			t, apierrors.HasStatusCause(apierrors.FromObject(event.Object), kubeapi.CauseStreamCut))
 		_, open := <-w.ResultChan()
 		require.False(t, open)
 
@@ -304,12 +348,20 @@ func TestATruncatedBodyNeverReturnsPartOfAnObject(t *testing.T) {
 			events := 0
 			for event := range w.ResultChan() {
 				if event.Type == watch.Error {
-					require.True(t, apierrors.HasStatusCause(apierrors.FromObject(event.Object), kubeapi.CauseStreamCut), "%v", event.Object)
+					require.True(
+						t,
+						apierrors.HasStatusCause(
+							apierrors.FromObject(event.Object), kubeapi.CauseStreamCut),
+						"%v",
+						event.Object,
+					)
 					events = -1
 					cuts++
 					break
 				}
-				require.Equal(t, fmt.Sprintf("ADDED Deployment/web-%02d@%d", events, events+1), describe(event))
+				require.Equal(
+					t, fmt.Sprintf("ADDED Deployment/web-%02d@%d", events, events+1),
+					describe(event))
 				events++
 			}
 			w.Stop()

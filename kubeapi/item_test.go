@@ -13,14 +13,20 @@ import (
 
 // streamed returns the items of ListItems for this body, by name, with the version that was known
 // then.
-func streamed(t *testing.T, body string, options Options) (names, versions []string, list metav1.ListMeta, err error) {
+func streamed(
+	t *testing.T, body string, options Options,
+) (names, versions []string, list metav1.ListMeta, err error) {
 	t.Helper()
 	source := newSourceOf(t, respondWith(200, body), options)
-	list, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(list metav1.ListMeta, item runtime.Object) error {
-		names = append(names, nameOf(t, item))
-		versions = append(versions, list.ResourceVersion)
-		return nil
-	})
+	list, err = source.ListItems(
+		t.Context(),
+		metav1.ListOptions{},
+		func(list metav1.ListMeta, item runtime.Object) error {
+			names = append(names, nameOf(t, item))
+			versions = append(versions, list.ResourceVersion)
+			return nil
+		},
+	)
 	return names, versions, list, err
 }
 
@@ -43,7 +49,10 @@ func TestItemsArePassedOneByOneWithTheListsMetadataSoFar(t *testing.T) {
 	require.Equal(t, "7", list.ResourceVersion)
 
 	// Custom resources arrive like this, with fields in alphabetical order.
-	_, versions, list, err = streamed(t, `{"apiVersion":"x/v1","items":[{"kind":"X","metadata":{"name":"a"}}],"kind":"XList","metadata":{"resourceVersion":"9"}}`, Options{})
+	_, versions, list, err = streamed(
+		t,
+		`{"apiVersion":"x/v1","items":[{"kind":"X","metadata":{"name":"a"}}],"kind":"XList","metadata":{"resourceVersion":"9"}}`,
+		Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{""}, versions)
 	require.Equal(t, "9", list.ResourceVersion)
@@ -51,11 +60,16 @@ func TestItemsArePassedOneByOneWithTheListsMetadataSoFar(t *testing.T) {
 
 func TestAnErrorOfTakeEndsTheListAndIsReturnedUnchanged(t *testing.T) {
 	full := errors.New("full")
-	source, items := newSource(t, respondWith(200, podList(podJSON("a", 1), podJSON("b", 2)))), 0
-	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
-		items++
-		return full
-	})
+	source := newSource(t, respondWith(200, podList(podJSON("a", 1), podJSON("b", 2))))
+	items := 0
+	_, err := source.ListItems(
+		t.Context(),
+		metav1.ListOptions{},
+		func(metav1.ListMeta, runtime.Object) error {
+			items++
+			return full
+		},
+	)
 	require.Equal(t, full, err)
 	require.Equal(t, 1, items)
 }
@@ -66,11 +80,22 @@ func TestABadItemHasItsReadableMetadataAndAffectsNoOther(t *testing.T) {
 		// soon: a watch passes it on at once, since it would arrive again unchanged.
 		soon bool
 	}{
-		"null":                   {`null`, "", "item 2 of the list", false},
-		"a string":               {`"a"`, "", "", false},
-		"a number beyond floats": {`{"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"},"a":1e999}`, "bad", "1e999", false},
-		"a broken literal":       {`{"spec":{"a":nul},"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"}}`, "bad", "", false},
-		"too deep":               {`{"a":` + strings.Repeat(`[`, 1000) + strings.Repeat(`]`, 1000) + `,"metadata":{"name":"bad"}}`, "bad", "1000 in Nesting", true},
+		"null":     {`null`, "", "item 2 of the list", false},
+		"a string": {`"a"`, "", "", false},
+		"a number beyond floats": {
+			`{"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"},"a":1e999}`,
+			"bad", "1e999", false,
+		},
+		"a broken literal": {
+			`{"spec":{"a":nul},"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"}}`,
+			"bad", "", false,
+		},
+		"too deep": {
+			`{"a":` + strings.Repeat(
+				`[`, 1000) + strings.Repeat(
+				`]`, 1000) + `,"metadata":{"name":"bad"}}`,
+			"bad", "1000 in Nesting", true,
+		},
 	}
 	for what, test := range bad {
 		t.Run(what, func(t *testing.T) {
@@ -88,13 +113,18 @@ func TestABadItemHasItsReadableMetadataAndAffectsNoOther(t *testing.T) {
 			}
 
 			body = frameJSON("ADDED", podJSON("a", 1)) +
-				frameJSON("MODIFIED", strings.Replace(test.item, "null", `5`, 1)) + frameJSON("ADDED", podJSON("b", 2))
+				frameJSON(
+					"MODIFIED", strings.Replace(test.item, "null", `5`, 1),
+				) + frameJSON("ADDED", podJSON("b", 2))
 			source := newSource(t, respondWith(200, body))
 			if !test.soon {
-				require.Equal(t, []watch.EventType{watch.Added, watch.Error}, types(delivered(t, source)), "it may have been damaged on the way")
+				require.Equal(
+					t, []watch.EventType{watch.Added, watch.Error}, types(delivered(t, source)),
+					"it may have been damaged on the way")
 			}
 			events := delivered(t, source)
-			require.Equal(t, []watch.EventType{watch.Added, watch.Modified, watch.Added}, types(events))
+			require.Equal(
+				t, []watch.EventType{watch.Added, watch.Modified, watch.Added}, types(events))
 			require.Equal(t, "undecoded "+test.name, nameOf(t, events[1].Object))
 			require.Equal(t, "b", nameOf(t, events[2].Object))
 		})
@@ -125,9 +155,13 @@ func TestNoMoreObjectsOfOneListAreAcceptedThanItsLimit(t *testing.T) {
 func TestItemsWithoutAKindWaitForThatOfTheirListInOrder(t *testing.T) {
 	const bare, own = `{"metadata":{"name":"a"}}`, `{"apiVersion":"y/v1","kind":"Own","metadata":{"name":"b"}}`
 	for name, test := range map[string]struct{ body, version string }{
-		"kind and version last": {`{"items":[` + bare + `,` + own + `],"kind":"WidgetList","apiVersion":"x/v1"}`, "x/v1"},
-		"version last":          {`{"kind":"WidgetList","items":[` + bare + `,` + own + `],"apiVersion":"x/v1"}`, "v1"}, // as requested
-		"both first":            {`{"kind":"WidgetList","apiVersion":"x/v1","items":[` + bare + `,` + own + `]}`, "x/v1"},
+		"kind and version last": {
+			`{"items":[` + bare + `,` + own + `],"kind":"WidgetList","apiVersion":"x/v1"}`, "x/v1",
+		},
+		"version last": {`{"kind":"WidgetList","items":[` + bare + `,` + own + `],"apiVersion":"x/v1"}`, "v1"}, // as requested
+		"both first": {
+			`{"kind":"WidgetList","apiVersion":"x/v1","items":[` + bare + `,` + own + `]}`, "x/v1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := listed(t, test.body)
@@ -161,7 +195,9 @@ func TestAnUndecodedObjectIsNamedOnlyIfItsNamespaceIsKnown(t *testing.T) {
 		"nothing read, of all": {broken, "", "", ""},
 	} {
 		t.Run(what, func(t *testing.T) {
-			item, event := first(t, Options{Namespace: test.of, ObjectType: &metav1.PartialObjectMetadata{}}, podList(test.object), test.object)
+			item, event := first(
+				t, Options{Namespace: test.of, ObjectType: &metav1.PartialObjectMetadata{}},
+				podList(test.object), test.object)
 			for _, object := range []runtime.Object{item, event} {
 				require.IsType(t, &UndecodableObject{}, object)
 				require.Equal(t, test.namespace, object.(*UndecodableObject).Namespace)

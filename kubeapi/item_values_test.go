@@ -96,24 +96,44 @@ func worstItems(encoding Encoding) map[string]worst {
 			part             func(int) string
 			into             runtime.Object
 		}{
-			"empty arrays":         {`"a":`, `[0`, `]`, always(`,[]`), nil},
-			"empty objects":        {`"a":`, `[0`, `]`, always(`,{}`), nil},
-			"small objects":        {`"a":`, `[0`, `]`, always(`,{"":0}`), nil},
-			"numbers":              {`"a":`, `[0`, `]`, always(`,0`), nil},
-			"large numbers":        {`"a":`, `[0`, `]`, always(`,999`), nil},
-			"empty strings":        {`"a":`, `[0`, `]`, always(`,""`), nil},
-			"names":                {`"a":`, `{"":0`, `}`, func(i int) string { return `,"` + key(i) + `":0` }, nil},
-			"objects by name":      {`"a":`, `{"":0`, `}`, func(i int) string { return `,"` + key(i) + `":{"":0}` }, nil},
+			"empty arrays":  {`"a":`, `[0`, `]`, always(`,[]`), nil},
+			"empty objects": {`"a":`, `[0`, `]`, always(`,{}`), nil},
+			"small objects": {`"a":`, `[0`, `]`, always(`,{"":0}`), nil},
+			"numbers":       {`"a":`, `[0`, `]`, always(`,0`), nil},
+			"large numbers": {`"a":`, `[0`, `]`, always(`,999`), nil},
+			"empty strings": {`"a":`, `[0`, `]`, always(`,""`), nil},
+			"names": {
+				`"a":`, `{"":0`, `}`, func(i int) string { return `,"` + key(i) + `":0` }, nil,
+			},
+			"objects by name": {
+				`"a":`, `{"":0`, `}`, func(i int) string { return `,"` + key(i) + `":{"":0}` }, nil,
+			},
 			"escapes":              {`"a":`, `"`, `"`, always(`\n`), nil},
 			"structs":              {`"elements":`, `[{}`, `]`, always(`,{}`), &wide{}},
 			"numbers for structs":  {`"elements":`, `[0`, `]`, always(`,0`), &wide{}},
 			"pointers":             {`"pointers":`, `[{}`, `]`, always(`,{}`), &wide{}},
 			"numbers for pointers": {`"pointers":`, `[0`, `]`, always(`,0`), &wide{}},
-			"structs by name":      {`"named":`, `{"":{}`, `}`, func(i int) string { return `,"` + key(i) + `":{}` }, &wide{}},
-			"quantities":           {`"resources":`, `{"":1`, `}`, func(i int) string { return `,"` + key(i) + `":1` }, &wide{}},
-			"texts":                {`"texts":`, `{"":""`, `}`, func(i int) string { return `,"` + key(i) + `":""` }, &wide{}},
-			"managed fields":       {`"metadata":{"name":"worst","managedFields":`, `[{}`, `]}`, always(`,{}`), &metav1.PartialObjectMetadata{}},
-			"field sets":           {`"metadata":{"name":"worst","managedFields":`, `[{"fieldsV1":{"":{}`, `}}]}`, func(i int) string { return `,"` + key(i) + `":{}` }, &metav1.PartialObjectMetadata{}},
+			"structs by name": {
+				`"named":`, `{"":{}`, `}`, func(i int) string { return `,"` + key(i) + `":{}` },
+				&wide{},
+			},
+			"quantities": {
+				`"resources":`, `{"":1`, `}`, func(i int) string { return `,"` + key(i) + `":1` },
+				&wide{},
+			},
+			"texts": {
+				`"texts":`, `{"":""`, `}`, func(i int) string { return `,"` + key(i) + `":""` },
+				&wide{},
+			},
+			"managed fields": {
+				`"metadata":{"name":"worst","managedFields":`, `[{}`, `]}`, always(`,{}`),
+				&metav1.PartialObjectMetadata{},
+			},
+			"field sets": {
+				`"metadata":{"name":"worst","managedFields":`, `[{"fieldsV1":{"":{}`, `}}]}`,
+				func(i int) string { return `,"` + key(i) + `":{}` },
+				&metav1.PartialObjectMetadata{},
+			},
 		} {
 			metadata := `"metadata":{"name":"worst","namespace":"n"},`
 			if strings.HasPrefix(of.path, `"metadata"`) {
@@ -130,7 +150,10 @@ func worstItems(encoding Encoding) map[string]worst {
 		repeated := func(into runtime.Object, field, part string) worst {
 			return worst{func(size int) string {
 				count := (size - 100) / len(part)
-				return "\xa2" + metadata + string(rune(0x40+len(field))) + field + array(count) + strings.Repeat(part, count)
+				return "\xa2" + metadata + string(
+					rune(0x40+len(field))) + field + array(
+					count) + strings.Repeat(
+					part, count)
 			}, into}
 		}
 		named := func(into runtime.Object, field, value string) worst {
@@ -140,12 +163,16 @@ func worstItems(encoding Encoding) map[string]worst {
 				for i := range count {
 					b.WriteString("\x48" + key(i) + value)
 				}
-				return "\xa2" + metadata + string(rune(0x40+len(field))) + field + mapping(count) + b.String()
+				return "\xa2" + metadata + string(
+					rune(0x40+len(field))) + field + mapping(
+					count) + b.String()
 			}, into}
 		}
 		growing := func(into runtime.Object, field, part string) worst {
 			return worst{func(size int) string {
-				return "\xa2" + metadata + string(rune(0x40+len(field))) + field + "\x9f" + strings.Repeat(part, (size-100)/len(part)) + "\xff"
+				return "\xa2" + metadata + string(
+					rune(0x40+len(field))) + field + "\x9f" + strings.Repeat(
+					part, (size-100)/len(part)) + "\xff"
 			}, into}
 		}
 		items["empty arrays"] = repeated(nil, "a", "\x80")
@@ -165,11 +192,15 @@ func worstItems(encoding Encoding) map[string]worst {
 		items["texts"] = named(&wide{}, "texts", "\x40")
 	case Protobuf:
 		of := func(into runtime.Object, part func(int) string) worst {
-			return worst{func(size int) string { return worstItem(size, "\x0a\x07\x0a\x05worst", "", part) }, into}
+			return worst{
+				func(size int) string { return worstItem(size, "\x0a\x07\x0a\x05worst", "", part) },
+				into,
+			}
 		}
 		items["structs"] = of(&wide{}, always("\x12\x00"))
 		items["pointers"] = of(&wide{}, always("\x1a\x00"))
-		items["structs by name"] = of(&wide{}, func(i int) string { return "\x22\x0a\x0a\x08" + key(i) })
+		items["structs by name"] = of(
+			&wide{}, func(i int) string { return "\x22\x0a\x0a\x08" + key(i) })
 		inMetadata := func(part func(size int) func(i int) string) worst {
 			return worst{func(size int) string {
 				inner := worstItem(size-10, "\x0a\x05worst", "", part(size))
@@ -189,10 +220,13 @@ func worstItems(encoding Encoding) map[string]worst {
 			return func(i int) string {
 				beyond := max(0, count-1-i) * entryBytes
 				return "\x5a\x08\x0a\x01a\x12" + string([]byte{
-					byte(beyond) | 0x80, byte(beyond>>7) | 0x80, byte(beyond>>14) | 0x80, byte(beyond>>21) & 0x7f})
+					byte(
+						beyond,
+					) | 0x80, byte(beyond>>7) | 0x80, byte(beyond>>14) | 0x80, byte(beyond>>21) & 0x7f})
 			}
 		})
-		items["labels"] = inMetadata(ofAnySize(func(i int) string { return "\x5a\x0a\x0a\x08" + key(i) }))
+		items["labels"] = inMetadata(
+			ofAnySize(func(i int) string { return "\x5a\x0a\x0a\x08" + key(i) }))
 	}
 	return items
 }
@@ -202,7 +236,8 @@ func listOfOne(encoding Encoding, item string) string {
 	switch encoding {
 	case Protobuf:
 		raw := "\x12" + string(binary.AppendUvarint(nil, uint64(len(item)))) + item
-		return "k8s\x00\x0a\x0d\x0a\x02v1\x12\x07PodList\x12" + string(binary.AppendUvarint(nil, uint64(len(raw)))) + raw
+		return "k8s\x00\x0a\x0d\x0a\x02v1\x12\x07PodList\x12" + string(
+			binary.AppendUvarint(nil, uint64(len(raw)))) + raw
 	case CBOR:
 		return "\xa2\x44kind\x47PodList\x45items\x81" + item
 	}
@@ -210,19 +245,26 @@ func listOfOne(encoding Encoding, item string) string {
 }
 
 // allocated returns the bytes allocated in total to receive a list with one item, and the item.
-func allocated(t *testing.T, encoding Encoding, item string, options Options) (int, runtime.Object) {
+func allocated(
+	t *testing.T, encoding Encoding, item string, options Options,
+) (int, runtime.Object) {
 	body := listOfOne(encoding, item)
 	options.Encodings = []Encoding{encoding}
 	source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
-		return newResponse(200, io.NopCloser(strings.NewReader(body)), "Content-Type", string(encoding)), nil
+		return newResponse(
+			200, io.NopCloser(strings.NewReader(body)), "Content-Type", string(encoding)), nil
 	}), options)
 	var received runtime.Object
 	var err error
 	bytes := allocatedBy(func() {
-		_, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
-			received = item
-			return nil
-		})
+		_, err = source.ListItems(
+			t.Context(),
+			metav1.ListOptions{},
+			func(_ metav1.ListMeta, item runtime.Object) error {
+				received = item
+				return nil
+			},
+		)
 	})
 	if err != nil {
 		require.ErrorIs(t, err, ErrMalformed) // it may have been damaged in transit
@@ -244,7 +286,10 @@ func allocatedBy(call func()) int {
 const eighth = 8
 
 func scaled(options Options, by int) Options {
-	options.Limits = Limits{ItemBytes: defaultItemBytes / by, DecodedBytes: defaultDecodedBytes / by}
+	options.Limits = Limits{
+		ItemBytes:    defaultItemBytes / by,
+		DecodedBytes: defaultDecodedBytes / by,
+	}
 	return options
 }
 
@@ -265,13 +310,19 @@ func TestNoItemTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 			// At the limit of bytes, and just below the limit of memory.
 			for _, size := range []int{15 << 20, 1 << 20, 96 << 10, 32 << 10} {
 				t.Run(fmt.Sprintf("%s/%s/%d KiB", encoding, what, size>>10), func(t *testing.T) {
-					bytes, received := allocated(t, encoding, worst.item(size/by), scaled(Options{ObjectType: worst.into}, by))
-					t.Logf("%d MiB, %d times its bytes (measured with 1/%d)", bytes*by>>20, bytes*by/size, by)
+					bytes, received := allocated(
+						t, encoding, worst.item(size/by),
+						scaled(Options{ObjectType: worst.into}, by))
+					t.Logf(
+						"%d MiB, %d times its bytes (measured with 1/%d)", bytes*by>>20,
+						bytes*by/size, by)
 					require.Less(t, bytes, mostAllocated/by)
 					bad, isBad := received.(*UndecodableObject)
 					switch {
 					case !isBad:
-						require.True(t, size < 15<<20 || what == "escapes", "an item of the worst kind is decoded")
+						require.True(
+							t, size < 15<<20 || what == "escapes",
+							"an item of the worst kind is decoded")
 					case what == "entries beyond themselves":
 						require.ErrorIs(t, bad.Err, ErrMalformed)
 					case errors.Is(bad.Err, ErrTooLarge):
@@ -286,18 +337,26 @@ func TestNoItemTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 
 // Each byte that is not UTF-8 becomes three. Fails if the buffer of a string grows with them.
 func TestNoStringTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
-	for what, part := range map[string]string{"no UTF-8": "\xff", "escapes": `\n`, "escapes of surrogates": `\ud800`, "half of it UTF-8": "ä\xff", "plain": "x"} {
+	for what, part := range map[string]string{
+		"no UTF-8": "\xff", "escapes": `\n`, "escapes of surrogates": `\ud800`,
+		"half of it UTF-8": "ä\xff", "plain": "x",
+	} {
 		for how, options := range map[string]Options{
-			"unstructured": {}, "a field of it": {Fields: []string{"text"}}, "any": {ObjectType: &anything{}},
+			"unstructured": {}, "a field of it": {Fields: []string{"text"}},
+			"any": {ObjectType: &anything{}},
 		} {
 			t.Run(what+", "+how, func(t *testing.T) {
 				text := strings.Repeat(part, (15<<20)/eighth/len(part))
-				bytes, received := allocated(t, JSON, `{"metadata":{"name":"worst"},"text":"`+text+`"}`, scaled(options, eighth))
+				bytes, received := allocated(
+					t, JSON, `{"metadata":{"name":"worst"},"text":"`+text+`"}`,
+					scaled(options, eighth))
 				t.Logf("%d MiB (measured with 1/%d)", bytes*eighth>>20, eighth)
 				require.Less(t, bytes, mostAllocated/eighth)
 				require.NotEmpty(t, received)
 				if object, ok := received.(*unstructured.Unstructured); ok {
-					want := strings.NewReplacer(`\n`, "\n", `\ud800`, "\uFFFD", "\xff", "\uFFFD").Replace(text)
+					want := strings.NewReplacer(
+						`\n`, "\n", `\ud800`, "\uFFFD", "\xff", "\uFFFD").Replace(
+						text)
 					require.True(t, object.Object["text"] == want)
 				}
 			})
@@ -335,10 +394,13 @@ func TestNoProjectionOfAnItemTakesMoreThan256MiB(t *testing.T) {
 	}
 	for _, encoding := range []Encoding{JSON, CBOR} {
 		for _, what := range []string{"numbers", "empty strings"} {
-			t.Run(fmt.Sprintf("%s/%s", encoding, what), func(t *testing.T) { check(t, encoding, what, Options{Fields: []string{"a.b"}}) })
+			t.Run(
+				fmt.Sprintf("%s/%s", encoding, what),
+				func(t *testing.T) { check(t, encoding, what, Options{Fields: []string{"a.b"}}) })
 		}
 	}
-	received := check(t, Protobuf, "structs", Options{ObjectType: &wide{}, Fields: []string{"elements.name"}})
+	received := check(
+		t, Protobuf, "structs", Options{ObjectType: &wide{}, Fields: []string{"elements.name"}})
 	requireTooMuchMemory(t, received, defaultDecodedBytes/eighth)
 }
 

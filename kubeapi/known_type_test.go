@@ -16,7 +16,10 @@ import (
 var podType = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
 // kindExamples are the examples whose objects have the type that the server sends.
-var kindExamples = map[string]runtime.Object{"unstructured": nil, "metadata": &metav1.PartialObjectMetadata{}}
+var kindExamples = map[string]runtime.Object{
+	"unstructured": nil,
+	"metadata":     &metav1.PartialObjectMetadata{},
+}
 
 // listAndWatch returns a source that answers each list with one body and each watch with another.
 func listAndWatch(t *testing.T, example runtime.Object, list, frames body) *ListerWatcher {
@@ -31,10 +34,14 @@ func listAndWatch(t *testing.T, example runtime.Object, list, frames body) *List
 
 func itemsOf(t *testing.T, source *ListerWatcher) (items []runtime.Object) {
 	t.Helper()
-	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
-		items = append(items, item)
-		return nil
-	})
+	_, err := source.ListItems(
+		t.Context(),
+		metav1.ListOptions{},
+		func(_ metav1.ListMeta, item runtime.Object) error {
+			items = append(items, item)
+			return nil
+		},
+	)
 	require.NoError(t, err)
 	return items
 }
@@ -48,7 +55,12 @@ func TestItemsHaveTheKindOfTheirListWhereverThatComes(t *testing.T) {
 	item := `{"metadata":{"name":"a","namespace":"n","resourceVersion":"5"}}`
 	for name, example := range kindExamples {
 		t.Run(name, func(t *testing.T) {
-			list := body{string(JSON), []byte(`{"items":[` + item + `],"metadata":{"resourceVersion":"7"},"kind":"PodList","apiVersion":"v1"}`)}
+			list := body{
+				string(JSON),
+				[]byte(
+					`{"items":[` + item + `],"metadata":{"resourceVersion":"7"},"kind":"PodList","apiVersion":"v1"}`,
+				),
+			}
 			items := itemsOf(t, listAndWatch(t, example, list, list))
 			require.Len(t, items, 1)
 			require.Equal(t, podType, kindOf(items[0]))
@@ -58,18 +70,25 @@ func TestItemsHaveTheKindOfTheirListWhereverThatComes(t *testing.T) {
 
 // Fails if an event's object without a kind replaces one that has it.
 func TestAnEventWithoutAKindKeepsTheKnownOne(t *testing.T) {
-	item := map[string]any{"metadata": map[string]any{"name": "a", "namespace": "n", "resourceVersion": "5"}}
+	item := map[string]any{
+		"metadata": map[string]any{"name": "a", "namespace": "n", "resourceVersion": "5"},
+	}
 	typedItem := map[string]any{"kind": "Pod", "apiVersion": "v1", "metadata": item["metadata"]}
 	metadata := map[string]any{"resourceVersion": "7"}
 	for name, list := range map[string]map[string]any{
-		"kind of the list":  {"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": []any{item}},
+		"kind of the list": {
+			"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": []any{item},
+		},
 		"kind of the items": {"metadata": metadata, "items": []any{typedItem}},
-		"empty list":        {"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": []any{}},
+		"empty list": {
+			"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": []any{},
+		},
 	} {
 		for kind, example := range kindExamples {
 			for _, contentType := range []string{string(JSON), string(CBOR)} {
 				t.Run(name+" "+kind+" "+contentType, func(t *testing.T) {
-					frame := bodyOf(t, contentType, map[string]any{"type": "MODIFIED", "object": item})
+					frame := bodyOf(
+						t, contentType, map[string]any{"type": "MODIFIED", "object": item})
 					source := listAndWatch(t, example, bodyOf(t, contentType, list), frame)
 					itemsOf(t, source)
 					event := firstEvent(t, source)
@@ -85,8 +104,11 @@ func TestAnEventWithoutAKindKeepsTheKnownOne(t *testing.T) {
 func TestAnEventWithoutAKindHasThatOfEarlierEvents(t *testing.T) {
 	for name, example := range kindExamples {
 		t.Run(name, func(t *testing.T) {
-			frames := frameJSON("ADDED", `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}`) + frameJSON("MODIFIED", podJSON("a", 6))
-			events := delivered(t, listAndWatch(t, example, body{}, body{string(JSON), []byte(frames)}))
+			frames := frameJSON(
+				"ADDED", `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}`) + frameJSON(
+				"MODIFIED", podJSON("a", 6))
+			events := delivered(
+				t, listAndWatch(t, example, body{}, body{string(JSON), []byte(frames)}))
 			require.Len(t, events, 2)
 			require.Equal(t, podType, kindOf(events[1].Object))
 		})
@@ -109,7 +131,11 @@ func TestAListOfAnotherResourceIsRefusedOnceTheKindIsKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kind := test.first
 			source := newSource(t, server(func(r *http.Request) (*http.Response, error) {
-				return respondWith(200, `{"kind":"`+kind+`","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`)(r)
+				return respondWith(
+					200,
+					`{"kind":"`+kind+`","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`,
+				)(
+					r)
 			}))
 			_, err := source.List(metav1.ListOptions{})
 			require.NoError(t, err)
@@ -139,25 +165,44 @@ type CarpAround struct{ carp.Carp }
 // decoded as nodes.
 func TestAListOfAnotherKindThanTheGoTypeIsRefused(t *testing.T) {
 	pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "n"}}
-	inProtobuf := protobufOf(t, &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{*pod}}, "v1", "PodList")
-	list := map[string]any{"kind": "PodList", "apiVersion": "v1", "items": []any{map[string]any{"metadata": map[string]any{"name": "a"}}}}
+	inProtobuf := protobufOf(
+		t, &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{*pod}}, "v1",
+		"PodList")
+	list := map[string]any{
+		"kind":       "PodList",
+		"apiVersion": "v1",
+		"items":      []any{map[string]any{"metadata": map[string]any{"name": "a"}}},
+	}
 	for _, response := range []body{
-		bodyOf(t, string(JSON), list), bodyOf(t, string(CBOR), list), {string(Protobuf), inProtobuf},
+		bodyOf(t, string(JSON), list), bodyOf(t, string(CBOR), list),
+		{string(Protobuf), inProtobuf},
 	} {
-		for name, example := range map[string]runtime.Object{"generated": &carp.Carp{}, "own": &Carp{}} {
+		for name, example := range map[string]runtime.Object{
+			"generated": &carp.Carp{}, "own": &Carp{},
+		} {
 			if response.contentType == string(Protobuf) && name == "own" {
 				continue
 			}
 			t.Run(response.contentType+" "+name, func(t *testing.T) {
-				source := newSourceOf(t, respondWith(200, string(response.bytes), "Content-Type", response.contentType), Options{
-					ObjectType: example, Encodings: []Encoding{JSON, CBOR},
-				})
+				source := newSourceOf(
+					t,
+					respondWith(200, string(response.bytes), "Content-Type", response.contentType),
+					Options{
+						ObjectType: example, Encodings: []Encoding{JSON, CBOR},
+					},
+				)
 				if response.contentType == string(Protobuf) {
-					source = newSourceOf(t, respondWith(200, string(response.bytes), "Content-Type", response.contentType), Options{ObjectType: example})
+					source = newSourceOf(
+						t,
+						respondWith(
+							200, string(response.bytes), "Content-Type", response.contentType),
+						Options{ObjectType: example},
+					)
 				}
 				_, err := source.List(metav1.ListOptions{})
 				require.ErrorIs(t, err, ErrMalformed)
-				require.ErrorContains(t, err, "PodList in place of a list of Carp, as the Go type is named")
+				require.ErrorContains(
+					t, err, "PodList in place of a list of Carp, as the Go type is named")
 			})
 		}
 	}
@@ -166,7 +211,9 @@ func TestAListOfAnotherKindThanTheGoTypeIsRefused(t *testing.T) {
 // The same for events, which a streaming list consists of.
 func TestAnEventOfAnotherKindThanTheGoTypeCannotBeDecoded(t *testing.T) {
 	object := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n"}}`
-	_, event := first(t, Options{ObjectType: &Carp{}}, `{"kind":"CarpList","metadata":{"resourceVersion":"7"}}`, object)
+	_, event := first(
+		t, Options{ObjectType: &Carp{}}, `{"kind":"CarpList","metadata":{"resourceVersion":"7"}}`,
+		object)
 	require.IsType(t, &UndecodableObject{}, event)
 	require.ErrorContains(t, event.(*UndecodableObject).DecodeError(), "v1 Pod in place of Carp")
 }
@@ -191,17 +238,30 @@ func TestGoTypesWithAnotherNameThanTheirKindAreAccepted(t *testing.T) {
 func TestATableInAWatchIsNoObjectOfAnyType(t *testing.T) {
 	for _, kind := range []string{"Table", "Status"} {
 		for _, apiVersion := range []string{"meta.k8s.io/v1", "meta.k8s.io/v1beta1", "v1"} {
-			object := map[string]any{"kind": kind, "apiVersion": apiVersion, "metadata": map[string]any{"name": "a", "namespace": "n"}, "rows": []any{}}
+			object := map[string]any{
+				"kind":       kind,
+				"apiVersion": apiVersion,
+				"metadata":   map[string]any{"name": "a", "namespace": "n"},
+				"rows":       []any{},
+			}
 			for _, contentType := range []string{string(JSON), string(CBOR)} {
 				t.Run(kind+" "+apiVersion+" "+contentType, func(t *testing.T) {
-					source := listAndWatch(t, nil, body{}, bodyOf(t, contentType, map[string]any{"type": "MODIFIED", "object": object}))
+					source := listAndWatch(
+						t,
+						nil,
+						body{},
+						bodyOf(
+							t, contentType, map[string]any{"type": "MODIFIED", "object": object}),
+					)
 					require.Equal(t, watch.Error, firstEvent(t, source).Type)
 					require.IsType(t, &UndecodableObject{}, firstEvent(t, source).Object)
 				})
 			}
 		}
 	}
-	_, event := first(t, Options{}, podList(), `{"kind":"Table","apiVersion":"x.example/v1","metadata":{"name":"a"}}`)
+	_, event := first(
+		t, Options{}, podList(),
+		`{"kind":"Table","apiVersion":"x.example/v1","metadata":{"name":"a"}}`)
 	require.IsType(t, &unstructured.Unstructured{}, event)
 }
 
@@ -212,8 +272,11 @@ func TestABookmarkMayHaveAnyKind(t *testing.T) {
 		"unstructured": nil, "Go type": &Carp{}, "with its kind": typedWidget("x/v1", "Widget"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			frame := frameJSON("BOOKMARK", `{"kind":"Other","apiVersion":"x/v2","metadata":{"resourceVersion":"9"}}`)
-			event := firstEvent(t, listAndWatch(t, example, body{}, body{string(JSON), []byte(frame)}))
+			frame := frameJSON(
+				"BOOKMARK",
+				`{"kind":"Other","apiVersion":"x/v2","metadata":{"resourceVersion":"9"}}`)
+			event := firstEvent(
+				t, listAndWatch(t, example, body{}, body{string(JSON), []byte(frame)}))
 			require.Equal(t, watch.Bookmark, event.Type)
 		})
 	}

@@ -51,9 +51,17 @@ func TestListReturnsObjectsAndTheListsMetadata(t *testing.T) {
 func TestItemsGetApiVersionAndKindFromTheirList(t *testing.T) {
 	const bare, own = `{"metadata":{"name":"a"}}`, `{"apiVersion":"x/v2","kind":"Own","metadata":{"name":"b"}}`
 	for name, test := range map[string]struct{ body, apiVersion, kind string }{
-		"kind first":        {`{"apiVersion":"apps/v1","kind":"DeploymentList","items":[` + own + `,` + bare + `]}`, "apps/v1", "Deployment"},
-		"kind last":         {`{"items":[` + own + `,` + bare + `],"kind":"DeploymentList","apiVersion":"apps/v1"}`, "apps/v1", "Deployment"},
-		"list of any kind":  {`{"apiVersion":"v1","kind":"List","items":[` + own + `,` + bare + `]}`, "", ""},
+		"kind first": {
+			`{"apiVersion":"apps/v1","kind":"DeploymentList","items":[` + own + `,` + bare + `]}`,
+			"apps/v1", "Deployment",
+		},
+		"kind last": {
+			`{"items":[` + own + `,` + bare + `],"kind":"DeploymentList","apiVersion":"apps/v1"}`,
+			"apps/v1", "Deployment",
+		},
+		"list of any kind": {
+			`{"apiVersion":"v1","kind":"List","items":[` + own + `,` + bare + `]}`, "", "",
+		},
 		"list without kind": {`{"items":[` + own + `,` + bare + `]}`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +83,8 @@ func TestListDecodesAsApimachineryDoes(t *testing.T) {
 		 "list":[1,2.5,"x",null,true,{"a":[]}],"text":"ü😀\u0000\\"},"metadata":{"name":"a"}},{}]}`
 	decoded, _, err := unstructured.UnstructuredJSONScheme.Decode([]byte(body), nil, nil)
 	require.NoError(t, err)
-	want, list := decoded.(*unstructured.UnstructuredList), listed(t, body)
+	want := decoded.(*unstructured.UnstructuredList)
+	list := listed(t, body)
 	require.Len(t, list.Items, len(want.Items))
 	for i := range want.Items {
 		require.Equal(t, &want.Items[i], list.Items[i])
@@ -104,9 +113,16 @@ func TestABodyThatIsNoListIsAnErrorThatNamesIt(t *testing.T) {
 		want error
 		text string
 	}{
-		"Table":                     {`{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[` + strings.Repeat(`{},`, 9), ErrNotList, "Table"},
-		"single object":             {`{"kind":"Pod","metadata":{"name":"a"}}`, ErrNotList, `"Pod"`},
-		"successful Status":         {`{"kind":"Status","apiVersion":"v1","status":"Success"}`, ErrNotList, `"Status"`},
+		"Table": {
+			`{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[` + strings.Repeat(`{},`, 9),
+			ErrNotList, "Table",
+		},
+		"single object": {
+			`{"kind":"Pod","metadata":{"name":"a"}}`, ErrNotList, `"Pod"`,
+		},
+		"successful Status": {
+			`{"kind":"Status","apiVersion":"v1","status":"Success"}`, ErrNotList, `"Status"`,
+		},
 		"array":                     {`[]`, ErrNotList, "neither a kind nor items"},
 		"string":                    {`"items"`, ErrNotList, "neither a kind nor items"},
 		"nothing":                   {``, io.ErrUnexpectedEOF, ""},
@@ -123,14 +139,29 @@ func TestABodyThatIsNoListIsAnErrorThatNamesIt(t *testing.T) {
 		"comma at the start":        {`{,"items":[]}`, ErrMalformed, ""},
 		"number as field name":      {`{1:2}`, ErrMalformed, ""},
 		"items no array":            {`{"items":{}}`, ErrMalformed, "items is not an array"},
-		"metadata no object":        {`{"items":[],"metadata":"x"}`, ErrMalformed, "metadata is not an object"},
-		"version a number":          {`{"items":[],"metadata":{"resourceVersion":7}}`, ErrMalformed, "metadata.resourceVersion"},
-		"continue a number":         {`{"items":[],"metadata":{"continue":7}}`, ErrMalformed, "metadata.continue"},
-		"item too large":            {`{"items":[{},` + object(defaultItemBytes+1) + `]}`, ErrTooLarge, "16777216 in ItemBytes"},
-		"token too large":           {`{"items":[],"metadata":{"continue":` + quoted(defaultTokenBytes+3) + `}}`, ErrTooLarge, "65536 in TokenBytes"},
+		"metadata no object": {
+			`{"items":[],"metadata":"x"}`, ErrMalformed, "metadata is not an object",
+		},
+		"version a number": {
+			`{"items":[],"metadata":{"resourceVersion":7}}`, ErrMalformed,
+			"metadata.resourceVersion",
+		},
+		"continue a number": {
+			`{"items":[],"metadata":{"continue":7}}`, ErrMalformed, "metadata.continue",
+		},
+		"item too large": {
+			`{"items":[{},` + object(defaultItemBytes+1) + `]}`, ErrTooLarge,
+			"16777216 in ItemBytes",
+		},
+		"token too large": {
+			`{"items":[],"metadata":{"continue":` + quoted(defaultTokenBytes+3) + `}}`, ErrTooLarge,
+			"65536 in TokenBytes",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			list, err := newSource(t, respondWith(200, test.body)).List(metav1.ListOptions{Continue: "secret"})
+			list, err := newSource(
+				t, respondWith(200, test.body)).List(
+				metav1.ListOptions{Continue: "secret"})
 			require.Nil(t, list)
 			require.ErrorIs(t, err, test.want)
 			require.ErrorContains(t, err, `list "http://api.test/api/v1/pods": `)
@@ -142,7 +173,9 @@ func TestABodyThatIsNoListIsAnErrorThatNamesIt(t *testing.T) {
 }
 
 func TestAListThatIsAFailureStatusWithCode200IsThatError(t *testing.T) {
-	_, err := newSource(t, respondWith(200, statusJSON("410", "Expired", ""))).List(metav1.ListOptions{})
+	_, err := newSource(
+		t, respondWith(200, statusJSON("410", "Expired", ""))).List(
+		metav1.ListOptions{})
 	require.True(t, apierrors.IsResourceExpired(err))
 }
 
@@ -188,7 +221,9 @@ func (c *closing) Close() error { c.closed = true; return nil }
 
 func TestATruncatedListKeepsTheCause(t *testing.T) {
 	reset := errors.New("connection reset by peer")
-	for _, begin := range []string{"", "{", podList()[:70], podList(podJSON("a", 1)), podList(podJSON("a", 1))[:120]} {
+	for _, begin := range []string{
+		"", "{", podList()[:70], podList(podJSON("a", 1)), podList(podJSON("a", 1))[:120],
+	} {
 		body := io.NopCloser(io.MultiReader(strings.NewReader(begin), iotest.ErrReader(reset)))
 		_, err := newSource(t, server(func(*http.Request) (*http.Response, error) {
 			return newResponse(200, body), nil
@@ -247,7 +282,11 @@ func TestOneItemKeepsNothingElseOfItsListAlive(t *testing.T) {
 		}
 		list := listed(t, podList(append(each, podJSON("kept", 1))...))
 		var last k8sruntime.Object
-		require.NoError(t, meta.EachListItemWithAlloc(list, func(o k8sruntime.Object) error { last = o; return nil }))
+		require.NoError(
+			t,
+			meta.EachListItemWithAlloc(
+				list, func(o k8sruntime.Object) error { last = o; return nil }),
+		)
 		return last
 	}
 	before := heapBytes()

@@ -26,9 +26,17 @@ var managingServers = map[string]struct {
 	refuses       bool
 	status        string
 }{
-	"knows the parameter":   {with: "", without: "kubectl", status: "dropped by the server"},
-	"ignores the parameter": {with: "kubectl", without: "kubectl", status: "dropped by the client, the server sends them"},
-	"refuses the parameter": {without: "kubectl", refuses: true, status: "dropped by the client, the server refuses the parameter"},
+	"knows the parameter": {with: "", without: "kubectl", status: "dropped by the server"},
+	"ignores the parameter": {
+		with:    "kubectl",
+		without: "kubectl",
+		status:  "dropped by the client, the server sends them",
+	},
+	"refuses the parameter": {
+		without: "kubectl",
+		refuses: true,
+		status:  "dropped by the client, the server refuses the parameter",
+	},
 }
 
 // Over HTTP, with an informer: the objects are the same whatever the server does, and the status
@@ -41,25 +49,40 @@ func TestAnInformersObjectsHaveNoManagedFieldsWhateverTheServerDoes(t *testing.T
 				handlers := map[bool]http.Handler{}
 				sources := map[bool]*cachetest.Source{}
 				for drop, manager := range map[bool]string{true: test.with, false: test.without} {
-					source := cachetest.NewSource(cachetest.Options{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}})
+					source := cachetest.NewSource(cachetest.Options{
+						GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+					})
 					t.Cleanup(source.Close)
 					sources[drop] = source
 					require.NoError(t, source.Apply(managedPod("a", manager)))
-					handlers[drop] = cachetest.NewHandler(cachetest.HandlerOptions{Resources: []cachetest.Resource{{GroupVersionResource: pods, Source: source}}})
+					handlers[drop] = cachetest.NewHandler(cachetest.HandlerOptions{
+						Resources: []cachetest.Resource{
+							{GroupVersionResource: pods, Source: source},
+						},
+					})
 				}
-				server := cachetest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					drop := strings.Contains(r.Header.Get("Accept"), ";drop=metadata.managedFields")
-					if drop && test.refuses {
-						http.Error(w, "not acceptable", http.StatusNotAcceptable)
-						return
-					}
-					handlers[drop].ServeHTTP(w, r)
-				}))
+				server := cachetest.NewServer(
+					http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						drop := strings.Contains(
+							r.Header.Get("Accept"), ";drop=metadata.managedFields")
+						if drop && test.refuses {
+							http.Error(w, "not acceptable", http.StatusNotAcceptable)
+							return
+						}
+						handlers[drop].ServeHTTP(w, r)
+					}),
+				)
 				t.Cleanup(server.Close)
 				for _, keep := range []bool{false, true} {
-					source, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: pods, HTTPClient: server.Client(), KeepManagedFields: keep})
+					source, err := kubeapi.New(kubeapi.Options{
+						BaseURL:           server.URL,
+						Resource:          pods,
+						HTTPClient:        server.Client(),
+						KeepManagedFields: keep,
+					})
 					require.NoError(t, err)
-					informer := cache.NewTypedInformer[*unstructured.Unstructured](source, cache.InformerConfig[*unstructured.Unstructured]{})
+					informer := cache.NewTypedInformer[*unstructured.Unstructured](
+						source, cache.InformerConfig[*unstructured.Unstructured]{})
 					ctx, stop := context.WithCancel(t.Context())
 					ended := make(chan error, 1)
 					go func() { ended <- informer.Run(ctx) }()
@@ -81,10 +104,16 @@ func TestAnInformersObjectsHaveNoManagedFieldsWhateverTheServerDoes(t *testing.T
 					require.Zero(t, status.ConsecutiveFailures)
 					require.Empty(t, status.Failures)
 					// An event.
-					for drop, manager := range map[bool]string{true: test.with, false: test.without} {
+					for drop, manager := range map[bool]string{
+						true: test.with, false: test.without,
+					} {
 						require.NoError(t, sources[drop].Apply(managedPod("b", manager)))
 					}
-					require.NoError(t, informer.WaitForResourceVersion(t.Context(), sources[false].ResourceVersion()))
+					require.NoError(
+						t,
+						informer.WaitForResourceVersion(
+							t.Context(), sources[false].ResourceVersion()),
+					)
 					pod, err = informer.Get("shop/b")
 					require.NoError(t, err)
 					require.Empty(t, pod.GetManagedFields())
@@ -98,7 +127,9 @@ func TestAnInformersObjectsHaveNoManagedFieldsWhateverTheServerDoes(t *testing.T
 }
 
 func managedPod(name, manager string) *unstructured.Unstructured {
-	pod := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "shop", "name": name}}}
+	pod := &unstructured.Unstructured{
+		Object: map[string]any{"metadata": map[string]any{"namespace": "shop", "name": name}},
+	}
 	if manager != "" {
 		pod.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager}})
 	}

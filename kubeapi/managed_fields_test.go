@@ -26,12 +26,23 @@ func managedFieldsOf(t *testing.T, objects []runtime.Object) (all []metav1.Manag
 // Fails if objects keep them in some encoding or decoder, or if the status does not report where
 // they were dropped.
 func TestManagedFieldsAreDroppedInEachEncodingWhereTheServerSendsThem(t *testing.T) {
-	own := carp.Carp{TypeMeta: carpType, ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}}
+	own := carp.Carp{
+		TypeMeta: carpType,
+		ObjectMeta: metav1.ObjectMeta{
+			Name:          "a",
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+		},
+	}
 	bare := carp.Carp{TypeMeta: carpType, ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	for name, options := range map[string]Options{
 		"JSON": {ObjectType: &carp.Carp{}, Encodings: []Encoding{JSON}}, "JSON, unstructured": {},
-		"protobuf": {ObjectType: &carp.Carp{}, Encodings: []Encoding{Protobuf}}, "CBOR": {ObjectType: &carp.Carp{}, Encodings: []Encoding{CBOR}},
-		"CBOR, unstructured": {Encodings: []Encoding{CBOR}}, "metadata": {ObjectType: &metav1.PartialObjectMetadata{}, Encodings: []Encoding{Protobuf}},
+		"protobuf":           {ObjectType: &carp.Carp{}, Encodings: []Encoding{Protobuf}},
+		"CBOR":               {ObjectType: &carp.Carp{}, Encodings: []Encoding{CBOR}},
+		"CBOR, unstructured": {Encodings: []Encoding{CBOR}},
+		"metadata": {
+			ObjectType: &metav1.PartialObjectMetadata{},
+			Encodings:  []Encoding{Protobuf},
+		},
 		"fields": {Fields: []string{"spec"}}, "fields, protobuf": {ObjectType: &carp.Carp{}, Encodings: []Encoding{Protobuf}, Fields: []string{"spec"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,10 +77,19 @@ func TestManagedFieldsAreDroppedInEachEncodingWhereTheServerSendsThem(t *testing
 
 // A server may be upgraded, or downgraded, between two watches.
 func TestTheStatusFollowsAServerThatChanges(t *testing.T) {
-	own, bare := `{"metadata":{"name":"a","managedFields":[{"manager":"m"}]}}`, podJSON("a", 1)
+	own := `{"metadata":{"name":"a","managedFields":[{"manager":"m"}]}}`
+	bare := podJSON("a", 1)
 	next := ""
-	source := newSource(t, server(func(r *http.Request) (*http.Response, error) { return respondWith(200, podList(next))(r) }))
-	for _, test := range [][2]string{{own, droppedByClient}, {bare, droppedByServer}, {bare + "," + own, droppedByClient}, {own + "," + bare, droppedByClient}} {
+	source := newSource(
+		t,
+		server(
+			func(r *http.Request) (*http.Response, error) { return respondWith(200, podList(next))(r) },
+		),
+	)
+	for _, test := range [][2]string{
+		{own, droppedByClient}, {bare, droppedByServer}, {bare + "," + own, droppedByClient},
+		{own + "," + bare, droppedByClient},
+	} {
 		next = test[0]
 		_, err := source.List(metav1.ListOptions{})
 		require.NoError(t, err)
@@ -78,13 +98,16 @@ func TestTheStatusFollowsAServerThatChanges(t *testing.T) {
 	next = ""
 	_, err := source.List(metav1.ListOptions{})
 	require.NoError(t, err)
-	require.Equal(t, droppedByClient, source.SourceStatus()["managedFields"], "an empty list shows nothing")
+	require.Equal(
+		t, droppedByClient, source.SourceStatus()["managedFields"], "an empty list shows nothing")
 }
 
 // Fails if a 406 is reported while there is a request that the server may accept, or if it is
 // repeated forever.
 func TestARefusedDropParameterIsOmittedAfterwards(t *testing.T) {
-	for name, strict := range map[string]bool{"refuses the parameter": false, "refuses everything": true} {
+	for name, strict := range map[string]bool{
+		"refuses the parameter": false, "refuses everything": true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			var accepts []string
 			source := newSource(t, server(func(r *http.Request) (*http.Response, error) {
@@ -92,7 +115,9 @@ func TestARefusedDropParameterIsOmittedAfterwards(t *testing.T) {
 				if strict || strings.Contains(accepts[len(accepts)-1], "drop=") {
 					return respondWith(http.StatusNotAcceptable, "no such media type")(r)
 				}
-				return respondWith(200, podList(`{"metadata":{"name":"a","managedFields":[{"manager":"m"}]}}`))(r)
+				return respondWith(
+					200, podList(`{"metadata":{"name":"a","managedFields":[{"manager":"m"}]}}`))(
+					r)
 			}))
 			for range 2 {
 				list, err := source.List(metav1.ListOptions{})
@@ -105,7 +130,15 @@ func TestARefusedDropParameterIsOmittedAfterwards(t *testing.T) {
 				require.NoError(t, err)
 				require.Empty(t, managedFieldsOf(t, items))
 			}
-			require.Equal(t, []string{"application/json;drop=metadata.managedFields, application/json", "application/json", "application/json"}, accepts)
+			require.Equal(
+				t,
+				[]string{
+					"application/json;drop=metadata.managedFields, application/json",
+					"application/json",
+					"application/json",
+				},
+				accepts,
+			)
 			require.Equal(t, dropRefused, source.SourceStatus()["managedFields"])
 		})
 	}

@@ -27,7 +27,8 @@ var carpType = metav1.TypeMeta{APIVersion: "testapigroup.apimachinery.k8s.io/v1"
 // randomCarps returns carps with all fields filled randomly, including texts that need escapes,
 // empty lists and nil pointers.
 func randomCarps(n int) []carp.Carp {
-	carps, chance := make([]carp.Carp, n), rand.New(rand.NewPCG(1, 2))
+	carps := make([]carp.Carp, n)
+	chance := rand.New(rand.NewPCG(1, 2))
 	for i := range carps {
 		fill(reflect.ValueOf(&carps[i]).Elem(), chance)
 		carps[i].TypeMeta = carpType
@@ -70,7 +71,8 @@ func fill(value reflect.Value, chance *rand.Rand) {
 	case reflect.Map:
 		value.Set(reflect.MakeMap(value.Type()))
 		for range chance.IntN(4) {
-			key, element := reflect.New(value.Type().Key()).Elem(), reflect.New(value.Type().Elem()).Elem()
+			key := reflect.New(value.Type().Key()).Elem()
+			element := reflect.New(value.Type().Elem()).Elem()
 			fill(key, chance)
 			fill(element, chance)
 			value.SetMapIndex(key, element)
@@ -81,8 +83,13 @@ func fill(value reflect.Value, chance *rand.Rand) {
 // apiOf is a server that lists these carps, and a watch delivers that each was modified. It uses
 // the encoding that is requested first.
 func apiOf(t testing.TB, carps []carp.Carp, encoding Encoding) server {
-	items, frames := bytes.Buffer{}, bytes.Buffer{}
-	list := &carp.CarpList{TypeMeta: carpType, ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: carps}
+	items := bytes.Buffer{}
+	frames := bytes.Buffer{}
+	list := &carp.CarpList{
+		TypeMeta: carpType,
+		ListMeta: metav1.ListMeta{ResourceVersion: "7"},
+		Items:    carps,
+	}
 	list.Kind += "List"
 	encode := map[Encoding]func(runtime.Object, *bytes.Buffer) error{
 		JSON:     func(o runtime.Object, to *bytes.Buffer) error { return json.NewEncoder(to).Encode(o) },
@@ -93,7 +100,10 @@ func apiOf(t testing.TB, carps []carp.Carp, encoding Encoding) server {
 	for i := range carps {
 		object := bytes.Buffer{}
 		require.NoError(t, encode(&carps[i], &object))
-		event := &metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object.Bytes()}}
+		event := &metav1.WatchEvent{
+			Type:   "MODIFIED",
+			Object: runtime.RawExtension{Raw: object.Bytes()},
+		}
 		switch encoding {
 		case Protobuf:
 			frame := bytes.Buffer{}

@@ -23,12 +23,14 @@ import (
 
 // choices are fields of a carp to request.
 var choices = map[string][]string{
-	"a few":           {"spec.nodeName", "status.phase", "status.conditions.type"},
-	"no more":         {"metadata.name"},
-	"whole messages":  {"spec", "metadata"},
-	"those of others": {"status.conditions", "status.conditions.type", "status.startTime", "metadata.annotations"},
-	"all":             {"spec", "metadata", "status"},
-	"pointers":        {"spec.terminationGracePeriodSeconds", "status.infos.c", "status.infos.a"},
+	"a few":          {"spec.nodeName", "status.phase", "status.conditions.type"},
+	"no more":        {"metadata.name"},
+	"whole messages": {"spec", "metadata"},
+	"those of others": {
+		"status.conditions", "status.conditions.type", "status.startTime", "metadata.annotations",
+	},
+	"all":      {"spec", "metadata", "status"},
+	"pointers": {"spec.terminationGracePeriodSeconds", "status.infos.c", "status.infos.a"},
 }
 
 // Fails if an unnamed field remains, or if a named one is lost.
@@ -47,7 +49,8 @@ func TestProjectedObjectsAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.
 			t.Run(fmt.Sprint(name, " in ", encoding), func(t *testing.T) {
 				options := Options{ObjectType: &carp.Carp{}, Encodings: []Encoding{encoding}}
 				options.KeepManagedFields = true
-				wholeItems, wholeWatched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
+				wholeItems, wholeWatched := everything(
+					t, newSourceOf(t, apiOf(t, carps, encoding), options))
 				options.Fields = fields
 				items, watched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
 				require.Len(t, items, len(carps))
@@ -71,14 +74,20 @@ func TestProjectedObjectsAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.
 			t.Run(fmt.Sprint(name, " in ", encoding, ", unstructured"), func(t *testing.T) {
 				options := Options{Encodings: []Encoding{encoding}}
 				options.KeepManagedFields = true
-				wholeItems, wholeWatched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
+				wholeItems, wholeWatched := everything(
+					t, newSourceOf(t, apiOf(t, carps, encoding), options))
 				options.Fields = fields
 				items, watched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
 				require.Len(t, append(items, watched...), 2*len(carps))
 				for i, object := range append(items, watched...) {
 					whole := append(wholeItems, wholeWatched...)[i].(*unstructured.Unstructured)
 					pruned := wiretest.Pruned(whole.Object, wanted.Names).(map[string]any)
-					require.NoError(t, unstructured.SetNestedField(pruned, strings.Join(fields, ","), "metadata", "annotations", ProjectionMark))
+					require.NoError(
+						t,
+						unstructured.SetNestedField(
+							pruned, strings.Join(fields, ","), "metadata", "annotations",
+							ProjectionMark),
+					)
 					require.Equal(t, pruned, object.(*unstructured.Unstructured).Object)
 				}
 			})
@@ -88,11 +97,20 @@ func TestProjectedObjectsAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.
 
 func TestNewNamesAnUnknownField(t *testing.T) {
 	for text, options := range map[string]Options{
-		`Fields: "spec.nodename": v1.CarpSpec has no field "nodename", but "nodeName"`: {ObjectType: &carp.Carp{}, Fields: []string{"spec.nodeName", "spec.nodename"}},
-		`Fields: "spec": v1.PartialObjectMetadata has no field "spec"`:                 {ObjectType: &metav1.PartialObjectMetadata{}, Fields: []string{"spec"}},
-		`Fields: "spec..x": it has an empty name`:                                      {Fields: []string{"spec..x"}},
+		`Fields: "spec.nodename": v1.CarpSpec has no field "nodename", but "nodeName"`: {
+			ObjectType: &carp.Carp{},
+			Fields:     []string{"spec.nodeName", "spec.nodename"},
+		},
+		`Fields: "spec": v1.PartialObjectMetadata has no field "spec"`: {
+			ObjectType: &metav1.PartialObjectMetadata{},
+			Fields:     []string{"spec"},
+		},
+		`Fields: "spec..x": it has an empty name`: {
+			Fields: []string{"spec..x"},
+		},
 	} {
-		options.BaseURL, options.Resource = "http://h", pods
+		options.BaseURL = "http://h"
+		options.Resource = pods
 		_, err := New(options)
 		require.ErrorIs(t, err, ErrInvalidOptions)
 		require.ErrorContains(t, err, text)
@@ -121,22 +139,32 @@ func TestFieldsOfATypeWithoutNumbersAreCutInJSON(t *testing.T) {
 
 	options.Encodings = []Encoding{Protobuf}
 	_, err = New(options)
-	require.ErrorContains(t, err, "Encodings: fields of *kubeapi.unnumbered cannot be selected in protobuf")
+	require.ErrorContains(
+		t, err, "Encodings: fields of *kubeapi.unnumbered cannot be selected in protobuf")
 
 	// JSON is accepted from a server without protobuf, and is cut too.
 	api := respondWith(200, podList(`{"metadata":{"name":"a"},"data":{"a":"1","b":"2"}}`))
 	for _, chosen := range [][]Encoding{nil, {JSON}} {
-		items := listOf(t, newSourceOf(t, api, Options{ObjectType: &unnumbered{}, Fields: []string{"data.a"}, Encodings: chosen}))
+		items := listOf(
+			t,
+			newSourceOf(
+				t, api,
+				Options{ObjectType: &unnumbered{}, Fields: []string{"data.a"}, Encodings: chosen}),
+		)
 		require.Equal(t, map[string]string{"a": "1"}, items[0].(*unnumbered).Data)
 	}
 }
 
 func listOf(t *testing.T, source *ListerWatcher) (items []runtime.Object) {
 	t.Helper()
-	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
-		items = append(items, item)
-		return nil
-	})
+	_, err := source.ListItems(
+		t.Context(),
+		metav1.ListOptions{},
+		func(_ metav1.ListMeta, item runtime.Object) error {
+			items = append(items, item)
+			return nil
+		},
+	)
 	require.NoError(t, err)
 	return items
 }
@@ -150,8 +178,12 @@ func TestProjectedObjectsSayWhichFieldsTheyHave(t *testing.T) {
 		"a Go type":    carpAsPod(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, fields := range [][]string{{"metadata.namespace"}, {"metadata.annotations", "metadata.uid"}, {"metadata.annotations[x]"}} {
-				item, event := first(t, Options{ObjectType: example, Fields: fields}, podList(annotated), annotated)
+			for _, fields := range [][]string{
+				{"metadata.namespace"}, {"metadata.annotations", "metadata.uid"},
+				{"metadata.annotations[x]"},
+			} {
+				item, event := first(
+					t, Options{ObjectType: example, Fields: fields}, podList(annotated), annotated)
 				for _, object := range []runtime.Object{item, event, item.DeepCopyObject()} {
 					got, projected := ProjectedFields(object)
 					require.True(t, projected)
@@ -167,7 +199,10 @@ func TestProjectedObjectsSayWhichFieldsTheyHave(t *testing.T) {
 				}
 			}
 			item, event := first(t, Options{ObjectType: example}, podList(annotated), annotated)
-			for _, object := range []any{item, event, nil, 5, &metav1.Status{}, &UndecodableObject{}, &unstructured.Unstructured{}} {
+			for _, object := range []any{
+				item, event, nil, 5, &metav1.Status{}, &UndecodableObject{},
+				&unstructured.Unstructured{},
+			} {
 				_, projected := ProjectedFields(object)
 				require.False(t, projected)
 			}
@@ -178,10 +213,13 @@ func TestProjectedObjectsSayWhichFieldsTheyHave(t *testing.T) {
 // Callers that look for the mark must find it, whatever annotations a server sends.
 func TestTheMarkIsOnObjectsWhoseMetadataIsOdd(t *testing.T) {
 	for _, object := range []string{
-		`{}`, `{"metadata":null}`, `{"metadata":5}`, `{"metadata":{"annotations":null}}`, `{"metadata":{"annotations":"x"}}`,
-		`{"metadata":{"annotations":{"x":5}}}`, `{"metadata":{"annotations":{"` + ProjectionMark + `":"kind"}}}`,
+		`{}`, `{"metadata":null}`, `{"metadata":5}`, `{"metadata":{"annotations":null}}`,
+		`{"metadata":{"annotations":"x"}}`,
+		`{"metadata":{"annotations":{"x":5}}}`,
+		`{"metadata":{"annotations":{"` + ProjectionMark + `":"kind"}}}`,
 	} {
-		item, event := first(t, Options{Fields: []string{"metadata.annotations", "spec"}}, podList(object), object)
+		item, event := first(
+			t, Options{Fields: []string{"metadata.annotations", "spec"}}, podList(object), object)
 		for _, object := range []runtime.Object{item, event} {
 			got, projected := ProjectedFields(object)
 			require.True(t, projected)
@@ -192,7 +230,12 @@ func TestTheMarkIsOnObjectsWhoseMetadataIsOdd(t *testing.T) {
 
 func TestTheMarkOfAnObjectIsItsOwn(t *testing.T) {
 	for _, example := range []runtime.Object{nil, carpAsPod()} {
-		items := listOf(t, newSourceOf(t, respondWith(200, podList(podJSON("a", 1), podJSON("b", 2))), Options{ObjectType: example, Fields: []string{"spec"}}))
+		items := listOf(
+			t,
+			newSourceOf(
+				t, respondWith(200, podList(podJSON("a", 1), podJSON("b", 2))),
+				Options{ObjectType: example, Fields: []string{"spec"}}),
+		)
 		switch object := items[0].(type) {
 		case *carp.Carp:
 			clear(object.Annotations)
@@ -209,7 +252,9 @@ func TestTheMarkOfAnObjectIsItsOwn(t *testing.T) {
 // API servers call both functions for objects of any type that are created or updated. Both must
 // find the mark, because not every version calls both for an update.
 func TestTheMarkIsRefusedByTheChecksOfAPIServers(t *testing.T) {
-	object, _ := first(t, Options{ObjectType: carpAsPod(), Fields: []string{"spec"}}, podList(podJSON("a", 1)), podJSON("a", 1))
+	object, _ := first(
+		t, Options{ObjectType: carpAsPod(), Fields: []string{"spec"}}, podList(podJSON("a", 1)),
+		podJSON("a", 1))
 	written := object.(metav1.Object)
 	stored := written.(*carp.Carp).DeepCopy()
 	stored.Annotations = nil
@@ -231,8 +276,16 @@ func TestTheMarkIsRefusedByTheChecksOfAPIServers(t *testing.T) {
 func TestBookmarksArePassedOnWhole(t *testing.T) {
 	bookmark := `{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"nodeName":"x"}}`
 	for _, example := range []runtime.Object{nil, carpAsPod()} {
-		api := respondWith(200, frameJSON("ADDED", annotated)+frameJSON("BOOKMARK", bookmark)+frameJSON("ADDED", annotated))
-		w, err := newSourceOf(t, api, Options{ObjectType: example, Fields: []string{"status"}}).Watch(metav1.ListOptions{})
+		api := respondWith(
+			200,
+			frameJSON(
+				"ADDED", annotated)+frameJSON(
+				"BOOKMARK", bookmark)+frameJSON(
+				"ADDED", annotated),
+		)
+		w, err := newSourceOf(
+			t, api, Options{ObjectType: example, Fields: []string{"status"}}).Watch(
+			metav1.ListOptions{})
 		require.NoError(t, err)
 		defer w.Stop()
 		for _, want := range []watch.EventType{watch.Added, watch.Bookmark, watch.Added} {
@@ -241,7 +294,9 @@ func TestBookmarksArePassedOnWhole(t *testing.T) {
 			_, projected := ProjectedFields(event.Object)
 			require.Equal(t, want != watch.Bookmark, projected)
 			if want == watch.Bookmark {
-				require.Equal(t, map[string]string{metav1.InitialEventsAnnotationKey: "true"}, event.Object.(metav1.Object).GetAnnotations())
+				require.Equal(
+					t, map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+					event.Object.(metav1.Object).GetAnnotations())
 			}
 		}
 	}
@@ -252,11 +307,17 @@ func TestAFailedProjectionIsAnUndecodableObject(t *testing.T) {
 	for what, test := range map[string]struct{ object, text string }{
 		"broken where it is cut":  {`{` + whose + `,"spec":{"nodeName" 5}}`, "'5' at offset"},
 		"broken where it is kept": {`{` + whose + `,"spec":{"nodeName":nul}}`, "invalid character"},
-		"of another type":         {`{` + whose + `,"spec":{"nodeName":5}}`, "cannot unmarshal number"},
-		"of another kind":         {`{"kind":"Table","apiVersion":"meta.k8s.io/v1",` + whose + `}`, "Table in place of"},
+		"of another type": {
+			`{` + whose + `,"spec":{"nodeName":5}}`, "cannot unmarshal number",
+		},
+		"of another kind": {
+			`{"kind":"Table","apiVersion":"meta.k8s.io/v1",` + whose + `}`, "Table in place of",
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			item, event := first(t, Options{ObjectType: carpAsPod(), Fields: []string{"spec.nodeName"}}, podList(test.object), test.object)
+			item, event := first(
+				t, Options{ObjectType: carpAsPod(), Fields: []string{"spec.nodeName"}},
+				podList(test.object), test.object)
 			for _, object := range []runtime.Object{item, event} {
 				require.IsType(t, &UndecodableObject{}, object)
 				bad := object.(*UndecodableObject)
@@ -273,8 +334,13 @@ func TestAFailedProjectionIsAnUndecodableObject(t *testing.T) {
 }
 
 func TestErrorsOfAProjectionContainNothingOfTheObject(t *testing.T) {
-	for _, object := range []string{`{"spec":{"secret" "secret"}}`, `{"secret":"secret"]`, `{"spec":{"nodeName":{"secret":"secret"}},"metadata":{"name":secret}}`} {
-		item, _ := first(t, Options{ObjectType: carpAsPod(), Fields: []string{"spec.nodeName"}}, podList(object), annotated)
+	for _, object := range []string{
+		`{"spec":{"secret" "secret"}}`, `{"secret":"secret"]`,
+		`{"spec":{"nodeName":{"secret":"secret"}},"metadata":{"name":secret}}`,
+	} {
+		item, _ := first(
+			t, Options{ObjectType: carpAsPod(), Fields: []string{"spec.nodeName"}}, podList(object),
+			annotated)
 		require.IsType(t, &UndecodableObject{}, item, object)
 		require.NotContains(t, item.(*UndecodableObject).DecodeError().Error(), "secret")
 	}
@@ -284,7 +350,8 @@ func TestAProjectedObjectCostsItsFieldsAlone(t *testing.T) {
 	object := randomCarps(1)[0]
 	object.ManagedFields = nil
 	for i := range 100 {
-		object.Status.Conditions = append(object.Status.Conditions, carp.CarpCondition{Message: fmt.Sprint("message ", i)})
+		object.Status.Conditions = append(
+			object.Status.Conditions, carp.CarpCondition{Message: fmt.Sprint("message ", i)})
 	}
 	allocations := func(encoding Encoding, options Options) float64 {
 		options.Encodings = []Encoding{encoding}
@@ -297,7 +364,8 @@ func TestAProjectedObjectCostsItsFieldsAlone(t *testing.T) {
 	}
 	for _, encoding := range []Encoding{JSON, Protobuf} {
 		whole := allocations(encoding, Options{ObjectType: &carp.Carp{}})
-		cut := allocations(encoding, Options{ObjectType: &carp.Carp{}, Fields: []string{"spec.nodeName"}})
+		cut := allocations(
+			encoding, Options{ObjectType: &carp.Carp{}, Fields: []string{"spec.nodeName"}})
 		require.Greater(t, whole, cut+100, encoding)
 	}
 	whole := allocations(JSON, Options{})

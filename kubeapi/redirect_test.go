@@ -31,7 +31,10 @@ func TestARedirectThatCannotBeReadIsReportedWithoutItsAddress(t *testing.T) {
 				}))
 				_, err := source.List(metav1.ListOptions{})
 				require.ErrorIs(t, err, ErrRedirect)
-				require.EqualError(t, err, `list "http://api.test/api/v1/pods": redirected to another origin: to an invalid URL`)
+				require.EqualError(
+					t, err,
+					`list "http://api.test/api/v1/pods": redirected to another origin: to an invalid URL`,
+				)
 				require.True(t, closed.closed)
 				_, err = source.Watch(metav1.ListOptions{})
 				require.ErrorIs(t, err, ErrRedirect)
@@ -51,7 +54,9 @@ func TestAHostInARedirectIsReportedWithoutControlCharacters(t *testing.T) {
 // Scheme and host are in lower case in the error, and so is the token in them.
 func TestATokenInTheHostOfARedirectIsNotReported(t *testing.T) {
 	const token = "aB12-Secret-Token"
-	for _, location := range []string{"http://" + token + "/", "http://x." + token + ".test:80/", "//" + token, token + "://h/"} {
+	for _, location := range []string{
+		"http://" + token + "/", "http://x." + token + ".test:80/", "//" + token, token + "://h/",
+	} {
 		source := newSourceOf(t, respondWith(http.StatusFound, "", "Location", location), Options{
 			Authorize: func(r *http.Request) error { r.Header.Set("Authorization", "Bearer "+token); return nil },
 		})
@@ -63,7 +68,9 @@ func TestATokenInTheHostOfARedirectIsNotReported(t *testing.T) {
 
 // A redirect without a Location is an ordinary response, and so is a 300 with one.
 func TestAnAnswerWithoutARedirectIsARefusal(t *testing.T) {
-	for _, answer := range []server{respondWith(302, ""), respondWith(300, "", "Location", "http://user:secret/x@h")} {
+	for _, answer := range []server{
+		respondWith(302, ""), respondWith(300, "", "Location", "http://user:secret/x@h"),
+	} {
 		_, err := newSource(t, answer).List(metav1.ListOptions{})
 		require.ErrorAs(t, err, new(*apierrors.StatusError))
 		require.NotContains(t, err.Error(), "secret")
@@ -72,9 +79,11 @@ func TestAnAnswerWithoutARedirectIsARefusal(t *testing.T) {
 
 func TestARedirectToAnotherOriginIsNotFollowed(t *testing.T) {
 	var reached atomic.Bool
-	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	thief := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
 	defer thief.Close()
-	front := httptest.NewServer(http.RedirectHandler("http://user:pass@"+thief.Listener.Addr().String()+"/login?secret=1", http.StatusFound))
+	front := httptest.NewServer(http.RedirectHandler(
+		"http://user:pass@"+thief.Listener.Addr().String()+"/login?secret=1", http.StatusFound))
 	defer front.Close()
 
 	source := newSourceFor(t, Options{
@@ -116,7 +125,9 @@ func TestARedirectWithinTheOriginIsFollowedWithCredentials(t *testing.T) {
 	require.NoError(t, err)
 
 	refused := errors.New("not with me")
-	options.HTTPClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return refused }}
+	options.HTTPClient = &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return refused },
+	}
 	_, err = newSourceFor(t, options).List(metav1.ListOptions{})
 	require.ErrorIs(t, err, refused, "the caller's own rule still counts")
 }
@@ -128,7 +139,9 @@ func TestRedirectLoopsEnd(t *testing.T) {
 		http.Redirect(w, r, r.URL.Path, http.StatusFound)
 	}))
 	defer circle.Close()
-	_, err := newSourceFor(t, Options{BaseURL: circle.URL, Resource: pods}).List(metav1.ListOptions{})
+	_, err := newSourceFor(
+		t, Options{BaseURL: circle.URL, Resource: pods}).List(
+		metav1.ListOptions{})
 	require.ErrorContains(t, err, "stopped after 10 redirects")
 	require.EqualValues(t, maxRedirects, requests.Load())
 }
@@ -169,8 +182,9 @@ func TestRedirectsToAnotherOriginAreRefusedInEverySpelling(t *testing.T) {
 		t.Run(location, func(t *testing.T) {
 			var sent []*http.Request
 			source := newSourceFor(t, Options{
-				BaseURL: "https://api.test", Resource: pods, HTTPClient: &http.Client{Transport: to(location, &sent)},
-				Authorize: func(r *http.Request) error { r.Header.Set("X-Token", "hush"); return nil },
+				BaseURL: "https://api.test", Resource: pods,
+				HTTPClient: &http.Client{Transport: to(location, &sent)},
+				Authorize:  func(r *http.Request) error { r.Header.Set("X-Token", "hush"); return nil },
 			})
 			_, err := source.List(metav1.ListOptions{Continue: "hush"})
 			require.ErrorIs(t, err, ErrRedirect)
@@ -183,11 +197,15 @@ func TestRedirectsToAnotherOriginAreRefusedInEverySpelling(t *testing.T) {
 
 // For credentials in any header, and for every way to write the address.
 func TestCredentialsOfEveryKindStayOnARequestWithinTheOrigin(t *testing.T) {
-	for _, location := range []string{"/moved", "moved", "//api.test/moved", "https://api.test:443/moved", `/\\evil.test`, "?moved"} {
+	for _, location := range []string{
+		"/moved", "moved", "//api.test/moved", "https://api.test:443/moved", `/\\evil.test`,
+		"?moved",
+	} {
 		t.Run(location, func(t *testing.T) {
 			var sent []*http.Request
 			source := newSourceFor(t, Options{
-				BaseURL: "https://api.test", Resource: pods, HTTPClient: &http.Client{Transport: to(location, &sent)},
+				BaseURL: "https://api.test", Resource: pods,
+				HTTPClient: &http.Client{Transport: to(location, &sent)},
 				Authorize: func(r *http.Request) error {
 					r.SetBasicAuth("user", "pass")
 					r.Header.Set("X-Token", "token")
@@ -213,7 +231,8 @@ func TestCredentialsOfEveryKindStayOnARequestWithinTheOrigin(t *testing.T) {
 func TestAHostInCapitalLettersGetsTheCredentials(t *testing.T) {
 	var sent []*http.Request
 	source := newSourceFor(t, Options{
-		BaseURL: "https://api.test", Resource: pods, HTTPClient: &http.Client{Transport: to("https://API.test/moved", &sent)},
+		BaseURL: "https://api.test", Resource: pods,
+		HTTPClient: &http.Client{Transport: to("https://API.test/moved", &sent)},
 		Authorize: func(r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer t")
 			r.Header.Set("Cookie", "session=s")
@@ -232,7 +251,9 @@ func TestEachRedirectOfAChainIsChecked(t *testing.T) {
 	requests := 0
 	source := newSource(t, server(func(*http.Request) (*http.Response, error) {
 		requests++
-		return newResponse(http.StatusFound, textBody(""), "Location", []string{"/moved", "http://evil.test/"}[requests-1]), nil
+		return newResponse(
+			http.StatusFound, textBody(""), "Location",
+			[]string{"/moved", "http://evil.test/"}[requests-1]), nil
 	}))
 	_, err := source.List(metav1.ListOptions{})
 	require.ErrorIs(t, err, ErrRedirect)
@@ -246,11 +267,14 @@ func TestACallerThatFollowsNoRedirectGetsTheRefusal(t *testing.T) {
 	client := &http.Client{
 		Transport: server(func(r *http.Request) (*http.Response, error) {
 			sent = append(sent, r)
-			return newResponse(http.StatusFound, closed, "Location", "/moved?hush", "Content-Type", "text/html"), nil
+			return newResponse(
+				http.StatusFound, closed, "Location", "/moved?hush", "Content-Type", "text/html",
+			), nil
 		}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	source := newSourceFor(t, Options{BaseURL: "https://api.test", Resource: pods, HTTPClient: client})
+	source := newSourceFor(
+		t, Options{BaseURL: "https://api.test", Resource: pods, HTTPClient: client})
 	_, err := source.List(metav1.ListOptions{})
 	var refused *apierrors.StatusError
 	require.ErrorAs(t, err, &refused)
@@ -273,7 +297,9 @@ func TestTheCallersCheckRedirectDoesNotLiftTheLimit(t *testing.T) {
 		}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return nil },
 	}
-	_, err := newSourceFor(t, Options{BaseURL: "http://api.test", Resource: pods, HTTPClient: client}).List(metav1.ListOptions{})
+	_, err := newSourceFor(
+		t, Options{BaseURL: "http://api.test", Resource: pods, HTTPClient: client}).List(
+		metav1.ListOptions{})
 	require.ErrorContains(t, err, "stopped after 10 redirects")
 	require.Equal(t, maxRedirects, requests)
 }
@@ -283,6 +309,8 @@ func TestTheCallersCheckRedirectIsNotCalledForAnotherOrigin(t *testing.T) {
 		Transport:     respondWith(http.StatusFound, "", "Location", "http://evil.test/"),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	_, err := newSourceFor(t, Options{BaseURL: "http://api.test", Resource: pods, HTTPClient: client}).List(metav1.ListOptions{})
+	_, err := newSourceFor(
+		t, Options{BaseURL: "http://api.test", Resource: pods, HTTPClient: client}).List(
+		metav1.ListOptions{})
 	require.ErrorIs(t, err, ErrRedirect)
 }

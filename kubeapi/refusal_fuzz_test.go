@@ -49,20 +49,34 @@ func tellsNothing(t *testing.T, text string) {
 func FuzzAnswer(f *testing.F) {
 	f.Add(uint16(410), "application/json", statusJSON("410", "Expired", ""), "", "")
 	f.Add(uint16(403), "text/plain", "who is {token}?", "7", "")
-	f.Add(uint16(429), "application/json", statusJSON("429", "TooManyRequests", `,"details":{"retryAfterSeconds":3}`), "120", "")
-	f.Add(uint16(503), "", strings.Repeat("x", 500)+"{token}", "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:27:00 GMT")
+	f.Add(
+		uint16(429), "application/json",
+		statusJSON("429", "TooManyRequests", `,"details":{"retryAfterSeconds":3}`), "120", "")
+	f.Add(
+		uint16(503), "", strings.Repeat("x", 500)+"{token}", "Wed, 21 Oct 2026 07:28:00 GMT",
+		"Wed, 21 Oct 2026 07:27:00 GMT")
 	f.Add(uint16(200), "application/json", podList(podJSON("{token}", 3)), "", "")
 	f.Add(uint16(200), "text/html; {token}", "{token}{token}", "", "")
-	f.Add(uint16(200), "application/json", statusJSON("403", "{token}", `,"details":{"name":"{token}"}`), "9", "")
+	f.Add(
+		uint16(200), "application/json",
+		statusJSON("403", "{token}", `,"details":{"name":"{token}"}`), "9", "")
 	f.Add(uint16(500), "application/vnd.kubernetes.protobuf", "k8s\x00{token}", "-1", "")
 	f.Fuzz(func(t *testing.T, code uint16, contentType, body, retryAfter, date string) {
 		code = 200 + (code+200)%400 // 200 to 599
 		if len(body) > 4096 || code == http.StatusSwitchingProtocols {
 			return
 		}
-		headers := http.Header{"Content-Type": {repeating(contentType)}, "Retry-After": {retryAfter}, "Date": {date}}
+		headers := http.Header{
+			"Content-Type": {repeating(contentType)},
+			"Retry-After":  {retryAfter},
+			"Date":         {date},
+		}
 		lw := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: int(code), Header: headers, Body: textBody(repeating(body))}, nil
+			return &http.Response{
+				StatusCode: int(code),
+				Header:     headers,
+				Body:       textBody(repeating(body)),
+			}, nil
 		}), Options{Authorize: func(r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+fuzzSecret)
 			return nil
@@ -86,7 +100,9 @@ func FuzzAnswer(f *testing.F) {
 		var watching *apierrors.StatusError
 		require.ErrorAs(t, err, &watching)
 		require.Equal(t, status.Code, watching.ErrStatus.Code)
-		if !strings.Contains(string(status.Reason+watching.ErrStatus.Reason), "…") { // the two queries differ, so a repeated one does too
+		if !strings.Contains(
+			string(status.Reason+watching.ErrStatus.Reason), "…",
+		) { // the two queries differ, so a repeated one does too
 			require.Equal(t, status.Reason, watching.ErrStatus.Reason)
 		}
 		checkFailure(t, err)
@@ -110,9 +126,11 @@ func checkFailure(t *testing.T, err error) {
 		require.True(t, unicode.IsPrint(r) || r == ' ', "%q", reported)
 	}
 	require.Less(t, len(reported), 3*4*apiclient.MaxStatusText)
-	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Details != nil {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok &&
+		status.ErrStatus.Details != nil {
 		details := status.ErrStatus.Details
-		tellsNothing(t, details.Name+" "+details.Kind+" "+details.Group+" "+string(status.ErrStatus.Reason))
+		tellsNothing(
+			t, details.Name+" "+details.Kind+" "+details.Group+" "+string(status.ErrStatus.Reason))
 	}
 }
 
@@ -153,11 +171,21 @@ func FuzzRetryAfter(f *testing.F) {
 
 		// Dates have four digits for the year.
 		const years = 253402300800
-		sent, until, now = (sent%years+years)%years, (until%years+years)%years, (now%years+years)%years
+		sent = (sent%years + years) % years
+		until = (until%years + years) % years
+		now = (now%years + years) % years
 		dated := func(unix int64) string { return time.Unix(unix, 0).UTC().Format(http.TimeFormat) }
 		want := func(from int64) int32 { return int32(min(max(until-from, 0), math.MaxInt32)) }
-		require.Equal(t, want(sent), retryAfterSeconds(http.Header{"Retry-After": {dated(until)}, "Date": {dated(sent)}}, clock))
-		require.Equal(t, want(now), retryAfterSeconds(http.Header{"Retry-After": {dated(until)}}, time.Unix(now, 500)), "what is begun of a second counts")
+		require.Equal(
+			t,
+			want(sent),
+			retryAfterSeconds(
+				http.Header{"Retry-After": {dated(until)}, "Date": {dated(sent)}}, clock),
+		)
+		require.Equal(
+			t, want(now),
+			retryAfterSeconds(http.Header{"Retry-After": {dated(until)}}, time.Unix(now, 500)),
+			"what is begun of a second counts")
 	})
 }
 
@@ -171,8 +199,10 @@ func FuzzWarnings(f *testing.F) {
 	f.Add("=?utf-8?q?=00?=", "=?utf-8?b?!?=", "", []byte{0, 8, 1, 9})
 	f.Fuzz(func(t *testing.T, first, second, raw string, order []byte) {
 		var reported []string
-		w := newWarnings("x", func(_ context.Context, text string) { reported = append(reported, text) })
-		want, known := []string{}, map[string]bool{}
+		w := newWarnings(
+			"x", func(_ context.Context, text string) { reported = append(reported, text) })
+		want := []string{}
+		known := map[string]bool{}
 		for _, choice := range order[:min(len(order), 50)] {
 			texts := []string{first, second, strconv.Itoa(int(choice))}[choice%3:]
 			code := 299
@@ -181,7 +211,13 @@ func FuzzWarnings(f *testing.F) {
 			}
 			var values []string
 			for _, text := range texts {
-				values = append(values, strconv.Itoa(code)+` agent "`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text)+`"`)
+				values = append(
+					values,
+					strconv.Itoa(
+						code)+` agent "`+strings.NewReplacer(
+						`\`, `\\`, `"`, `\"`).Replace(
+						text)+`"`,
+				)
 			}
 			joined := choice&8 != 0
 			if joined {

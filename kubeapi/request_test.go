@@ -32,20 +32,41 @@ func requested(t *testing.T, o Options, v verb, call metav1.ListOptions) *url.UR
 }
 
 func TestPathFollowsGroupVersionNamespaceAndResource(t *testing.T) {
-	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	deployments := schema.GroupVersionResource{
+		Group:    "apps",
+		Version:  "v1",
+		Resource: "deployments",
+	}
 	for name, test := range map[string]struct {
 		options Options
 		want    string
 	}{
-		"core group":         {Options{BaseURL: "http://h", Resource: pods}, "http://h/api/v1/pods"},
-		"core, namespaced":   {Options{BaseURL: "http://h/", Resource: pods, Namespace: "kube-system"}, "http://h/api/v1/namespaces/kube-system/pods"},
-		"named group":        {Options{BaseURL: "https://h:6443", Resource: deployments}, "https://h:6443/apis/apps/v1/deployments"},
-		"group, namespaced":  {Options{BaseURL: "http://h", Resource: deployments, Namespace: "a"}, "http://h/apis/apps/v1/namespaces/a/deployments"},
-		"prefix":             {Options{BaseURL: "http://h/k8s/clusters/c1/", Resource: pods}, "http://h/k8s/clusters/c1/api/v1/pods"},
-		"prefix with escape": {Options{BaseURL: "http://h/a%2Fb", Resource: pods}, "http://h/a%2Fb/api/v1/pods"},
+		"core group": {
+			Options{BaseURL: "http://h", Resource: pods}, "http://h/api/v1/pods",
+		},
+		"core, namespaced": {
+			Options{BaseURL: "http://h/", Resource: pods, Namespace: "kube-system"},
+			"http://h/api/v1/namespaces/kube-system/pods",
+		},
+		"named group": {
+			Options{BaseURL: "https://h:6443", Resource: deployments},
+			"https://h:6443/apis/apps/v1/deployments",
+		},
+		"group, namespaced": {
+			Options{BaseURL: "http://h", Resource: deployments, Namespace: "a"},
+			"http://h/apis/apps/v1/namespaces/a/deployments",
+		},
+		"prefix": {
+			Options{BaseURL: "http://h/k8s/clusters/c1/", Resource: pods},
+			"http://h/k8s/clusters/c1/api/v1/pods",
+		},
+		"prefix with escape": {
+			Options{BaseURL: "http://h/a%2Fb", Resource: pods}, "http://h/a%2Fb/api/v1/pods",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.want, requested(t, test.options, verbList, metav1.ListOptions{}).String())
+			require.Equal(
+				t, test.want, requested(t, test.options, verbList, metav1.ListOptions{}).String())
 		})
 	}
 }
@@ -80,10 +101,16 @@ func TestEveryListOptionReachesTheQuery(t *testing.T) {
 func TestUnsetOptionsAreNotSentAndPointersToZeroAre(t *testing.T) {
 	o := Options{BaseURL: "http://h", Resource: pods}
 	require.Empty(t, requested(t, o, verbList, metav1.ListOptions{}).RawQuery)
-	require.Equal(t, "sendInitialEvents=false&timeoutSeconds=0", requested(t, o, verbList, metav1.ListOptions{
-		SendInitialEvents: ptr.To(false), TimeoutSeconds: ptr.To[int64](0),
-	}).RawQuery)
-	require.Equal(t, "resourceVersion=0", requested(t, o, verbList, metav1.ListOptions{ResourceVersion: "0"}).RawQuery)
+	require.Equal(
+		t,
+		"sendInitialEvents=false&timeoutSeconds=0",
+		requested(t, o, verbList, metav1.ListOptions{
+			SendInitialEvents: ptr.To(false), TimeoutSeconds: ptr.To[int64](0),
+		}).RawQuery,
+	)
+	require.Equal(
+		t, "resourceVersion=0",
+		requested(t, o, verbList, metav1.ListOptions{ResourceVersion: "0"}).RawQuery)
 }
 
 func TestTheVerbDecidesTheWatchParameter(t *testing.T) {
@@ -101,9 +128,17 @@ func TestSelectorsOfSourceAndCallAreBothRequired(t *testing.T) {
 		"call blank":  {"a=b", "  ", "a=b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			query := requested(t,
-				Options{BaseURL: "http://h", Resource: pods, LabelSelector: test.source, FieldSelector: test.source},
-				verbList, metav1.ListOptions{LabelSelector: test.call, FieldSelector: test.call}).Query()
+			query := requested(
+				t,
+				Options{
+					BaseURL:       "http://h",
+					Resource:      pods,
+					LabelSelector: test.source,
+					FieldSelector: test.source,
+				},
+				verbList,
+				metav1.ListOptions{LabelSelector: test.call, FieldSelector: test.call},
+			).Query()
 			require.Equal(t, test.want, query.Get("labelSelector"))
 			require.Equal(t, test.want, query.Get("fieldSelector"))
 		})

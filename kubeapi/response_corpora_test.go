@@ -32,7 +32,11 @@ func TestWriteCorpora(t *testing.T) {
 // responseInput makes a response of FuzzAnswer. Refusals differ by their Status, others by their
 // size: none, one frame or item, or more.
 func responseInput(response *recording.Body) recording.Input {
-	things := []string{strconv.Itoa(response.Code), response.ContentType, fmt.Sprint("pause ", response.RetryAfter != "")}
+	things := []string{
+		strconv.Itoa(response.Code),
+		response.ContentType,
+		fmt.Sprint("pause ", response.RetryAfter != ""),
+	}
 	var status metav1.Status
 	if json.Unmarshal(response.Content, &status) == nil && status.Kind == "Status" {
 		things = append(things, string(status.Reason))
@@ -42,7 +46,9 @@ func responseInput(response *recording.Body) recording.Input {
 	} else {
 		things = append(things, fmt.Sprint("size ", min(len(response.Content)/200, 3)))
 	}
-	return recording.NewInput(things, uint16(response.Code), response.ContentType, string(response.Content), response.RetryAfter, response.Date)
+	return recording.NewInput(
+		things, uint16(response.Code), response.ContentType, string(response.Content),
+		response.RetryAfter, response.Date)
 }
 
 func TestRefusalsAreSpecialByTheirReasons(t *testing.T) {
@@ -51,7 +57,9 @@ func TestRefusalsAreSpecialByTheirReasons(t *testing.T) {
 	}
 	busy := body(429, statusJSON("429", "TooManyRequests", ""))
 	require.NotEqual(t, busy.Features, body(429, statusJSON("429", "Other", "")).Features)
-	require.Equal(t, busy.Features, body(429, statusJSON("429", "TooManyRequests", `,"message":"other"`)).Features)
+	require.Equal(
+		t, busy.Features,
+		body(429, statusJSON("429", "TooManyRequests", `,"message":"other"`)).Features)
 	require.Equal(t, uint16(429), busy.Values[0])
 
 	date := time.Unix(0, 0).UTC().Format(time.RFC1123)

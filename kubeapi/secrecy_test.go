@@ -65,7 +65,9 @@ func TestNoFailureShowsCredentialsOrQuery(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := &http.Client{Transport: &http.Transport{DialContext: answering(t, raw).DialContext}}
+				client := &http.Client{
+					Transport: &http.Transport{DialContext: answering(t, raw).DialContext},
+				}
 				defer client.CloseIdleConnections()
 				failsSilently(t, client, "http://api.test", "hush")
 			})
@@ -73,8 +75,12 @@ func TestNoFailureShowsCredentialsOrQuery(t *testing.T) {
 	}
 	for name, transport := range map[string]*http.Transport{
 		"refused": {DialContext: refusing},
-		"no TLS":  {DialContext: func(context.Context, string, string) (net.Conn, error) { return plain(), nil }},
-		"slow":    {DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, context.DeadlineExceeded }},
+		"no TLS": {
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return plain(), nil },
+		},
+		"slow": {
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, context.DeadlineExceeded },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			transport.TLSClientConfig = &tls.Config{}
@@ -82,7 +88,9 @@ func TestNoFailureShowsCredentialsOrQuery(t *testing.T) {
 		})
 	}
 	t.Run("a token that is no header", func(t *testing.T) {
-		failsSilently(t, &http.Client{Transport: &http.Transport{DialContext: refusing}}, "http://api.test", "hush\r\nX: hush")
+		failsSilently(
+			t, &http.Client{Transport: &http.Transport{DialContext: refusing}}, "http://api.test",
+			"hush\r\nX: hush")
 	})
 }
 
@@ -115,7 +123,11 @@ func failsSilently(t *testing.T, client *http.Client, base, secret string) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	options := metav1.ListOptions{Continue: "hush", LabelSelector: "app=hush", ResourceVersion: "hush"}
+	options := metav1.ListOptions{
+		Continue:        "hush",
+		LabelSelector:   "app=hush",
+		ResourceVersion: "hush",
+	}
 	_, err := source.ListWithContext(ctx, options)
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "hush")
@@ -139,11 +151,15 @@ func describeStatus(object any) string {
 // A tenant's name may be part of a reason. Fails if the reasons and causes that programs compare
 // count as repeated secrets.
 func TestTheReasonsAndCausesOfAPIServersAreNeverHidden(t *testing.T) {
-	for _, secret := range []string{"expire", "Expired", "FieldValue", "resourceversion", "toolarge"} {
+	for _, secret := range []string{
+		"expire", "Expired", "FieldValue", "resourceversion", "toolarge",
+	} {
 		source := newSourceOf(t, respondWith(410, asJSON(metav1.Status{
-			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 410, Message: "as " + secret,
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status:   metav1.StatusFailure, Code: 410, Message: "as " + secret,
 			Reason: metav1.StatusReasonExpired, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
-				{Type: metav1.CauseTypeResourceVersionTooLarge, Message: secret}, {Type: metav1.CauseTypeFieldValueInvalid},
+				{Type: metav1.CauseTypeResourceVersionTooLarge, Message: secret},
+				{Type: metav1.CauseTypeFieldValueInvalid},
 				{Type: metav1.CauseType("a " + secret)},
 			}},
 		})), Options{Authorize: func(r *http.Request) error {
@@ -152,8 +168,12 @@ func TestTheReasonsAndCausesOfAPIServersAreNeverHidden(t *testing.T) {
 		}})
 		_, err := source.List(metav1.ListOptions{})
 		require.True(t, apierrors.IsResourceExpired(err), "%s: %v", secret, err)
-		require.True(t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%s: %v", secret, err)
-		require.True(t, apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid), "%s: %v", secret, err)
+		require.True(
+			t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%s: %v",
+			secret, err)
+		require.True(
+			t, apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid), "%s: %v", secret,
+			err)
 		require.True(t, apierrors.HasStatusCause(err, "a …"), "%s: %v", secret, err)
 		require.NotContains(t, err.Error(), secret)
 	}

@@ -22,7 +22,9 @@ import (
 
 // readWithStallTimer makes one request like a list, and reads its body to the end or until it
 // fails. It returns how long that took.
-func readWithStallTimer(t *testing.T, client *http.Client, url string, s *stallTimer, ctx context.Context, each func()) (int, time.Duration, error) {
+func readWithStallTimer(
+	t *testing.T, client *http.Client, url string, s *stallTimer, ctx context.Context, each func(),
+) (int, time.Duration, error) {
 	t.Helper()
 	defer s.stop()
 	begun := time.Now()
@@ -50,7 +52,10 @@ func readWithStallTimer(t *testing.T, client *http.Client, url string, s *stallT
 }
 
 // onStall runs a test in a bubble, with its own server and a limit of one minute.
-func onStall(t *testing.T, handler http.HandlerFunc, test func(*testing.T, *cachetest.Server, *stallTimer, context.Context)) {
+func onStall(
+	t *testing.T, handler http.HandlerFunc,
+	test func(*testing.T, *cachetest.Server, *stallTimer, context.Context),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := cachetest.NewServer(handler)
@@ -101,7 +106,8 @@ func TestAFrozenConnectionEndsTheRequestAfterTheLimit(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		flush(w, "lost")
 	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
-		n, took, err := readWithStallTimer(t, server.Client(), server.URL, s, ctx, server.Listener.Freeze)
+		n, took, err := readWithStallTimer(
+			t, server.Client(), server.URL, s, ctx, server.Listener.Freeze)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Error(t, s.err())
 		require.Equal(t, 1, n)
@@ -136,7 +142,8 @@ func TestABodyThatTricklesEndsTheRequestAfterFourTimesTheLimit(t *testing.T) {
 	}, func(t *testing.T, server *cachetest.Server, s *stallTimer, ctx context.Context) {
 		_, took, err := readWithStallTimer(t, server.Client(), server.URL, s, ctx, nothing)
 		require.ErrorIs(t, err, context.Canceled)
-		require.EqualError(t, s.err(), "the response stalled: less than 1024 bytes per second for 4m0s")
+		require.EqualError(
+			t, s.err(), "the response stalled: less than 1024 bytes per second for 4m0s")
 		require.InDelta(t, (4 * time.Minute).Seconds(), took.Seconds(), 1)
 		server.Listener.CutConnections()
 	})
@@ -287,12 +294,14 @@ func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 func TestASilentSocketEndsTheRequest(t *testing.T) {
 	for name, before := range map[string]string{"headers": "", "body": "x"} {
 		t.Run(name, func(t *testing.T) {
-			silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if before != "" {
-					flush(w, before)
-				}
-				<-r.Context().Done()
-			}))
+			silent := httptest.NewServer(
+				http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if before != "" {
+						flush(w, before)
+					}
+					<-r.Context().Done()
+				}),
+			)
 			defer silent.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -341,14 +350,24 @@ func TestAStalledListReturnsErrStalled(t *testing.T) {
 func TestAListWaitsForTheReceiverOfItsItems(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, podList(podJSON("a", 1), podJSON("b", 2), `{"metadata":{"name":"c"},"s":`+quoted(1<<20)+`}`))
+		_, _ = io.WriteString(
+			w,
+			podList(
+				podJSON("a", 1), podJSON("b", 2), `{"metadata":{"name":"c"},"s":`+quoted(1<<20)+`}`,
+			),
+		)
 	}, func(t *testing.T, server *cachetest.Server, _ *stallTimer, _ context.Context) {
 		items := 0
-		_, err := podsOf(t, server).ListItems(t.Context(), metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
-			items++
-			time.Sleep(time.Hour)
-			return nil
-		})
+		_, err := podsOf(
+			t, server).ListItems(
+			t.Context(),
+			metav1.ListOptions{},
+			func(metav1.ListMeta, runtime.Object) error {
+				items++
+				time.Sleep(time.Hour)
+				return nil
+			},
+		)
 		require.NoError(t, err)
 		require.Equal(t, 3, items)
 	})

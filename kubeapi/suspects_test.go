@@ -27,7 +27,9 @@ func TestSuspectsAreBoundedPerHour(t *testing.T) {
 		d := suspects{seed: maphash.MakeSeed()}
 		for hour := range 3 {
 			for i := range 3 * maxSuspects {
-				require.Equal(t, i < maxSuspects, d.suspect([]byte(strconv.Itoa(1000*hour+i)), false), "in hour %d: %d", hour, i)
+				require.Equal(
+					t, i < maxSuspects, d.suspect([]byte(strconv.Itoa(1000*hour+i)), false),
+					"in hour %d: %d", hour, i)
 				require.LessOrEqual(t, len(d.seen), maxSuspects)
 			}
 			require.False(t, d.suspect([]byte(strconv.Itoa(1000*hour)), false), "it was seen")

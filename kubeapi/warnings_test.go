@@ -35,7 +35,13 @@ func TestAWarningIsReportedOnceHoweverOftenItComes(t *testing.T) {
 	w.reportNew(t.Context(), http.Header{}, nil)
 	w.reportNew(t.Context(), warned(`299 - "v1 is old"`), nil)
 	w.reportNew(t.Context(), warned(`299 - "v1 is old"`, `299 other "v1 is old"`), nil)
-	w.reportNew(t.Context(), warned(`299 - "first", 299 - "v1 is old" , 299 - "second"`, `299 - "third" "Sat, 25 Aug 2012 23:34:45 GMT"`), nil)
+	w.reportNew(
+		t.Context(),
+		warned(
+			`299 - "first", 299 - "v1 is old" , 299 - "second"`,
+			`299 - "third" "Sat, 25 Aug 2012 23:34:45 GMT"`),
+		nil,
+	)
 	require.Equal(t, heard{"v1 is old", "first", "second", "third"}, reported)
 }
 
@@ -78,7 +84,8 @@ func TestTheTextOfAWarningIsTruncatedAndPrintable(t *testing.T) {
 	w.reportNew(t.Context(), warned(`299 - "good \"quoted\"`+"\u202e \u2028"+`evil"`), nil)
 	long := strings.Repeat("ä", maxWarningText)
 	w.reportNew(t.Context(), warned(warning(t, long+"1")), nil)
-	w.reportNew(t.Context(), warned(warning(t, long+"2")), nil) // its report would have the same text
+	w.reportNew(
+		t.Context(), warned(warning(t, long+"2")), nil) // its report would have the same text
 	require.Equal(t, heard{`good "quoted" evil`, long + "…"}, reported)
 }
 
@@ -90,7 +97,8 @@ func TestEndlessWarningsAreReportedUpToALimit(t *testing.T) {
 	}
 	require.Len(t, reported, maxWarnings+1)
 	require.Equal(t, fmt.Sprintf("text %d", maxWarnings-1), reported[maxWarnings-1])
-	require.Equal(t, "more than 256 different warnings; further ones are not reported", reported[maxWarnings])
+	require.Equal(
+		t, "more than 256 different warnings; further ones are not reported", reported[maxWarnings])
 	require.Len(t, w.reported, maxWarnings)
 	w.reportNew(t.Context(), warned(`299 - "text 0"`), nil)
 	require.Len(t, reported, maxWarnings+1)
@@ -145,7 +153,8 @@ func TestConcurrentResponsesReportAWarningOnce(t *testing.T) {
 func TestWarningsAreReadFromEveryResponse(t *testing.T) {
 	var reported heard
 	source := newSourceOf(t, server(func(r *http.Request) (*http.Response, error) {
-		query, code := r.URL.Query(), http.StatusOK
+		query := r.URL.Query()
+		code := http.StatusOK
 		if query.Get("continue") != "" {
 			code = http.StatusGone
 		}
@@ -188,5 +197,7 @@ func TestWithoutAFunctionWarningsAreLoggedWithTheLoggerOfTheContext(t *testing.T
 	require.Len(t, log, 1)
 	require.Equal(t, ktesting.LogInfo, log[0].Type)
 	require.Zero(t, log[0].Verbosity)
-	require.Equal(t, []any{"warning", "v1 is old", "url", "https://h/apis/apps/v1/deployments"}, log[0].ParameterKVList)
+	require.Equal(
+		t, []any{"warning", "v1 is old", "url", "https://h/apis/apps/v1/deployments"},
+		log[0].ParameterKVList)
 }

@@ -51,21 +51,36 @@ func delivered(t *testing.T, source *ListerWatcher) (events []watch.Event) {
 func TestWatchDeliversEachTypeOfFrame(t *testing.T) {
 	source := newSource(t, respondWith(200,
 		frameJSON("ADDED", podJSON("a", 1))+
-			frameJSON("MODIFIED", `{"kind":"Pod","apiVersion":"v1","spec":{"n":9007199254740993,"f":1.5}}`)+
+			frameJSON(
+				"MODIFIED",
+				`{"kind":"Pod","apiVersion":"v1","spec":{"n":9007199254740993,"f":1.5}}`,
+			)+
 			frameJSON("DELETED", podJSON("a", 3))+
-			frameJSON("BOOKMARK", `{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}`)+
+			frameJSON(
+				"BOOKMARK",
+				`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}`,
+			)+
 			frameJSON("NOVEL", podJSON("b", 4))))
 	events := delivered(t, source)
-	require.Equal(t, []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error}, types(events),
-		"the last one may have been damaged on the way, and is asked for again")
+	require.Equal(
+		t,
+		[]watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error},
+		types(events), "the last one may have been damaged on the way, and is asked for again")
 	require.True(t, apierrors.HasStatusCause(apierrors.FromObject(events[4].Object), CauseBadFrame))
 	events = delivered(t, source)
-	require.Equal(t, []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, "NOVEL"}, types(events))
+	require.Equal(
+		t, []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, "NOVEL"},
+		types(events))
 	require.Equal(t, "a", unstructuredOf(t, events[0]).GetName())
-	require.Equal(t, map[string]any{"n": int64(9007199254740993), "f": 1.5}, unstructuredOf(t, events[1]).Object["spec"])
+	require.Equal(
+		t, map[string]any{"n": int64(9007199254740993), "f": 1.5},
+		unstructuredOf(t, events[1]).Object["spec"])
 	require.Equal(t, "9", unstructuredOf(t, events[3]).GetResourceVersion())
-	require.Equal(t, "true", unstructuredOf(t, events[3]).GetAnnotations()[metav1.InitialEventsAnnotationKey])
-	require.Equal(t, "b", unstructuredOf(t, events[4]).GetName(), "a type nobody knows yet is the consumer's to report")
+	require.Equal(
+		t, "true", unstructuredOf(t, events[3]).GetAnnotations()[metav1.InitialEventsAnnotationKey])
+	require.Equal(
+		t, "b", unstructuredOf(t, events[4]).GetName(),
+		"a type nobody knows yet is the consumer's to report")
 }
 
 func types(events []watch.Event) (types []watch.EventType) {
@@ -82,7 +97,8 @@ func unstructuredOf(t *testing.T, event watch.Event) *unstructured.Unstructured 
 }
 
 func TestFramesNeedNoLineEnds(t *testing.T) {
-	stream := strings.ReplaceAll(frameJSON("ADDED", podJSON("a", 1))+frameJSON("ADDED", podJSON("b", 2)), "\n", "")
+	stream := strings.ReplaceAll(
+		frameJSON("ADDED", podJSON("a", 1))+frameJSON("ADDED", podJSON("b", 2)), "\n", "")
 	require.Len(t, watched(t, strings.NewReader(stream)), 2)
 	require.Len(t, watched(t, iotest.OneByteReader(strings.NewReader(" \n"+stream+"\r\n"))), 2)
 }
@@ -107,22 +123,51 @@ func TestABrokenWatchEndsWithAnErrorEventThatSaysHow(t *testing.T) {
 		cause metav1.CauseType
 		text  string
 	}{
-		"body ends in a frame":       {strings.NewReader(`{"type":"ADDED","obj`), CauseStreamCut, "stream failed: unexpected EOF"},
-		"connection cut in between":  {iotest.ErrReader(io.ErrUnexpectedEOF), CauseStreamCut, "stream failed: unexpected EOF"},
-		"connection reset":           {iotest.ErrReader(errors.New("connection reset by peer")), CauseStreamCut, "reset by peer"},
-		"no JSON":                    {strings.NewReader("<html>"), CauseBadFrame, "'<'"},
-		"no frame, but a list":       {strings.NewReader(podList()), CauseBadFrame, "a PodList in place of a watch frame"},
-		"no type":                    {strings.NewReader(`{}`), CauseBadFrame, "without type"},
-		"no object":                  {strings.NewReader(`{"type":"ADDED"}`), CauseBadFrame, `"ADDED" without object`},
-		"object is null":             {strings.NewReader(frameJSON("ADDED", "null")), CauseBadFrame, "without object"},
-		"frame is an array":          {strings.NewReader(`[]`), CauseBadFrame, "array"},
-		"ERROR with another object":  {strings.NewReader(frameJSON("ERROR", podJSON("a", 1))), CauseBadFrame, "without a failure Status"},
-		"ERROR with a success":       {strings.NewReader(frameJSON("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Success"}`)), CauseBadFrame, "without a failure Status"},
-		"ERROR with a broken Status": {strings.NewReader(frameJSON("ERROR", statusJSON(`"x"`, "Expired", ""))), CauseBadFrame, "without a failure Status"},
-		"frame too large":            {strings.NewReader(frameJSON("ADDED", object(defaultItemBytes))), CauseBadFrame, ErrTooLarge.Error()},
+		"body ends in a frame": {
+			strings.NewReader(`{"type":"ADDED","obj`), CauseStreamCut,
+			"stream failed: unexpected EOF",
+		},
+		"connection cut in between": {
+			iotest.ErrReader(io.ErrUnexpectedEOF), CauseStreamCut, "stream failed: unexpected EOF",
+		},
+		"connection reset": {
+			iotest.ErrReader(errors.New("connection reset by peer")), CauseStreamCut,
+			"reset by peer",
+		},
+		"no JSON": {strings.NewReader("<html>"), CauseBadFrame, "'<'"},
+		"no frame, but a list": {
+			strings.NewReader(podList()), CauseBadFrame, "a PodList in place of a watch frame",
+		},
+		"no type": {strings.NewReader(`{}`), CauseBadFrame, "without type"},
+		"no object": {
+			strings.NewReader(`{"type":"ADDED"}`), CauseBadFrame, `"ADDED" without object`,
+		},
+		"object is null": {
+			strings.NewReader(frameJSON("ADDED", "null")), CauseBadFrame, "without object",
+		},
+		"frame is an array": {strings.NewReader(`[]`), CauseBadFrame, "array"},
+		"ERROR with another object": {
+			strings.NewReader(frameJSON("ERROR", podJSON("a", 1))), CauseBadFrame,
+			"without a failure Status",
+		},
+		"ERROR with a success": {
+			strings.NewReader(frameJSON("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Success"}`)),
+			CauseBadFrame, "without a failure Status",
+		},
+		"ERROR with a broken Status": {
+			strings.NewReader(frameJSON("ERROR", statusJSON(`"x"`, "Expired", ""))), CauseBadFrame,
+			"without a failure Status",
+		},
+		"frame too large": {
+			strings.NewReader(frameJSON("ADDED", object(defaultItemBytes))), CauseBadFrame,
+			ErrTooLarge.Error(),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			events := watched(t, io.MultiReader(strings.NewReader(frameJSON("ADDED", podJSON("a", 1))), test.rest))
+			events := watched(
+				t,
+				io.MultiReader(strings.NewReader(frameJSON("ADDED", podJSON("a", 1))), test.rest),
+			)
 			require.Equal(t, []watch.EventType{watch.Added, watch.Error}, types(events))
 			err := apierrors.FromObject(events[1].Object)
 			require.IsType(t, &apierrors.StatusError{}, err)
@@ -131,8 +176,10 @@ func TestABrokenWatchEndsWithAnErrorEventThatSaysHow(t *testing.T) {
 			require.ErrorContains(t, err, test.text)
 			// Each of these would make the consumer do something that only a server may cause.
 			for _, is := range []func(error) bool{
-				apierrors.IsInternalError, apierrors.IsTooManyRequests, apierrors.IsResourceExpired, apierrors.IsGone,
-				apierrors.IsTimeout, apierrors.IsServerTimeout, apierrors.IsInvalid, apierrors.IsNotFound,
+				apierrors.IsInternalError, apierrors.IsTooManyRequests, apierrors.IsResourceExpired,
+				apierrors.IsGone,
+				apierrors.IsTimeout, apierrors.IsServerTimeout, apierrors.IsInvalid,
+				apierrors.IsNotFound,
 			} {
 				require.False(t, is(err))
 			}
@@ -155,7 +202,9 @@ func TestAnOpenWatchDoesNotHoldOnToALargeFrame(t *testing.T) {
 		w, writer := opened(t, t.Context())
 		before := heapBytes()
 		go func() {
-			for _, part := range []string{`{"type":"ADDED","object":{"data":"`, strings.Repeat("x", size), `"}}`} {
+			for _, part := range []string{
+				`{"type":"ADDED","object":{"data":"`, strings.Repeat("x", size), `"}}`,
+			} {
 				_, _ = io.WriteString(writer, part)
 			}
 		}()
@@ -293,7 +342,9 @@ func TestWatchEndsAtOnceWithItsContextBeforeTheHeaders(t *testing.T) {
 }
 
 func TestWatchThatIsNotDeclaredAsJSONIsRefused(t *testing.T) {
-	w, err := newSource(t, respondWith(200, "<html><title>Log in</title>", "Content-Type", "text/html")).Watch(metav1.ListOptions{})
+	w, err := newSource(
+		t, respondWith(200, "<html><title>Log in</title>", "Content-Type", "text/html")).Watch(
+		metav1.ListOptions{})
 	require.Nil(t, w)
 	require.ErrorIs(t, err, ErrContentType)
 	require.ErrorContains(t, err, "Log in")

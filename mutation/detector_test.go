@@ -92,7 +92,9 @@ func TestAChangeIsReportedOncePerState(t *testing.T) {
 		require.Empty(t, r.take(), "nothing was changed yet")
 		r.change(func() { first.Labels["app"], first.ResourceVersion = "changed", "forged" })
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"ns/m: 2 [metadata.labels.app changed metadata.resourceVersion changed]"}, r.take())
+		require.Equal(
+			t, []string{"ns/m: 2 [metadata.labels.app changed metadata.resourceVersion changed]"},
+			r.take())
 		r.change(func() { first.Labels["app"] = "again" })
 		r.put(t, first)
 		time.Sleep(time.Minute)
@@ -117,7 +119,9 @@ func TestAReportNamesFiveChangesAndCountsTheRestAndHasTheVersionOfTheCopy(t *tes
 		var found *cache.MutatedObjectError
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // everything is compared for the last time
-		d.Run(ctx, cache.NewStore(cache.MetaNamespaceKeyFunc), func(_ string, err error) { require.ErrorAs(t, err, &found) })
+		d.Run(
+			ctx, cache.NewStore(cache.MetaNamespaceKeyFunc),
+			func(_ string, err error) { require.ErrorAs(t, err, &found) })
 		require.Len(t, found.Changes, 5)
 		require.Equal(t, 9, found.Total)
 		require.Equal(t, "metadata.labels.a added", found.Changes[0])
@@ -194,14 +198,16 @@ func TestOneKeyInSoManyIsWatchedAndEachDetectorChoosesAnew(t *testing.T) {
 	}
 	d := Options{SampleEvery: every}.New().(*detector)
 	all := sampled(d)
-	require.InDelta(t, keys/every, len(all), 180, "six standard deviations of sqrt(10,000 x 0.1 x 0.9)")
+	require.InDelta(
+		t, keys/every, len(all), 180, "six standard deviations of sqrt(10,000 x 0.1 x 0.9)")
 	require.Equal(t, all, sampled(d))
 	require.NotEqual(t, all, sampled(Options{SampleEvery: every}.New().(*detector)))
 }
 
 func TestNoLockIsHeldWhileUserCodeRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, calls := Options{}.New(), 0
+		d := Options{}.New()
+		calls := 0
 		reenter := func() {
 			calls++
 			d.Watch("inner", newMachine("inner"))
@@ -281,7 +287,12 @@ func TestATypeThatCannotBeReadIsReportedOnceAndNotWatched(t *testing.T) {
 				r.Watch("other", test.object)
 				got := r.take()
 				require.Len(t, got, 2)
-				require.True(t, strings.HasPrefix(got[0], "k: ") && strings.HasSuffix(got[0], "cannot be compared: "+test.cause), got[0])
+				require.True(
+					t,
+					strings.HasPrefix(got[0], "k: ") &&
+						strings.HasSuffix(got[0], "cannot be compared: "+test.cause),
+					got[0],
+				)
 				require.Equal(t, "k: 1 [metadata.labels.app changed]", got[1])
 				require.Zero(t, r.len())
 			})

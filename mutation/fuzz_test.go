@@ -25,7 +25,8 @@ import (
 func FuzzFieldChanges(f *testing.F) {
 	f.Add([]byte{6, 3, 0, 6, 2, 1, 3, 7, 3, 3, 4, 5, 0, 2, 0, 0, 9, 1, 0, 10, 0, 8, 2, 0, 11})
 	f.Add([]byte{7, 2, 6, 1, 2, 3, 9, 6, 1, 2, 3, 8, 0, 0, 0, 11, 4})
-	f.Add([]byte("\x06\x04\x00\x06\x00\x01\x07\x00\x02\x03\x05\x03\x04\x01\x00\x00\x0a\x00\x0a\x00\x08"))
+	f.Add([]byte(
+		"\x06\x04\x00\x06\x00\x01\x07\x00\x02\x03\x05\x03\x04\x01\x00\x00\x0a\x00\x0a\x00\x08"))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 300 {
 			return
@@ -37,7 +38,11 @@ func FuzzFieldChanges(f *testing.F) {
 		want := jsonChanges("root", was["root"], is["root"])
 		got := differences(was, is)
 		require.ElementsMatch(t, want, got)
-		require.True(t, slices.IsSortedFunc(got, func(a, b change) int { return strings.Compare(a.Path, b.Path) }))
+		require.True(
+			t,
+			slices.IsSortedFunc(
+				got, func(a, b change) int { return strings.Compare(a.Path, b.Path) }),
+		)
 		require.Equal(t, reflect.DeepEqual(was, is), len(got) == 0)
 	})
 }
@@ -57,7 +62,18 @@ func (s *diffScript) next() byte {
 
 // diffKeys are names of fields: names that follow a dot in a path, other names, and one that is
 // truncated.
-var diffKeys = []string{"a", "b_2", "2b", "a.b", "", "ü", `"`, "c/d", strings.Repeat("k", longestKey), strings.Repeat("l", longestKey+1)}
+var diffKeys = []string{
+	"a",
+	"b_2",
+	"2b",
+	"a.b",
+	"",
+	"ü",
+	`"`,
+	"c/d",
+	strings.Repeat("k", longestKey),
+	strings.Repeat("l", longestKey+1),
+}
 
 func (s *diffScript) value(depth int) any {
 	b := s.next()
@@ -156,7 +172,8 @@ func jsonChanges(path string, was, is any) (changes []change) {
 		return []change{{path, added}}
 	case is == nil:
 		return []change{{path, removed}}
-	case beforeIsMap && afterIsMap && len(before)+len(after) == 0, wasList && isList && len(list)+len(newList) == 0:
+	case beforeIsMap && afterIsMap && len(before)+len(after) == 0,
+		wasList && isList && len(list)+len(newList) == 0:
 		if !reflect.DeepEqual(was, is) { // one is nil, the other empty
 			return []change{{path, changed}}
 		}

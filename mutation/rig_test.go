@@ -45,7 +45,9 @@ func newMachine(name string) *machine {
 			Namespace: "ns", Name: name, ResourceVersion: "7",
 			Labels:            map[string]string{"app": "web", "tier": "front"},
 			CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0)),
-			ManagedFields:     []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}},
+			ManagedFields: []metav1.ManagedFieldsEntry{
+				{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)},
+			},
 		},
 		Spec: machineSpec{
 			Replicas:  new(int32(3)),
@@ -56,8 +58,10 @@ func newMachine(name string) *machine {
 			Since:     metav1.NewTime(time.Unix(1_600_000_000, 0)),
 			Port:      intstr.FromInt32(80),
 			Extension: apiruntime.RawExtension{Raw: []byte(`{}`)},
-			Values:    map[string]any{"depth": int64(1), "list": []any{"x", map[string]any{"y": true}}},
-			Next:      &machineSpec{},
+			Values: map[string]any{
+				"depth": int64(1), "list": []any{"x", map[string]any{"y": true}},
+			},
+			Next: &machineSpec{},
 		},
 	}
 }

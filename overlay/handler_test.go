@@ -68,15 +68,19 @@ func forEachHandlerForm(t *testing.T, test func(t *testing.T, r *rig, handler *c
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(o *overlay.Options[*object]) { o.MaxAge = time.Minute }, func(t *testing.T, r *rig) {
-				var handler calls
-				r.create("there", "a")
-				synctest.Wait()
-				require.NoError(t, add(r, &handler))
-				require.Equal(t, []string{"add there 2"}, handler.take())
-				r.DelayEvents(delay)
-				test(t, r, &handler)
-			})
+			inBubble(
+				t,
+				func(o *overlay.Options[*object]) { o.MaxAge = time.Minute },
+				func(t *testing.T, r *rig) {
+					var handler calls
+					r.create("there", "a")
+					synctest.Wait()
+					require.NoError(t, add(r, &handler))
+					require.Equal(t, []string{"add there 2"}, handler.take())
+					r.DelayEvents(delay)
+					test(t, r, &handler)
+				},
+			)
 		})
 	}
 }
@@ -94,7 +98,9 @@ func TestAHandlerIsNotNotifiedOfObservedStatesAndOfAllOthers(t *testing.T) {
 		r.create("a", "d") // 10
 		r.delete("a")      // 11
 		time.Sleep(9 * delay)
-		assert.Equal(t, []string{"update a 4", "add b 7", "delete b 8", "add a 10", "delete a 11"}, handler.take())
+		assert.Equal(
+			t, []string{"update a 4", "add b 7", "delete b 8", "add a 10", "delete a 11"},
+			handler.take())
 	})
 }
 
@@ -119,7 +125,8 @@ func TestAStateThatThePendingHandlerHasNotSeenIsLeftOutAlsoIfTheStoreHasIt(t *te
 	forEachHandlerForm(t, func(t *testing.T, r *rig, handler *calls) {
 		// Both are older than the state that the overlay shows, and the handler has not been
 		// notified.
-		first, second := r.create("a", "a"), r.update("a", "b")
+		first := r.create("a", "a")
+		second := r.update("a", "b")
 		r.observed(second)
 		r.observed(first)
 		time.Sleep(2 * delay)
@@ -255,9 +262,11 @@ func TestBothNestingsOfAFilterAndAnOverlaysHandlerReportThatAnObjectNoLongerPass
 
 func TestAFilterWithoutAHandlerDoesNothing(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *rig) {
-		_, err := r.items.AddHandler(r.overlay.Handler(cache.TypedFilteringResourceEventHandler[*object]{}))
+		_, err := r.items.AddHandler(
+			r.overlay.Handler(cache.TypedFilteringResourceEventHandler[*object]{}))
 		require.NoError(t, err)
-		_, err = r.items.Shared().AddEventHandler(r.overlay.SharedHandler(cache.FilteringResourceEventHandler{}))
+		_, err = r.items.Shared().AddEventHandler(
+			r.overlay.SharedHandler(cache.FilteringResourceEventHandler{}))
 		require.NoError(t, err)
 		r.create("x", "a")
 		synctest.Wait()

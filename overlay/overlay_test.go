@@ -32,7 +32,9 @@ func TestAControllerReadsItsOwnWritesAndCreatesNoDuplicates(t *testing.T) {
 		reconcile := func() {
 			items, err := r.overlay.ByIndex("owner", "a")
 			require.NoError(t, err)
-			listed, err := r.overlay.ByNamespace("shop").List(labels.SelectorFromSet(labels.Set{"owner": "a"}))
+			listed, err := r.overlay.ByNamespace(
+				"shop").List(
+				labels.SelectorFromSet(labels.Set{"owner": "a"}))
 			require.NoError(t, err)
 			require.ElementsMatch(t, items, listed)
 			for range 3 - len(items) {
@@ -96,7 +98,8 @@ func TestAnObjectThatARelistDoesNotShowIsNoGhost(t *testing.T) {
 
 func TestALateAnswerShowsNothingThatTheStoreHasPassed(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *rig) {
-		first, second := r.create("a", "a"), r.update("a", "b")
+		first := r.create("a", "a")
+		second := r.update("a", "b")
 		deleted := r.create("b", "a")
 		r.delete("b")
 		synctest.Wait()
@@ -111,7 +114,8 @@ func TestALateAnswerShowsNothingThatTheStoreHasPassed(t *testing.T) {
 func TestAnAnswerThatIsOlderThanAnEarlierOneIsIgnored(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *rig) {
 		r.DelayEvents(delay)
-		first, second := r.create("a", "a"), r.update("a", "b")
+		first := r.create("a", "a")
+		second := r.update("a", "b")
 		r.observed(second)
 		r.observed(first)
 		r.assertShows(map[string]string{"a": "3"})
@@ -136,7 +140,8 @@ func TestAnAnswerThatIsOlderThanAnEarlierOneIsIgnored(t *testing.T) {
 
 func TestADeletedObjectIsHiddenUntilTheWatchHasItsDeletionOrAnotherObject(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *rig) {
-		one, two := r.create("one", "a"), r.create("two", "a")
+		one := r.create("one", "a")
+		two := r.create("two", "a")
 		synctest.Wait()
 		r.DelayEvents(delay)
 		r.update("one", "b")
@@ -195,37 +200,57 @@ func TestADeletionOfWhatIsNotShownIsIgnored(t *testing.T) {
 }
 
 func TestAWriteThatTheWatchDoesNotDeliverExpiresAndIsReported(t *testing.T) {
-	inBubble(t, func(o *overlay.Options[*object]) { o.MaxAge = 5 * time.Second }, func(t *testing.T, r *rig) {
-		kept := r.create("kept", "a")
-		synctest.Wait()
-		r.Silence()
-		made := r.create("made", "a")
-		r.observed(made)
-		time.Sleep(2 * time.Second)
-		r.delete("kept")
-		r.overlay.ObservedDelete("shop/kept", "")
-		time.Sleep(3*time.Second - time.Nanosecond)
-		synctest.Wait()
-		r.assertShows(map[string]string{"made": "3"})
-		assert.Empty(t, r.expired())
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		want := []overlay.Expired{{Key: "shop/made", UID: made.GetUID(), ResourceVersion: "3", Age: 5 * time.Second}}
-		assert.Equal(t, want, r.expired(), "Run reports it at that time")
-		r.assertShows(map[string]string{})
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		want = append(want, overlay.Expired{Key: "shop/kept", UID: kept.GetUID(), ResourceVersion: "2", Deleted: true, Age: 5 * time.Second})
-		assert.Equal(t, want, r.expired())
-		r.assertShows(map[string]string{"kept": "2"})
-		r.Heal()
-	})
+	inBubble(
+		t,
+		func(o *overlay.Options[*object]) { o.MaxAge = 5 * time.Second },
+		func(t *testing.T, r *rig) {
+			kept := r.create("kept", "a")
+			synctest.Wait()
+			r.Silence()
+			made := r.create("made", "a")
+			r.observed(made)
+			time.Sleep(2 * time.Second)
+			r.delete("kept")
+			r.overlay.ObservedDelete("shop/kept", "")
+			time.Sleep(3*time.Second - time.Nanosecond)
+			synctest.Wait()
+			r.assertShows(map[string]string{"made": "3"})
+			assert.Empty(t, r.expired())
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			want := []overlay.Expired{
+				{Key: "shop/made", UID: made.GetUID(), ResourceVersion: "3", Age: 5 * time.Second},
+			}
+			assert.Equal(t, want, r.expired(), "Run reports it at that time")
+			r.assertShows(map[string]string{})
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			want = append(
+				want,
+				overlay.Expired{
+					Key:             "shop/kept",
+					UID:             kept.GetUID(),
+					ResourceVersion: "2",
+					Deleted:         true,
+					Age:             5 * time.Second,
+				},
+			)
+			assert.Equal(t, want, r.expired())
+			r.assertShows(map[string]string{"kept": "2"})
+			r.Heal()
+		},
+	)
 }
 
 func TestWithoutRunAWriteExpiresAllTheSameAndTheNextReadReportsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var expired []overlay.Expired
-		o := overlay.Over(newIndexer(), overlay.Options[*object]{OnExpired: func(e overlay.Expired) { expired = append(expired, e) }})
+		o := overlay.Over(
+			newIndexer(),
+			overlay.Options[*object]{
+				OnExpired: func(e overlay.Expired) { expired = append(expired, e) },
+			},
+		)
 		require.NoError(t, o.Observed(opaque("a", "u", "1")))
 		require.NoError(t, o.Observed(opaque("b", "v", "2")))
 		time.Sleep(overlay.DefaultMaxAge)
@@ -261,7 +286,8 @@ func TestAWriteOfAServerThatWasRestoredIsShownNoLonger(t *testing.T) {
 func TestAStateThatIsObservedAgainExpiresNoLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expired := 0
-		o := overlay.Over(newIndexer(), overlay.Options[*object]{OnExpired: func(overlay.Expired) { expired++ }})
+		o := overlay.Over(
+			newIndexer(), overlay.Options[*object]{OnExpired: func(overlay.Expired) { expired++ }})
 		require.NoError(t, o.Observed(opaque("a", "u", "1")))
 		time.Sleep(overlay.DefaultMaxAge - 1)
 		require.NoError(t, o.Observed(opaque("a", "u", "1")))
@@ -352,9 +378,12 @@ func TestANamespaceThatIsBehindKeepsNoGhostOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := cachetest.NewSource(cachetest.Options{})
 		defer source.Close()
-		items := cache.NewTypedInformer(nil, cache.InformerConfig[*object]{Namespaces: map[string]cache.Source{
-			"shop": source.Namespace("shop"), "lab": source.Namespace("lab"),
-		}})
+		items := cache.NewTypedInformer(
+			nil,
+			cache.InformerConfig[*object]{Namespaces: map[string]cache.Source{
+				"shop": source.Namespace("shop"), "lab": source.Namespace("lab"),
+			}},
+		)
 		o, err := overlay.New(items, overlay.Options[*object]{})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -391,21 +420,26 @@ func TestASnapshotKeepsTheObservedWrites(t *testing.T) {
 
 func TestAnObjectThatCannotBeIndexedIsReportedAndNotShown(t *testing.T) {
 	failing := errors.New("no owner")
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"owner": func(obj any) ([]string, error) {
-		switch owner := obj.(*object).GetLabels()["owner"]; owner {
-		case "":
-			return nil, failing
-		case "panic":
-			panic("a bad index function")
-		default:
-			return []string{owner}, nil
-		}
-	}})
+	indexer := cache.NewIndexer(
+		cache.MetaNamespaceKeyFunc,
+		cache.Indexers{"owner": func(obj any) ([]string, error) {
+			switch owner := obj.(*object).GetLabels()["owner"]; owner {
+			case "":
+				return nil, failing
+			case "panic":
+				panic("a bad index function")
+			default:
+				return []string{owner}, nil
+			}
+		}},
+	)
 	o := overlay.Over(indexer, overlay.Options[*object]{})
 	err := o.Observed(newObject("a", ""))
 	assert.ErrorIs(t, err, failing)
-	assert.EqualError(t, err, `own write of "shop/a" at version  is not shown: index "owner": no owner`)
-	assert.ErrorContains(t, o.Observed(newObject("a", "panic")), `index "owner" panicked: a bad index function`)
+	assert.EqualError(
+		t, err, `own write of "shop/a" at version  is not shown: index "owner": no owner`)
+	assert.ErrorContains(
+		t, o.Observed(newObject("a", "panic")), `index "owner" panicked: a bad index function`)
 	assert.ErrorContains(t, o.Observed(nil), "object is nil")
 	assert.ErrorContains(t, o.Observed(&object{}), "key is empty")
 	assert.Zero(t, o.Pending())
@@ -452,7 +486,11 @@ func TestATransformIsCalledWithACopyAndMayHideTheObject(t *testing.T) {
 
 func TestAQuarantinedObjectIsReportedByGet(t *testing.T) {
 	indexer := newIndexer()
-	require.NoError(t, indexer.AddIndexers(cache.Indexers{"fails": func(any) ([]string, error) { return nil, errors.New("no") }}))
+	require.NoError(
+		t,
+		indexer.AddIndexers(
+			cache.Indexers{"fails": func(any) ([]string, error) { return nil, errors.New("no") }}),
+	)
 	assert.Error(t, indexer.Add(opaque("a", "u", "1")))
 	o := overlay.Over(indexer, overlay.Options[*object]{})
 	_, err := o.Get("shop/a")
@@ -464,9 +502,13 @@ func TestAQuarantinedObjectIsReportedByGet(t *testing.T) {
 
 func TestAnOverlayIsMadeOnlyOfAnIndexerOfTheLibrary(t *testing.T) {
 	wrapped := struct{ cache.Indexer }{newIndexer()}
-	assert.PanicsWithValue(t, "overlay: struct { cache.Indexer } has no Snapshot: it is not an indexer of package cache", func() {
-		overlay.Over(wrapped, overlay.Options[*object]{})
-	})
+	assert.PanicsWithValue(
+		t,
+		"overlay: struct { cache.Indexer } has no Snapshot: it is not an indexer of package cache",
+		func() {
+			overlay.Over(wrapped, overlay.Options[*object]{})
+		},
+	)
 	assert.PanicsWithValue(t, "overlay: Options.MaxAge is negative", func() {
 		overlay.Over(newIndexer(), overlay.Options[*object]{MaxAge: -1})
 	})
@@ -497,7 +539,9 @@ func TestListersOfOtherCodeReadTheOverlay(t *testing.T) {
 func TestNoReaderSeesAnOlderStateAfterANewerOne(t *testing.T) {
 	source := cachetest.NewSource(cachetest.Options{})
 	defer source.Close()
-	items := cache.NewTypedInformer(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{"owner": byOwner}})
+	items := cache.NewTypedInformer(
+		source,
+		cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{"owner": byOwner}})
 	o, err := overlay.New(items, overlay.Options[*object]{})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -597,10 +641,14 @@ func TestTheIndexValuesOfATypedOverlayAreThoseOfItsObjects(t *testing.T) {
 	byName := func(obj any) ([]string, error) { return []string{obj.(metav1.Object).GetName()}, nil }
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"name": byName})
 	require.NoError(t, indexer.Add(newObject("item", "a")))
-	other := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other"}}
+	other := &metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other"},
+	}
 	require.NoError(t, indexer.Add(other))
 	o := overlay.Over(indexer, overlay.Options[*object]{})
-	for _, reader := range []overlay.Reader[*object]{o.Reader, o.Snapshot(), o.ByNamespace("shop")} {
+	for _, reader := range []overlay.Reader[*object]{
+		o.Reader, o.Snapshot(), o.ByNamespace("shop"),
+	} {
 		values, err := reader.IndexValues("name")
 		require.NoError(t, err)
 		assert.Equal(t, []string{"item"}, values)

@@ -94,19 +94,22 @@ func (s *script) change(name string, own bool) {
 	switch {
 	case err != nil:
 		m.obj = s.create(name, owner)
-		m.version, observe = versionOf(m.obj), func() { s.observe(m.obj) }
+		m.version = versionOf(m.obj)
+		observe = func() { s.observe(m.obj) }
 		if !own {
 			s.foreignMade[name] = m.version
 		}
 	case s.IntN(3) > 0:
 		m.obj = s.update(name, owner)
-		m.version, observe = versionOf(m.obj), func() { s.observe(m.obj) }
+		m.version = versionOf(m.obj)
+		observe = func() { s.observe(m.obj) }
 	default:
 		uid := stored.(*object).GetUID()
 		// A caller deletes the object that it sees.
 		seen, exists := s.overlay.Lookup("shop/" + name)
 		own = own && exists && seen.GetUID() == uid
-		m.version, observe = versionOf(s.delete(name)), func() { s.overlay.ObservedDelete("shop/"+name, uid) }
+		m.version = versionOf(s.delete(name))
+		observe = func() { s.overlay.ObservedDelete("shop/"+name, uid) }
 	}
 	s.history[name] = append(s.history[name], m)
 	s.note("version %d is of %s, exists %t, own %t", m.version, name, m.obj != nil, own)
@@ -210,16 +213,32 @@ func TestTheOverlayShowsTheNewestInRandomScriptsWhoseVersionsAreNoNumbers(t *tes
 	})
 }
 
-func inRandomScripts(t *testing.T, transform func(*object) (*object, error), test func(t *testing.T, s *script)) {
+func inRandomScripts(
+	t *testing.T, transform func(*object) (*object, error), test func(t *testing.T, s *script),
+) {
 	seeds := uint64(60)
 	if testing.Short() {
 		seeds = 15
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inBubbleWith(t, transform, func(o *overlay.Options[*object]) { o.MaxAge = 24 * time.Hour }, func(t *testing.T, r *rig) {
-				test(t, &script{rig: r, Rand: rand.New(rand.NewPCG(seed, 1)), history: map[string][]moment{}, newest: map[string]int{}, foreignMade: map[string]int{}})
-			})
+			inBubbleWith(
+				t,
+				transform,
+				func(o *overlay.Options[*object]) { o.MaxAge = 24 * time.Hour },
+				func(t *testing.T, r *rig) {
+					test(
+						t,
+						&script{
+							rig:         r,
+							Rand:        rand.New(rand.NewPCG(seed, 1)),
+							history:     map[string][]moment{},
+							newest:      map[string]int{},
+							foreignMade: map[string]int{},
+						},
+					)
+				},
+			)
 		})
 	}
 }

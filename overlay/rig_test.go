@@ -61,13 +61,18 @@ func (r *rig) expired() []overlay.Expired {
 }
 
 // inBubble runs a test with an informer that has synced. change, if not nil, changes the options.
-func inBubble(t *testing.T, change func(*overlay.Options[*object]), test func(t *testing.T, r *rig)) {
+func inBubble(
+	t *testing.T, change func(*overlay.Options[*object]), test func(t *testing.T, r *rig),
+) {
 	t.Helper()
 	inBubbleWith(t, nil, change, test)
 }
 
 // inBubbleWith is inBubble with a transform for the informer.
-func inBubbleWith(t *testing.T, transform func(*object) (*object, error), change func(*overlay.Options[*object]), test func(t *testing.T, r *rig)) {
+func inBubbleWith(
+	t *testing.T, transform func(*object) (*object, error), change func(*overlay.Options[*object]),
+	test func(t *testing.T, r *rig),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{Source: cachetest.NewTestSource(t, cachetest.Options{}), t: t}
@@ -135,7 +140,8 @@ func (r *rig) assertShows(want map[string]string) {
 // versions returns the versions of objects by name, and checks that all methods of a reader agree.
 func versions(reader overlay.Reader[*object]) map[string]string {
 	reader = reader.ByNamespace("shop").Snapshot()
-	found, owners := map[string]string{}, map[string]map[string]string{}
+	found := map[string]string{}
+	owners := map[string]map[string]string{}
 	add := func(to map[string]string, obj *object) { to[obj.GetName()] = obj.GetResourceVersion() }
 	for key, obj := range reader.All() {
 		if key != "shop/"+obj.GetName() {
@@ -153,7 +159,8 @@ func versions(reader overlay.Reader[*object]) map[string]string {
 			found["get "+name] = "not " + version
 		}
 	}
-	listed, indexed := map[string]string{}, map[string]map[string]string{}
+	listed := map[string]string{}
+	indexed := map[string]map[string]string{}
 	all, _ := reader.List(nil)
 	for _, obj := range all {
 		add(listed, obj)
@@ -177,7 +184,8 @@ func versions(reader overlay.Reader[*object]) map[string]string {
 
 func indexerVersions(t *testing.T, indexer cache.Indexer) map[string]string {
 	t.Helper()
-	found, keys := map[string]string{}, []string{}
+	found := map[string]string{}
+	keys := []string{}
 	for _, obj := range indexer.List() {
 		item := obj.(*object)
 		found[item.GetName()] = item.GetResourceVersion()

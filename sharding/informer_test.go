@@ -23,16 +23,20 @@ import (
 // inBubble runs a test in virtual time, with sources that filter and sources that do not.
 func inBubble(t *testing.T, test func(t *testing.T, source *cachetest.Source)) {
 	for _, filters := range []bool{false, true} {
-		t.Run("filtered by the "+map[bool]string{false: "client", true: "server"}[filters], func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source := cachetest.NewSource(cachetest.Options{
-					ShardSelectors: filters, NewObject: func() runtime.Object { return &object{} },
-					NewList: func() runtime.Object { return &metav1.PartialObjectMetadataList{} },
+		t.Run(
+			"filtered by the "+map[bool]string{false: "client", true: "server"}[filters],
+			func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := cachetest.NewSource(cachetest.Options{
+						ShardSelectors: filters,
+						NewObject:      func() runtime.Object { return &object{} },
+						NewList:        func() runtime.Object { return &metav1.PartialObjectMetadataList{} },
+					})
+					t.Cleanup(source.Close)
+					test(t, source)
 				})
-				t.Cleanup(source.Close)
-				test(t, source)
-			})
-		})
+			},
+		)
 	}
 }
 
@@ -55,7 +59,9 @@ func TestReplicasHaveEachObjectExactlyOnce(t *testing.T) {
 		synctest.Wait()
 		requireShares(t, source, replicas...)
 		for _, r := range replicas {
-			require.Equal(t, source.ResourceVersion(), r.awaitVersion(t), "events of others move the version, or a bookmark")
+			require.Equal(
+				t, source.ResourceVersion(), r.awaitVersion(t),
+				"events of others move the version, or a bookmark")
 			require.Empty(t, r.failures)
 		}
 	})
@@ -73,12 +79,17 @@ func TestTheStatusSaysWhereObjectsAreFiltered(t *testing.T) {
 		orders(t, source, 100)
 		part := sharding.Split(2)[1]
 		r := newReplica(t, source, cache.ReflectorOptions{}, part)
-		want := sharding.Status{Selector: sharding.Union(part).String(), FilteredBy: sharding.Client}
+		want := sharding.Status{
+			Selector:   sharding.Union(part).String(),
+			FilteredBy: sharding.Client,
+		}
 		requests := source.Requests()
 		if requests[0].Items < 100 {
 			want.FilteredBy = sharding.Server
 		}
-		require.Equal(t, t.Name() == "TestTheStatusSaysWhereObjectsAreFiltered/filtered_by_the_server", want.FilteredBy == sharding.Server)
+		require.Equal(
+			t, t.Name() == "TestTheStatusSaysWhereObjectsAreFiltered/filtered_by_the_server",
+			want.FilteredBy == sharding.Server)
 		require.Equal(t, &want, r.informer.Status().Shard)
 		for _, request := range requests {
 			require.Equal(t, want.Selector, request.Options.ShardSelector, request)
@@ -105,7 +116,10 @@ func TestAnUnfilteredWatchIsFilteredByTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// Behind one address, a server that filters responds to the list, and one that does not to
 		// the watch.
-		filters := cachetest.NewSource(cachetest.Options{ShardSelectors: true, NewObject: func() runtime.Object { return &object{} }})
+		filters := cachetest.NewSource(cachetest.Options{
+			ShardSelectors: true,
+			NewObject:      func() runtime.Object { return &object{} },
+		})
 		t.Cleanup(filters.Close)
 		orders(t, filters, 100)
 		mixed := &cache.ListWatch{
@@ -117,7 +131,8 @@ func TestAnUnfilteredWatchIsFilteredByTheClient(t *testing.T) {
 		}
 		parts := sharding.Split(2)
 		replicas := []*replica{
-			newReplica(t, mixed, cache.ReflectorOptions{}, parts[0]), newReplica(t, mixed, cache.ReflectorOptions{}, parts[1]),
+			newReplica(t, mixed, cache.ReflectorOptions{}, parts[0]),
+			newReplica(t, mixed, cache.ReflectorOptions{}, parts[1]),
 		}
 		for _, r := range replicas {
 			require.Equal(t, sharding.Server, r.informer.Status().Shard.FilteredBy)
@@ -133,7 +148,10 @@ func TestAnUnfilteredWatchIsFilteredByTheClient(t *testing.T) {
 
 func TestAListOfAnotherShardFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := cachetest.NewSource(cachetest.Options{ShardSelectors: true, NewObject: func() runtime.Object { return &object{} }})
+		source := cachetest.NewSource(cachetest.Options{
+			ShardSelectors: true,
+			NewObject:      func() runtime.Object { return &object{} },
+		})
 		t.Cleanup(source.Close)
 		orders(t, source, 10)
 		wrong := &cache.ListWatch{
@@ -156,7 +174,15 @@ func TestAServerThatFiltersObjectsWithoutUIDsFails(t *testing.T) {
 			list := &metav1.PartialObjectMetadataList{}
 			list.ResourceVersion = "1"
 			for i := range 20 {
-				list.Items = append(list.Items, object{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("order-", i), ResourceVersion: "1"}})
+				list.Items = append(
+					list.Items,
+					object{
+						ObjectMeta: metav1.ObjectMeta{
+							Name:            fmt.Sprint("order-", i),
+							ResourceVersion: "1",
+						},
+					},
+				)
 			}
 			source := &cache.ListWatch{
 				ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -169,7 +195,8 @@ func TestAServerThatFiltersObjectsWithoutUIDsFails(t *testing.T) {
 				WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 			}
 			parts := sharding.Split(2)
-			first, second := newReplica(t, source, cache.ReflectorOptions{}, parts[0]), newReplica(t, source, cache.ReflectorOptions{}, parts[1])
+			first := newReplica(t, source, cache.ReflectorOptions{}, parts[0])
+			second := newReplica(t, source, cache.ReflectorOptions{}, parts[1])
 			if filters {
 				require.ErrorContains(t, first.failures[0], "filters by UID")
 				require.False(t, first.informer.HasSynced())
@@ -207,7 +234,8 @@ func TestAChangeOfRangesDeliversOnlyDeletionsAndAdditions(t *testing.T) {
 		before := r.view.content()
 		calls := r.view.calls
 		r.apply(t, quarters[1], quarters[2])
-		after, changed := r.view.content(), 0
+		after := r.view.content()
+		changed := 0
 		for key := range truth(source) {
 			_, had := before[key]
 			if _, has := after[key]; had != has {
@@ -215,7 +243,8 @@ func TestAChangeOfRangesDeliversOnlyDeletionsAndAdditions(t *testing.T) {
 			}
 		}
 		require.InDelta(t, 500, changed, 80)
-		require.Equal(t, calls+changed, r.view.calls, "nothing twice, and what stayed is not delivered")
+		require.Equal(
+			t, calls+changed, r.view.calls, "nothing twice, and what stayed is not delivered")
 		others := newReplica(t, source, cache.ReflectorOptions{}, quarters[0], quarters[3])
 		requireShares(t, source, r, others)
 
@@ -297,7 +326,8 @@ func uidIn(ranges sharding.Ranges) types.UID {
 // event returns an event of the object a, with a UID and a version.
 func event(kind watch.EventType, uid types.UID, version int) watch.Event {
 	obj := order("a")
-	obj.UID, obj.ResourceVersion = uid, strconv.Itoa(version)
+	obj.UID = uid
+	obj.ResourceVersion = strconv.Itoa(version)
 	return watch.Event{Type: kind, Object: obj}
 }
 
@@ -306,14 +336,17 @@ func watched() (cache.Source, *watch.FakeWatcher) {
 	events := watch.NewFake()
 	return &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
+			return &metav1.PartialObjectMetadataList{
+				ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+			}, nil
 		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
 	}, events
 }
 
 func TestAKeyWhoseNewObjectBelongsToAnotherReplicaIsDeletedWithItsLastState(t *testing.T) {
-	mine, other := sharding.Union(sharding.Split(2)[0]), sharding.Union(sharding.Split(2)[1])
+	mine := sharding.Union(sharding.Split(2)[0])
+	other := sharding.Union(sharding.Split(2)[1])
 	for _, second := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
 		t.Run(string(second), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -343,7 +376,8 @@ func TestAKeyWhoseNewObjectBelongsToAnotherReplicaIsDeletedWithItsLastState(t *t
 // one misses this replica's objects.
 func TestTheFirstObjectsOfAWatchMoveNoVersionWhicheverReplicaTheyBelongTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mine, other := sharding.Union(sharding.Split(2)[0]), sharding.Union(sharding.Split(2)[1])
+		mine := sharding.Union(sharding.Split(2)[0])
+		other := sharding.Union(sharding.Split(2)[1])
 		events := watch.NewFake()
 		r := newReplica(t, &cache.ListWatch{
 			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -375,8 +409,11 @@ func (r *recorder) Delete(obj any) error {
 	return r.ReflectorStore.Delete(obj)
 }
 
-func TestQueuesAndStoresOfOtherPackagesDeleteAKeyWhoseNewObjectBelongsToAnotherReplica(t *testing.T) {
-	mine, other := sharding.Union(sharding.Split(2)[0]), sharding.Union(sharding.Split(2)[1])
+func TestQueuesAndStoresOfOtherPackagesDeleteAKeyWhoseNewObjectBelongsToAnotherReplica(
+	t *testing.T,
+) {
+	mine := sharding.Union(sharding.Split(2)[0])
+	other := sharding.Union(sharding.Split(2)[1])
 	run := func(t *testing.T, store cache.ReflectorStore) {
 		source, events := watched()
 		reflector := cache.NewReflectorWithOptions(source.(cache.ListerWatcher), &object{}, store,
@@ -385,7 +422,8 @@ func TestQueuesAndStoresOfOtherPackagesDeleteAKeyWhoseNewObjectBelongsToAnotherR
 		done := make(chan struct{})
 		go func() { defer close(done); reflector.RunWithContext(ctx) }()
 		for _, e := range []watch.Event{
-			event(watch.Added, uidIn(other), 2), event(watch.Added, uidIn(mine), 3), event(watch.Modified, uidIn(other), 4),
+			event(watch.Added, uidIn(other), 2), event(watch.Added, uidIn(mine), 3),
+			event(watch.Modified, uidIn(other), 4),
 		} {
 			events.Action(e.Type, e.Object)
 		}
@@ -395,7 +433,8 @@ func TestQueuesAndStoresOfOtherPackagesDeleteAKeyWhoseNewObjectBelongsToAnotherR
 		<-done
 	}
 	synctest.Test(t, func(t *testing.T) {
-		queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: cache.NewStore(cache.MetaNamespaceKeyFunc)})
+		queue := cache.NewDeltaFIFOWithOptions(
+			cache.DeltaFIFOOptions{KnownObjects: cache.NewStore(cache.MetaNamespaceKeyFunc)})
 		run(t, queue)
 		var changes []cache.Delta
 		for len(changes) < 2 {
@@ -411,10 +450,21 @@ func TestQueuesAndStoresOfOtherPackagesDeleteAKeyWhoseNewObjectBelongsToAnotherR
 		}
 		require.Len(t, changes, 2)
 		require.Equal(t, cache.Added, changes[0].Type)
-		require.Equal(t, cache.Delta{Type: cache.Deleted, Object: cache.DeletedFinalStateUnknown{Key: "shop/a", Obj: changes[0].Object}}, changes[1])
+		require.Equal(
+			t,
+			cache.Delta{
+				Type:   cache.Deleted,
+				Object: cache.DeletedFinalStateUnknown{Key: "shop/a", Obj: changes[0].Object},
+			},
+			changes[1],
+		)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		store := &recorder{ReflectorStore: struct{ cache.ReflectorStore }{cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc)}}
+		store := &recorder{
+			ReflectorStore: struct{ cache.ReflectorStore }{
+				cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc),
+			},
+		}
 		run(t, store)
 		tombstone := cache.DeletedFinalStateUnknown{Key: "shop/a"}
 		require.Equal(t, []any{tombstone, tombstone}, store.deleted)
@@ -437,13 +487,15 @@ func TestVerifyComparesWithTheShareAlone(t *testing.T) {
 		require.NoError(t, r.informer.Verify(t.Context()))
 		require.NoError(t, r.informer.Fresh(t.Context()))
 		source.Heal()
-		requireShares(t, source, r, newReplica(t, source, cache.ReflectorOptions{}, sharding.Split(2)[0]))
+		requireShares(
+			t, source, r, newReplica(t, source, cache.ReflectorOptions{}, sharding.Split(2)[0]))
 	})
 }
 
 func TestOneSelectorIsForAllNamespacesOfAnInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sources, share := map[string]cache.Source{}, sharding.NewSelector(sharding.Split(2)[0])
+		sources := map[string]cache.Source{}
+		share := sharding.NewSelector(sharding.Split(2)[0])
 		total := 0
 		for _, namespace := range []string{"berlin", "paris"} {
 			source := cachetest.NewSourceOf[*object]()
@@ -481,7 +533,9 @@ func TestReplicasAddUpToTheSourceWhateverChanges(t *testing.T) {
 	if testing.Short() {
 		runs = 4
 	}
-	for _, strategy := range []cache.ListStrategy{cache.ListAutomatic, cache.ListPaged, cache.ListStreaming} {
+	for _, strategy := range []cache.ListStrategy{
+		cache.ListAutomatic, cache.ListPaged, cache.ListStreaming,
+	} {
 		t.Run(strategy.String(), func(t *testing.T) {
 			for seed := range uint64(runs) {
 				inBubble(t, func(t *testing.T, source *cachetest.Source) {
@@ -508,7 +562,11 @@ func churn(t *testing.T, source *cachetest.Source, strategy cache.ListStrategy, 
 		return all
 	}
 	for i, share := range shares() {
-		replicas[i] = newReplica(t, source, cache.ReflectorOptions{Strategy: strategy, PageSize: []int64{0, 0, 7}[random.IntN(3)]}, share...)
+		replicas[i] = newReplica(
+			t,
+			source,
+			cache.ReflectorOptions{Strategy: strategy, PageSize: []int64{0, 0, 7}[random.IntN(3)]},
+			share...)
 	}
 	for range 15 {
 		for range random.IntN(40) {

@@ -25,11 +25,13 @@ func TestPartsOfASplitHaveEveryHashExactlyOnce(t *testing.T) {
 		require.EqualValues(t, uint64(math.MaxUint64), parts[n-1].Last)
 		for i := range parts[1:] {
 			require.Equal(t, parts[i].Last+1, parts[i+1].First)
-			size, other := parts[i].Last-parts[i].First, parts[i+1].Last-parts[i+1].First
+			size := parts[i].Last - parts[i].First
+			other := parts[i+1].Last - parts[i+1].First
 			require.LessOrEqual(t, max(size, other)-min(size, other), uint64(1))
 		}
 		for range 100 {
-			owners, hash := 0, random.Uint64()
+			owners := 0
+			hash := random.Uint64()
 			for _, part := range parts {
 				if sharding.Union(part).Contains(hash) {
 					owners++
@@ -58,7 +60,9 @@ func TestAUnionContainsWhatOneOfItsRangesContains(t *testing.T) {
 		for i := 1; i < len(union); i++ {
 			require.Greater(t, union[i].First, union[i-1].Last+1, "%v of %v", union, parts)
 		}
-		for _, hash := range []uint64{0, 1, 2, 5, 10, 19, 20, math.MaxUint64 - 2, math.MaxUint64 - 1, math.MaxUint64} {
+		for _, hash := range []uint64{
+			0, 1, 2, 5, 10, 19, 20, math.MaxUint64 - 2, math.MaxUint64 - 1, math.MaxUint64,
+		} {
 			want := false
 			for _, p := range parts {
 				want = want || p.First <= hash && hash <= p.Last
@@ -89,15 +93,22 @@ func serverSelector(ranges sharding.Ranges) apisharding.Selector {
 func TestRangesSelectWhatAPIServersSelect(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 3))
 	for range 200 {
-		ranges := sharding.Union(sharding.Split(1 + random.IntN(9))[0], sharding.Range{First: random.Uint64(), Last: random.Uint64()})
+		ranges := sharding.Union(
+			sharding.Split(1 + random.IntN(9))[0],
+			sharding.Range{First: random.Uint64(), Last: random.Uint64()})
 		server := serverSelector(ranges)
 		require.Equal(t, server.String(), ranges.String())
 		for range 50 {
-			obj := &object{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprintf("%x-%d", random.Uint64(), random.IntN(9)))}}
+			obj := &object{
+				ObjectMeta: metav1.ObjectMeta{
+					UID: types.UID(fmt.Sprintf("%x-%d", random.Uint64(), random.IntN(9))),
+				},
+			}
 			want, err := server.Matches(obj)
 			require.NoError(t, err)
 			require.Equal(t, want, ranges.Includes(obj))
-			require.Equal(t, apisharding.HashField(string(obj.UID)), fmt.Sprintf("%016x", sharding.Hash(obj)))
+			require.Equal(
+				t, apisharding.HashField(string(obj.UID)), fmt.Sprintf("%016x", sharding.Hash(obj)))
 		}
 	}
 }
@@ -105,7 +116,9 @@ func TestRangesSelectWhatAPIServersSelect(t *testing.T) {
 func TestAnObjectWithoutAUIDIsHashedByItsKey(t *testing.T) {
 	counts := map[int]int{}
 	for i := range 8000 {
-		hash := sharding.Hash(&object{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("order-", i)}})
+		hash := sharding.Hash(&object{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("order-", i)},
+		})
 		for n, part := range sharding.Split(8) {
 			if sharding.Union(part).Contains(hash) {
 				counts[n]++
@@ -113,13 +126,15 @@ func TestAnObjectWithoutAUIDIsHashedByItsKey(t *testing.T) {
 		}
 	}
 	for n := range 8 {
-		assert.InDelta(t, 1000, counts[n], 150, "parts of names that differ at their end: %v", counts)
+		assert.InDelta(
+			t, 1000, counts[n], 150, "parts of names that differ at their end: %v", counts)
 	}
 }
 
 func TestParseRefusesWhatAPIServersRefuse(t *testing.T) {
 	for _, bad := range []string{
-		"everything", "shardRange()", "shardRange(object.metadata.uid, '0x0', '0x8000000000000000')",
+		"everything", "shardRange()",
+		"shardRange(object.metadata.uid, '0x0', '0x8000000000000000')",
 		"shardRange(object.metadata.uid, '0x0000000000000000', '0x0000000000000000')",
 		"shardRange(object.metadata.uid, '0x8000000000000000', '0x0000000000000001')",
 		"shardRange(object.metadata.uid, '0x000000000000000F', '0x8000000000000000')",
@@ -134,7 +149,8 @@ func TestParseRefusesWhatAPIServersRefuse(t *testing.T) {
 		_, err := sharding.Parse(bad)
 		assert.Error(t, err, bad)
 	}
-	parsed, err := sharding.Parse(" shardRange ( object.metadata.uid ,'0x0000000000000000','0x10000000000000000' ) ")
+	parsed, err := sharding.Parse(
+		" shardRange ( object.metadata.uid ,'0x0000000000000000','0x10000000000000000' ) ")
 	require.NoError(t, err)
 	assert.Equal(t, sharding.Everything(), parsed)
 	none, err := sharding.Parse("")
@@ -145,7 +161,9 @@ func TestParseRefusesWhatAPIServersRefuse(t *testing.T) {
 func FuzzShardSelector(f *testing.F) {
 	f.Add(sharding.Everything().String())
 	f.Add(sharding.Union(sharding.Split(7)[1], sharding.Split(7)[4]).String())
-	f.Add("shardRange(object.metadata.uid, '0x0000000000000000', '0x0000000000000001')||shardRange(object.metadata.uid,'0x0000000000000001','0x0000000000000002')")
+	f.Add(
+		"shardRange(object.metadata.uid, '0x0000000000000000', '0x0000000000000001')||shardRange(object.metadata.uid,'0x0000000000000001','0x0000000000000002')",
+	)
 	f.Fuzz(func(t *testing.T, selector string) {
 		ranges, err := sharding.Parse(selector)
 		if err != nil {

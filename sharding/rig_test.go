@@ -23,7 +23,13 @@ type object = metav1.PartialObjectMetadata
 
 // order returns an object with a new UID.
 func order(name string) *object {
-	return &object{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(fmt.Sprintf("%016x-%016x", rand.Uint64(), rand.Uint64()))}}
+	return &object{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop",
+			Name:      name,
+			UID:       types.UID(fmt.Sprintf("%016x-%016x", rand.Uint64(), rand.Uint64())),
+		},
+	}
 }
 
 // orders creates that many objects, or updates them.
@@ -74,7 +80,8 @@ func (v *view) OnDelete(obj any) {
 	}
 	before, known := v.objects[key]
 	if final, ok := last.(*object); err != nil || !known || !ok || final.UID != before.UID {
-		v.mistakes = append(v.mistakes, fmt.Sprintf("delete of %s with %v, known: %t", key, last, known))
+		v.mistakes = append(
+			v.mistakes, fmt.Sprintf("delete of %s with %v, known: %t", key, last, known))
 	}
 	delete(v.objects, key)
 }
@@ -122,7 +129,9 @@ type replica struct {
 }
 
 // newReplica runs an informer until stop or the end of the test.
-func newReplica(t *testing.T, source cache.Source, options cache.ReflectorOptions, ranges ...sharding.Range) *replica {
+func newReplica(
+	t *testing.T, source cache.Source, options cache.ReflectorOptions, ranges ...sharding.Range,
+) *replica {
 	r := &replica{selector: sharding.NewSelector(ranges...), view: newView()}
 	var mu sync.Mutex
 	options.ShardSelector = r.selector
@@ -132,7 +141,8 @@ func newReplica(t *testing.T, source cache.Source, options cache.ReflectorOption
 		defer mu.Unlock()
 		r.failures = append(r.failures, err)
 	}
-	r.informer = cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: options})
+	r.informer = cache.NewTypedInformer(
+		source, cache.InformerConfig[*object]{ReflectorOptions: options})
 	var err error
 	r.handle, err = r.informer.Shared().AddEventHandler(r.view)
 	require.NoError(t, err)
@@ -148,7 +158,8 @@ func newReplica(t *testing.T, source cache.Source, options cache.ReflectorOption
 // apply changes the ranges and waits until the handler has handled the changes.
 func (r *replica) apply(t *testing.T, ranges ...sharding.Range) {
 	require.NoError(t, r.selector.Apply(t.Context(), sharding.Union(ranges...)))
-	require.NoError(t, r.informer.WaitForHandler(t.Context(), r.handle, r.informer.ResourceVersion()))
+	require.NoError(
+		t, r.informer.WaitForHandler(t.Context(), r.handle, r.informer.ResourceVersion()))
 }
 
 // requireShares checks that each object of the source is in the view and store of exactly one

@@ -62,12 +62,23 @@ func (s *shelf) write(changes ...string) error {
 	for _, text := range changes {
 		key, value, put := strings.Cut(text, "=")
 		before, exists := present[key]
-		c := sources.KeyChange{Type: watch.Modified, KeyValue: sources.KeyValue{Key: key, Value: []byte(value), Created: before.Created, Revision: at}}
+		c := sources.KeyChange{
+			Type: watch.Modified,
+			KeyValue: sources.KeyValue{
+				Key:      key,
+				Value:    []byte(value),
+				Created:  before.Created,
+				Revision: at,
+			},
+		}
 		switch {
 		case !put:
-			c.Type, c.Value, c.LastUnknown = watch.Deleted, before.Value, s.unknown
+			c.Type = watch.Deleted
+			c.Value = before.Value
+			c.LastUnknown = s.unknown
 		case !exists:
-			c.Type, c.Created = watch.Added, at
+			c.Type = watch.Added
+			c.Created = at
 		}
 		next = append(next, c)
 	}
@@ -153,7 +164,8 @@ type shelfWatch struct {
 func (w *shelfWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error) {
 	for {
 		w.shelf.mu.Lock()
-		present, moved := uint64(len(w.shelf.history)), w.shelf.moved
+		present := uint64(len(w.shelf.history))
+		moved := w.shelf.moved
 		if w.at < present {
 			defer w.shelf.mu.Unlock()
 			w.at++
@@ -214,7 +226,8 @@ func open(t *testing.T, source cache.Source, options metav1.ListOptions) watch.I
 func TestAKeyIsTheNamespaceAndNameOfItsObject(t *testing.T) {
 	uids := map[types.UID]bool{}
 	for key, want := range map[string]cache.ObjectName{
-		"a": {Name: "a"}, "n/a": {Namespace: "n", Name: "a"}, "n/a/b": {Namespace: "n", Name: "a/b"}, "/a": {Name: "/a"}, "n/": {Name: "n/"},
+		"a": {Name: "a"}, "n/a": {Namespace: "n", Name: "a"},
+		"n/a/b": {Namespace: "n", Name: "a/b"}, "/a": {Name: "/a"}, "n/": {Name: "n/"},
 	} {
 		s := newShelf()
 		require.NoError(t, s.write(key+"=1"))
@@ -226,8 +239,13 @@ func TestAKeyIsTheNamespaceAndNameOfItsObject(t *testing.T) {
 		assert.Len(t, e.UID, 32)
 		uids[e.UID] = true
 		assert.Equal(t, textEntry{
-			ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name, ResourceVersion: "1", UID: e.UID},
-			Key:        key, Value: "1", Created: 1, Revision: 1,
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace:       want.Namespace,
+				Name:            want.Name,
+				ResourceVersion: "1",
+				UID:             e.UID,
+			},
+			Key: key, Value: "1", Created: 1, Revision: 1,
 		}, *e)
 	}
 	assert.Len(t, uids, 5)
@@ -237,7 +255,9 @@ func TestAnObjectKeepsAUIDOfItsOwn(t *testing.T) {
 	s := newShelf()
 	require.NoError(t, s.write("a=1"))
 	source := sources.NewKeyValueSource(s, func(kv sources.KeyValue) (*item, error) {
-		return &item{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: types.UID("own-" + string(kv.Value))}}, nil
+		return &item{
+			ObjectMeta: metav1.ObjectMeta{Name: "other", UID: types.UID("own-" + string(kv.Value))},
+		}, nil
 	})
 	list, err := source.List(metav1.ListOptions{})
 	require.NoError(t, err)
@@ -254,10 +274,22 @@ func TestKeyValueSourceRefusesUnsupportedOptions(t *testing.T) {
 		is      func(error) bool
 		text    string
 	}{
-		{metav1.ListOptions{LabelSelector: "a=b"}, apierrors.IsBadRequest, "labelSelector: not supported by this source"},
-		{metav1.ListOptions{FieldSelector: "metadata.name=a"}, apierrors.IsBadRequest, "fieldSelector: not supported by this source"},
-		{metav1.ListOptions{ResourceVersion: "x"}, apierrors.IsBadRequest, `resourceVersion: not a decimal number: "x"`},
-		{metav1.ListOptions{ResourceVersion: "2"}, cacheTooLarge, "Too large resource version: 2, current: 1"},
+		{
+			metav1.ListOptions{LabelSelector: "a=b"}, apierrors.IsBadRequest,
+			"labelSelector: not supported by this source",
+		},
+		{
+			metav1.ListOptions{FieldSelector: "metadata.name=a"}, apierrors.IsBadRequest,
+			"fieldSelector: not supported by this source",
+		},
+		{
+			metav1.ListOptions{ResourceVersion: "x"}, apierrors.IsBadRequest,
+			`resourceVersion: not a decimal number: "x"`,
+		},
+		{
+			metav1.ListOptions{ResourceVersion: "2"}, cacheTooLarge,
+			"Too large resource version: 2, current: 1",
+		},
 	} {
 		_, err := source.ListWithContext(t.Context(), test.options)
 		require.ErrorContains(t, err, test.text)
@@ -280,7 +312,10 @@ func TestAListAtAnExactRevisionIsThatState(t *testing.T) {
 	s := newShelf()
 	require.NoError(t, errors.Join(s.write("a=1"), s.write("a=2")))
 	source := newTextSource(s)
-	exact := metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+	exact := metav1.ListOptions{
+		ResourceVersion:      "1",
+		ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+	}
 	list, err := source.List(exact)
 	require.NoError(t, err)
 	assert.Equal(t, "1", list.(*metav1.List).Items[0].Object.(*textEntry).Value)
@@ -380,11 +415,13 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 func TestAWatchThatIsStoppedInsideATransactionIsResumedAtItsBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()
-		require.NoError(t, errors.Join(s.write("z=0"), s.write("a=1", "b=1", "c=1"), s.write("d=1")))
+		require.NoError(
+			t, errors.Join(s.write("z=0"), s.write("a=1", "b=1", "c=1"), s.write("d=1")))
 		source := newTextSource(s)
 		w := open(t, source, metav1.ListOptions{ResourceVersion: "1"})
 		first := next(t, w)
-		assert.Equal(t, "a 2", first.Object.(*textEntry).Name+" "+first.Object.(*textEntry).ResourceVersion)
+		assert.Equal(
+			t, "a 2", first.Object.(*textEntry).Name+" "+first.Object.(*textEntry).ResourceVersion)
 		w.Stop()
 
 		again := open(t, source, metav1.ListOptions{ResourceVersion: "2"})
@@ -405,11 +442,14 @@ func TestAWatchFromAnyVersionBeginsWithThePresentObjects(t *testing.T) {
 		require.NoError(t, errors.Join(s.write("a=1"), s.write("a=2"), s.write("b=1")))
 		for _, version := range []string{"", "0"} {
 			w := open(t, newTextSource(s), metav1.ListOptions{ResourceVersion: version})
-			declined := open(t, newTextSource(s), metav1.ListOptions{ResourceVersion: version, SendInitialEvents: ptr.To(false)})
+			declined := open(
+				t, newTextSource(s),
+				metav1.ListOptions{ResourceVersion: version, SendInitialEvents: ptr.To(false)})
 			for _, want := range []string{"a=2", "b=1"} {
 				event := <-w.ResultChan()
 				assert.Equal(t, watch.Added, event.Type)
-				assert.Equal(t, want, event.Object.(*textEntry).Name+"="+event.Object.(*textEntry).Value)
+				assert.Equal(
+					t, want, event.Object.(*textEntry).Name+"="+event.Object.(*textEntry).Value)
 			}
 			require.NoError(t, s.write("b=2"))
 			for _, watch := range []watch.Interface{w, declined} {
@@ -441,7 +481,8 @@ func TestAnEntryIsCopiedDeeplyIfItsValueCanBe(t *testing.T) {
 	flat := &sources.Entry[map[string]int]{Value: map[string]int{"a": 1}}
 	flat.Labels = map[string]string{"a": "1"}
 	shared := flat.DeepCopyObject().(*sources.Entry[map[string]int])
-	shared.Value["a"], shared.Labels["a"] = 2, "2"
+	shared.Value["a"] = 2
+	shared.Labels["a"] = "2"
 	assert.Equal(t, 2, flat.Value["a"])
 	assert.Equal(t, "1", flat.Labels["a"])
 
@@ -454,7 +495,10 @@ func TestAUIDIsThatOfTheKeyAndItsCreation(t *testing.T) {
 	s := newShelf()
 	require.NoError(t, errors.Join(s.write("a=1"), s.write("a=2"), s.write("a"), s.write("a=1")))
 	uid := func(version string) types.UID {
-		exact := metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+		exact := metav1.ListOptions{
+			ResourceVersion:      version,
+			ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+		}
 		list, err := newTextSource(s).List(exact) // another process computes the same UID
 		require.NoError(t, err)
 		return list.(*metav1.List).Items[0].Object.(*textEntry).UID

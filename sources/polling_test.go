@@ -47,7 +47,9 @@ func newBackend() *backend { return &backend{items: map[string]*item{}, start: t
 func (b *backend) list(ctx context.Context) ([]*item, error) {
 	b.mu.Lock()
 	b.calls = append(b.calls, time.Since(b.start))
-	items, err, slow := slices.Collect(maps.Values(b.items)), b.err, b.slow
+	items := slices.Collect(maps.Values(b.items))
+	err := b.err
+	slow := b.slow
 	b.mu.Unlock()
 	slices.SortFunc(items, func(a, b *item) int { return compare(a.Name, b.Name) })
 	select {
@@ -114,7 +116,8 @@ func (b *backend) called() []time.Duration {
 
 func newItem(name, mark string) *item {
 	return &item{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: name, Annotations: map[string]string{conformance.MarkAnnotation: mark},
+		Namespace: "shop", Name: name,
+		Annotations: map[string]string{conformance.MarkAnnotation: mark},
 	}}
 }
 
@@ -183,7 +186,9 @@ func TestPollingSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
 }
 
 // follow opens a watch, which is stopped at the end of the test.
-func follow(t *testing.T, source *sources.PollingSource, options metav1.ListOptions) watch.Interface {
+func follow(
+	t *testing.T, source *sources.PollingSource, options metav1.ListOptions,
+) watch.Interface {
 	t.Helper()
 	w, err := source.WatchWithContext(t.Context(), options)
 	require.NoError(t, err)
@@ -217,7 +222,9 @@ func ready(t *testing.T, w watch.Interface) (events []string) {
 }
 
 // list returns the version of a list and its items as "a=1 @2".
-func list(t *testing.T, source *sources.PollingSource, options metav1.ListOptions) (version string, items []string) {
+func list(
+	t *testing.T, source *sources.PollingSource, options metav1.ListOptions,
+) (version string, items []string) {
 	t.Helper()
 	got, err := source.ListWithContext(t.Context(), options)
 	require.NoError(t, err)
@@ -225,7 +232,11 @@ func list(t *testing.T, source *sources.PollingSource, options metav1.ListOption
 	require.NoError(t, err)
 	require.NoError(t, meta.EachListItem(got, func(obj runtime.Object) error {
 		o := obj.(*item)
-		items = append(items, fmt.Sprintf("%s=%s @%s", o.Name, o.Annotations[conformance.MarkAnnotation], o.ResourceVersion))
+		items = append(
+			items,
+			fmt.Sprintf(
+				"%s=%s @%s", o.Name, o.Annotations[conformance.MarkAnnotation], o.ResourceVersion),
+		)
 		return nil
 	}))
 	return about.GetResourceVersion(), items
@@ -251,7 +262,9 @@ func TestEachPollDeliversWhatChangedAtVersionsOfItsOwn(t *testing.T) {
 		b.put("b", "2")
 		b.put("a2", "1")
 		time.Sleep(30 * time.Second)
-		assert.Equal(t, []string{"DELETED a=1 @5", "DELETED c=1 @6", "ADDED a2=1 @7", "MODIFIED b=2 @8"}, ready(t, w))
+		assert.Equal(
+			t, []string{"DELETED a=1 @5", "DELETED c=1 @6", "ADDED a2=1 @7", "MODIFIED b=2 @8"},
+			ready(t, w))
 		time.Sleep(time.Hour)
 		assert.Empty(t, ready(t, w))
 
@@ -260,10 +273,12 @@ func TestEachPollDeliversWhatChangedAtVersionsOfItsOwn(t *testing.T) {
 		assert.Equal(t, []string{"a2=1 @7", "b=2 @8"}, items)
 		present := follow(t, source, metav1.ListOptions{})
 		assert.Equal(t, []string{"ADDED a2=1 @7", "ADDED b=2 @8"}, ready(t, present))
-		later := follow(t, source, metav1.ListOptions{ResourceVersion: "0", SendInitialEvents: ptr.To(false)})
+		later := follow(
+			t, source, metav1.ListOptions{ResourceVersion: "0", SendInitialEvents: ptr.To(false)})
 		assert.Empty(t, ready(t, later))
 		resumed := follow(t, source, metav1.ListOptions{ResourceVersion: "5"})
-		assert.Equal(t, []string{"DELETED c=1 @6", "ADDED a2=1 @7", "MODIFIED b=2 @8"}, ready(t, resumed))
+		assert.Equal(
+			t, []string{"DELETED c=1 @6", "ADDED a2=1 @7", "MODIFIED b=2 @8"}, ready(t, resumed))
 	})
 }
 
@@ -282,7 +297,8 @@ func TestOpenWatchesShareACallEachInterval(t *testing.T) {
 		b.start = time.Now()
 		var watches []watch.Interface
 		for range 3 {
-			watches = append(watches, follow(t, source, metav1.ListOptions{ResourceVersion: version}))
+			watches = append(
+				watches, follow(t, source, metav1.ListOptions{ResourceVersion: version}))
 		}
 		time.Sleep(30 * time.Second)
 		assert.Equal(t, []time.Duration{0, 11 * time.Second, 22 * time.Second}, b.called())
@@ -377,7 +393,9 @@ func TestAFailingFunctionIsCalledWithBackoffHoweverManyCallers(t *testing.T) {
 		b.fail(failure)
 		require.Error(t, source.Poll(t.Context()))
 		require.Error(t, source.Poll(t.Context()))
-		assert.Equal(t, []time.Duration{121 * time.Second, 122 * time.Second}, b.called(), "which starts over")
+		assert.Equal(
+			t, []time.Duration{121 * time.Second, 122 * time.Second}, b.called(),
+			"which starts over")
 	})
 }
 
@@ -385,7 +403,8 @@ func TestAFailureEndsTheOpenWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
 		source := newSource(b, sources.PollingOptions[*item]{})
-		first, second := follow(t, source, metav1.ListOptions{}), follow(t, source, metav1.ListOptions{})
+		first := follow(t, source, metav1.ListOptions{})
+		second := follow(t, source, metav1.ListOptions{})
 		b.fail(errors.New("no route"))
 		time.Sleep(30 * time.Second)
 		for _, w := range []watch.Interface{first, second} {
@@ -398,7 +417,13 @@ func TestAFailureEndsTheOpenWatches(t *testing.T) {
 
 		b.fail(nil)
 		third := follow(t, source, metav1.ListOptions{ResourceVersion: "1"})
-		b.fail(fmt.Errorf("reading the catalogue: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "items"}, "", errors.New("no"))))
+		b.fail(
+			fmt.Errorf(
+				"reading the catalogue: %w",
+				apierrors.NewForbidden(
+					schema.GroupResource{Resource: "items"}, "", errors.New("no")),
+			),
+		)
 		time.Sleep(30 * time.Second)
 		err := apierrors.FromObject((<-third.ResultChan()).Object)
 		assert.Equal(t, cache.CauseForbidden, cache.CauseOf(err), "the function's own status")
@@ -513,7 +538,8 @@ func TestAWatchThatReadsSlowlyExpiresAndOneThatWaitedDoesNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
 		source := newSource(b, sources.PollingOptions[*item]{History: 3})
-		slow, quick := follow(t, source, metav1.ListOptions{}), follow(t, source, metav1.ListOptions{})
+		slow := follow(t, source, metav1.ListOptions{})
+		quick := follow(t, source, metav1.ListOptions{})
 		for i := range 10 { // more changes than the history, in one call
 			b.put(fmt.Sprintf("item-%d", i), "1")
 		}
@@ -522,11 +548,14 @@ func TestAWatchThatReadsSlowlyExpiresAndOneThatWaitedDoesNot(t *testing.T) {
 		b.put("item-5", "2")
 		require.NoError(t, source.Poll(t.Context()))
 		assert.Equal(t, []string{"MODIFIED item-5=2 @12"}, ready(t, quick))
-		assert.Equal(t, []string{"ADDED item-0=1 @2", "ERROR too old resource version: 2 (9)", "closed"}, ready(t, slow))
+		assert.Equal(
+			t, []string{"ADDED item-0=1 @2", "ERROR too old resource version: 2 (9)", "closed"},
+			ready(t, slow))
 
 		_, err := source.Watch(metav1.ListOptions{ResourceVersion: "8"})
 		assert.Equal(t, cache.CauseExpired, cache.CauseOf(err))
-		assert.Equal(t, []string{"ADDED item-8=1 @10", "ADDED item-9=1 @11", "MODIFIED item-5=2 @12"},
+		assert.Equal(
+			t, []string{"ADDED item-8=1 @10", "ADDED item-9=1 @11", "MODIFIED item-5=2 @12"},
 			ready(t, follow(t, source, metav1.ListOptions{ResourceVersion: "9"})))
 	})
 }
@@ -540,14 +569,32 @@ func TestRequestsThatCannotBeAnsweredAreRefused(t *testing.T) {
 		options     metav1.ListOptions
 		list, watch cache.Cause
 	}{
-		{metav1.ListOptions{ResourceVersion: "3"}, cache.CauseVersionTooLarge, cache.CauseVersionTooLarge},
-		{metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchExact}, cache.CauseExpired, ""},
-		{metav1.ListOptions{ResourceVersion: "2", ResourceVersionMatch: metav1.ResourceVersionMatchExact}, "", ""},
+		{
+			metav1.ListOptions{ResourceVersion: "3"}, cache.CauseVersionTooLarge,
+			cache.CauseVersionTooLarge,
+		},
+		{
+			metav1.ListOptions{
+				ResourceVersion:      "1",
+				ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+			},
+			cache.CauseExpired, "",
+		},
+		{
+			metav1.ListOptions{
+				ResourceVersion:      "2",
+				ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+			},
+			"", "",
+		},
 		{metav1.ListOptions{ResourceVersion: "two"}, cache.CauseBadRequest, cache.CauseBadRequest},
 		{metav1.ListOptions{Continue: "token"}, cache.CauseBadRequest, ""},
 		{metav1.ListOptions{LabelSelector: "=,"}, cache.CauseBadRequest, cache.CauseBadRequest},
 		{metav1.ListOptions{FieldSelector: "a"}, cache.CauseBadRequest, cache.CauseBadRequest},
-		{metav1.ListOptions{FieldSelector: "spec.size=1"}, cache.CauseBadRequest, cache.CauseBadRequest},
+		{
+			metav1.ListOptions{FieldSelector: "spec.size=1"}, cache.CauseBadRequest,
+			cache.CauseBadRequest,
+		},
 		{metav1.ListOptions{SendInitialEvents: ptr.To(true)}, "", cache.CauseBadRequest},
 	} {
 		_, err := source.List(c.options)
@@ -570,9 +617,12 @@ func TestAReflectorThatRequestsAStreamingListLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
 		b.put("a", "1")
-		informer := cache.NewTypedInformer(newSource(b, sources.PollingOptions[*item]{}), cache.InformerConfig[*item]{
-			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListStreaming},
-		})
+		informer := cache.NewTypedInformer(
+			newSource(b, sources.PollingOptions[*item]{}),
+			cache.InformerConfig[*item]{
+				ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListStreaming},
+			},
+		)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { informer.Run(ctx) })
@@ -589,15 +639,18 @@ func TestAListThatCannotBeComparedIsAFailedCall(t *testing.T) {
 		b := newBackend()
 		b.put("a", "1")
 		listed := []*item{}
-		source := sources.NewPollingSource(func(context.Context) ([]*item, error) { return listed, nil },
+		source := sources.NewPollingSource(
+			func(context.Context) ([]*item, error) { return listed, nil },
 			sources.PollingOptions[*item]{})
 		listed = []*item{newItem("a", "1")}
 		w := follow(t, source, metav1.ListOptions{})
 		assert.Equal(t, []string{"ADDED a=1 @2"}, ready(t, w))
 		for text, bad := range map[string][]*item{
-			"poll: object 2 of 2: it is nil":                {newItem("a", "2"), nil},
-			"poll: object 1 of 1: it has no name":           {newItem("", "2")},
-			`poll: object 3 of 3: "shop/a" is listed twice`: {newItem("a", "2"), newItem("b", "1"), newItem("a", "3")},
+			"poll: object 2 of 2: it is nil":      {newItem("a", "2"), nil},
+			"poll: object 1 of 1: it has no name": {newItem("", "2")},
+			`poll: object 3 of 3: "shop/a" is listed twice`: {
+				newItem("a", "2"), newItem("b", "1"), newItem("a", "3"),
+			},
 		} {
 			listed = bad
 			assert.EqualError(t, source.Poll(t.Context()), text)
@@ -683,7 +736,9 @@ func TestAnObjectHasOneUIDForAsLongAsItIsListed(t *testing.T) {
 			b.putItem(again)
 			require.NoError(t, source.Poll(t.Context()))
 		}
-		assert.Equal(t, []string{"DELETED a=3 @6", "ADDED a=3 @7", "DELETED a=3 @8", "ADDED a=3 @9"}, ready(t, w))
+		assert.Equal(
+			t, []string{"DELETED a=3 @6", "ADDED a=3 @7", "DELETED a=3 @8", "ADDED a=3 @9"},
+			ready(t, w))
 	})
 }
 
@@ -705,15 +760,26 @@ func TestASelectedWatchSeesObjectsEnterAndLeave(t *testing.T) {
 		assert.Equal(t, []string{"b=1 @3"}, items)
 		large.ResourceVersion = version
 		w := follow(t, source, large)
-		named := follow(t, source, metav1.ListOptions{ResourceVersion: version, FieldSelector: "metadata.namespace=shop,metadata.name!=b"})
+		named := follow(
+			t,
+			source,
+			metav1.ListOptions{
+				ResourceVersion: version,
+				FieldSelector:   "metadata.namespace=shop,metadata.name!=b",
+			},
+		)
 		sized("a", "2", "large")
 		sized("a", "3", "large")
 		sized("a", "4", "small")
 		sized("a", "5", "small")
 		b.remove("b")
 		require.NoError(t, source.Poll(t.Context()))
-		assert.Equal(t, []string{"ADDED a=2 @4", "MODIFIED a=3 @5", "DELETED a=3 @6", "DELETED b=1 @8"}, ready(t, w))
-		assert.Equal(t, []string{"MODIFIED a=2 @4", "MODIFIED a=3 @5", "MODIFIED a=4 @6", "MODIFIED a=5 @7"}, ready(t, named))
+		assert.Equal(
+			t, []string{"ADDED a=2 @4", "MODIFIED a=3 @5", "DELETED a=3 @6", "DELETED b=1 @8"},
+			ready(t, w))
+		assert.Equal(
+			t, []string{"MODIFIED a=2 @4", "MODIFIED a=3 @5", "MODIFIED a=4 @6", "MODIFIED a=5 @7"},
+			ready(t, named))
 		sized("c", "1", "small")
 		assert.Equal(t, []string{"BOOKMARK = @9"}, ready(t, w))
 		assert.Equal(t, []string{"ADDED c=1 @9"}, ready(t, named), "no bookmark")
@@ -801,7 +867,9 @@ func TestDuringAnOutageTheStatusSaysThatTheInformerIsPausedAndUntilWhen(t *testi
 		var informers []*cache.Informer[*item]
 		for range 2 {
 			informer := cache.NewTypedInformer(source, cache.InformerConfig[*item]{
-				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(context.Context, *cache.Reflector, error) {}},
+				ReflectorOptions: cache.ReflectorOptions{
+					ErrorHandler: func(context.Context, *cache.Reflector, error) {},
+				},
 			})
 			running.Go(func() { _ = informer.Run(ctx) })
 			require.NoError(t, informer.WaitSynced(ctx))
@@ -832,7 +900,10 @@ func TestDuringAnOutageTheStatusSaysThatTheInformerIsPausedAndUntilWhen(t *testi
 		assert.Less(t, busy, 2*seconds/10, "seconds that are no pause")
 		for i, informer := range informers {
 			status := informer.Status()
-			assert.Equal(t, []cache.Cause{cache.CauseUnavailable}, slices.Collect(maps.Keys(status.Failures)))
+			assert.Equal(
+				t, []cache.Cause{cache.CauseUnavailable},
+				slices.Collect(maps.Keys(status.Failures)),
+			)
 			assert.Equal(t, lastCurrent[i], status.LastCurrent)
 			assert.LessOrEqual(t, time.Until(status.NextAttempt), 40*time.Second)
 		}
@@ -871,8 +942,11 @@ func TestARequestDuringTheFirstOutageFailsWithTheLastError(t *testing.T) {
 }
 
 func TestInvalidOptionsPanicAtConstruction(t *testing.T) {
-	assert.Panics(t, func() { sources.NewPollingSource[*item](nil, sources.PollingOptions[*item]{}) })
-	for _, options := range []sources.PollingOptions[*item]{{Interval: -1}, {Timeout: -1}, {History: -1}} {
+	assert.Panics(
+		t, func() { sources.NewPollingSource[*item](nil, sources.PollingOptions[*item]{}) })
+	for _, options := range []sources.PollingOptions[*item]{
+		{Interval: -1}, {Timeout: -1}, {History: -1},
+	} {
 		assert.Panics(t, func() { newSource(newBackend(), options) })
 	}
 }

@@ -21,12 +21,24 @@ func TestTheAddressFollowsTheRulesOfClientGo(t *testing.T) {
 		{rest.Config{Host: "10.0.0.1"}, "http://10.0.0.1"},
 		{rest.Config{Host: "10.0.0.1:6443"}, "http://10.0.0.1:6443"},
 		{rest.Config{Host: "api.test:6443", TLSClientConfig: tls}, "https://api.test:6443"},
-		{rest.Config{Host: "api.test", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "https://api.test"},
-		{rest.Config{Host: "api.test", TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}}, "https://api.test"},
+		{
+			rest.Config{Host: "api.test", TLSClientConfig: rest.TLSClientConfig{Insecure: true}},
+			"https://api.test",
+		},
+		{
+			rest.Config{
+				Host:            "api.test",
+				TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")},
+			},
+			"https://api.test",
+		},
 		{rest.Config{Host: "[::1]:6443", TLSClientConfig: tls}, "https://[::1]:6443"},
 		{rest.Config{Host: "http://api.test", TLSClientConfig: tls}, "http://api.test"},
 		{rest.Config{Host: "HTTPS://api.test"}, "https://api.test"},
-		{rest.Config{Host: "https://rancher.test/k8s/clusters/c1"}, "https://rancher.test/k8s/clusters/c1"},
+		{
+			rest.Config{Host: "https://rancher.test/k8s/clusters/c1"},
+			"https://rancher.test/k8s/clusters/c1",
+		},
 		{rest.Config{Host: "https://rancher.test/a%2Fb/"}, "https://rancher.test/a/b/"},
 		{rest.Config{Host: "https://rancher.test/a%20b%3Fc"}, "https://rancher.test/a%20b%3Fc"},
 		{rest.Config{Host: "https://api.test/p?q=1#f"}, "https://api.test/p"},
@@ -50,7 +62,9 @@ func TestAHostThatCannotBeUsedIsNamedAndNotQuoted(t *testing.T) {
 		"https://api.test/%zzhunter2":      "neither a URL",
 		"https://me:hunter2@api.test:port": "neither a URL",
 	} {
-		_, err := NewSource(&rest.Config{Host: host}, kubeapi.Options{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}})
+		_, err := NewSource(
+			&rest.Config{Host: host},
+			kubeapi.Options{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}})
 		require.ErrorIs(t, err, ErrInvalidConfig, host)
 		assert.ErrorContains(t, err, "Host: ")
 		assert.ErrorContains(t, err, want, host)

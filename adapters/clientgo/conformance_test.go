@@ -29,7 +29,8 @@ var sourceMakers = map[string]func(*testing.T, *rest.Config) conformance.ListerW
 	},
 	"ListWatch of a client that streams": func(t *testing.T, config *rest.Config) conformance.ListerWatcher {
 		source := clientgo.NewListWatchFromClient(clientOf(t, *config), "pods", "shop", nil)
-		return cache.ToListerWatcherWithContext(cache.ToListWatcherWithWatchListSemantics(source, streams{}))
+		return cache.ToListerWatcherWithContext(
+			cache.ToListWatcherWithWatchListSemantics(source, streams{}))
 	},
 }
 
@@ -50,7 +51,11 @@ func TestSourcesOfClientGoKeepThePromisesOfAListerWatcher(t *testing.T) {
 					server := cachetest.NewServer(handler)
 					tb.Cleanup(server.Close)
 					// QPS: with the default limit of client-go, the test would mostly wait.
-					config := &rest.Config{Host: server.URL, Transport: server.Client().Transport, QPS: -1}
+					config := &rest.Config{
+						Host:      server.URL,
+						Transport: server.Client().Transport,
+						QPS:       -1,
+					}
 					return conformance.RigOver(backend, "shop", makeSource(tb.(*testing.T), config))
 				},
 			})

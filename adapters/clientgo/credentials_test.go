@@ -37,8 +37,10 @@ func TestTheCredentialsOfTheConfigAreOnEachRequest(t *testing.T) {
 		config rest.Config
 		want   string // Authorization
 	}{
-		"bearer token":      {rest.Config{BearerToken: "s3cret"}, "Bearer s3cret"},
-		"user and password": {rest.Config{Username: "me", Password: "hunter2"}, "Basic bWU6aHVudGVyMg=="},
+		"bearer token": {rest.Config{BearerToken: "s3cret"}, "Bearer s3cret"},
+		"user and password": {
+			rest.Config{Username: "me", Password: "hunter2"}, "Basic bWU6aHVudGVyMg==",
+		},
 		"exec plugin": {rest.Config{ExecProvider: &clientcmdapi.ExecConfig{
 			APIVersion: "client.authentication.k8s.io/v1", Command: os.Args[0],
 			Env:             []clientcmdapi.ExecEnvVar{{Name: pluginEnv, Value: "from-plugin"}},
@@ -53,7 +55,8 @@ func TestTheCredentialsOfTheConfigAreOnEachRequest(t *testing.T) {
 
 func TestImpersonationIsOnEachRequest(t *testing.T) {
 	requireSent(t, rest.Config{BearerToken: "s3cret", Impersonate: rest.ImpersonationConfig{
-		UserName: "jane", UID: "42", Groups: []string{"dev", "ops"}, Extra: map[string][]string{"scopes": {"view"}},
+		UserName: "jane", UID: "42", Groups: []string{"dev", "ops"},
+		Extra: map[string][]string{"scopes": {"view"}},
 	}}, http.Header{
 		"Authorization":            {"Bearer s3cret"},
 		"Impersonate-User":         {"jane"},
@@ -127,7 +130,8 @@ func TestClientCertificatesAreShown(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	tlsConfig := rest.TLSClientConfig{
-		CAData:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		CAData: pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 		CertData: certPEM, KeyData: keyPEM,
 	}
 	config := rest.Config{Host: server.URL, TLSClientConfig: tlsConfig}
@@ -139,10 +143,12 @@ func TestClientCertificatesAreShown(t *testing.T) {
 		request := api.last(t)
 		require.NotEmpty(t, request.TLS.PeerCertificates, way)
 		assert.Equal(t, "jane", request.TLS.PeerCertificates[0].Subject.CommonName)
-		assert.Equal(t, 2, request.ProtoMajor, "all sources of a server share one connection over HTTP/2")
+		assert.Equal(
+			t, 2, request.ProtoMajor, "all sources of a server share one connection over HTTP/2")
 	}
 
-	config.CertData, config.KeyData = nil, nil
+	config.CertData = nil
+	config.KeyData = nil
 	_, err := sourceOf(t, &config).List(metav1.ListOptions{})
 	require.Error(t, err, "the server must have asked for the certificate")
 	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})
@@ -167,7 +173,9 @@ func newAuthority(t *testing.T) (*x509.Certificate, *ecdsa.PrivateKey) {
 	return authority, key
 }
 
-func clientCertificate(t *testing.T, authority *x509.Certificate, signer *ecdsa.PrivateKey, name string) (certPEM, keyPEM []byte) {
+func clientCertificate(
+	t *testing.T, authority *x509.Certificate, signer *ecdsa.PrivateKey, name string,
+) (certPEM, keyPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -188,7 +196,11 @@ func TestCredentialsAreNotSentToWhereAServerRedirects(t *testing.T) {
 	elsewhere := &api{}
 	target := serve(t, elsewhere)
 	server := serve(t, http.RedirectHandler(target.URL, http.StatusTemporaryRedirect))
-	config := rest.Config{Host: server.URL, BearerToken: "s3cret", Impersonate: rest.ImpersonationConfig{UserName: "jane"}}
+	config := rest.Config{
+		Host:        server.URL,
+		BearerToken: "s3cret",
+		Impersonate: rest.ImpersonationConfig{UserName: "jane"},
+	}
 	for way, source := range map[string]*kubeapi.ListerWatcher{
 		"config": sourceOf(t, &config),
 		"client": sourceOfClient(t, clientOf(t, config)),
@@ -205,13 +217,24 @@ func TestErrorsContainNoCredentialsOfTheConfig(t *testing.T) {
 	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
-		status := apierrors.NewForbidden(pods.GroupResource(), "", fmt.Errorf("%v to user %q", r.Header, r.Header.Get("Impersonate-User")))
+		status := apierrors.NewForbidden(
+			pods.GroupResource(), "",
+			fmt.Errorf("%v to user %q", r.Header, r.Header.Get("Impersonate-User")))
 		status.ErrStatus.Kind = "Status"
 		assert.NoError(t, json.NewEncoder(w).Encode(status.ErrStatus))
 	}))
 	for login, config := range map[string]rest.Config{
-		"bearer": {Host: server.URL, BearerToken: "s3cret-t0ken", Impersonate: rest.ImpersonationConfig{UserName: "jane"}},
-		"basic":  {Host: server.URL, Username: "joe", Password: "s3cret-t0ken", Impersonate: rest.ImpersonationConfig{UserName: "jane"}},
+		"bearer": {
+			Host:        server.URL,
+			BearerToken: "s3cret-t0ken",
+			Impersonate: rest.ImpersonationConfig{UserName: "jane"},
+		},
+		"basic": {
+			Host:        server.URL,
+			Username:    "joe",
+			Password:    "s3cret-t0ken",
+			Impersonate: rest.ImpersonationConfig{UserName: "jane"},
+		},
 	} {
 		for way, source := range map[string]*kubeapi.ListerWatcher{
 			"config": sourceOf(t, &config),
@@ -220,8 +243,10 @@ func TestErrorsContainNoCredentialsOfTheConfig(t *testing.T) {
 			_, err := source.List(metav1.ListOptions{})
 			require.True(t, apierrors.IsForbidden(err), "%s, %s: %v", login, way, err)
 			assert.NotContains(t, err.Error(), "s3cret-t0ken", "%s, %s", login, way)
-			assert.NotContains(t, err.Error(), base64.StdEncoding.EncodeToString([]byte("joe:s3cret-t0ken")))
-			assert.Contains(t, err.Error(), `to user "jane"`, "whom the refusal is for is no secret")
+			assert.NotContains(
+				t, err.Error(), base64.StdEncoding.EncodeToString([]byte("joe:s3cret-t0ken")))
+			assert.Contains(
+				t, err.Error(), `to user "jane"`, "whom the refusal is for is no secret")
 		}
 	}
 }

@@ -19,7 +19,8 @@ import (
 func TestObjectsAreDecodedIntoWhatTheOptionsAskFor(t *testing.T) {
 	metadataOf := func(version string) runtime.Object { return podAs(pod("web-0", version), true) }
 	unstructuredOf := func(version string) runtime.Object {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(podAs(pod("web-0", version), false))
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(
+			podAs(pod("web-0", version), false))
 		require.NoError(t, err)
 		return &unstructured.Unstructured{Object: content}
 	}
@@ -43,7 +44,8 @@ func TestObjectsAreDecodedIntoWhatTheOptionsAskFor(t *testing.T) {
 			for way, source := range map[string]*kubeapi.ListerWatcher{
 				"config": sourceOf(t, &config, func(o *kubeapi.Options) { o.ObjectType = test.objectType }),
 				"client": sourceOfClient(t, clientOf(t, config), func(o *kubeapi.Options) {
-					o.ObjectType, o.Encodings = test.objectType, []kubeapi.Encoding{test.encoding}
+					o.ObjectType = test.objectType
+					o.Encodings = []kubeapi.Encoding{test.encoding}
 				}),
 			} {
 				list, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
@@ -53,7 +55,8 @@ func TestObjectsAreDecodedIntoWhatTheOptionsAskFor(t *testing.T) {
 				require.Len(t, items, 1)
 				same(t, test.want("5"), items[0])
 
-				stream, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "5"})
+				stream, err := source.WatchWithContext(
+					t.Context(), metav1.ListOptions{ResourceVersion: "5"})
 				require.NoError(t, err)
 				event := <-stream.ResultChan()
 				stream.Stop()

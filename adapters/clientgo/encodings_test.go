@@ -33,10 +33,16 @@ func TestEncodingsAreThoseThatTheConfigNamesAndTheTypeAllows(t *testing.T) {
 		{"", protobuf, nil, nil},
 		{protobuf + "," + json, json, &corev1.Pod{}, encodings{kubeapi.Protobuf, kubeapi.JSON}},
 		{protobuf + "," + json, protobuf, nil, encodings{kubeapi.JSON}},
-		{json + ";q=0.9, " + protobuf, "", &corev1.Pod{}, encodings{kubeapi.Protobuf, kubeapi.JSON}},
+		{
+			json + ";q=0.9, " + protobuf, "", &corev1.Pod{},
+			encodings{kubeapi.Protobuf, kubeapi.JSON},
+		},
 		{json + ", " + protobuf + ";q=0", "", &corev1.Pod{}, encodings{kubeapi.JSON}},
 		{json + ", " + protobuf + ";q=loud", "", &corev1.Pod{}, encodings{kubeapi.JSON}},
-		{protobuf + ";as=Table;g=meta.k8s.io;v=v1," + protobuf, "", &corev1.Pod{}, encodings{kubeapi.Protobuf}},
+		{
+			protobuf + ";as=Table;g=meta.k8s.io;v=v1," + protobuf, "", &corev1.Pod{},
+			encodings{kubeapi.Protobuf},
+		},
 		{cbor, protobuf, &corev1.Pod{}, encodings{kubeapi.CBOR}},
 		{"APPLICATION/JSON", "", nil, encodings{kubeapi.JSON}},
 		{"application/yaml, */*, application/cbor-seq", "", &corev1.Pod{}, nil},

@@ -35,7 +35,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[key] = values
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`))
+	_, _ = w.Write([]byte(
+		`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`))
 }
 
 // last is the last request.
@@ -69,7 +70,9 @@ func serve(t *testing.T, handler http.Handler) *httptest.Server {
 }
 
 // sourceOf returns a source of pods.
-func sourceOf(t *testing.T, config *rest.Config, options ...func(*kubeapi.Options)) *kubeapi.ListerWatcher {
+func sourceOf(
+	t *testing.T, config *rest.Config, options ...func(*kubeapi.Options),
+) *kubeapi.ListerWatcher {
 	t.Helper()
 	source, err := clientgo.NewSource(config, optionsOf(options...))
 	require.NoError(t, err)
@@ -77,7 +80,9 @@ func sourceOf(t *testing.T, config *rest.Config, options ...func(*kubeapi.Option
 }
 
 // sourceOfClient is sourceOf for a REST client.
-func sourceOfClient(t *testing.T, client rest.Interface, options ...func(*kubeapi.Options)) *kubeapi.ListerWatcher {
+func sourceOfClient(
+	t *testing.T, client rest.Interface, options ...func(*kubeapi.Options),
+) *kubeapi.ListerWatcher {
 	t.Helper()
 	source, err := clientgo.NewSourceForClient(client, optionsOf(options...))
 	require.NoError(t, err)

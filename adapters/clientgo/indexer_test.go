@@ -22,7 +22,9 @@ func byApp(obj any) ([]string, error) { return []string{obj.(*corev1.Pod).Labels
 // filled returns an indexer of pods with the namespace index.
 func filled(t *testing.T, names ...string) cache.Indexer {
 	t.Helper()
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	indexer := cache.NewIndexer(
+		cache.MetaNamespaceKeyFunc,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, name := range names {
 		require.NoError(t, indexer.Add(pod(name, "1")))
 	}
@@ -63,7 +65,9 @@ func TestIndexersAreKeptUntilOneIsAdded(t *testing.T) {
 func TestIndexersThatCannotBeAddedAreRefusedByName(t *testing.T) {
 	theirs := clientgo.Indexer(filled(t, "web-0"))
 	require.ErrorContains(t, theirs.AddIndexers(toolscache.Indexers{"app": nil}), `"app"`)
-	require.ErrorContains(t, theirs.AddIndexers(toolscache.Indexers{toolscache.NamespaceIndex: byApp}), "indexer conflict: map[namespace:{}]")
+	require.ErrorContains(
+		t, theirs.AddIndexers(toolscache.Indexers{toolscache.NamespaceIndex: byApp}),
+		"indexer conflict: map[namespace:{}]")
 	require.Len(t, theirs.GetIndexers(), 1)
 	informer, _ := podInformer(podSource(t))
 	require.ErrorContains(t, informer.AddIndexers(toolscache.Indexers{"app": nil}), `"app"`)
@@ -130,7 +134,9 @@ func TestAGenericListerOfOursIsOneOfClientGos(t *testing.T) {
 // tombstone of it does nothing and returns no error.
 func TestAQuarantinedKeyIsNotNotFoundForClientGo(t *testing.T) {
 	refused := errors.New("refused")
-	ours := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": func(any) ([]string, error) { return nil, refused }})
+	ours := cache.NewIndexer(
+		cache.MetaNamespaceKeyFunc,
+		cache.Indexers{"i": func(any) ([]string, error) { return nil, refused }})
 	require.Error(t, ours.Add(pod("web-0", "1")))
 	theirs := clientgo.Indexer(ours)
 	_, err := corelisters.NewPodLister(theirs).Pods("shop").Get("web-0")

@@ -33,11 +33,20 @@ func podSource(t *testing.T, names ...string) *cachetest.Source {
 }
 
 // podInformer returns an informer of pods, as client-go's type and as this library's.
-func podInformer(source *cachetest.Source) (theirs toolscache.SharedIndexInformer, ours cache.SharedIndexInformer) {
-	ours = cache.NewSharedIndexInformerWithOptions(source, &corev1.Pod{}, cache.SharedIndexInformerOptions{
-		Indexers:         cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
-		ReflectorOptions: cache.ReflectorOptions{Name: "pods", ErrorHandler: func(context.Context, *cache.Reflector, error) {}},
-	})
+func podInformer(
+	source *cachetest.Source,
+) (theirs toolscache.SharedIndexInformer, ours cache.SharedIndexInformer) {
+	ours = cache.NewSharedIndexInformerWithOptions(
+		source,
+		&corev1.Pod{},
+		cache.SharedIndexInformerOptions{
+			Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+			ReflectorOptions: cache.ReflectorOptions{
+				Name:         "pods",
+				ErrorHandler: func(context.Context, *cache.Reflector, error) {},
+			},
+		},
+	)
 	return clientgo.SharedIndexInformer(ours), ours
 }
 
@@ -68,7 +77,9 @@ func (r *recorder) OnAdd(obj any, isInInitialList bool) {
 }
 
 func (r *recorder) OnUpdate(oldObj, newObj any) {
-	r.note("update %s from %s to %s", newObj.(*corev1.Pod).Name, oldObj.(*corev1.Pod).ResourceVersion, newObj.(*corev1.Pod).ResourceVersion)
+	r.note(
+		"update %s from %s to %s", newObj.(*corev1.Pod).Name, oldObj.(*corev1.Pod).ResourceVersion,
+		newObj.(*corev1.Pod).ResourceVersion)
 }
 
 func (r *recorder) OnDelete(obj any) {

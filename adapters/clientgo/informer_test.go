@@ -51,7 +51,8 @@ func TestAHandlersResyncPeriodIsAsInClientGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				informer := clientgo.NewInformer(podSource(t, "web-0"), &corev1.Pod{}, 5*time.Second, nil)
+				informer := clientgo.NewInformer(
+					podSource(t, "web-0"), &corev1.Pod{}, 5*time.Second, nil)
 				handler := &recorder{}
 				require.NoError(t, test.add(informer, handler))
 				run(t, informer)
@@ -98,18 +99,26 @@ func TestInformersOfOneFunctionShareTheOptions(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		withoutPanicHandlers(t)
 		options := cache.SharedIndexInformerOptions{
-			Indexers: cache.Indexers{"app": byApp, toolscache.NamespaceIndex: func(any) ([]string, error) { return nil, errors.New("overruled") }},
+			Indexers: cache.Indexers{
+				"app":                     byApp,
+				toolscache.NamespaceIndex: func(any) ([]string, error) { return nil, errors.New("overruled") },
+			},
 			Handlers: cache.HandlerOptions{Delivery: cache.OrderedUnbounded, RecoverPanics: true},
 		}
 		newInformer := clientgo.NewInformerFunc(options)
 		delete(options.Indexers, "app") // the map is copied
 		for range 2 {
 			source := podSource(t, "web-0")
-			informer := newInformer(source, &corev1.Pod{}, 0, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
-			_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("handler") }})
+			informer := newInformer(
+				source, &corev1.Pod{}, 0,
+				toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+			_, err := informer.AddEventHandler(
+				toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("handler") }})
 			require.NoError(t, err)
 			run(t, informer)
-			for _, index := range [][2]string{{"app", "web-0"}, {toolscache.NamespaceIndex, "shop"}} {
+			for _, index := range [][2]string{
+				{"app", "web-0"}, {toolscache.NamespaceIndex, "shop"},
+			} {
 				found, err := informer.GetIndexer().ByIndex(index[0], index[1])
 				require.NoError(t, err)
 				require.Len(t, found, 1)
@@ -135,12 +144,18 @@ func TestAnInformerIsNamedAfterItsTypeOrItsOptions(t *testing.T) {
 	status := informer.(cache.StatusReporter).Status()
 	require.Regexp(t, `^v1\.Pod(#\d+)?$`, status.Name)
 	require.Equal(t, "*v1.Pod", status.TypeDescription)
-	informer = clientgo.NewInformerFunc(cache.SharedIndexInformerOptions{})(podSource(t), &corev1.Pod{}, 0, nil)
+	informer = clientgo.NewInformerFunc(
+		cache.SharedIndexInformerOptions{})(
+		podSource(t), &corev1.Pod{}, 0, nil)
 	status = informer.(cache.StatusReporter).Status()
 	require.Regexp(t, `^v1\.Pod(#\d+)?$`, status.Name)
-	informer = clientgo.NewInformerWithOptions(podSource(t), &corev1.Pod{}, cache.SharedIndexInformerOptions{
-		ReflectorOptions: cache.ReflectorOptions{Name: "mine"},
-	})
+	informer = clientgo.NewInformerWithOptions(
+		podSource(t),
+		&corev1.Pod{},
+		cache.SharedIndexInformerOptions{
+			ReflectorOptions: cache.ReflectorOptions{Name: "mine"},
+		},
+	)
 	status = informer.(cache.StatusReporter).Status()
 	require.Equal(t, "mine", status.Name)
 }
@@ -159,8 +174,14 @@ func TestTheFirstStateIsStreamedAsInClientGo(t *testing.T) {
 		strategy cache.ListStrategy
 		want     cachetest.Verb
 	}{
-		"the source can":          {func(lw toolscache.ListerWatcher) toolscache.ListerWatcher { return marked{lw, false} }, cache.ListAutomatic, cachetest.VerbWatch},
-		"the source cannot":       {func(lw toolscache.ListerWatcher) toolscache.ListerWatcher { return marked{lw, true} }, cache.ListAutomatic, cachetest.VerbList},
+		"the source can": {
+			func(lw toolscache.ListerWatcher) toolscache.ListerWatcher { return marked{lw, false} },
+			cache.ListAutomatic, cachetest.VerbWatch,
+		},
+		"the source cannot": {
+			func(lw toolscache.ListerWatcher) toolscache.ListerWatcher { return marked{lw, true} },
+			cache.ListAutomatic, cachetest.VerbList,
+		},
 		"the source says nothing": {nil, cache.ListAutomatic, cachetest.VerbWatch},
 		"the options say no":      {nil, cache.ListPaged, cachetest.VerbList},
 	} {
@@ -168,19 +189,25 @@ func TestTheFirstStateIsStreamedAsInClientGo(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				source := podSource(t, "web-0")
 				var lw toolscache.ListerWatcher = &toolscache.ListWatch{
-					ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext,
+					ListWithContextFunc:  source.ListWithContext,
+					WatchFuncWithContext: source.WatchWithContext,
 				}
 				if test.adapt != nil {
 					lw = test.adapt(lw)
 				}
-				informer := clientgo.NewInformerWithOptions(lw, &corev1.Pod{}, cache.SharedIndexInformerOptions{
-					ReflectorOptions: cache.ReflectorOptions{Strategy: test.strategy},
-				})
+				informer := clientgo.NewInformerWithOptions(
+					lw,
+					&corev1.Pod{},
+					cache.SharedIndexInformerOptions{
+						ReflectorOptions: cache.ReflectorOptions{Strategy: test.strategy},
+					},
+				)
 				run(t, informer)
 				require.True(t, informer.HasSynced())
 				first := source.Requests()[0]
 				require.Equal(t, test.want, first.Verb)
-				require.Equal(t, test.want == cachetest.VerbWatch, first.Options.SendInitialEvents != nil)
+				require.Equal(
+					t, test.want == cachetest.VerbWatch, first.Options.SendInitialEvents != nil)
 			})
 		})
 	}

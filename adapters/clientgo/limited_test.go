@@ -53,7 +53,8 @@ func (c *closer) Close() error {
 
 func TestARequestThatIsNotSentHasItsBodyClosedAllTheSame(t *testing.T) {
 	body := &closer{}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://api.test", body)
+	request, err := http.NewRequestWithContext(
+		t.Context(), http.MethodPost, "http://api.test", body)
 	require.NoError(t, err)
 	_, err = throttled(&pool{}, flowcontrol.NewFakeNeverRateLimiter()).RoundTrip(request)
 	require.ErrorContains(t, err, "waiting for the client's rate limiter")

@@ -44,7 +44,13 @@ func TestTheRateLimiterIsAskedBeforeEachRequest(t *testing.T) {
 	} {
 		limiter := &limiter{}
 		// QPS is ignored if there is a RateLimiter.
-		source := make(&rest.Config{Host: "http://api.test", Transport: api, RateLimiter: limiter, QPS: 0.0001, Burst: 1})
+		source := make(&rest.Config{
+			Host:        "http://api.test",
+			Transport:   api,
+			RateLimiter: limiter,
+			QPS:         0.0001,
+			Burst:       1,
+		})
 		list(t, source)
 		list(t, source)
 		stream, err := source.Watch(metav1.ListOptions{})
@@ -64,7 +70,11 @@ func TestTheRateLimiterIsAskedBeforeEachRequest(t *testing.T) {
 // A program requests a login after ErrAuthorize, which would not help against a limiter.
 func TestARefusalOfTheRateLimiterIsNoFailedAuthorization(t *testing.T) {
 	refusal := fmt.Errorf("no more today: %w", context.Canceled)
-	config := rest.Config{Host: "http://api.test", Transport: &api{}, RateLimiter: &limiter{fail: refusal}}
+	config := rest.Config{
+		Host:        "http://api.test",
+		Transport:   &api{},
+		RateLimiter: &limiter{fail: refusal},
+	}
 	for way, source := range map[string]*kubeapi.ListerWatcher{
 		"config": sourceOf(t, &config),
 		"client": sourceOfClient(t, clientOf(t, config)),
@@ -72,7 +82,8 @@ func TestARefusalOfTheRateLimiterIsNoFailedAuthorization(t *testing.T) {
 		_, listed := source.List(metav1.ListOptions{})
 		_, watched := source.Watch(metav1.ListOptions{})
 		for _, err := range []error{listed, watched} {
-			require.ErrorContains(t, err, "waiting for the client's rate limiter: no more today", way)
+			require.ErrorContains(
+				t, err, "waiting for the client's rate limiter: no more today", way)
 			require.ErrorContains(t, err, "http://api.test/api/v1/pods")
 			require.ErrorIs(t, err, refusal)
 			require.ErrorIs(t, err, context.Canceled)
@@ -86,8 +97,13 @@ func TestAListWaitsForTheRateLimiterNoLongerThanTheStallTimeoutAndAWatchDoes(t *
 	for name, timeout := range map[string]time.Duration{"default": 0, "longer": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				config := rest.Config{Host: "http://api.test", Transport: &api{}, RateLimiter: &limiter{block: true}}
-				source := sourceOf(t, &config, func(o *kubeapi.Options) { o.StallTimeout = timeout })
+				config := rest.Config{
+					Host:        "http://api.test",
+					Transport:   &api{},
+					RateLimiter: &limiter{block: true},
+				}
+				source := sourceOf(
+					t, &config, func(o *kubeapi.Options) { o.StallTimeout = timeout })
 				began := time.Now()
 				_, err := source.List(metav1.ListOptions{})
 				require.ErrorIs(t, err, kubeapi.ErrStalled)
@@ -115,7 +131,14 @@ func TestARedirectThatIsFollowedWaitsForTheRateLimiterToo(t *testing.T) {
 
 func TestWaitingForTheRateLimiterEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := sourceOf(t, &rest.Config{Host: "http://api.test", Transport: &api{}, RateLimiter: &limiter{block: true}})
+		source := sourceOf(
+			t,
+			&rest.Config{
+				Host:        "http://api.test",
+				Transport:   &api{},
+				RateLimiter: &limiter{block: true},
+			},
+		)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -137,7 +160,8 @@ func TestRequestsAreLimitedOnlyIfTheConfigAsksForIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				test.config.Host, test.config.Transport = "http://api.test", &api{}
+				test.config.Host = "http://api.test"
+				test.config.Transport = &api{}
 				source := sourceOf(t, &test.config)
 				began := time.Now()
 				for range 21 {
@@ -152,7 +176,8 @@ func TestRequestsAreLimitedOnlyIfTheConfigAsksForIt(t *testing.T) {
 // The client's own requests and all of its sources share one limiter.
 func TestAClientsRateLimiterIsSharedWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := clientOf(t, rest.Config{Host: "http://api.test", Transport: &api{}, QPS: 1, Burst: 1})
+		client := clientOf(
+			t, rest.Config{Host: "http://api.test", Transport: &api{}, QPS: 1, Burst: 1})
 		sources := []*kubeapi.ListerWatcher{sourceOfClient(t, client), sourceOfClient(t, client)}
 		began := time.Now()
 		list(t, sources[0])

@@ -45,7 +45,11 @@ func newCluster(options cachetest.Options) *cluster {
 }
 
 func (c *cluster) config() *rest.Config {
-	return &rest.Config{Host: c.server.URL, BearerToken: "s3cret", Dial: c.server.Listener.DialContext}
+	return &rest.Config{
+		Host:        c.server.URL,
+		BearerToken: "s3cret",
+		Dial:        c.server.Listener.DialContext,
+	}
 }
 
 func (c *cluster) close() {
@@ -64,7 +68,8 @@ func inCluster(t *testing.T, test func(*testing.T, *cluster, *kubeapi.ListerWatc
 	} {
 		t.Run(way, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cluster := newCluster(cachetest.Options{NewList: func() runtime.Object { return &corev1.PodList{} }})
+				cluster := newCluster(
+					cachetest.Options{NewList: func() runtime.Object { return &corev1.PodList{} }})
 				defer cluster.close()
 				config := cluster.config()
 				// Shorter than any watch.
@@ -79,7 +84,8 @@ func TestAMirrorOfAClusterSyncsAndFollows(t *testing.T) {
 	inCluster(t, func(t *testing.T, cluster *cluster, source *kubeapi.ListerWatcher) {
 		require.NoError(t, cluster.Apply(pod("web-0", ""), pod("web-1", "")))
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-		controller := cache.New(&cache.Config{ListerWatcher: source, Store: store, ObjectType: &corev1.Pod{}})
+		controller := cache.New(
+			&cache.Config{ListerWatcher: source, Store: store, ObjectType: &corev1.Pod{}})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { controller.RunWithContext(ctx) })
@@ -104,13 +110,15 @@ func TestAMirrorOfAClusterSyncsAndFollows(t *testing.T) {
 func TestClientGosOwnInformerAcceptsTheSource(t *testing.T) {
 	inCluster(t, func(t *testing.T, cluster *cluster, source *kubeapi.ListerWatcher) {
 		require.NoError(t, cluster.Apply(pod("web-0", ""), pod("web-1", "")))
-		informer := clientgocache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, clientgocache.Indexers{})
+		informer := clientgocache.NewSharedIndexInformer(
+			source, &corev1.Pod{}, 0, clientgocache.Indexers{})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { informer.RunWithContext(ctx) })
 		time.Sleep(time.Second)
 		require.True(t, informer.HasSynced())
-		assert.ElementsMatch(t, []string{"shop/web-0", "shop/web-1"}, informer.GetStore().ListKeys())
+		assert.ElementsMatch(
+			t, []string{"shop/web-0", "shop/web-1"}, informer.GetStore().ListKeys())
 
 		_, err := cluster.Delete("shop", "web-0")
 		require.NoError(t, err)
@@ -144,10 +152,13 @@ func TestClientGosInformerKeepsOutWhatCannotBeDecodedOnlyByATransform(t *testing
 				cluster := newCluster(cachetest.Options{})
 				defer cluster.close()
 				require.NoError(t, cluster.Apply(&unstructured.Unstructured{Object: map[string]any{
-					"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "bad"}, "spec": "none",
+					"apiVersion": "v1", "kind": "Pod",
+					"metadata": map[string]any{"namespace": "shop", "name": "bad"}, "spec": "none",
 				}}))
-				source := sourceOf(t, cluster.config(), func(o *kubeapi.Options) { o.ObjectType = &corev1.Pod{} })
-				informer := clientgocache.NewSharedIndexInformer(unstreamed{source}, &corev1.Pod{}, 0, clientgocache.Indexers{})
+				source := sourceOf(
+					t, cluster.config(), func(o *kubeapi.Options) { o.ObjectType = &corev1.Pod{} })
+				informer := clientgocache.NewSharedIndexInformer(
+					unstreamed{source}, &corev1.Pod{}, 0, clientgocache.Indexers{})
 				require.NoError(t, informer.SetTransform(test.transform))
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
@@ -175,21 +186,26 @@ func TestClientGosInformerKeepsWhatWasDeletedIfTheDeletionCannotBeDecoded(t *tes
 		defer cluster.close()
 		state := func(name string, spec any) *unstructured.Unstructured {
 			return &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": name}, "spec": spec,
+				"apiVersion": "v1", "kind": "Pod",
+				"metadata": map[string]any{"namespace": "shop", "name": name}, "spec": spec,
 			}}
 		}
 		require.NoError(t, cluster.Apply(state("web-0", map[string]any{})))
-		source := sourceOf(t, cluster.config(), func(o *kubeapi.Options) { o.ObjectType = &corev1.Pod{} })
-		informer := clientgocache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, clientgocache.Indexers{})
+		source := sourceOf(
+			t, cluster.config(), func(o *kubeapi.Options) { o.ObjectType = &corev1.Pod{} })
+		informer := clientgocache.NewSharedIndexInformer(
+			source, &corev1.Pod{}, 0, clientgocache.Indexers{})
 		transformed := 0
 		require.NoError(t, informer.SetTransform(func(object any) (any, error) {
-			if bad, undecoded := object.(*kubeapi.UndecodableObject); undecoded && bad.Name == "web-0" {
+			if bad, undecoded := object.(*kubeapi.UndecodableObject); undecoded &&
+				bad.Name == "web-0" {
 				transformed++
 			}
 			return object, nil
 		}))
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-		controller := cache.New(&cache.Config{ListerWatcher: source, Store: store, ObjectType: &corev1.Pod{}})
+		controller := cache.New(
+			&cache.Config{ListerWatcher: source, Store: store, ObjectType: &corev1.Pod{}})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { informer.RunWithContext(ctx) })
@@ -217,7 +233,8 @@ func TestClientGosInformerKeepsWhatWasDeletedIfTheDeletionCannotBeDecoded(t *tes
 func TestATimeoutOfTheConfigCutsNoWatch(t *testing.T) {
 	inCluster(t, func(t *testing.T, cluster *cluster, source *kubeapi.ListerWatcher) {
 		require.NoError(t, cluster.Apply(pod("web-0", "")))
-		stream, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+		stream, err := source.WatchWithContext(
+			t.Context(), metav1.ListOptions{ResourceVersion: "1"})
 		require.NoError(t, err)
 		defer stream.Stop()
 		time.Sleep(time.Minute)

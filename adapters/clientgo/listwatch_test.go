@@ -51,11 +51,25 @@ func TestAListWatchOfAClientListsWhatItSelects(t *testing.T) {
 		source *cache.ListWatch
 		want   []string
 	}{
-		"everything":         {clientgo.NewListWatchFromClient(client, "pods", metav1.NamespaceAll, fields.Everything()), []string{"office/web-0", "shop/web-0", "shop/web-1"}},
-		"no selector":        {clientgo.NewListWatchFromClient(client, "pods", "shop", nil), []string{"shop/web-0", "shop/web-1"}},
-		"a field":            {clientgo.NewListWatchFromClient(client, "pods", "shop", byName), []string{"shop/web-0"}},
-		"a label":            {clientgo.NewFilteredListWatchFromClient(client, "pods", "", byLabel), []string{"shop/web-1"}},
-		"nothing is changed": {clientgo.NewFilteredListWatchFromClient(client, "pods", "office", nil), []string{"office/web-0"}},
+		"everything": {
+			clientgo.NewListWatchFromClient(client, "pods", metav1.NamespaceAll, fields.Everything()),
+			[]string{"office/web-0", "shop/web-0", "shop/web-1"},
+		},
+		"no selector": {
+			clientgo.NewListWatchFromClient(client, "pods", "shop", nil),
+			[]string{"shop/web-0", "shop/web-1"},
+		},
+		"a field": {
+			clientgo.NewListWatchFromClient(client, "pods", "shop", byName), []string{"shop/web-0"},
+		},
+		"a label": {
+			clientgo.NewFilteredListWatchFromClient(client, "pods", "", byLabel),
+			[]string{"shop/web-1"},
+		},
+		"nothing is changed": {
+			clientgo.NewFilteredListWatchFromClient(client, "pods", "office", nil),
+			[]string{"office/web-0"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, err := test.source.ListWithContext(t.Context(), metav1.ListOptions{})
@@ -70,7 +84,8 @@ func TestAListWatchOfAClientListsWhatItSelects(t *testing.T) {
 
 func TestAListWatchOfAClientWatchesUntilItsContextEnds(t *testing.T) {
 	source := podSource(t, "web-0")
-	lw := clientgo.NewListWatchFromClient(podClient(t, source), "pods", "shop", fields.OneTermEqualSelector("metadata.name", "web-1"))
+	lw := clientgo.NewListWatchFromClient(
+		podClient(t, source), "pods", "shop", fields.OneTermEqualSelector("metadata.name", "web-1"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	with, err := lw.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "1"})

@@ -12,7 +12,9 @@ const pluginEnv = "CLIENTGO_TEST_PLUGIN_TOKEN"
 
 func TestMain(m *testing.M) {
 	if token := os.Getenv(pluginEnv); token != "" {
-		fmt.Printf(`{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":%q}}`, token)
+		fmt.Printf(
+			`{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":%q}}`,
+			token)
 		return
 	}
 	os.Exit(m.Run())

@@ -28,10 +28,17 @@ type podServer struct {
 
 func pod(name, version string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version, Labels: map[string]string{"app": name}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       "shop",
+			Name:            name,
+			ResourceVersion: version,
+			Labels:          map[string]string{"app": name},
+		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "main", Image: "image:" + version,
-			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}},
+			Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},
+			},
 		}}},
 	}
 }
@@ -50,7 +57,8 @@ func (s podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, info, metadataOnly)
 		return
 	}
-	assert.NoError(s.t, encoder(info, metadataOnly).Encode(listOf(pod("web-0", "5"), metadataOnly), w))
+	assert.NoError(
+		s.t, encoder(info, metadataOnly).Encode(listOf(pod("web-0", "5"), metadataOnly), w))
 }
 
 // encoder writes pods with the scheme's types. The scheme has no lists of metadata; those have
@@ -65,15 +73,25 @@ func encoder(info runtime.SerializerInfo, metadataOnly bool) runtime.Encoder {
 func (s podServer) watch(w io.Writer, info runtime.SerializerInfo, metadataOnly bool) {
 	raw, err := runtime.Encode(encoder(info, metadataOnly), podAs(pod("web-0", "6"), metadataOnly))
 	assert.NoError(s.t, err)
-	stream := streaming.NewEncoder(info.StreamSerializer.Framer.NewFrameWriter(w), info.StreamSerializer.Serializer)
-	assert.NoError(s.t, stream.Encode(&metav1.WatchEvent{Type: string(watch.Modified), Object: runtime.RawExtension{Raw: raw}}))
+	stream := streaming.NewEncoder(
+		info.StreamSerializer.Framer.NewFrameWriter(w), info.StreamSerializer.Serializer)
+	assert.NoError(
+		s.t,
+		stream.Encode(&metav1.WatchEvent{
+			Type:   string(watch.Modified),
+			Object: runtime.RawExtension{Raw: raw},
+		}),
+	)
 }
 
 // podAs returns a pod, or its metadata, with its type, as each object in a watch has.
 func podAs(pod *corev1.Pod, metadataOnly bool) runtime.Object {
 	if metadataOnly {
 		return &metav1.PartialObjectMetadata{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: "meta.k8s.io/v1",
+				Kind:       "PartialObjectMetadata",
+			},
 			ObjectMeta: pod.ObjectMeta,
 		}
 	}
@@ -86,9 +104,14 @@ func listOf(pod *corev1.Pod, metadataOnly bool) runtime.Object {
 	about := metav1.ListMeta{ResourceVersion: "5"}
 	if metadataOnly {
 		return &metav1.PartialObjectMetadataList{
-			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: "meta.k8s.io/v1",
+				Kind:       "PartialObjectMetadataList",
+			},
 			ListMeta: about,
-			Items:    []metav1.PartialObjectMetadata{*podAs(pod, true).(*metav1.PartialObjectMetadata)},
+			Items: []metav1.PartialObjectMetadata{
+				*podAs(pod, true).(*metav1.PartialObjectMetadata),
+			},
 		}
 	}
 	return &corev1.PodList{ListMeta: about, Items: []corev1.Pod{*pod}}

@@ -40,11 +40,25 @@ func TestInformersOfBothLibrariesHoldTheFieldsThatAreNamed(t *testing.T) {
 			t.Run(whose+", of "+of, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					server := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
-						Resources: []cachetest.Resource{{GroupVersionResource: pods, Kind: "Pod", Source: podSource(t, "web-0")}},
+						Resources: []cachetest.Resource{
+							{
+								GroupVersionResource: pods,
+								Kind:                 "Pod",
+								Source:               podSource(t, "web-0"),
+							},
+						},
 					}))
 					t.Cleanup(server.Close)
 					config := rest.Config{Host: server.URL, Transport: server.Client().Transport}
-					source, err := newSource(t, config, kubeapi.Options{Resource: pods, ObjectType: &corev1.Pod{}, Fields: []string{"spec.containers.image"}})
+					source, err := newSource(
+						t,
+						config,
+						kubeapi.Options{
+							Resource:   pods,
+							ObjectType: &corev1.Pod{},
+							Fields:     []string{"spec.containers.image"},
+						},
+					)
 					require.NoError(t, err)
 					informer := newInformer(source)
 					run(t, informer)
@@ -52,7 +66,9 @@ func TestInformersOfBothLibrariesHoldTheFieldsThatAreNamed(t *testing.T) {
 					object, _, err := informer.GetStore().GetByKey("shop/web-0")
 					require.NoError(t, err)
 					require.NotNil(t, object)
-					require.Equal(t, corev1.PodSpec{Containers: []corev1.Container{{Image: "image:"}}}, object.(*corev1.Pod).Spec)
+					require.Equal(
+						t, corev1.PodSpec{Containers: []corev1.Container{{Image: "image:"}}},
+						object.(*corev1.Pod).Spec)
 					fields, projected := kubeapi.ProjectedFields(object)
 					require.True(t, projected)
 					require.Equal(t, []string{"spec.containers.image"}, fields)

@@ -32,7 +32,8 @@ func pathsOf(of reflect.Type, above []string, seen []reflect.Type) [][]string {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()
 	}
-	if of.Kind() != reflect.Struct || slices.Contains(seen, of) || reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+	if of.Kind() != reflect.Struct || slices.Contains(seen, of) ||
+		reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return nil
 	}
 	var paths [][]string
@@ -72,10 +73,12 @@ func zeroed(value reflect.Value, paths [][]string) {
 				zeroed(value.Field(i), paths)
 				continue
 			}
-			below, whole := [][]string{}, false
+			below := [][]string{}
+			whole := false
 			for _, path := range paths {
 				if path[0] == name {
-					below, whole = append(below, path[1:]), whole || len(path) == 1
+					below = append(below, path[1:])
+					whole = whole || len(path) == 1
 				}
 			}
 			switch {
@@ -90,6 +93,8 @@ func zeroed(value reflect.Value, paths [][]string) {
 }
 
 // alwaysKept is kept even if it is not named.
-var alwaysKept = strings.Fields("apiVersion kind metadata.name metadata.generateName metadata.namespace metadata.uid " +
-	"metadata.resourceVersion metadata.generation metadata.creationTimestamp metadata.deletionTimestamp " +
-	"metadata.deletionGracePeriodSeconds metadata.labels metadata.ownerReferences metadata.finalizers")
+var alwaysKept = strings.Fields(
+	"apiVersion kind metadata.name metadata.generateName metadata.namespace metadata.uid " +
+		"metadata.resourceVersion metadata.generation metadata.creationTimestamp metadata.deletionTimestamp " +
+		"metadata.deletionGracePeriodSeconds metadata.labels metadata.ownerReferences metadata.finalizers",
+)

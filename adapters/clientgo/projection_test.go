@@ -35,7 +35,11 @@ type fixed struct {
 
 func (f fixed) RoundTrip(*http.Request) (*http.Response, error) {
 	header := http.Header{"Content-Type": {string(f.mediaType)}}
-	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(bytes.NewReader(f.body))}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK,
+		Header:     header,
+		Body:       io.NopCloser(bytes.NewReader(f.body)),
+	}, nil
 }
 
 // listed returns the objects that a source lists from these bytes.
@@ -44,22 +48,29 @@ func listed(t *testing.T, api fixed, options kubeapi.Options) (objects []runtime
 	options.Encodings = []kubeapi.Encoding{api.mediaType}
 	source, err := clientgo.NewSource(&rest.Config{Host: "api.test", Transport: api}, options)
 	require.NoError(t, err)
-	_, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
-		objects = append(objects, item)
-		return nil
-	})
+	_, err = source.ListItems(
+		t.Context(),
+		metav1.ListOptions{},
+		func(_ metav1.ListMeta, item runtime.Object) error {
+			objects = append(objects, item)
+			return nil
+		},
+	)
 	require.NoError(t, err)
 	return objects
 }
 
 // bodyOf returns the list of some objects as an API server encodes it.
-func bodyOf(t testing.TB, kind schema.GroupVersionKind, objects []runtime.Object, encoding kubeapi.Encoding) []byte {
+func bodyOf(
+	t testing.TB, kind schema.GroupVersionKind, objects []runtime.Object, encoding kubeapi.Encoding,
+) []byte {
 	t.Helper()
 	list, err := scheme.Scheme.New(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	require.NoError(t, err)
 	require.NoError(t, meta.SetList(list, objects))
 	list.GetObjectKind().SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), string(encoding))
+	info, _ := runtime.SerializerInfoForMediaType(
+		scheme.Codecs.SupportedMediaTypes(), string(encoding))
 	encoder := runtime.Encoder(info.Serializer)
 	if encoding == kubeapi.Protobuf {
 		encoder = protobuf.NewSerializer(nil, nil)
@@ -75,12 +86,15 @@ func TestProjectedObjectsOfEveryTypeAreWholeOnesWithoutTheFieldsThatAreNotNamed(
 	tried := 0
 	types := scheme.Scheme.AllKnownTypes()
 	// The order is fixed, so each type always has the same objects and fields.
-	kinds := slices.SortedFunc(maps.Keys(types), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	kinds := slices.SortedFunc(
+		maps.Keys(types),
+		func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 	for _, kind := range kinds {
 		of := types[kind]
 		object, ok := reflect.New(of).Interface().(runtime.Object)
 		_, isObject := object.(metav1.Object)
-		if !ok || !isObject || !scheme.Scheme.Recognizes(kind.GroupVersion().WithKind(kind.Kind+"List")) {
+		if !ok || !isObject ||
+			!scheme.Scheme.Recognizes(kind.GroupVersion().WithKind(kind.Kind+"List")) {
 			continue
 		}
 		tried++
@@ -99,7 +113,8 @@ func TestProjectedObjectsOfEveryTypeAreWholeOnesWithoutTheFieldsThatAreNotNamed(
 					kept = append(kept, strings.Split(path, "."))
 				}
 				options := kubeapi.Options{
-					Resource: kind.GroupVersion().WithResource("things"), ObjectType: object, KeepManagedFields: true,
+					Resource: kind.GroupVersion().WithResource("things"), ObjectType: object,
+					KeepManagedFields: true,
 				}
 				whole := listed(t, api, options)
 				options.Fields = fields
@@ -122,19 +137,54 @@ func TestProjectedObjectsOfEveryTypeAreWholeOnesWithoutTheFieldsThatAreNotNamed(
 func TestFieldsBehindEmbeddedStructsAndKeysOfMapsCanBeNamed(t *testing.T) {
 	object := pod("web-0", "5")
 	object.Spec.Volumes = []corev1.Volume{
-		{Name: "a", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, DefaultMode: new(int32)}}},
-		{Name: "b", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "Memory"}}},
+		{
+			Name: "a",
+			VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "config"},
+					DefaultMode:          new(int32),
+				},
+			},
+		},
+		{
+			Name: "b",
+			VolumeSource: corev1.VolumeSource{
+				EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "Memory"},
+			},
+		},
 	}
 	object.Spec.Containers[0].Resources.Limits["cpu"] = object.Spec.Containers[0].Resources.Limits["memory"]
 	fields := []string{"spec.volumes.configMap.name", "spec.containers.resources.limits[memory]"}
 	want := &corev1.Pod{ObjectMeta: object.ObjectMeta, Spec: corev1.PodSpec{
-		Volumes:    []corev1.Volume{{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}}}}, {}},
-		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": object.Spec.Containers[0].Resources.Limits["memory"]}}}},
+		Volumes: []corev1.Volume{
+			{
+				VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{
+						LocalObjectReference: corev1.LocalObjectReference{Name: "config"},
+					},
+				},
+			},
+			{},
+		},
+		Containers: []corev1.Container{
+			{
+				Resources: corev1.ResourceRequirements{
+					Limits: corev1.ResourceList{
+						"memory": object.Spec.Containers[0].Resources.Limits["memory"],
+					},
+				},
+			},
+		},
 	}}
 	want.Annotations = map[string]string{kubeapi.ProjectionMark: strings.Join(fields, ",")}
 	for _, encoding := range []kubeapi.Encoding{kubeapi.JSON, kubeapi.Protobuf} {
-		api := fixed{bodyOf(t, corev1.SchemeGroupVersion.WithKind("Pod"), []runtime.Object{object}, encoding), encoding}
-		got := listed(t, api, kubeapi.Options{Resource: pods, ObjectType: &corev1.Pod{}, Fields: fields})
+		api := fixed{
+			bodyOf(
+				t, corev1.SchemeGroupVersion.WithKind("Pod"), []runtime.Object{object}, encoding),
+			encoding,
+		}
+		got := listed(
+			t, api, kubeapi.Options{Resource: pods, ObjectType: &corev1.Pod{}, Fields: fields})
 		require.Len(t, got, 1)
 		require.True(t, equality.Semantic.DeepEqual(want, got[0]), fmt.Sprint(encoding, got[0]))
 	}

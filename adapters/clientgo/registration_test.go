@@ -23,7 +23,8 @@ func TestAHandlerIsRemovedByItsHandle(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		source := podSource(t, "web-0")
 		informer, _ := podInformer(source)
-		removed, kept := &recorder{}, &recorder{}
+		removed := &recorder{}
+		kept := &recorder{}
 		handles := map[toolscache.ResourceEventHandlerRegistration]*recorder{}
 		for _, handler := range []*recorder{removed, kept} {
 			handle, err := informer.AddEventHandler(handler)
@@ -58,9 +59,12 @@ func TestAForeignHandleRemovesNothing(t *testing.T) {
 	other, _ := podInformer(podSource(t))
 	handle, err := other.AddEventHandler(&recorder{})
 	require.NoError(t, err)
-	for _, foreign := range []toolscache.ResourceEventHandlerRegistration{handle, theirHandle{}, nil} {
+	for _, foreign := range []toolscache.ResourceEventHandlerRegistration{
+		handle, theirHandle{}, nil,
+	} {
 		require.ErrorIs(t, informer.RemoveEventHandler(foreign), cache.ErrForeignRegistration)
-		require.ErrorIs(t, toolscache.ShutDownEventHandler(informer, foreign), cache.ErrForeignRegistration)
+		require.ErrorIs(
+			t, toolscache.ShutDownEventHandler(informer, foreign), cache.ErrForeignRegistration)
 	}
 	status := other.(cache.StatusReporter).Status()
 	require.Len(t, status.Handlers, 1)
@@ -206,7 +210,8 @@ func TestACheckerThatCanEndInVainIsDoneOnlyIfItComesTrue(t *testing.T) {
 				inBubble(t, func(t *testing.T) {
 					_, ours := podInformer(podSource(t))
 					foreign := &oneChannel{done: make(chan struct{})}
-					checker := clientgo.SharedIndexInformer(withChecker{ours, foreign}).HasSyncedChecker()
+					checker := clientgo.SharedIndexInformer(
+						withChecker{ours, foreign}).HasSyncedChecker()
 					require.Equal(t, "one channel", checker.Name())
 					if !early {
 						require.False(t, toolscache.IsDone(checker))
@@ -243,8 +248,11 @@ func TestACheckerThatCannotEndInVainIsLeftAsItIs(t *testing.T) {
 
 func TestInformersOfTheFunctionAreNamedAfterTheirType(t *testing.T) {
 	unstructuredPod := &unstructured.Unstructured{}
-	unstructuredPod.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-	for want, example := range map[string]runtime.Object{`v1\.Pod`: &corev1.Pod{}, `Deployment\.apps`: unstructuredPod} {
+	unstructuredPod.SetGroupVersionKind(
+		schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	for want, example := range map[string]runtime.Object{
+		`v1\.Pod`: &corev1.Pod{}, `Deployment\.apps`: unstructuredPod,
+	} {
 		informer := clientgo.NewInformer(&toolscache.ListWatch{}, example, 0, nil)
 		require.Regexp(t, `^informer `+want+`(#\d+)? \(`, informer.HasSyncedChecker().Name())
 	}

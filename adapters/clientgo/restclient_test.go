@@ -23,23 +23,48 @@ func TestAResourceIsCompletedByTheClientsVersion(t *testing.T) {
 		resource schema.GroupVersionResource
 		path     string
 	}{
-		{schema.GroupVersion{Version: "v1"}, schema.GroupVersionResource{Resource: "pods"}, "/api/v1/pods"},
-		{schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersionResource{Resource: "deployments"}, "/apis/apps/v1/deployments"},
-		{schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersionResource{Group: "apps", Resource: "deployments"}, "/apis/apps/v1/deployments"},
-		{schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "/api/v1/pods"},
-		{schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersionResource{Group: "batch", Version: "v2", Resource: "jobs"}, "/apis/batch/v2/jobs"},
+		{
+			schema.GroupVersion{Version: "v1"}, schema.GroupVersionResource{Resource: "pods"},
+			"/api/v1/pods",
+		},
+		{
+			schema.GroupVersion{Group: "apps", Version: "v1"},
+			schema.GroupVersionResource{Resource: "deployments"}, "/apis/apps/v1/deployments",
+		},
+		{
+			schema.GroupVersion{Group: "apps", Version: "v1"},
+			schema.GroupVersionResource{Group: "apps", Resource: "deployments"},
+			"/apis/apps/v1/deployments",
+		},
+		{
+			schema.GroupVersion{Group: "apps", Version: "v1"},
+			schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "/api/v1/pods",
+		},
+		{
+			schema.GroupVersion{Group: "apps", Version: "v1"},
+			schema.GroupVersionResource{Group: "batch", Version: "v2", Resource: "jobs"},
+			"/apis/batch/v2/jobs",
+		},
 	} {
 		api := &api{}
-		client, err := rest.RESTClientFor(&rest.Config{Host: "http://api.test", Transport: api, ContentConfig: rest.ContentConfig{
-			GroupVersion: &test.client, NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
-		}})
+		client, err := rest.RESTClientFor(
+			&rest.Config{Host: "http://api.test", Transport: api, ContentConfig: rest.ContentConfig{
+				GroupVersion: &test.client, NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
+			}},
+		)
 		require.NoError(t, err)
 		list(t, sourceOfClient(t, client, func(o *kubeapi.Options) { o.Resource = test.resource }))
 		assert.Equal(t, test.path, api.last(t).URL.Path)
 	}
 
-	_, err := clientgo.NewSourceForClient(clientOf(t, rest.Config{}), kubeapi.Options{Resource: schema.GroupVersionResource{Group: "apps", Resource: "deployments"}})
-	require.ErrorIs(t, err, kubeapi.ErrInvalidOptions, "of another group the client knows no version")
+	_, err := clientgo.NewSourceForClient(
+		clientOf(t, rest.Config{}),
+		kubeapi.Options{
+			Resource: schema.GroupVersionResource{Group: "apps", Resource: "deployments"},
+		},
+	)
+	require.ErrorIs(
+		t, err, kubeapi.ErrInvalidOptions, "of another group the client knows no version")
 	assert.ErrorContains(t, err, "Resource.Version")
 }
 
@@ -61,9 +86,12 @@ type wrapped struct{ rest.Interface }
 func TestAClientThatCannotBeUsedIsAClearError(t *testing.T) {
 	withPassword := rest.Config{Host: "http://me:hunter2@api.test"}
 	for text, client := range map[string]rest.Interface{
-		"fake clientsets":        (*rest.RESTClient)(nil),
-		"it has no server":       &rest.RESTClient{},
-		"use NewSource":          &fake.RESTClient{GroupVersion: corev1.SchemeGroupVersion, Client: &http.Client{Transport: &api{}}},
+		"fake clientsets":  (*rest.RESTClient)(nil),
+		"it has no server": &rest.RESTClient{},
+		"use NewSource": &fake.RESTClient{
+			GroupVersion: corev1.SchemeGroupVersion,
+			Client:       &http.Client{Transport: &api{}},
+		},
 		"*fake.RESTClient is no": (*fake.RESTClient)(nil),
 		"clientgo_test.wrapped":  wrapped{clientOf(t, rest.Config{})},
 		"<nil> is no *rest":      nil,
@@ -88,7 +116,11 @@ func TestAClientWithoutAnHTTPClientUsesTheDefaultTransport(t *testing.T) {
 func TestTheClientItselfIsNotChanged(t *testing.T) {
 	client := clientOf(t, rest.Config{Host: "http://api.test", Transport: &api{}})
 	checked := false
-	own := &http.Client{Transport: &api{}, Timeout: 1, CheckRedirect: func(*http.Request, []*http.Request) error { checked = true; return nil }}
+	own := &http.Client{
+		Transport:     &api{},
+		Timeout:       1,
+		CheckRedirect: func(*http.Request, []*http.Request) error { checked = true; return nil },
+	}
 	client.Client = own
 	before := *own
 	list(t, sourceOfClient(t, client))

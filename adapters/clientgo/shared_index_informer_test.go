@@ -24,13 +24,16 @@ func TestAHandlerOfClientGoReceivesEveryEvent(t *testing.T) {
 		run(t, informer)
 		require.True(t, handle.HasSynced())
 		require.True(t, informer.HasSynced())
-		require.ElementsMatch(t, []string{"add web-0, initial true", "add web-1, initial true"}, handler.take())
+		require.ElementsMatch(
+			t, []string{"add web-0, initial true", "add web-1, initial true"}, handler.take())
 
 		require.NoError(t, source.Apply(pod("web-2", ""), pod("web-0", "")))
 		_, err = source.Delete("shop", "web-1")
 		require.NoError(t, err)
 		synctest.Wait()
-		require.Equal(t, []string{"add web-2, initial false", "update web-0 from 1 to 4", "delete web-1"}, handler.take())
+		require.Equal(
+			t, []string{"add web-2, initial false", "update web-0 from 1 to 4", "delete web-1"},
+			handler.take())
 	})
 }
 
@@ -38,7 +41,8 @@ func TestATombstoneIsClientGosToAHandlerOfClientGo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		source := podSource(t, "web-0", "web-1")
 		informer, ours := podInformer(source)
-		adapted, direct := &recorder{}, &recorder{}
+		adapted := &recorder{}
+		direct := &recorder{}
 		_, err := informer.AddEventHandler(adapted)
 		require.NoError(t, err)
 		_, err = ours.AddEventHandler(clientgo.ResourceEventHandler(direct))
@@ -79,7 +83,8 @@ func TestTheStatusOfAnInformerNamesHandlersOfClientGo(t *testing.T) {
 	for _, handler := range []toolscache.ResourceEventHandler{
 		&recorder{}, funcs, toolscache.ResourceEventHandlerFuncs{},
 		toolscache.ResourceEventHandlerDetailedFuncs{AddFunc: func(any, bool) {}},
-		toolscache.FilteringResourceEventHandler{Handler: funcs}, toolscache.FilteringResourceEventHandler{},
+		toolscache.FilteringResourceEventHandler{Handler: funcs},
+		toolscache.FilteringResourceEventHandler{},
 	} {
 		_, err := informer.AddEventHandler(handler)
 		require.NoError(t, err)
@@ -125,7 +130,8 @@ func TestAnInformerWithoutAStatusIsNotSaidToHaveOne(t *testing.T) {
 func TestATransformOfClientGoIsApplied(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		informer, _ := podInformer(podSource(t, "web-0"))
-		require.NoError(t, informer.SetTransform(nil), "as controller-runtime does, where there is none")
+		require.NoError(
+			t, informer.SetTransform(nil), "as controller-runtime does, where there is none")
 		require.NoError(t, informer.SetTransform(func(obj any) (any, error) {
 			obj.(*corev1.Pod).Annotations = map[string]string{"seen": "yes"}
 			return obj, nil

@@ -104,7 +104,9 @@ func TestTheUserAgentIsTheOptionsOrTheConfigsOrOurs(t *testing.T) {
 	named := func(o *kubeapi.Options) { o.UserAgent = "mirror/1" }
 
 	assert.Contains(t, agent(sourceOf(t, &config)), "watchmirror-cache/")
-	assert.Equal(t, "Go-http-client/1.1", agent(sourceOfClient(t, clientOf(t, config))), "as from the client itself")
+	assert.Equal(
+		t, "Go-http-client/1.1", agent(sourceOfClient(t, clientOf(t, config))),
+		"as from the client itself")
 	config.UserAgent = "operator/2"
 	assert.Equal(t, "operator/2", agent(sourceOf(t, &config)))
 	assert.Equal(t, "operator/2", agent(sourceOfClient(t, clientOf(t, config))))
@@ -127,7 +129,12 @@ func TestEncodingsOfTheConfigAreAskedForIfTheOptionsHaveNone(t *testing.T) {
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf"
 	assert.Equal(t, "application/vnd.kubernetes.protobuf, application/json", accepted(typed))
 	assert.Equal(t, "application/json", accepted())
-	assert.Equal(t, "application/json", accepted(typed, func(o *kubeapi.Options) { o.Encodings = []kubeapi.Encoding{kubeapi.JSON} }))
+	assert.Equal(
+		t,
+		"application/json",
+		accepted(
+			typed, func(o *kubeapi.Options) { o.Encodings = []kubeapi.Encoding{kubeapi.JSON} }),
+	)
 }
 
 func TestEitherOfConfigAndOptionsDisablesCompression(t *testing.T) {
@@ -157,7 +164,9 @@ type warningRecorderWithContext struct {
 	contexts []context.Context
 }
 
-func (w *warningRecorderWithContext) HandleWarningHeaderWithContext(ctx context.Context, code int, agent, text string) {
+func (w *warningRecorderWithContext) HandleWarningHeaderWithContext(
+	ctx context.Context, code int, agent, text string,
+) {
 	w.contexts = append(w.contexts, ctx)
 	if code == 299 {
 		w.got = append(w.got, agent+" 299 "+text)
@@ -175,7 +184,11 @@ func TestWarningsReachTheConfigsHandlerOnce(t *testing.T) {
 	assert.Equal(t, []string{"- v1 is old"}, plain.got)
 
 	with := &warningRecorderWithContext{}
-	list(t, sourceOf(t, &rest.Config{Host: host, WarningHandler: plain, WarningHandlerWithContext: with}))
+	list(
+		t,
+		sourceOf(
+			t, &rest.Config{Host: host, WarningHandler: plain, WarningHandlerWithContext: with}),
+	)
 	assert.Equal(t, []string{"- 299 v1 is old"}, with.got)
 	assert.Equal(t, []context.Context{t.Context()}, with.contexts)
 	assert.Len(t, plain.got, 1, "the one with a context comes first, as in client-go")
@@ -192,7 +205,10 @@ func TestRefusalsAreErrorsOfAPIMachinery(t *testing.T) {
 	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"pods is forbidden"}`)
+		_, _ = io.WriteString(
+			w,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"pods is forbidden"}`,
+		)
 	}))
 	config := rest.Config{Host: server.URL}
 	for way, source := range map[string]*kubeapi.ListerWatcher{
@@ -209,12 +225,18 @@ func TestRefusalsAreErrorsOfAPIMachinery(t *testing.T) {
 // fullConfig has a value in every field that could be shared by mistake.
 func fullConfig(transport http.RoundTripper) *rest.Config {
 	return &rest.Config{
-		Host: "http://api.test", BearerToken: "s3cret", Transport: transport, UserAgent: "operator/2",
-		Impersonate: rest.ImpersonationConfig{UserName: "jane", Groups: []string{"dev"}, Extra: map[string][]string{"scopes": {"view"}}},
+		Host: "http://api.test", BearerToken: "s3cret", Transport: transport,
+		UserAgent: "operator/2",
+		Impersonate: rest.ImpersonationConfig{
+			UserName: "jane",
+			Groups:   []string{"dev"},
+			Extra:    map[string][]string{"scopes": {"view"}},
+		},
 		// With a token the plugin is not run, but its configuration is read.
 		ExecProvider: &clientcmdapi.ExecConfig{
-			APIVersion: "client.authentication.k8s.io/v1", Command: "/nowhere", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
-			Config: &metav1.Status{Message: "extension"},
+			APIVersion: "client.authentication.k8s.io/v1", Command: "/nowhere",
+			InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+			Config:          &metav1.Status{Message: "extension"},
 		},
 		Timeout: time.Hour, QPS: 1000,
 	}
@@ -228,7 +250,9 @@ func TestTheConfigIsNeitherChangedNorKept(t *testing.T) {
 	assert.Equal(t, fullConfig(api), config)
 	assert.Same(t, extension, config.ExecProvider.Config)
 
-	config.Host, config.BearerToken, config.UserAgent = "http://elsewhere.test", "other", "other"
+	config.Host = "http://elsewhere.test"
+	config.BearerToken = "other"
+	config.UserAgent = "other"
 	config.Impersonate.Groups[0] = "admin"
 	config.Impersonate.Extra["scopes"][0] = "admin"
 	config.Impersonate.Extra["more"] = []string{"admin"}

@@ -48,7 +48,10 @@ func (s *resetting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if query.Get("limit") != "1" {
 			s.lists++
 		}
-		_, _ = fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[]}`, s.newest)
+		_, _ = fmt.Fprintf(
+			w,
+			`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[]}`,
+			s.newest)
 		return
 	}
 	from := query.Get("resourceVersion")
@@ -60,7 +63,10 @@ func (s *resetting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ends := version < 10+resets
 	if ends {
 		s.newest = max(s.newest, version+1)
-		_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"shop","name":"web-%[1]d","resourceVersion":"%[1]d"}}}`+"\n", version+1)
+		_, _ = fmt.Fprintf(
+			w,
+			`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"shop","name":"web-%[1]d","resourceVersion":"%[1]d"}}}`+"\n",
+			version+1)
 	}
 	_ = http.NewResponseController(w).Flush()
 	s.mu.Unlock()
@@ -102,19 +108,26 @@ func TestAWatchOfClientGoThatHTTP2CutsIsResumedWithoutAList(t *testing.T) {
 				inBubble(t, func(t *testing.T) {
 					listener := cachetest.NewListener()
 					server := &resetting{newest: 10, end: func() { end(listener) }}
-					config := &rest.Config{Host: listener.URL(), Transport: serveHTTP2(t, listener, server)}
+					config := &rest.Config{
+						Host:      listener.URL(),
+						Transport: serveHTTP2(t, listener, server),
+					}
 					var others []error
 					lw, example := source(t, config)
-					informer := cache.NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{
-						ReflectorOptions: cache.ReflectorOptions{
-							Strategy: cache.ListPaged,
-							ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
-								if cache.CauseOf(err) != cache.CauseConnectionLost {
-									others = append(others, err)
-								}
+					informer := cache.NewSharedIndexInformerWithOptions(
+						lw,
+						example,
+						cache.SharedIndexInformerOptions{
+							ReflectorOptions: cache.ReflectorOptions{
+								Strategy: cache.ListPaged,
+								ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
+									if cache.CauseOf(err) != cache.CauseConnectionLost {
+										others = append(others, err)
+									}
+								},
 							},
 						},
-					})
+					)
 					run(t, clientgo.SharedIndexInformer(informer))
 					time.Sleep(4 * time.Minute) // less than a watch's timeout
 					synctest.Wait()
@@ -122,7 +135,8 @@ func TestAWatchOfClientGoThatHTTP2CutsIsResumedWithoutAList(t *testing.T) {
 					defer server.mu.Unlock()
 					assert.Empty(t, others, "each is a cut")
 					assert.Equal(t, 1, server.lists)
-					assert.Equal(t, []string{"10", "11", "12", "13", "14"}, slices.Compact(server.versions))
+					assert.Equal(
+						t, []string{"10", "11", "12", "13", "14"}, slices.Compact(server.versions))
 					assert.Len(t, informer.GetStore().ListKeys(), resets)
 				})
 			})
@@ -131,7 +145,9 @@ func TestAWatchOfClientGoThatHTTP2CutsIsResumedWithoutAList(t *testing.T) {
 }
 
 // serveHTTP2 serves without TLS, and returns a transport that detects a dead connection.
-func serveHTTP2(t *testing.T, listener *cachetest.Listener, handler http.Handler) http.RoundTripper {
+func serveHTTP2(
+	t *testing.T, listener *cachetest.Listener, handler http.Handler,
+) http.RoundTripper {
 	t.Helper()
 	var alone http.Protocols
 	alone.SetUnencryptedHTTP2(true)
@@ -141,7 +157,10 @@ func serveHTTP2(t *testing.T, listener *cachetest.Listener, handler http.Handler
 	transport := &http.Transport{
 		DialContext: listener.DialContext,
 		Protocols:   &alone,
-		HTTP2:       &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: 10 * time.Second,
+			PingTimeout:     5 * time.Second,
+		},
 	}
 	t.Cleanup(func() {
 		listener.CutConnections()

@@ -47,21 +47,28 @@ func TestWatchErrorHandlersOfClientGoAreGivenAReflectorWithAName(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				withoutErrorHandlers(t)
 				source := podSource(t, "web-0")
-				source.FailLists(2, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no")))
+				source.FailLists(
+					2,
+					apierrors.NewForbidden(
+						schema.GroupResource{Resource: "pods"}, "", errors.New("no")),
+				)
 				informer, _ := podInformer(source)
 				var got []failure
 				reflectors := map[*toolscache.Reflector]bool{}
 				require.NoError(t, set(informer, func(r *toolscache.Reflector, err error) {
 					reflectors[r] = true
-					got = append(got, failure{r.Name(), r.TypeDescription(), apierrors.IsForbidden(err)})
+					got = append(
+						got, failure{r.Name(), r.TypeDescription(), apierrors.IsForbidden(err)})
 				}))
 				run(t, informer)
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				require.Equal(t, []failure{{"pods", "*v1.Pod", true}, {"pods", "*v1.Pod", true}}, got)
+				require.Equal(
+					t, []failure{{"pods", "*v1.Pod", true}, {"pods", "*v1.Pod", true}}, got)
 				require.Len(t, reflectors, 1, "one informer is one reflector")
 				require.True(t, informer.HasSynced())
-				require.ErrorContains(t, set(informer, func(*toolscache.Reflector, error) {}), "informer has started")
+				require.ErrorContains(
+					t, set(informer, func(*toolscache.Reflector, error) {}), "informer has started")
 			})
 		})
 	}
@@ -86,7 +93,8 @@ func TestTheReflectorOfAWatchErrorHandlerMirrorsNothing(t *testing.T) {
 		source.FailLists(1, nil)
 		informer, _ := podInformer(source)
 		var given *toolscache.Reflector
-		require.NoError(t, informer.SetWatchErrorHandler(func(r *toolscache.Reflector, _ error) { given = r }))
+		require.NoError(
+			t, informer.SetWatchErrorHandler(func(r *toolscache.Reflector, _ error) { given = r }))
 		run(t, informer)
 		require.ErrorContains(t, given.ListAndWatchWithContext(t.Context()), "only has a name")
 	})
@@ -100,26 +108,33 @@ func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing
 		source := podSource(t, "web-0", "web-1")
 		source.FailLists(2, nil)
 		others := make(chan cache.Cause, 1000)
-		informer := clientgo.NewInformerWithOptions(source, &corev1.Pod{}, cache.SharedIndexInformerOptions{
-			Handlers: cache.HandlerOptions{RecoverPanics: true},
-			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(_ context.Context, r *cache.Reflector, err error) {
-				assert.NotNil(t, r)
-				others <- cache.CauseOf(err)
-			}},
-			Transform: func(obj any) (any, error) {
-				if obj.(*corev1.Pod).Name == "bad" {
-					return nil, errors.New("not accepted")
-				}
-				return obj, nil
+		informer := clientgo.NewInformerWithOptions(
+			source,
+			&corev1.Pod{},
+			cache.SharedIndexInformerOptions{
+				Handlers: cache.HandlerOptions{RecoverPanics: true},
+				ReflectorOptions: cache.ReflectorOptions{
+					ErrorHandler: func(_ context.Context, r *cache.Reflector, err error) {
+						assert.NotNil(t, r)
+						others <- cache.CauseOf(err)
+					},
+				},
+				Transform: func(obj any) (any, error) {
+					if obj.(*corev1.Pod).Name == "bad" {
+						return nil, errors.New("not accepted")
+					}
+					return obj, nil
+				},
 			},
-		})
+		)
 		reported := 0
 		require.NoError(t, informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) {
 			reported++
 			assert.Equal(t, cache.CauseInternal, cache.CauseOf(err), "%v", err)
 		}))
 		for range 3 {
-			_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("handler") }})
+			_, err := informer.AddEventHandler(
+				toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("handler") }})
 			require.NoError(t, err)
 		}
 		run(t, informer)
@@ -134,7 +149,8 @@ func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing
 		for cause := range others {
 			counted[cause]++
 		}
-		assert.Equal(t, map[cache.Cause]int{"handler-error": 6, "transform-error": 1, "misuse": 1}, counted)
+		assert.Equal(
+			t, map[cache.Cause]int{"handler-error": 6, "transform-error": 1, "misuse": 1}, counted)
 	})
 }
 
@@ -146,11 +162,17 @@ func TestWhatAServerDoesNotStreamIsNoFailure(t *testing.T) {
 		t.Cleanup(source.Close)
 		source.FailLists(1, apierrors.NewBadRequest("a list is refused in earnest"))
 		var others, reported []string
-		informer := clientgo.NewInformerWithOptions(source, &corev1.Pod{}, cache.SharedIndexInformerOptions{
-			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
-				others = append(others, err.Error())
-			}},
-		})
+		informer := clientgo.NewInformerWithOptions(
+			source,
+			&corev1.Pod{},
+			cache.SharedIndexInformerOptions{
+				ReflectorOptions: cache.ReflectorOptions{
+					ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
+						others = append(others, err.Error())
+					},
+				},
+			},
+		)
 		require.NoError(t, informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) {
 			reported = append(reported, err.Error())
 		}))
@@ -172,7 +194,9 @@ type cutSource struct {
 	watches []error
 }
 
-func (s *cutSource) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (s *cutSource) ListWithContext(
+	ctx context.Context, options metav1.ListOptions,
+) (runtime.Object, error) {
 	if err := s.list; err != nil {
 		s.list = nil
 		return nil, err
@@ -180,7 +204,9 @@ func (s *cutSource) ListWithContext(ctx context.Context, options metav1.ListOpti
 	return s.Source.ListWithContext(ctx, options)
 }
 
-func (s *cutSource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (s *cutSource) WatchWithContext(
+	ctx context.Context, options metav1.ListOptions,
+) (watch.Interface, error) {
 	if len(s.watches) > 0 {
 		err := s.watches[0]
 		s.watches = s.watches[1:]
@@ -200,10 +226,15 @@ func TestTheEndOfAWatchIsWhatHandlersOfClientGoCompareItWith(t *testing.T) {
 		}
 		// The source's ItemLister must not bypass the faults.
 		informer := clientgo.NewInformer(marked{&toolscache.ListWatch{
-			ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext,
+			ListWithContextFunc:  source.ListWithContext,
+			WatchFuncWithContext: source.WatchWithContext,
 		}, true}, &corev1.Pod{}, 0, nil)
 		var reported []error
-		require.NoError(t, informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) { reported = append(reported, err) }))
+		require.NoError(
+			t,
+			informer.SetWatchErrorHandler(
+				func(_ *toolscache.Reflector, err error) { reported = append(reported, err) }),
+		)
 		run(t, informer)
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()

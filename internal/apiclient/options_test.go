@@ -8,7 +8,9 @@ import (
 )
 
 func TestDefaultUserAgentNamesProgramAndLibrary(t *testing.T) {
-	require.Regexp(t, regexp.MustCompile(`^apiclient\.test/[\w.+-]+ \(\w+/\w+\) watchmirror-cache/[\w.+-]+$`), defaultUserAgent())
+	require.Regexp(
+		t, regexp.MustCompile(`^apiclient\.test/[\w.+-]+ \(\w+/\w+\) watchmirror-cache/[\w.+-]+$`),
+		defaultUserAgent())
 }
 
 func TestProductTokenDropsWhatWouldBreakAHeader(t *testing.T) {

@@ -80,7 +80,8 @@ func TestVersionsWithoutAChangeBetweenThemDoNotAccumulate(t *testing.T) {
 	for i := range 1000 {
 		l.AddVersion(fmt.Sprint(2 + i))
 	}
-	assert.LessOrEqual(t, len(l.records), 3, "the change, the version that is handed out, a newer one")
+	assert.LessOrEqual(
+		t, len(l.records), 3, "the change, the version that is handed out, a newer one")
 	assert.Empty(t, l.Processed())
 	l.Finish()
 	assert.Equal(t, "1", l.Processed())

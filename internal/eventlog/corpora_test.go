@@ -20,8 +20,8 @@ func TestWriteCorpora(t *testing.T) {
 	corpora.Write(t, "FuzzBacklogMatchesAModel", inputs)
 }
 
-// backlogInput makes a script of FuzzBacklogMatchesAModel from the events that a source sent and the speed of its
-// mirror's first handler. The model decides which keys change.
+// backlogInput makes a script of FuzzBacklogMatchesAModel from the events that a source sent and
+// the speed of its mirror's first handler. The model decides which keys change.
 func backlogInput(source recording.Source, script *recording.Script) recording.Input {
 	b := &backlogEncoder{Script: script, source: source}
 	keys := map[string]bool{}
@@ -101,12 +101,26 @@ func (b *backlogEncoder) advance(pause time.Duration) {
 
 func TestBacklogInputsHaveThePaceOfTheHandler(t *testing.T) {
 	event := func(at time.Duration, kind, key string) recording.Line {
-		return recording.Line{At: at, Do: recording.Event, Type: kind, Objects: []recording.Object{{Key: key}}}
+		return recording.Line{
+			At:      at,
+			Do:      recording.Event,
+			Type:    kind,
+			Objects: []recording.Object{{Key: key}},
+		}
 	}
-	source := recording.Source{Mirrors: 1, Mirror: recording.Mirror{Kind: "typed", Handlers: []recording.Handler{{}}}, Lines: []recording.Line{
-		{Do: recording.Listed, Version: 9, Objects: []recording.Object{{Key: "a/0"}, {Key: "a/1"}, {Key: "a/2"}}},
-		event(time.Second, "DELETED", "a/0"), event(2*time.Second, "MODIFIED", "a/1"), event(3*time.Second, "ADDED", "a/3"),
-	}}
+	source := recording.Source{
+		Mirrors: 1,
+		Mirror:  recording.Mirror{Kind: "typed", Handlers: []recording.Handler{{}}},
+		Lines: []recording.Line{
+			{
+				Do:      recording.Listed,
+				Version: 9,
+				Objects: []recording.Object{{Key: "a/0"}, {Key: "a/1"}, {Key: "a/2"}},
+			},
+			event(time.Second, "DELETED", "a/0"), event(2*time.Second, "MODIFIED", "a/1"),
+			event(3*time.Second, "ADDED", "a/3"),
+		},
+	}
 	quick := backlogInput(source, recording.NewScript(40)).Values
 	source.Mirror.Handlers = []recording.Handler{{Slow: time.Hour}}
 	slow := backlogInput(source, recording.NewScript(40)).Values[0].([]byte)

@@ -41,8 +41,8 @@ func (r *rig) all() (all []string) {
 	}
 }
 
-// G8: fails if merging begins a change early or late, with few live keys or with many, or if an append merges more than
-// its share.
+// G8: fails if merging begins a change early or late, with few live keys or with many, or if an
+// append merges more than its share.
 func TestMergingBeginsAtTheLimit(t *testing.T) {
 	for live, limit := range map[int]int{0: 1024, 1: 1024, 512: 1024, 513: 1026, 10_000: 20_000} {
 		r := newRig(t, WhenBehind)
@@ -50,24 +50,29 @@ func TestMergingBeginsAtTheLimit(t *testing.T) {
 		require.Equal(t, Status{Changes: limit}, r.cursor.Status(), "%d live", live)
 		r.updates(1, 7, live)
 		merged := min(limit+1, maxMoved+2)
-		require.Equal(t, Status{Changes: limit + 1 - merged + 7, Merging: true}, r.cursor.Status(), "%d live", live)
+		require.Equal(
+			t, Status{Changes: limit + 1 - merged + 7, Merging: true}, r.cursor.Status(), "%d live",
+			live)
 		r.updates(limit/maxMoved+1, 7, live)
 		require.Equal(t, 7, r.cursor.Status().Changes, "%d live", live)
 		require.Len(t, r.all(), 7)
 		require.Zero(t, r.cursor.Status())
 		r.updates(2, 1, live)
-		require.Equal(t, 2, r.cursor.Status().Changes, "once nothing waits, two changes of a key are two")
+		require.Equal(
+			t, 2, r.cursor.Status().Changes, "once nothing waits, two changes of a key are two")
 	}
 }
 
-// Objects that are added and deleted while nothing is read use no memory, even if another record waits before them.
-// Fails if their entries are kept.
+// Objects that are added and deleted while nothing is read use no memory, even if another record
+// waits before them. Fails if their entries are kept.
 func TestChangesThatCancelOutLeaveNoMemory(t *testing.T) {
 	r := newRig(t, Always)
 	r.updates(1, 1, 1)
 	for i := range 20_000 {
-		appendAll(r.log, []Record[string]{{Kind: Add, Key: fmt.Sprint("a", i), New: i}}, 1, start, nil)
-		appendAll(r.log, []Record[string]{{Kind: Delete, Key: fmt.Sprint("a", i), Old: i}}, 1, start, nil)
+		appendAll(
+			r.log, []Record[string]{{Kind: Add, Key: fmt.Sprint("a", i), New: i}}, 1, start, nil)
+		appendAll(
+			r.log, []Record[string]{{Kind: Delete, Key: fmt.Sprint("a", i), Old: i}}, 1, start, nil)
 	}
 	require.Equal(t, 1, r.cursor.Status().Changes)
 	require.Same(t, r.cursor.backlog.root.next, r.cursor.backlog.root.previous)
@@ -92,13 +97,15 @@ func TestABacklogShrinksWhileItIsDrained(t *testing.T) {
 // Changes that cancel out before the others do not end the merging of the others.
 func TestMergingContinuesWhereTheOldestCancelOut(t *testing.T) {
 	r := newRig(t, WhenBehind)
-	appendAll(r.log, []Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}, 1, start, nil)
+	appendAll(
+		r.log, []Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}, 1,
+		start, nil)
 	r.updates(1023, 1, 1)
 	require.Equal(t, Status{Changes: 1, Merging: true}, r.cursor.Status())
 }
 
-// The age is that of the oldest change that the handler has not finished: the one with which it was woken, then that which it
-// works on. An End does not count.
+// The age is that of the oldest change that the handler has not finished: the one with which it was
+// woken, then that which it works on. An End does not count.
 func TestTheAgeIsThatOfTheOldestUnfinishedChange(t *testing.T) {
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
 	for _, merging := range []Merging{Always, Never} {
@@ -173,7 +180,8 @@ func TestAClosedCursorKeepsNothing(t *testing.T) {
 	require.Empty(t, r.all())
 }
 
-// G8: fails if the log keeps the objects of records that are merged in the backlogs of handlers that hang.
+// G8: fails if the log keeps the objects of records that are merged in the backlogs of handlers
+// that hang.
 func TestTheLogKeepsNothingThatIsMerged(t *testing.T) {
 	r := newRig(t, Always)
 	other := r.log.NewCursor(Always)

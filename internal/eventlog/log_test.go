@@ -36,7 +36,9 @@ type logModel struct {
 	endsList bool
 }
 
-func appendAll[K comparable](l *Log[K], records []Record[K], live int, now time.Time, version *string) {
+func appendAll[K comparable](
+	l *Log[K], records []Record[K], live int, now time.Time, version *string,
+) {
 	l.Append(len(records), func(i int, r *Record[K]) bool {
 		*r = records[i]
 		return true
@@ -150,14 +152,21 @@ func (m *logModel) finish() {
 }
 
 func runLogModel(t *testing.T, script []byte, seed uint64) {
-	m := &logModel{T: t, log: New[string](start), random: rand.New(rand.NewPCG(seed, 3)), now: start}
+	m := &logModel{
+		T:      t,
+		log:    New[string](start),
+		random: rand.New(rand.NewPCG(seed, 3)),
+		now:    start,
+	}
 	m.run(script)
 }
 
-// Each reader reads everything appended since it started, in order and unchanged, whatever is appended and however far
-// apart the readers are. Nothing is kept that all have read.
+// Each reader reads everything appended since it started, in order and unchanged, whatever is
+// appended and however far apart the readers are. Nothing is kept that all have read.
 func FuzzReadersOfALogReadWhatWasWritten(f *testing.F) {
-	f.Add([]byte{0x01, 0x11, 0xf5, 0x0e, 0xf5, 0x0b, 0x1b, 0x0c, 0xf5, 0x0f, 0x31, 0x0d, 0x0f}, uint64(1))
+	f.Add(
+		[]byte{0x01, 0x11, 0xf5, 0x0e, 0xf5, 0x0b, 0x1b, 0x0c, 0xf5, 0x0f, 0x31, 0x0d, 0x0f},
+		uint64(1))
 	f.Fuzz(func(t *testing.T, script []byte, seed uint64) {
 		if len(script) <= 200 {
 			runLogModel(t, script, seed)
@@ -176,7 +185,8 @@ func TestReadersOfALogReadWhatWasWritten(t *testing.T) {
 	}
 }
 
-// G8: fails if a write that changed nothing begins a block, so that the full one before it keeps its objects.
+// G8: fails if a write that changed nothing begins a block, so that the full one before it keeps
+// its objects.
 func TestAWriteWithoutRecordsKeepsNothingThatAllHaveRead(t *testing.T) {
 	log := New[string](start)
 	reader := log.NewCursor(Never)
@@ -197,11 +207,12 @@ func TestAWriteWithoutRecordsKeepsNothingThatAllHaveRead(t *testing.T) {
 	require.Equal(t, 7, got.New)
 }
 
-// G8: the log is kept from the slowest reader on. Fails if a reader holds a block that it has read, or if the last
-// block holds objects that all have read.
+// G8: the log is kept from the slowest reader on. Fails if a reader holds a block that it has read,
+// or if the last block holds objects that all have read.
 func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 	log := New[string](start)
-	fast, slow := log.NewCursor(Never), log.NewCursor(Never)
+	fast := log.NewCursor(Never)
+	slow := log.NewCursor(Never)
 	fast.Join(time.Time{}, Snapshot[string]{})
 	slow.Join(time.Time{}, Snapshot[string]{})
 	const count, allowed = 100 * largeBlock, 2 * largeBlock
@@ -211,8 +222,8 @@ func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 		runtime.AddCleanup(obj, func(int) { collected.Add(1) }, i)
 		appendAll(log, []Record[string]{{Kind: Add, Key: "a/1", New: obj}}, 1, start, nil)
 	}
-	// collectedBy runs the garbage collector until it has collected that many objects and one other, and returns the
-	// number.
+	// collectedBy runs the garbage collector until it has collected that many objects and one
+	// other, and returns the number.
 	collectedBy := func(atLeast int) int {
 		var other atomic.Bool
 		runtime.AddCleanup(&struct{ at [4]int }{}, func(*atomic.Bool) { other.Store(true) }, &other)
@@ -240,14 +251,16 @@ func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 	runtime.KeepAlive(log)
 }
 
-// A waiting reader is woken once for all records that are appended until it reads, and not at all for an empty batch or
-// while it reads. Fails if a wake-up is lost, or if each append causes one.
+// A waiting reader is woken once for all records that are appended until it reads, and not at all
+// for an empty batch or while it reads. Fails if a wake-up is lost, or if each append causes one.
 func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := New[string](start)
 		c := log.NewCursor(WhenBehind)
 		c.Join(time.Time{}, Snapshot[string]{})
-		wakes, reads, block := 0, 0, make(chan struct{})
+		wakes := 0
+		reads := 0
+		block := make(chan struct{})
 		go func() {
 			for {
 				if r, ok := next(c); ok {
@@ -280,8 +293,9 @@ func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 	})
 }
 
-// Handlers of different speeds, one that stops midway and one that joins, while records are appended and statuses are
-// read. With -race it fails if a block is cleared or reused while it is read.
+// Handlers of different speeds, one that stops midway and one that joins, while records are
+// appended and statuses are read. With -race it fails if a block is cleared or reused while it is
+// read.
 func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys, rounds = 50, 400
@@ -291,8 +305,10 @@ func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 				r, ok := next(c)
 				switch {
 				case ok && r.Kind != End:
-					if old, _ := r.Old.(int); r.Kind == Update && r.Old != nil && view[r.Key] != old {
-						t.Errorf("update of %s from %d, the handler has %d", r.Key, old, view[r.Key])
+					if old, _ := r.Old.(int); r.Kind == Update && r.Old != nil &&
+						view[r.Key] != old {
+						t.Errorf(
+							"update of %s from %d, the handler has %d", r.Key, old, view[r.Key])
 					}
 					view[r.Key] = r.New.(int)
 					if delay > 0 {
@@ -310,7 +326,8 @@ func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 		var cursors []*Cursor[string]
 		run := func(c *Cursor[string], delay time.Duration) {
 			view := map[string]int{}
-			views, cursors = append(views, view), append(cursors, c)
+			views = append(views, view)
+			cursors = append(cursors, c)
 			go read(c, delay, view)
 		}
 		for _, merging := range []Merging{WhenBehind, Always, Never, WhenBehind} {
@@ -323,7 +340,9 @@ func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 			var batch []Record[string]
 			for i := range 1 + round%keys {
 				key := fmt.Sprint(i)
-				batch = append(batch, Record[string]{Kind: Update, Key: key, Old: latest[key], New: latest[key] + 1})
+				batch = append(
+					batch,
+					Record[string]{Kind: Update, Key: key, Old: latest[key], New: latest[key] + 1})
 				latest[key]++
 			}
 			appendAll(log, batch, keys, start, nil)

@@ -37,34 +37,54 @@ func words(r Record[string]) string {
 // received 1, or, before a resync, 2. All pairs are tested, even those that
 // no source produces. Fails if a cell of the table differs.
 func TestEveryPairOfRecordsMergesAsTheTableSays(t *testing.T) {
-	first, later := records("1", "2", 1), records("2", "3", 2)
+	first := records("1", "2", 1)
+	later := records("2", "3", 2)
 	delete(later, "resync") // a resync omits keys with a waiting record
 	cells := map[string]map[string]string{
-		"add":       {"add": "add 3", "update": "add 3", "delete": "nothing", "recreated": "add 3"},
-		"update":    {"add": "update 1 3", "update": "update 1 3", "delete": "delete 1", "recreated": "recreated 1 3"},
-		"resync":    {"add": "update 2 3", "update": "update 2 3", "delete": "delete 2", "recreated": "recreated 2 3"},
-		"delete":    {"add": "recreated 1 3", "update": "recreated 1 3", "delete": "delete 1", "recreated": "recreated 1 3"},
-		"recreated": {"add": "recreated 1 3", "update": "recreated 1 3", "delete": "delete 1", "recreated": "recreated 1 3"},
+		"add": {"add": "add 3", "update": "add 3", "delete": "nothing", "recreated": "add 3"},
+		"update": {
+			"add": "update 1 3", "update": "update 1 3", "delete": "delete 1",
+			"recreated": "recreated 1 3",
+		},
+		"resync": {
+			"add": "update 2 3", "update": "update 2 3", "delete": "delete 2",
+			"recreated": "recreated 2 3",
+		},
+		"delete": {
+			"add": "recreated 1 3", "update": "recreated 1 3", "delete": "delete 1",
+			"recreated": "recreated 1 3",
+		},
+		"recreated": {
+			"add": "recreated 1 3", "update": "recreated 1 3", "delete": "delete 1",
+			"recreated": "recreated 1 3",
+		},
 	}
 	for waits, row := range cells {
 		for comes, want := range row {
-			merged, then := first[waits], later[comes]
+			merged := first[waits]
+			then := later[comes]
 			merge(&merged, &then)
 			assert.Equal(t, want, words(merged), "%s, then %s", waits, comes)
 			if want == "nothing" {
 				assert.Equal(t, Record[string]{}, merged, "nothing keeps nothing")
 				continue
 			}
-			assert.EqualValues(t, 1, merged.Since, "%s, then %s: it has waited since its oldest part", waits, comes)
+			assert.EqualValues(
+				t, 1, merged.Since, "%s, then %s: it has waited since its oldest part", waits,
+				comes,
+			)
 			assert.Equal(t, "a/1", merged.Key)
 			if merged.Kind == Delete {
-				assert.Nil(t, merged.New, "%s, then %s: a state that is never delivered is kept", waits, comes)
+				assert.Nil(
+					t, merged.New, "%s, then %s: a state that is never delivered is kept", waits,
+					comes)
 			}
 		}
 	}
 }
 
-// Fails if an Add of the first list loses that mark through a change merged into it, or if another Add gains it.
+// Fails if an Add of the first list loses that mark through a change merged into it, or if another
+// Add gains it.
 func TestAMergedAddIsInitialIfItsOldestPartIs(t *testing.T) {
 	for _, initial := range []bool{false, true} {
 		add := Record[string]{Kind: Add, Key: "a/1", New: "1", Initial: initial}

@@ -14,8 +14,9 @@ import (
 // state identifies a state of an object: in which of its lives, and after which change.
 type state struct{ life, number int }
 
-// cursorModel is a source, a cursor and a handler that reads the cursor. The model derives the expected notifications
-// from the state that the handler has and the later changes of the source, not from the rules by which records merge.
+// cursorModel is a source, a cursor and a handler that reads the cursor. The model derives the
+// expected notifications from the state that the handler has and the later changes of the source,
+// not from the rules by which records merge.
 type cursorModel struct {
 	*testing.T
 	log     *Log[string]
@@ -55,7 +56,8 @@ func (w *waitingEntry) ends() bool   { return w.parts[len(w.parts)-1].Kind != De
 func newCursorModel(t *testing.T, merging Merging, keys int, seed uint64) *cursorModel {
 	log := New[string](time.Unix(0, 0))
 	m := &cursorModel{
-		T: t, log: log, cursor: log.NewCursor(merging), random: rand.New(rand.NewPCG(seed, 1)), keys: keys,
+		T: t, log: log, cursor: log.NewCursor(merging), random: rand.New(rand.NewPCG(seed, 1)),
+		keys:   keys,
 		source: map[string]*state{}, view: map[string]*state{}, merging: merging == Always,
 	}
 	m.cursor.Join(time.Time{}, Snapshot[string]{})
@@ -69,7 +71,8 @@ func (m *cursorModel) now() time.Time {
 }
 
 func (m *cursorModel) append(r Record[string]) {
-	live, now := len(m.source), m.now()
+	live := len(m.source)
+	now := m.now()
 	if r.Kind == End {
 		m.log.AppendEnd(live, nil)
 	} else {
@@ -90,7 +93,9 @@ func (m *cursorModel) count() { require.Equal(m, m.changes, m.cursor.Status().Ch
 
 func (m *cursorModel) wait(w *waitingEntry) {
 	if m.merging && !w.isEnd() {
-		at := slices.IndexFunc(m.waiting, func(other *waitingEntry) bool { return other.key == w.key && !other.isEnd() })
+		at := slices.IndexFunc(
+			m.waiting,
+			func(other *waitingEntry) bool { return other.key == w.key && !other.isEnd() })
 		if at >= 0 {
 			merged := m.waiting[at]
 			merged.parts = append(merged.parts, w.parts...)
@@ -113,7 +118,8 @@ func (m *cursorModel) mergeAll() {
 	}
 	m.merging = true
 	all := m.waiting
-	m.waiting, m.changes = nil, 0
+	m.waiting = nil
+	m.changes = 0
 	for _, w := range all {
 		m.wait(w)
 	}
@@ -127,16 +133,23 @@ func (m *cursorModel) change(op byte) {
 	r := Record[string]{Key: key}
 	switch {
 	case !exists:
-		r.Kind, r.New = Add, is
+		r.Kind = Add
+		r.New = is
 	case op%8 < 4:
 		is.life = was.life
-		r.Kind, r.Old, r.New = Update, was, is
+		r.Kind = Update
+		r.Old = was
+		r.New = is
 	case op%8 < 6:
-		r.Kind, r.Old, is = Delete, was, nil
+		r.Kind = Delete
+		r.Old = was
+		is = nil
 		r.New = &state{was.life, m.number + 1} // the final state
 	default:
 		is.life = was.life + 1
-		r.Kind, r.Old, r.New = Recreate, was, is
+		r.Kind = Recreate
+		r.Old = was
+		r.New = is
 	}
 	if delete(m.source, key); is != nil {
 		m.source[key] = is
@@ -153,20 +166,26 @@ func (m *cursorModel) resync() {
 			pending[w.key] = true
 		}
 	}
-	again, begins := m.cursor.Keys(), m.cursor.snapshot.Load() == nil && m.cursor.endAt == noEnd
+	again := m.cursor.Keys()
+	begins := m.cursor.snapshot.Load() == nil && m.cursor.endAt == noEnd
 	if begins {
 		require.Equal(m, pending, again)
 	}
-	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(m.source)), func(key string) bool { return again[key] })
+	keys := slices.DeleteFunc(
+		slices.Sorted(maps.Keys(m.source)), func(key string) bool { return again[key] })
 	var all []Record[string]
 	for _, key := range keys {
-		all = append(all, Record[string]{Kind: Update, Key: key, Old: m.source[key], New: m.source[key]})
+		all = append(
+			all, Record[string]{Kind: Update, Key: key, Old: m.source[key], New: m.source[key]})
 	}
 	if begins {
 		for _, r := range all {
-			require.Same(m, r.New, m.view[r.Key], "nothing waits of %s, and the handler has an older state", r.Key)
+			require.Same(
+				m, r.New, m.view[r.Key], "nothing waits of %s, and the handler has an older state",
+				r.Key)
 			r.Since = now.Sub(m.log.start)
-			m.waiting = append(m.waiting, &waitingEntry{key: r.Key, parts: []Record[string]{r}, resync: true})
+			m.waiting = append(
+				m.waiting, &waitingEntry{key: r.Key, parts: []Record[string]{r}, resync: true})
 			m.changes++
 		}
 	}
@@ -179,7 +198,8 @@ func snapshotOf(all ...Record[string]) Snapshot[string] {
 		if len(all) == 0 {
 			return r, false
 		}
-		r, all = all[0], all[1:]
+		r = all[0]
+		all = all[1:]
 		return r, true
 	}}
 }
@@ -189,18 +209,29 @@ func (m *cursorModel) await() {
 	if len(m.waits) == 2 {
 		return
 	}
-	m.waits = append(m.waits, modelWait{slices.DeleteFunc(slices.Clone(m.waiting), func(e *waitingEntry) bool { return e.isEnd() || e.resync }), m.cursor.Handled()})
+	m.waits = append(
+		m.waits,
+		modelWait{
+			slices.DeleteFunc(
+				slices.Clone(m.waiting),
+				func(e *waitingEntry) bool { return e.isEnd() || e.resync },
+			),
+			m.cursor.Handled(),
+		},
+	)
 }
 
-// checkWaits checks which waits have ended once the handler has handled everything but waiting. It checks that none
-// lasts too long only while few records wait.
+// checkWaits checks which waits have ended once the handler has handled everything but waiting. It
+// checks that none lasts too long only while few records wait.
 func (m *cursorModel) checkWaits(exact bool) {
 	m.waits = slices.DeleteFunc(m.waits, func(w modelWait) bool {
 		ended := isClosed(w.done)
-		if !ended && (!exact || len(m.waiting) > 20 || slices.ContainsFunc(m.waiting, (*waitingEntry).isEnd)) {
+		if !ended &&
+			(!exact || len(m.waiting) > 20 || slices.ContainsFunc(m.waiting, (*waitingEntry).isEnd)) {
 			return false // a wait that began behind the end of the first list may end with it
 		}
-		handled := !slices.ContainsFunc(w.before, func(e *waitingEntry) bool { return slices.Contains(m.waiting, e) })
+		handled := !slices.ContainsFunc(
+			w.before, func(e *waitingEntry) bool { return slices.Contains(m.waiting, e) })
 		require.Equal(m, handled, ended, "whether a wait has ended")
 		return ended
 	})
@@ -217,7 +248,8 @@ func isClosed(done <-chan struct{}) bool {
 
 // take reads a record and checks it.
 func (m *cursorModel) take() {
-	resyncing := slices.ContainsFunc(m.waiting, func(e *waitingEntry) bool { return e.resync }) // a wait may end after it
+	resyncing := slices.ContainsFunc(
+		m.waiting, func(e *waitingEntry) bool { return e.resync }) // a wait may end after it
 	r, ok := next(m.cursor)
 	m.checkWaits(!resyncing) // Next was called, so everything that waited before is handled
 	require.Equal(m, len(m.waiting) > 0, ok)
@@ -244,7 +276,8 @@ func (m *cursorModel) handle(w *waitingEntry, r Record[string]) {
 	has, known := m.view[w.key]
 	require.Equal(m, known, w.begins())
 	is, _ := w.parts[len(w.parts)-1].New.(*state)
-	broken := slices.ContainsFunc(w.parts, func(p Record[string]) bool { return p.Kind == Delete || p.Kind == Recreate })
+	broken := slices.ContainsFunc(
+		w.parts, func(p Record[string]) bool { return p.Kind == Delete || p.Kind == Recreate })
 	if known {
 		require.Same(m, has, r.Old, "old is the state that was delivered last")
 	}
@@ -319,14 +352,20 @@ func (m *cursorModel) run(script []byte) {
 	m.drain()
 }
 
-// Whatever the source does and however slow the handler is, in the end it has the source's state. For each key it
-// receives Add, Updates and Delete, each with the old state that was delivered last. The order is that of the source
-// or, after a merge, of the oldest parts. No more records are delivered for a key than needed, and the memory is
-// released. Without merging, every change is delivered.
+// Whatever the source does and however slow the handler is, in the end it has the source's state.
+// For each key it receives Add, Updates and Delete, each with the old state that was delivered
+// last. The order is that of the source or, after a merge, of the oldest parts. No more records are
+// delivered for a key than needed, and the memory is released. Without merging, every change is
+// delivered.
 func FuzzBacklogMatchesAModel(f *testing.F) {
 	f.Add([]byte{1, 1, 5, 1, 130, 7, 1, 130, 191, 185, 130, 130}, uint8(3), uint64(1))
-	f.Add([]byte{224, 224, 240, 1, 2, 3, 224, 249, 249, 249, 185, 249, 224, 255}, uint8(40), uint64(2))
-	f.Add([]byte{224, 224, 224, 191, 5, 5, 5, 5, 5, 5, 130, 249, 191, 224, 224, 185, 240}, uint8(200), uint64(3))
+	f.Add(
+		[]byte{224, 224, 240, 1, 2, 3, 224, 249, 249, 249, 185, 249, 224, 255}, uint8(40),
+		uint64(2),
+	)
+	f.Add(
+		[]byte{224, 224, 224, 191, 5, 5, 5, 5, 5, 5, 130, 249, 191, 224, 224, 185, 240}, uint8(200),
+		uint64(3))
 	f.Fuzz(func(t *testing.T, script []byte, keys uint8, seed uint64) {
 		if len(script) > 40 {
 			script = script[:40]

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// B17: fails if a later panic, which the first may have caused, takes its place, or if it comes out before
-// all functions have returned.
+// B17: fails if a later panic, which the first may have caused, takes its place, or if it comes out
+// before all functions have returned.
 func TestTheFirstOfSeveralPanicsComesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var canceled atomic.Bool

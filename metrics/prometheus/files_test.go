@@ -70,7 +70,8 @@ func TestThePanelsOfTheDashboardDoNotOverlap(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(read(t, "dashboard.json")), &dashboard))
-	cells, ids := map[[2]int]string{}, map[int]bool{}
+	cells := map[[2]int]string{}
+	ids := map[int]bool{}
 	for _, panel := range dashboard.Panels {
 		assert.False(t, ids[panel.ID], panel.Title)
 		ids[panel.ID] = true

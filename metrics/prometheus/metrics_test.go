@@ -18,11 +18,13 @@ import (
 // Fails if an instrument or a number of the status is published under a wrong name, or not at all.
 func TestScrapesUnderLoadAreWholeAndTheLastIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, source := newProgram(t), newSource(t, 100)
+		p := newProgram(t)
+		source := newSource(t, 100)
 		name, id := p.reserve("load")
 		defer name.Release()
 		pods := cache.NewTypedInformer(source, p.config("pods", id))
-		_, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[object]{}, cache.HandlerOptions{Name: "counter"})
+		_, err := pods.AddHandler(
+			cache.TypedResourceEventHandlerFuncs[object]{}, cache.HandlerOptions{Name: "counter"})
 		require.NoError(t, err)
 		defer p.add("pods", pods)()
 		defer start(t, running(pods))()
@@ -40,30 +42,34 @@ func TestScrapesUnderLoadAreWholeAndTheLastIsExact(t *testing.T) {
 		load.Wait()
 		synctest.Wait()
 		got := p.scrape()
-		assert.Positive(t, got[`apply_duration_seconds{group="",name="load",resource="pods",version="v1"}`])
+		assert.Positive(
+			t, got[`apply_duration_seconds{group="",name="load",resource="pods",version="v1"}`])
 		got.has(t, scraped{
-			`objects{name="pods"}`:                                               2_000,
-			`quarantined_objects{name="pods"}`:                                   0,
-			`synced{name="pods",source_namespace=""}`:                            1,
-			`phase{name="pods",phase="watching",source_namespace=""}`:            1,
-			`phase{name="pods",phase="paused",source_namespace=""}`:              0,
-			`phase_start_timestamp_seconds{name="pods",source_namespace=""}`:     float64(time.Now().Unix()),
-			`consecutive_failures{name="pods",source_namespace=""}`:              0,
-			`handler_backlog{handler="counter",name="pods"}`:                     0,
-			`handler_oldest_change_age_seconds{handler="counter",name="pods"}`:   0,
-			`handler_notifications_total{handler="counter",name="pods"}`:         2_100,
-			`handler_panics_total{handler="counter",name="pods"}`:                0,
-			`handler_synced{handler="counter",name="pods"}`:                      1,
-			`lists_total{name="pods"}`:                                           1,
-			`list_duration_seconds{name="pods"}`:                                 1,
-			`list_objects{name="pods"}`:                                          1,
-			`watches_total{name="pods"}`:                                         1,
-			`short_watches_total{name="pods"}`:                                   0,
-			`watch_duration_seconds{name="pods"}`:                                0,
-			`watch_events{name="pods"}`:                                          0,
-			`received_version{name="pods"}`:                                      float64(source.Version()),
-			`applied_version{group="",name="load",resource="pods",version="v1"}`: float64(source.Version()),
-			`queued_changes{group="",name="load",resource="pods",version="v1"}`:  0,
+			`objects{name="pods"}`:                                    2_000,
+			`quarantined_objects{name="pods"}`:                        0,
+			`synced{name="pods",source_namespace=""}`:                 1,
+			`phase{name="pods",phase="watching",source_namespace=""}`: 1,
+			`phase{name="pods",phase="paused",source_namespace=""}`:   0,
+			`phase_start_timestamp_seconds{name="pods",source_namespace=""}`: float64(
+				time.Now().Unix()),
+			`consecutive_failures{name="pods",source_namespace=""}`:            0,
+			`handler_backlog{handler="counter",name="pods"}`:                   0,
+			`handler_oldest_change_age_seconds{handler="counter",name="pods"}`: 0,
+			`handler_notifications_total{handler="counter",name="pods"}`:       2_100,
+			`handler_panics_total{handler="counter",name="pods"}`:              0,
+			`handler_synced{handler="counter",name="pods"}`:                    1,
+			`lists_total{name="pods"}`:                                         1,
+			`list_duration_seconds{name="pods"}`:                               1,
+			`list_objects{name="pods"}`:                                        1,
+			`watches_total{name="pods"}`:                                       1,
+			`short_watches_total{name="pods"}`:                                 0,
+			`watch_duration_seconds{name="pods"}`:                              0,
+			`watch_events{name="pods"}`:                                        0,
+			`received_version{name="pods"}`: float64(
+				source.Version()),
+			`applied_version{group="",name="load",resource="pods",version="v1"}`: float64(
+				source.Version()),
+			`queued_changes{group="",name="load",resource="pods",version="v1"}`: 0,
 		})
 	})
 }
@@ -71,7 +77,8 @@ func TestScrapesUnderLoadAreWholeAndTheLastIsExact(t *testing.T) {
 // Fails if a failure is not counted, or is counted with another cause.
 func TestFailuresAreCountedByCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, source := newProgram(t), newSource(t, 1)
+		p := newProgram(t)
+		source := newSource(t, 1)
 		source.FailLists(2, cachetest.ErrConnectionRefused())
 		source.FailWatches(3, cachetest.ErrInternal())
 		pods := cache.NewTypedInformer(source, p.config("pods", cache.InformerNameAndResource{}))
@@ -95,7 +102,8 @@ func TestFailuresAreCountedByCause(t *testing.T) {
 // alerts would not notice its first increase.
 func TestDivergencesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, source := newProgram(t), newSource(t, 3)
+		p := newProgram(t)
+		source := newSource(t, 3)
 		config := p.config("pods", cache.InformerNameAndResource{})
 		config.VerifyInterval = time.Minute
 		pods := cache.NewTypedInformer(source, config)
@@ -115,7 +123,8 @@ func TestDivergencesAreCounted(t *testing.T) {
 // changes with a relist.
 func TestTheTimeToTheFirstSyncIsPublishedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, source := newProgram(t), newSource(t, 3)
+		p := newProgram(t)
+		source := newSource(t, 3)
 		source.FailLists(2, cachetest.ErrConnectionRefused())
 		pods := cache.NewTypedInformer(source, p.config("pods", cache.InformerNameAndResource{}))
 		defer p.add("pods", pods)()
@@ -140,15 +149,25 @@ func TestTheTimeToTheFirstSyncIsPublishedOnce(t *testing.T) {
 // Fails if the staleness is not the time since the last proof, or is published before there is one.
 func TestStalenessListAndNextAttemptArePublishedOnceTheyAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, source := newProgram(t), newSource(t, 3)
+		p := newProgram(t)
+		source := newSource(t, 3)
 		source.FailLists(2, cachetest.ErrConnectionRefused())
 		pods := cache.NewTypedInformer(source, p.config("pods", cache.InformerNameAndResource{}))
 		defer p.add("pods", pods)()
 		defer start(t, running(pods))()
 		synctest.Wait()
 		got := p.scrape()
-		got.has(t, scraped{`next_attempt_timestamp_seconds{name="pods",source_namespace=""}`: float64(pods.Status().NextAttempt.UnixNano()) / 1e9})
-		for _, name := range []string{"staleness_seconds", "last_list_timestamp_seconds", "last_list_duration_seconds", "last_list_objects"} {
+		got.has(
+			t,
+			scraped{
+				`next_attempt_timestamp_seconds{name="pods",source_namespace=""}`: float64(
+					pods.Status().NextAttempt.UnixNano()) / 1e9,
+			},
+		)
+		for _, name := range []string{
+			"staleness_seconds", "last_list_timestamp_seconds", "last_list_duration_seconds",
+			"last_list_objects",
+		} {
 			assert.NotContains(t, got, name+`{name="pods",source_namespace=""}`)
 		}
 		require.NoError(t, pods.WaitSynced(t.Context()))
@@ -157,12 +176,15 @@ func TestStalenessListAndNextAttemptArePublishedOnceTheyAreKnown(t *testing.T) {
 		time.Sleep(7 * time.Second)
 		got = p.scrape()
 		got.has(t, scraped{
-			`staleness_seconds{name="pods",source_namespace=""}`:           time.Since(listed).Seconds(),
-			`last_list_timestamp_seconds{name="pods",source_namespace=""}`: float64(pods.Status().LastList.Time.UnixNano()) / 1e9,
-			`last_list_duration_seconds{name="pods",source_namespace=""}`:  pods.Status().LastList.Duration.Seconds(),
-			`last_list_objects{name="pods",source_namespace=""}`:           3,
+			`staleness_seconds{name="pods",source_namespace=""}`: time.Since(
+				listed).Seconds(),
+			`last_list_timestamp_seconds{name="pods",source_namespace=""}`: float64(
+				pods.Status().LastList.Time.UnixNano()) / 1e9,
+			`last_list_duration_seconds{name="pods",source_namespace=""}`: pods.Status().LastList.Duration.Seconds(),
+			`last_list_objects{name="pods",source_namespace=""}`:          3,
 		})
-		assert.NotContains(t, got, `next_attempt_timestamp_seconds{name="pods",source_namespace=""}`)
+		assert.NotContains(
+			t, got, `next_attempt_timestamp_seconds{name="pods",source_namespace=""}`)
 		assert.Equal(t, 7*time.Second, time.Since(listed))
 	})
 }
@@ -170,7 +192,9 @@ func TestStalenessListAndNextAttemptArePublishedOnceTheyAreKnown(t *testing.T) {
 // Fails if the namespaces of one informer share a series, or if one of them is omitted.
 func TestEachNamespaceHasItsOwnPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, shop, search := newProgram(t), newSource(t, 3), newSource(t, 0)
+		p := newProgram(t)
+		shop := newSource(t, 3)
+		search := newSource(t, 0)
 		search.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
 		config := p.config("pods", cache.InformerNameAndResource{})
 		config.Namespaces = map[string]cache.Source{"shop": shop, "search": search}
@@ -195,7 +219,8 @@ func TestEachNamespaceHasItsOwnPhase(t *testing.T) {
 // which a scrape must not have.
 func TestAControllerAReflectorAndAnUntypedInformerAreAdded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, source := newProgram(t), newSource(t, 3)
+		p := newProgram(t)
+		source := newSource(t, 3)
 		shared := cache.NewSharedIndexInformer(source, pod("example", ""), 0, nil)
 		for range 2 {
 			_, err := shared.(interface {
@@ -203,9 +228,12 @@ func TestAControllerAReflectorAndAnUntypedInformerAreAdded(t *testing.T) {
 			}).AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{}, cache.HandlerOptions{Name: "both\xff"})
 			require.NoError(t, err)
 		}
-		mirrored, controlled := cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
-		reflector := cache.NewReflectorWithOptions(source, pod("example", ""), mirrored, cache.ReflectorOptions{})
-		controller := cache.New(&cache.Config{ListerWatcher: source, ObjectType: pod("example", ""), Store: controlled})
+		mirrored := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		controlled := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		reflector := cache.NewReflectorWithOptions(
+			source, pod("example", ""), mirrored, cache.ReflectorOptions{})
+		controller := cache.New(
+			&cache.Config{ListerWatcher: source, ObjectType: pod("example", ""), Store: controlled})
 		p.add("informer", shared)
 		p.add("controller", controller)
 		_, err := p.metrics.AddWithStore("reflector", reflector, mirrored)
@@ -228,7 +256,8 @@ func TestAControllerAReflectorAndAnUntypedInformerAreAdded(t *testing.T) {
 }
 
 func TestANameIsAddedOnceAndOnlyWhatHasAStatus(t *testing.T) {
-	p, source := newProgram(t), newSource(t, 0)
+	p := newProgram(t)
+	source := newSource(t, 0)
 	informer := cache.NewTypedInformer(source, cache.InformerConfig[object]{})
 	remove := p.add("pods", informer)
 	_, err := p.metrics.Add("pods", informer)
@@ -240,14 +269,17 @@ func TestANameIsAddedOnceAndOnlyWhatHasAStatus(t *testing.T) {
 	second()
 	assert.Empty(t, p.scrape())
 	_, err = p.metrics.Add("list", source)
-	require.EqualError(t, err, `add "list" to metrics: *cachetest.Source has no method Status() cache.Status`)
+	require.EqualError(
+		t, err, `add "list" to metrics: *cachetest.Source has no method Status() cache.Status`)
 }
 
 // Fails if any series of an informer, store or reflector survives its end. Each has its own name.
 func TestTenThousandStartsAndStopsLeaveAsManySeriesAsBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, source := newProgram(t), newSource(t, 1)
-		lasting := cache.NewTypedInformer(source, p.config("lasting", cache.InformerNameAndResource{}))
+		p := newProgram(t)
+		source := newSource(t, 1)
+		lasting := cache.NewTypedInformer(
+			source, p.config("lasting", cache.InformerNameAndResource{}))
 		defer p.add("lasting", lasting)()
 		defer start(t, running(lasting))()
 		require.NoError(t, lasting.WaitSynced(t.Context()))
@@ -278,10 +310,12 @@ func TestTenThousandStartsAndStopsLeaveAsManySeriesAsBefore(t *testing.T) {
 // both.
 func TestReflectorsThatShareANameShareItsSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, source := newProgram(t), newSource(t, 1)
+		p := newProgram(t)
+		source := newSource(t, 1)
 		stops := []func(){}
 		for range 2 {
-			pods := cache.NewTypedInformer(source, p.config("pods", cache.InformerNameAndResource{}))
+			pods := cache.NewTypedInformer(
+				source, p.config("pods", cache.InformerNameAndResource{}))
 			stops = append(stops, start(t, running(pods)))
 		}
 		synctest.Wait()
@@ -297,7 +331,8 @@ func TestReflectorsThatShareANameShareItsSeries(t *testing.T) {
 func TestAReleasedNamePublishesNothing(t *testing.T) {
 	p := newProgram(t)
 	first, old := p.reserve("pods")
-	gauge, histogram := p.metrics.NewStoreResourceVersionMetric(old), p.metrics.NewProcessingLatencyMetric(old)
+	gauge := p.metrics.NewStoreResourceVersionMetric(old)
+	histogram := p.metrics.NewProcessingLatencyMetric(old)
 	gauge.Set(1)
 	first.Release()
 	second, current := p.reserve("pods")
@@ -316,7 +351,8 @@ func TestAReleasedNamePublishesNothing(t *testing.T) {
 // Fails if a metric's name, unit or type violates the conventions of Prometheus.
 func TestNamesFollowTheConventionsOfPrometheus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, source := newProgram(t), newSource(t, 1)
+		p := newProgram(t)
+		source := newSource(t, 1)
 		name, id := p.reserve("conventions")
 		defer name.Release()
 		pods := cache.NewTypedInformer(source, p.config("pods", id))
@@ -340,7 +376,8 @@ func TestTheCountersOfAHandlerNeverFallWhenAnotherOfItsNameIsRemoved(t *testing.
 		require.NoError(t, pods.WaitSynced(t.Context()))
 		panics := cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("expected") }}
 		add := func(name string) cache.ResourceEventHandlerRegistration {
-			registration, err := pods.Shared().AddEventHandlerWithOptions(panics, cache.HandlerOptions{Name: name, RecoverPanics: true})
+			registration, err := pods.Shared().AddEventHandlerWithOptions(
+				panics, cache.HandlerOptions{Name: name, RecoverPanics: true})
 			require.NoError(t, err)
 			synctest.Wait()
 			return registration
@@ -350,7 +387,8 @@ func TestTheCountersOfAHandlerNeverFallWhenAnotherOfItsNameIsRemoved(t *testing.
 		second := add("h")
 		p.scrape().has(t, scraped{calls: 6, counted: 6})
 		require.NoError(t, pods.Shared().RemoveEventHandler(first))
-		p.scrape().has(t, scraped{calls: 6, counted: 6, `handler_backlog{handler="h",name="pods"}`: 0})
+		p.scrape().has(
+			t, scraped{calls: 6, counted: 6, `handler_backlog{handler="h",name="pods"}`: 0})
 		source.MustApply(t, pod("new", "Pending"))
 		synctest.Wait()
 		p.scrape().has(t, scraped{calls: 7, counted: 7})

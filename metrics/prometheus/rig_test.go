@@ -28,7 +28,9 @@ import (
 var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
 func pod(name, phase string) *unstructured.Unstructured {
-	pod := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": phase}}}
+	pod := &unstructured.Unstructured{
+		Object: map[string]any{"status": map[string]any{"phase": phase}},
+	}
 	pod.SetGroupVersionKind(podKind)
 	pod.SetNamespace("shop")
 	pod.SetName(name)
@@ -51,9 +53,11 @@ type program struct {
 }
 
 func newProgram(t *testing.T) *program {
-	metrics, registry := cacheprometheus.New(), prometheus.NewPedanticRegistry()
+	metrics := cacheprometheus.New()
+	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(metrics))
-	server := cachetest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	server := cachetest.NewServer(promhttp.HandlerFor(
+		registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
 	t.Cleanup(server.Close)
 	return &program{t, metrics, server}
 }
@@ -75,7 +79,8 @@ func (p *program) scrape() scraped {
 	values := scraped{}
 	for name, family := range families {
 		for _, metric := range family.GetMetric() {
-			values[strings.TrimPrefix(name, "watchmirror_cache_")+labelsOf(metric)] = valueOf(metric)
+			values[strings.TrimPrefix(name, "watchmirror_cache_")+labelsOf(metric)] = valueOf(
+				metric)
 		}
 	}
 	return values
@@ -113,9 +118,12 @@ func (s scraped) has(t *testing.T, want scraped) {
 type object = *unstructured.Unstructured
 
 // config returns the config of an informer with all of the program's instruments.
-func (p *program) config(name string, id cache.InformerNameAndResource) cache.InformerConfig[object] {
+func (p *program) config(
+	name string, id cache.InformerNameAndResource,
+) cache.InformerConfig[object] {
 	return cache.InformerConfig[object]{
-		Name: name, ObjectType: pod("example", ""), Identifier: id, InformerMetricsProvider: p.metrics,
+		Name: name, ObjectType: pod("example", ""), Identifier: id,
+		InformerMetricsProvider: p.metrics,
 		ReflectorOptions: cache.ReflectorOptions{
 			MetricsProvider: p.metrics, Strategy: cache.ListUnpaged,
 			ErrorHandler: func(context.Context, *cache.Reflector, error) {},
@@ -126,7 +134,8 @@ func (p *program) config(name string, id cache.InformerNameAndResource) cache.In
 func (p *program) reserve(name string) (*cache.InformerName, cache.InformerNameAndResource) {
 	reserved, err := cache.NewInformerName(name)
 	require.NoError(p.t, err)
-	return reserved, reserved.WithResource(schema.GroupVersionResource{Version: "v1", Resource: "pods"})
+	return reserved, reserved.WithResource(
+		schema.GroupVersionResource{Version: "v1", Resource: "pods"})
 }
 
 func (p *program) add(name string, reporter any) (remove func()) {

@@ -55,7 +55,8 @@ func TestADeletionOfAKeyThatDidNotExistIsRedundant(t *testing.T) {
 func TestAWatchThatIsBehindReceivesWhatOthersHaveReceived(t *testing.T) {
 	keys := newKeyTable()
 	list(keys, 1, put("a", 1, "1"))
-	messages, want := []message{put("a", 2, "2"), deletion("a", 3), put("a", 4, "4"), put("a", 5, "5")}, []string{"MODIFIED 2", "DELETED 2", "ADDED 4", "MODIFIED 5"}
+	messages := []message{put("a", 2, "2"), deletion("a", 3), put("a", 4, "4"), put("a", 5, "5")}
+	want := []string{"MODIFIED 2", "DELETED 2", "ADDED 4", "MODIFIED 5"}
 	for range 2 {
 		for i, m := range messages {
 			expect(t, keys, m, want[i])
@@ -121,7 +122,8 @@ func TestNothingIsKnownOfABucketThatWentBack(t *testing.T) {
 			if another := keys.sawBucket(test.created, test.newest, test.before); another != test.another {
 				t.Errorf("another: %t", another)
 			}
-			if _, known := keys.at(10); known != test.known || (len(keys.live) == 0) != test.resets {
+			if _, known := keys.at(10); known != test.known ||
+				(len(keys.live) == 0) != test.resets {
 				t.Errorf("known: %t, %d keys", known, len(keys.live))
 			}
 		})
