@@ -184,7 +184,7 @@ func (t Task) read(ctx context.Context, source sides.Source, items int) (int, er
 
 // sync fills a cache and measures the heap while it does.
 func (t Task) sync(ctx context.Context, source sides.Source) (Result, error) {
-	var cache sides.Cache
+	var cache *sides.Cache
 	var peak heapPeak
 	result, err := t.timed(t.Items, func() error {
 		return peak.during(func() error {

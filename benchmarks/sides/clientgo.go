@@ -2,7 +2,7 @@ package sides
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -125,48 +125,20 @@ func (c *clientGo) Watch(ctx context.Context, options metav1.ListOptions, events
 	return drain(ctx, w, events)
 }
 
-func (c *clientGo) Fill(ctx context.Context, _ Strategy, strip func(any) (any, error)) (Cache, error) {
+func (c *clientGo) Fill(ctx context.Context, _ Strategy, strip func(any) (any, error)) (*Cache, error) {
 	source := cache.ToListWatcherWithWatchListSemantics(
 		&cache.ListWatch{ListWithContextFunc: c.list, WatchFuncWithContext: c.watch}, c.client)
-	informer := cache.NewSharedIndexInformer(source, c.example, 0, cache.Indexers{cache.NamespaceIndex: pods.ByNamespace})
-	if err := informer.SetTransform(strip); err != nil {
-		return nil, err
+	informer := cache.NewSharedIndexInformer(source, c.example, 0, cache.Indexers{namespaceIndex: pods.ByNamespace})
+	f := &filling{
+		cache:  &Cache{indexer: informer.GetIndexer(), done: make(chan struct{})},
+		run:    informer.RunWithContext,
+		synced: informer.HasSyncedChecker().Done(),
+		failed: make(chan error, 1),
 	}
-	failed := make(chan error, 1)
-	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		select {
-		case failed <- err:
-		default:
-		}
-	})
+	onFailure := func(_ context.Context, _ *cache.Reflector, err error) { f.report(err) }
+	err := errors.Join(informer.SetTransform(strip), informer.SetWatchErrorHandlerWithContext(onFailure))
 	if err != nil {
 		return nil, err
 	}
-	filled := &theirCache{indexer: informer.GetIndexer(), done: make(chan struct{})}
-	go func() {
-		defer close(filled.done)
-		informer.RunWithContext(ctx)
-	}()
-	select {
-	case <-informer.HasSyncedChecker().Done():
-		return filled, nil
-	case err := <-failed:
-		return nil, fmt.Errorf("the first failure of the reflector: %w", err)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return f.fill(ctx)
 }
-
-type theirCache struct {
-	indexer cache.Indexer
-	done    chan struct{}
-}
-
-func (c *theirCache) Len() int { return len(c.indexer.ListKeys()) }
-
-func (c *theirCache) InNamespace(namespace string) (int, error) {
-	keys, err := c.indexer.IndexKeys(cache.NamespaceIndex, namespace)
-	return len(keys), err
-}
-
-func (c *theirCache) Wait() { <-c.done }

@@ -2,7 +2,6 @@ package sides
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,49 +64,23 @@ func (o *ours) Watch(ctx context.Context, options metav1.ListOptions, events int
 	return drain(ctx, w, events)
 }
 
-func (o *ours) Fill(ctx context.Context, strategy Strategy, strip func(any) (any, error)) (Cache, error) {
+func (o *ours) Fill(ctx context.Context, strategy Strategy, strip func(any) (any, error)) (*Cache, error) {
 	strategies := map[Strategy]cache.ListStrategy{Pages: cache.ListPaged, Whole: cache.ListUnpaged, Stream: cache.ListStreaming}
-	failed := make(chan error, 1)
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: pods.ByNamespace})
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{namespaceIndex: pods.ByNamespace})
+	f := &filling{
+		cache:  &Cache{indexer: indexer, done: make(chan struct{})},
+		failed: make(chan error, 1),
+	}
 	controller := cache.New(&cache.Config{
 		ListerWatcher: o.source,
 		Store:         indexer,
 		Transform:     strip,
 		ReflectorOptions: cache.ReflectorOptions{
-			Strategy: strategies[strategy],
-			ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
-				select {
-				case failed <- err:
-				default:
-				}
-			},
+			Strategy:     strategies[strategy],
+			ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) { f.report(err) },
 		},
 	})
-	filled := &ownCache{indexer: indexer, done: make(chan struct{})}
-	go func() {
-		defer close(filled.done)
-		controller.RunWithContext(ctx)
-	}()
-	select {
-	case <-controller.HasSyncedChecker().Done():
-		return filled, nil
-	case err := <-failed:
-		return nil, fmt.Errorf("the first failure of the reflector: %w", err)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	f.run = controller.RunWithContext
+	f.synced = controller.HasSyncedChecker().Done()
+	return f.fill(ctx)
 }
-
-type ownCache struct {
-	indexer cache.Indexer
-	done    chan struct{}
-}
-
-func (c *ownCache) Len() int { return len(c.indexer.ListKeys()) }
-
-func (c *ownCache) InNamespace(namespace string) (int, error) {
-	keys, err := c.indexer.IndexKeys(cache.NamespaceIndex, namespace)
-	return len(keys), err
-}
-
-func (c *ownCache) Wait() { <-c.done }

@@ -73,17 +73,63 @@ type Source interface {
 
 	// Fill runs a cache of all pods, with a transform and an index by namespace, and
 	// returns when it has synced. The cache runs on until the context ends.
-	Fill(ctx context.Context, strategy Strategy, strip func(any) (any, error)) (Cache, error)
+	Fill(ctx context.Context, strategy Strategy, strip func(any) (any, error)) (*Cache, error)
 }
 
+const namespaceIndex = "namespace"
+
 // Cache is a filled cache.
-type Cache interface {
-	// Len is how many pods it has.
-	Len() int
-	// InNamespace is how many of them its index has in a namespace.
-	InNamespace(namespace string) (int, error)
-	// Wait returns when the cache has ended, with its context.
-	Wait()
+type Cache struct {
+	indexer interface {
+		ListKeys() []string
+		IndexKeys(indexName, indexedValue string) ([]string, error)
+	}
+	done chan struct{}
+}
+
+// Len is how many pods it has.
+func (c *Cache) Len() int { return len(c.indexer.ListKeys()) }
+
+// InNamespace is how many of them its index has in a namespace.
+func (c *Cache) InNamespace(namespace string) (int, error) {
+	keys, err := c.indexer.IndexKeys(namespaceIndex, namespace)
+	return len(keys), err
+}
+
+// Wait returns when the cache has ended, with its context.
+func (c *Cache) Wait() { <-c.done }
+
+// filling is a cache that begins to run.
+type filling struct {
+	cache *Cache
+	run   func(ctx context.Context)
+	// synced is closed when the cache is filled.
+	synced <-chan struct{}
+	failed chan error
+}
+
+// report keeps the first failure of a reflector.
+func (f *filling) report(err error) {
+	select {
+	case f.failed <- err:
+	default:
+	}
+}
+
+// fill returns when the cache has synced, or failed once.
+func (f *filling) fill(ctx context.Context) (*Cache, error) {
+	go func() {
+		defer close(f.cache.done)
+		f.run(ctx)
+	}()
+	select {
+	case <-f.synced:
+		return f.cache, nil
+	case err := <-f.failed:
+		return nil, fmt.Errorf("the first failure of the reflector: %w", err)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // Open makes a side's source.
