@@ -347,6 +347,16 @@ func TestTheServerKeepsThePromisesOfASource(t *testing.T) {
 					_, err = own.client.Update(ctx, have, metav1.UpdateOptions{})
 					return err
 				}),
+				Label: func(name, value string) error {
+					ctx := context.Background()
+					have, err := own.client.Get(ctx, name, metav1.GetOptions{})
+					if err != nil {
+						return err
+					}
+					have.SetLabels(map[string]string{conformance.SelectedLabel: value})
+					_, err = own.client.Update(ctx, have, metav1.UpdateOptions{})
+					return err
+				},
 				Delete: func(name string) error { return own.client.Delete(context.Background(), name, metav1.DeleteOptions{}) },
 			}
 		},

@@ -163,15 +163,60 @@ func (k *keys) converges(t testing.TB, informer *cache.Informer[*entry]) {
 	require.Equal(t, k.content(t), mirrored(informer))
 }
 
+// labelled decodes a value written by labelledKeys: "mark" or "mark label".
+func labelled(kv sources.KeyValue) (*entry, error) {
+	mark, label, hasLabel := strings.Cut(string(kv.Value), " ")
+	e := &entry{Key: kv.Key, Value: mark, Created: kv.Created, Revision: kv.Revision}
+	if hasLabel {
+		e.Labels = map[string]string{conformance.SelectedLabel: label}
+	}
+	return e, nil
+}
+
+// labelledKeys writes the values that labelled decodes.
+type labelledKeys struct{ *keys }
+
+// value returns the mark and the label of a key.
+func (k labelledKeys) value(name string) (mark, label string, err error) {
+	page, err := k.client.Get(context.Background(), k.prefix+name)
+	if err != nil || len(page.Kvs) == 0 {
+		return "", "", err
+	}
+	mark, label, _ = strings.Cut(string(page.Kvs[0].Value), " ")
+	return mark, label, nil
+}
+
+func (k labelledKeys) setMark(name, mark string) error {
+	_, label, err := k.value(name)
+	if err != nil {
+		return err
+	}
+	return k.put(name, mark+" "+label)
+}
+
+func (k labelledKeys) setLabel(name, label string) error {
+	mark, _, err := k.value(name)
+	if err != nil {
+		return err
+	}
+	return k.put(name, mark+" "+label)
+}
+
 func valueOf(obj runtime.Object) string { return obj.(*entry).Value }
 
 func TestASourceOfKeysKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 		Mark: valueOf, Patience: patience,
 		New: func(t testing.TB) conformance.ListerWatcherRig {
-			k := newKeys(t, shared.Addr(), etcd.Options{ProgressInterval: 20 * time.Millisecond})
+			options := etcd.Options{ProgressInterval: 20 * time.Millisecond}
+			k := labelledKeys{newKeys(t, shared.Addr(), options)}
 			return conformance.ListerWatcherRig{
-				Source: k.source, Create: k.put, Update: k.put, Delete: k.remove, Compact: k.compact,
+				Source:        etcd.NewSource(k.client, k.prefix, labelled, options),
+				Create:        k.setMark,
+				Update:        k.setMark,
+				Label:         k.setLabel,
+				Delete:        k.remove,
+				Compact:       k.compact,
 				SendBookmarks: func() error { return nil }, // watches request them
 			}
 		},

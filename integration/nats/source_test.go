@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -165,6 +166,48 @@ func (b *bucket) converges(t testing.TB, informer *cache.Informer[*entry]) {
 	require.Equal(t, b.content(t), mirrored(informer))
 }
 
+// labelled decodes a value written by labelledBucket: "mark" or "mark label".
+func labelled(kv sources.KeyValue) (*entry, error) {
+	mark, label, hasLabel := strings.Cut(string(kv.Value), " ")
+	e := &entry{Key: kv.Key, Value: mark, Created: kv.Created, Revision: kv.Revision}
+	if hasLabel {
+		e.Labels = map[string]string{conformance.SelectedLabel: label}
+	}
+	return e, nil
+}
+
+// labelledBucket writes the values that labelled decodes.
+type labelledBucket struct{ *bucket }
+
+// value returns the mark and the label of a key.
+func (b labelledBucket) value(key string) (mark, label string, err error) {
+	have, err := b.kv.Get(context.Background(), key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	mark, label, _ = strings.Cut(string(have.Value()), " ")
+	return mark, label, nil
+}
+
+func (b labelledBucket) setMark(key, mark string) error {
+	_, label, err := b.value(key)
+	if err != nil {
+		return err
+	}
+	return b.put(key, mark+" "+label)
+}
+
+func (b labelledBucket) setLabel(key, label string) error {
+	mark, _, err := b.value(key)
+	if err != nil {
+		return err
+	}
+	return b.put(key, mark+" "+label)
+}
+
 func valueOf(obj runtime.Object) string { return obj.(*entry).Value }
 
 func TestABucketKeepsThePromisesOfAListerWatcher(t *testing.T) {
@@ -175,9 +218,15 @@ func TestABucketKeepsThePromisesOfAListerWatcher(t *testing.T) {
 			conformance.TestListerWatcher(t, conformance.ListerWatcherConfig{
 				Mark: valueOf, Patience: patience,
 				New: func(t testing.TB) conformance.ListerWatcherRig {
-					b := newBucket(t, shared.Addr(), config, nats.Options{ProgressInterval: 20 * time.Millisecond})
+					options := nats.Options{ProgressInterval: 20 * time.Millisecond}
+					b := labelledBucket{newBucket(t, shared.Addr(), config, options)}
 					return conformance.ListerWatcherRig{
-						Source: b.source, Create: b.put, Update: b.put, Delete: b.remove, Compact: b.compact,
+						Source:        nats.NewSource(b.js, b.kv.Bucket(), labelled, options),
+						Create:        b.setMark,
+						Update:        b.setMark,
+						Label:         b.setLabel,
+						Delete:        b.remove,
+						Compact:       b.compact,
 						SendBookmarks: func() error { return nil }, // watches send them
 					}
 				},
