@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,9 @@ type listing struct {
 	newest string
 	// hasNewer is true once an item was newer than the version of the last watch.
 	hasNewer bool
+	// states is the sum of the hashes of the objects' versions. It differs between two lists if an
+	// object has changed, whatever form versions have.
+	states uint64
 	// regression is reported with a list that is older than the store.
 	regression *VersionRegressionError
 	paging     paging
@@ -239,6 +243,7 @@ func (l *listing) requestPage(options metav1.ListOptions) (page, error) {
 	failures := 0
 	for l.run.ctx.Err() == nil {
 		items := l.items
+		states := l.states
 		rejected := len(l.rejected)
 		requested := l.run.clock.Now()
 		p, err := l.request(options)
@@ -246,6 +251,7 @@ func (l *listing) requestPage(options metav1.ListOptions) (page, error) {
 			return p, nil
 		}
 		l.rewind(items, rejected)
+		l.states = states
 		if options.Continue == "" {
 			return page{}, err
 		}
@@ -326,7 +332,7 @@ func (l *listing) addItem(item listedItem) error {
 	var md metadata
 	bad := l.reflector.examine(item.object, &md)
 	version := md.received.ResourceVersion
-	l.compareWithWatch(version)
+	l.recordState(version)
 	if l.version == "" && item.listMeta.ResourceVersion != "" {
 		if err := l.setVersion(item.listMeta.ResourceVersion); err != nil {
 			return err
@@ -345,9 +351,13 @@ func (l *listing) addItem(item listedItem) error {
 // mayBeTooOld reports whether the list's version is still unknown while the store has one.
 func (l *listing) mayBeTooOld() bool { return l.version == "" && l.progress.version != "" }
 
-// compareWithWatch compares the version of an item with that of empty watches that have caused the
-// list.
-func (l *listing) compareWithWatch(version string) {
+// versionSeed is the seed of listing.states.
+var versionSeed = maphash.MakeSeed()
+
+// recordState records the version of an item, and compares it with that of empty watches that have
+// caused the list.
+func (l *listing) recordState(version string) {
+	l.states += maphash.String(versionSeed, version)
 	if l.progress.emptyWatches.listWanted && versionBefore(l.progress.version, version) {
 		l.hasNewer = true
 	}
@@ -565,7 +575,7 @@ func (l *listing) recordCommit() {
 	l.progress.watchFailures = 0
 	l.progress.lastReceived = now
 	l.progress.checks.recordSuccess(now)
-	l.progress.emptyWatches.recordList(now, l.items, l.hasNewer)
+	l.progress.emptyWatches.recordList(now, l.states, l.hasNewer)
 	l.progress.refetch.recordList(l.run.undecodedVersions(), now)
 	if l.reflector.shard != nil {
 		l.reflector.shard.Applied()

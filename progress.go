@@ -132,8 +132,9 @@ type emptyWatches struct {
 	fruitless int
 	// listed is the time of the last such list.
 	listed time.Time
-	// items is the number of objects of the last list, or -1 if there were events since.
-	items int
+	// states is listing.states of the last list. statesKnown is false if there were events since.
+	states      uint64
+	statesKnown bool
 }
 
 // record counts an empty watch, and decides whether a list is due.
@@ -161,21 +162,22 @@ func (e *emptyWatches) nextList() time.Time {
 	}
 }
 
-// recordEvents records that the number of objects may have changed since the last list.
-func (e *emptyWatches) recordEvents() { e.items = -1 }
+// recordEvents records that the states may have changed since the last list.
+func (e *emptyWatches) recordEvents() { e.statesKnown = false }
 
-// recordList records a list of so many objects. hasNewer means that one of them is newer than the
+// recordList records a list of such states. hasNewer means that one of them is newer than the
 // version of the watches.
-func (e *emptyWatches) recordList(now time.Time, items int, hasNewer bool) {
+func (e *emptyWatches) recordList(now time.Time, states uint64, hasNewer bool) {
 	if e.listWanted {
 		e.listed = now
 		e.fruitless++
-		found := hasNewer || e.items >= 0 && items != e.items
+		found := hasNewer || e.statesKnown && states != e.states
 		if found {
 			e.fruitless = 0
 		}
 	}
 	e.listWanted = false
-	e.items = items
+	e.states = states
+	e.statesKnown = true
 	e.reset()
 }

@@ -149,3 +149,22 @@ func TestB28OnlyEmptyWatchesThatCloseEarlyAndCleanlyCount(t *testing.T) {
 		})
 	}
 }
+
+// B28: where versions cannot be compared, a list that has another state of an object has found
+// something. Fails if only newer numbers and other numbers of objects count.
+func TestB28AListWithAnotherVersionOfAnObjectHasFoundSomething(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &networkSource{
+			list: func(n int, _ metav1.ListOptions) (apiruntime.Object, error) {
+				version := "v" + itoa(n)
+				return listAt(version, validPod("x", version), validPod("y", "v0")), nil
+			},
+			watch: func(_ int, w *networkWatch) error {
+				w.closeAfter(20 * time.Second)
+				return nil
+			},
+		}
+		source.runFor(t, 10*time.Minute-time.Second, nil)
+		assert.Len(t, source.lists, 10, "after every third watch")
+	})
+}
