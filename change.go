@@ -123,12 +123,18 @@ type result struct {
 	wasQuarantined bool
 }
 
-// prepare begins the preparation of a received change.
-func (c *change) prepare() {
+// readMetadata reads the metadata of the object, unless it is known.
+func (c *change) readMetadata() {
 	r := &c.received
 	if !r.meta.readable {
 		_ = r.meta.read(r.object)
 	}
+}
+
+// prepare begins the preparation of a received change.
+func (c *change) prepare() {
+	c.readMetadata()
+	r := &c.received
 	p := &c.prepared
 	p.object = r.object
 	p.deletes = r.kind == Deleted

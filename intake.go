@@ -64,8 +64,15 @@ func (k *keyer) identify(c *change) {
 	c.prepared.key = key
 }
 
-// identifyAll identifies each change.
+// identifyAll identifies each change. It first reads the metadata of all, then touches the texts of
+// all, because memory that is waited for together takes a part of the time.
 func (k *keyer) identifyAll(changes []change) {
+	for i := range changes {
+		changes[i].readMetadata()
+	}
+	for i := range changes {
+		changes[i].received.meta.touch()
+	}
 	for i := range changes {
 		k.identify(&changes[i])
 	}

@@ -216,12 +216,11 @@ func (m *metadata) read(obj any) (err error) {
 		received:  ObjectVersion{accessor.GetUID(), accessor.GetResourceVersion()},
 		readable:  true,
 	}
-	m.touch()
 	return nil
 }
 
-// touch reads a byte of each text. The processor then waits for their memory together, instead of
-// one after the other when they are used.
+// touch reads a byte of each text. The processor then waits for all of them together, also for the
+// texts of several objects, instead of for one after the other when they are used.
 func (m *metadata) touch() {
 	m.touched = firstByte(m.namespace) ^ firstByte(m.name) ^
 		firstByte(m.received.UID) ^ firstByte(m.received.ResourceVersion)
