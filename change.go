@@ -97,7 +97,8 @@ type prepared struct {
 	// values are the index values, by the position of the index in set.
 	values [][]string
 	set    *indexerSet
-	// place is where the store looks for the key.
+	// place is where the store looks for the key, zero until a writer has sought it. It stays usable
+	// when the table changes.
 	place table.Place
 	// mayExist is true if an earlier change, which is not written yet, may add the object.
 	mayExist bool

@@ -131,6 +131,7 @@ func (r *storeReplacement) prepare(ctx context.Context, each received, objects [
 		r.compareWithStore()
 		for i := range r.batch {
 			if err := r.in.prepare(ctx, &r.batch[i]); err != nil {
+				r.batch = nil // a part of it is prepared
 				return err
 			}
 		}
@@ -144,16 +145,19 @@ func (r *storeReplacement) prepare(ctx context.Context, each received, objects [
 	return nil
 }
 
-// fillBatch makes the batch of some objects. each is what they have in common.
+// fillBatch makes the batch of some objects. each is what they have in common. It only sets fields:
+// the memory of the batch is empty, and writing a whole change takes as long as reading an object.
 func (r *storeReplacement) fillBatch(each received, objects []any) {
 	if r.batch == nil {
 		r.batch = newPart()
 	}
 	r.batch = r.batch[:len(objects)]
 	for i, obj := range objects {
-		r.batch[i] = change{received: each}
-		r.batch[i].received.object = obj
-		r.batch[i].prepared.mayExist = r.staged.count > 0
+		c := &r.batch[i] // empty
+		c.received.kind = each.kind
+		c.received.excluded = each.excluded
+		c.received.object = obj
+		c.prepared.mayExist = r.staged.count > 0
 	}
 }
 
@@ -280,20 +284,36 @@ func (r *storeReplacement) isStored(c *change, found table.Slot) bool {
 
 // mergeBatch keeps one state of each key in the batch, so that handlers receive one.
 func (r *storeReplacement) mergeBatch() {
-	for i := 1; i < len(r.batch); i++ {
-		later := &r.batch[i]
-		at := later.prepared.indexIn(r.batch[:i])
-		if at < 0 {
+	// Equal keys have equal places, which are side by side here: each is compared with all others.
+	places := make([]table.Place, 0, table.InPlace)
+	kept := 0
+	for i := range r.batch {
+		c := &r.batch[i]
+		if slices.Contains(places, c.prepared.place) && r.mergeInto(r.batch[:kept], c) {
 			continue
 		}
-		earlier := &r.batch[at]
-		origin := later.prepared.origin
-		if r.duplicates.resolve(later.prepared.key, earlier.prepared.origin, origin) {
-			*earlier = *later
+		places = append(places, c.prepared.place)
+		if kept < i {
+			r.batch[kept] = *c
 		}
-		r.batch = slices.Delete(r.batch, i, i+1)
-		i--
+		kept++
 	}
+	clear(r.batch[kept:])
+	r.batch = r.batch[:kept]
+}
+
+// mergeInto merges a change into the earlier one with its key, and reports whether there is one.
+func (r *storeReplacement) mergeInto(batch []change, later *change) (isListed bool) {
+	at := later.prepared.indexIn(batch)
+	if at < 0 {
+		return false
+	}
+	earlier := &batch[at]
+	origin := later.prepared.origin
+	if r.duplicates.resolve(later.prepared.key, earlier.prepared.origin, origin) {
+		*earlier = *later
+	}
+	return true
 }
 
 // dropLater reports, and records, whether a change is dropped, because an earlier part of the list

@@ -161,7 +161,9 @@ func (s *storage) open(w *storeWrite, parts ...[]change) {
 	for _, changes := range parts {
 		for i := range changes {
 			p := &changes[i].prepared
-			p.place = s.table.Seek(p.key)
+			if p.place == (table.Place{}) {
+				p.place = s.table.Seek(p.key)
+			}
 			weight += s.table.Weight(p.place, p.values)
 		}
 	}
