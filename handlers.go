@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache/internal/eventlog"
+	"github.com/watchmirror/cache/internal/loglines"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -449,8 +450,9 @@ func (inf *sharedIndexInformer) AddEventHandlerWithOptions(
 		return l, nil
 	}
 	err = fmt.Errorf("no handler was added: %w", err)
-	background := klog.Background()
-	logger := cmp.Or(options.Logger, inf.options.ReflectorOptions.Logger, &background)
+	background := loglines.Background()
+	logger := *cmp.Or(options.Logger, inf.options.ReflectorOptions.Logger, &background)
+	logger = loglines.Bounded(logger)
 	typeDescription := inf.feeds[0].reflector.typeDescription
 	logger.Error(err, "Handler not added", "informer", inf.name, "type", typeDescription)
 	return nil, err

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/klog/v2"
 
+	"github.com/watchmirror/cache/internal/loglines"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -38,7 +38,7 @@ func ListAllByNamespace(
 	}
 	objects, err := indexer.ByIndex(NamespaceIndex, namespace)
 	if err != nil {
-		klog.Background().V(4).Info("Listing reads all objects",
+		loglines.Background().V(4).Info("Listing reads all objects",
 			"index", NamespaceIndex, "namespace", namespace, "err", err)
 		return appendSelected(indexer, indexer.List(), namespace, selector, appendFn)
 	}

@@ -12,7 +12,8 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/loglines"
 )
 
 // MetricsProvider makes a reflector's instruments, or nil ones. They are requested when a run
@@ -211,7 +212,7 @@ func (n *InformerName) WithResource(gvr schema.GroupVersionResource) InformerNam
 	}
 	_, hasFirst := n.resources.LoadOrStore(gvr, nil)
 	if hasFirst {
-		klog.Background().Error(nil,
+		loglines.Background().Error(nil,
 			"Second informer of the same name and resource: only the first publishes metrics",
 			"informerName", n.name, "resource", gvr.String())
 	}

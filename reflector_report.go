@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
 
+	"github.com/watchmirror/cache/internal/loglines"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -270,7 +270,7 @@ func (r *Reflector) releaseObject(obj any) {
 
 // logger returns the context's logger with the reflector's name and type.
 func (r *Reflector) logger(ctx context.Context) klog.Logger {
-	return klog.FromContext(ctx).WithValues("reflector", r.name, "type", r.typeDescription)
+	return loglines.FromContext(ctx).WithValues("reflector", r.name, "type", r.typeDescription)
 }
 
 // DefaultWatchErrorHandler logs each failure, at the level of its kind. Of equal failures of the
@@ -282,6 +282,10 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	message, notOfSource := failureMessages[cause]
 	switch {
 	case notOfSource: // first: it may wrap one of the errors below
+		if object, ok := errors.AsType[*ObjectError](err); ok {
+			logger = logger.WithValues("key", object.Key)
+			err = loglines.Wrapped(object)
+		}
 		logger.Error(err, message)
 	case errors.Is(err, errNotStreamed):
 		logger.V(1).Info("Streaming list failed, listing", "err", err)
@@ -364,47 +368,11 @@ func (r *Reflector) logFailure(logger klog.Logger, cause Cause, err error) {
 	if count > 1 {
 		logger = logger.WithValues("repeated", count)
 	}
-	room := lineLength - lineOverhead - len(r.name) - len(r.typeDescription) - len(cause)
 	if !nextAttempt.IsZero() {
 		retryIn := max(nextAttempt.Sub(now), 0)
 		logger = logger.WithValues("retryIn", roundForPeople(retryIn))
 	}
-	logger.Error(shortened(err, max(room, shortestText)), failureMessage, "failures", failures)
-}
-
-const (
-	// lineLength is the most characters of a line about a failure after klog's head, if the names
-	// in it are not longer than usual.
-	lineLength = 200
-	// lineOverhead is the message, the names and quotes of the values, and their numbers.
-	lineOverhead   = len(failureMessage) + 82
-	failureMessage = "List or watch failed"
-	// shortestText is how much of an error is logged in any case.
-	shortestText = 60
-)
-
-// shortened returns an error whose text has at most so many bytes in quotes. It first drops what
-// wrapping errors say of the request, which the other values do too, and then the middle.
-func shortened(err error, most int) error {
-	text := err.Error()
-	if len(strconv.Quote(text)) <= most {
-		return err
-	}
-	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(cause) {
-		isTooLong := len(strconv.Quote(text)) > most
-		if !isTooLong || !strings.HasSuffix(text, cause.Error()) {
-			break
-		}
-		text = cause.Error()
-	}
-	escapes := len(strconv.Quote(text)) - len(text)
-	most = max(most-escapes, shortestText/2)
-	if len(text) > most {
-		begin := text[:most/2]
-		end := text[len(text)-most/2:]
-		text = begin + "…" + end
-	}
-	return retitled{err, strings.ToValidUTF8(text, "")}
+	logger.Error(loglines.Wrapped(err), "List or watch failed", "failures", failures)
 }
 
 // failureMessages are the log messages of failures that are not the source's.

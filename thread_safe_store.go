@@ -7,8 +7,8 @@ import (
 	"errors"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/klog/v2"
 
+	"github.com/watchmirror/cache/internal/loglines"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -94,7 +94,7 @@ func reportRefused(refused []change) {
 	if len(errs) == 0 {
 		return
 	}
-	utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...),
+	utilruntime.HandleErrorWithLogger(loglines.Background(), errors.Join(errs...),
 		"Objects not stored", "count", len(refused))
 }
 

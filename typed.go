@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/klog/v2"
 
+	"github.com/watchmirror/cache/internal/loglines"
 	"github.com/watchmirror/cache/internal/option"
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -418,7 +418,7 @@ func (h typedHandler[T]) typed(event string, key table.Key, obj any) (T, bool) {
 	typed, err := as[T](obj)
 	if err != nil {
 		name := cmp.Or(key.String(), nameOf(obj))
-		klog.Background().Error(err, "Handler not called for an object of another type",
+		loglines.Background().Error(err, "Handler not called for an object of another type",
 			"event", event, "key", name)
 	}
 	return typed, err == nil

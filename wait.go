@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/loglines"
 )
 
 // DoneChecker reports once that something is done, such as the first list of an informer. Wait for
@@ -97,8 +99,8 @@ func (s *syncChecker) finish(err error) (isFirst bool) {
 // ends. It logs failures to ctx's logger, and progress if what, the purpose of the wait, is not
 // empty.
 func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
-	logger := klog.FromContext(ctx).WithCallDepth(1) // lines are attributed to the caller
-	var progress klog.Logger                         // logs nothing
+	logger := loglines.FromContext(ctx).WithCallDepth(1) // lines are attributed to the caller
+	var progress klog.Logger                             // logs nothing
 	if what != "" {
 		progress = logger
 	}
@@ -318,20 +320,20 @@ type InformerSynced func() bool
 // once stopCh is closed, or at once for a nil function. It does not notice that an informer has
 // stopped.
 func WaitForCacheSync(stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
-	return waitSyncedFuncs(klog.Background(), klog.Logger{}, stopCh, cacheSyncs)
+	return waitSyncedFuncs(loglines.Background(), klog.Logger{}, stopCh, cacheSyncs)
 }
 
 // WaitForNamedCacheSync is for client-go's code; new code uses WaitSynced.
 func WaitForNamedCacheSync(
 	controllerName string, stopCh <-chan struct{}, cacheSyncs ...InformerSynced,
 ) bool {
-	logger := klog.Background().WithValues("controller", controllerName)
+	logger := loglines.Background().WithValues("controller", controllerName)
 	return waitSyncedFuncs(logger, logger, stopCh, cacheSyncs)
 }
 
 // WaitForNamedCacheSyncWithContext is for client-go's code: use WaitSynced.
 func WaitForNamedCacheSyncWithContext(ctx context.Context, cacheSyncs ...InformerSynced) bool {
-	logger := klog.FromContext(ctx)
+	logger := loglines.FromContext(ctx)
 	return waitSyncedFuncs(logger, logger, ctx.Done(), cacheSyncs)
 }
 

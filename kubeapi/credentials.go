@@ -16,9 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/klog/v2"
-
 	"github.com/watchmirror/cache/internal/apiclient"
+	"github.com/watchmirror/cache/internal/loglines"
 )
 
 // maxCredentialBytes bounds the bytes read from a token or certificate file, in case the path names
@@ -204,7 +203,7 @@ func newCAFileTransport(path string, template *http.Transport) (*caFileTransport
 // RoundTrip implements http.RoundTripper.
 func (t *caFileTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err := t.reload(); err != nil {
-		logger := klog.FromContext(request.Context())
+		logger := loglines.FromContext(request.Context())
 		logger.Error(err, "Reloading CA certificates failed, keeping the previous ones",
 			"file", t.path)
 	}

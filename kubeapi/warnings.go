@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache/internal/apiclient"
+	"github.com/watchmirror/cache/internal/loglines"
 )
 
 const (
@@ -46,7 +46,7 @@ type warnings struct {
 func newWarnings(source string, report func(ctx context.Context, text string)) *warnings {
 	if report == nil {
 		report = func(ctx context.Context, text string) {
-			klog.FromContext(ctx).Info("The server sent a warning", "warning", text, "url", source)
+			loglines.FromContext(ctx).Info("The server sent a warning", "warning", text, "url", source)
 		}
 	}
 	return &warnings{report: report, reported: map[[sha256.Size]byte]struct{}{}}

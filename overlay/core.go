@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/loglines"
 )
 
 // store is the store below an overlay.
@@ -340,7 +340,7 @@ func (c *core) pending() int { return len(c.view().writes) }
 
 // logExpired is the default of Options.OnExpired.
 func logExpired(e Expired) {
-	logger := klog.Background()
+	logger := loglines.Background()
 	logger.Error(nil, "The watch has not delivered an own write in time",
 		"key", e.Key, "resourceVersion", e.ResourceVersion, "deleted", e.Deleted, "age", e.Age)
 }

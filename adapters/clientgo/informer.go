@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/loglines"
 	"github.com/watchmirror/cache/internal/numbered"
 )
 
@@ -147,10 +148,10 @@ func resyncPeriod(asked time.Duration, logger *klog.Logger) time.Duration {
 		return asked
 	}
 	if logger == nil {
-		background := klog.Background()
+		background := loglines.Background()
 		logger = &background
 	}
-	logger.Info(
+	loglines.Bounded(*logger).Info(
 		"A resync period cannot be had, another is used; 0 is no resync", "period", asked, "used",
 		used)
 	return used

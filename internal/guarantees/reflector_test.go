@@ -146,6 +146,23 @@ func TestAnOutageIsLoggedOnceAMinuteAndItsEndOnce(t *testing.T) {
 	})
 }
 
+// Fails if a long name, type, key or text makes a line long, or if the line no longer names them.
+func TestALineAboutAnObjectIsShort(t *testing.T) {
+	var out bytes.Buffer
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
+	long := strings.Repeat("long-", 50)
+	reflector := cache.NewReflectorWithOptions(newSource(t), nil, cache.NewStore(cache.MetaNamespaceKeyFunc),
+		cache.ReflectorOptions{Name: "pods" + long, TypeDescription: "v1 " + long})
+	refused := &cache.ObjectError{Key: "shop/" + long + "7", Stage: "transform", Err: errors.New(long + "no quota")}
+	cache.DefaultWatchErrorHandler(klog.NewContext(t.Context(), logger), reflector, refused)
+
+	_, line, _ := strings.Cut(strings.TrimSpace(out.String()), "] ")
+	assert.LessOrEqual(t, len([]rune(line)), 200, line)
+	for _, want := range []string{`"Object refused" err="long`, `no quota"`, ` reflector="pods`, ` type="v1`, ` key="shop/`, `7"`} {
+		assert.Contains(t, line, want)
+	}
+}
+
 // S15: a list that is slow logs its steps.
 func TestASlowListLogsItsSteps(t *testing.T) {
 	var out bytes.Buffer
