@@ -55,6 +55,9 @@ const (
 	// after firstPause in place of watchSpacing: a short disturbance should cost no freshness.
 	quickWatches = 2
 
+	// pollRequests is the number of requests of a poll: a list, and one of its pages if that fails.
+	pollRequests = 2
+
 	// recorded is the number of recorded requests, as many as the largest limit needs.
 	recorded = 32
 )
@@ -190,10 +193,13 @@ func (b *Backoff) AfterWatch(now time.Time, w Watch) time.Duration {
 		b.series = series{}
 		b.current = b.initial
 	}
-	if w.Lived >= LongWatch {
-		b.stretch = stretch{}
-	} else {
+	switch {
+	case w.Lived < LongWatch:
 		b.continueStretch(now, b.requests.groupStart(now))
+	case w.Failed: // the first minute of failures begins here, not with the next short watch
+		b.stretch = stretch{start: now}
+	default:
+		b.stretch = stretch{}
 	}
 	pause := max(w.AtLeast, b.jitteredRetryAfter(w.RetryAfter))
 	if w.Failed {
@@ -205,8 +211,8 @@ func (b *Backoff) AfterWatch(now time.Time, w Watch) time.Duration {
 	}
 	if w.Lived < LongWatch {
 		pause = max(pause, b.shortWatchPause(now, w))
-		b.stretch.resumed = now.Add(pause)
 	}
+	b.stretch.resumed = now.Add(pause)
 	if w.Failed {
 		b.series.resumed = now.Add(pause)
 	}
@@ -229,7 +235,7 @@ func (b *Backoff) shortWatchPause(now time.Time, w Watch) time.Duration {
 	if b.configured {
 		return b.nextPause(now)
 	}
-	limit := b.firstMinuteDelay(now, w.Requests)
+	limit := b.workingDelay(now, w.Requests)
 	if w.Worked() { // the series has ended, so failures between such watches have no other limit
 		limit = max(limit, b.delay(now, w.Requests, w.List && w.Failed))
 	}
@@ -250,8 +256,12 @@ func (b *Backoff) PollPause(now time.Time) time.Duration {
 	if b.configured {
 		return b.nextPause(now)
 	}
-	pause := LongestPause - b.fraction(LongestPause, jitterLonger)
-	return max(pause, b.delay(now, 1, true))
+	pause := LongestPause
+	if !b.series.isOpen(now, b.reset) {
+		// Otherwise FailingLimit would extend every second pause by as much.
+		pause -= b.fraction(LongestPause, jitterLonger)
+	}
+	return max(pause, b.delay(now, pollRequests, true))
 }
 
 // nextPause returns the next pause of the series, with its jitter.
@@ -326,31 +336,42 @@ func (b *Backoff) delay(now time.Time, n int, list bool) time.Duration {
 	if b.stretch.start.IsZero() || b.configured {
 		return 0
 	}
-	counted := b.stretch.start.Add(limitMinute) // the requests of a first minute do not count later
-	if now.Before(counted) {
-		return b.firstMinuteDelay(now, n)
-	}
-	if !b.series.isOpen(now, b.reset) {
-		return b.requests.delay(now, n, WorkingLimit, counted)
+	counted := b.firstMinuteEnd()
+	if now.Before(counted) || !b.series.isOpen(now, b.reset) {
+		return b.workingDelay(now, n)
 	}
 	seriesMinuteEnd := b.series.start.Add(limitMinute)
 	if now.Before(seriesMinuteEnd) && !list {
-		return b.requests.delay(now, n, WorkingLimit, counted)
+		return b.workingDelay(now, n)
 	}
 	if !now.Before(seriesMinuteEnd) {
 		counted = later(counted, seriesMinuteEnd)
 	}
-	return b.requests.delay(now, n, FailingLimit, counted)
+	failing := b.requests.delay(now, n, FailingLimit, counted)
+	// The requests before counted may have used up the higher limit.
+	return max(failing, b.workingDelay(now, n))
 }
 
+// workingDelay returns how long the next n requests must wait for the limits of a stretch while
+// short watches work. Its first minute has its own limit, and its requests do not count later.
+func (b *Backoff) workingDelay(now time.Time, n int) time.Duration {
+	end := b.firstMinuteEnd()
+	if now.Before(end) {
+		return b.firstMinuteDelay(now, n)
+	}
+	return b.requests.delay(now, n, WorkingLimit, end)
+}
+
+// firstMinuteEnd returns the end of a stretch's first minute.
+func (b *Backoff) firstMinuteEnd() time.Time { return b.stretch.start.Add(limitMinute) }
+
 // firstMinuteDelay returns how long the next n requests must wait for the limit of a stretch's
-// first minute, 0 after it.
+// first minute, which has not ended.
 func (b *Backoff) firstMinuteDelay(now time.Time, n int) time.Duration {
-	end := b.stretch.start.Add(limitMinute)
-	if !now.Before(end) || len(b.requests.since(b.stretch.start))+n <= FirstMinuteLimit {
+	if len(b.requests.since(b.stretch.start))+n <= FirstMinuteLimit {
 		return 0
 	}
-	return end.Sub(now)
+	return b.firstMinuteEnd().Sub(now)
 }
 
 func later(a, b time.Time) time.Time {

@@ -57,6 +57,21 @@ func closing(b *Backoff, now time.Time, _ int) time.Duration {
 	return b.AfterWatch(now, Watch{Requested: now, Requests: 1})
 }
 
+// closingBeforeLists makes watches that close cleanly at once. A list precedes every fourth one.
+func closingBeforeLists(b *Backoff, now time.Time, number int) time.Duration {
+	const period = 4
+	ended := Watch{Requested: now, Requests: 1}
+	if number%period == 0 {
+		b.RecordRequest(now, true)
+	}
+	b.RecordRequest(now, false)
+	if number%period == period-1 {
+		ended.List = true
+		ended.Requests = 2
+	}
+	return b.AfterWatch(now, ended)
+}
+
 func alternating(even, odd round) round {
 	return func(b *Backoff, now time.Time, number int) time.Duration {
 		if number%2 == 0 {
@@ -80,6 +95,7 @@ func TestTheLimitsHoldWhateverFails(t *testing.T) {
 		"watches close after progress":           {working(false), WorkingLimit + quickWatches, WorkingLimit},
 		"watches are cut after progress":         {working(true), WorkingLimit + quickWatches, WorkingLimit},
 		"watches close":                          {closing, WorkingLimit, WorkingLimit},
+		"watches close, and lists between them":  {closingBeforeLists, FirstMinuteLimit, WorkingLimit},
 		"progress and a refused watch alternate": {alternating(working(true), failing(watch)), FirstMinuteLimit, WorkingLimit},
 		"progress and a list alternate":          {alternating(working(false), failing(list)), FirstMinuteLimit, FailingLimit + 1},
 		"a clean end and a failure alternate":    {alternating(closing, failing(watch)), FirstMinuteLimit, FailingLimit + 1},
@@ -90,6 +106,37 @@ func TestTheLimitsHoldWhateverFails(t *testing.T) {
 			assert.LessOrEqual(t, later, script.later, "%s, jitter %v: later minute", name, random)
 			assert.GreaterOrEqual(t, later, 1, "%s, jitter %v: never gives up", name, random)
 		}
+	}
+}
+
+// G13: the first minute begins with the end of a watch that lived, also if the source then asked for a
+// wait. Fails if it begins with the short watch that follows.
+func TestTheFirstMinuteBeginsWithTheEndOfALongWatch(t *testing.T) {
+	for _, random := range []float64{0, 0.5, 0.999} {
+		b := newDefault(random)
+		requested := time.Unix(1_000_000, 0)
+		b.RecordRequest(requested, false)
+		ended := requested.Add(time.Hour)
+		now := ended.Add(b.AfterWatch(ended, Watch{
+			Requested: requested, Lived: time.Hour, Failed: true, Requests: 1, RetryAfter: 45 * time.Second,
+		}))
+		var times []time.Time
+		for number := range 50 {
+			const lived = 2 * time.Second
+			times = append(times, now)
+			b.RecordRequest(now, false)
+			cut := now.Add(lived)
+			if number == 0 {
+				now = cut.Add(b.AfterWatch(cut, Watch{
+					Requested: now, Lived: lived, Advanced: true, Failed: true, Requests: 1,
+				}))
+				continue
+			}
+			now = cut.Add(b.AfterFailure(cut, Failure{Began: now, Requests: 1}))
+		}
+		first, later := perMinute(ended, times)
+		assert.LessOrEqual(t, first, FirstMinuteLimit, "jitter %v", random)
+		assert.LessOrEqual(t, later, WorkingLimit, "jitter %v", random)
 	}
 }
 
@@ -251,13 +298,34 @@ func TestPollsKeepTheLimitAfterAFailure(t *testing.T) {
 	const mostJitter = 0.999
 	polls := func(b *Backoff, now time.Time, number int) time.Duration {
 		b.RecordRequest(now, true)
-		if number%5 == 0 {
+		if number%4 == 0 {
 			return b.AfterFailure(now, Failure{Began: now, Requests: 1, List: true})
 		}
 		return b.PollPause(now)
 	}
 	_, later := rate(mostJitter, 100, polls)
 	assert.LessOrEqual(t, later, FailingLimit)
+}
+
+// G13: a page that fails is a request besides its list, so a poll leaves room for one. Fails if a poll
+// counts as one request: four then fall into one minute.
+func TestPollsLeaveRoomForAPageThatFails(t *testing.T) {
+	for _, random := range []float64{0, 0.5, 0.999} {
+		polls := func(b *Backoff, now time.Time, number int) time.Duration {
+			b.RecordRequest(now, true)
+			fails := number%3 == 0
+			pageFails := number%3 == 2
+			if pageFails {
+				b.RecordRequest(now, true)
+			}
+			if fails || pageFails {
+				return b.AfterFailure(now, Failure{Began: now, Requests: 2, List: true})
+			}
+			return b.PollPause(now)
+		}
+		_, later := rate(random, 100, polls)
+		assert.LessOrEqual(t, later, FailingLimit, "jitter %v", random)
+	}
 }
 
 func TestAConfiguredBackoffIsUsedUnchangedAndNotLimited(t *testing.T) {

@@ -71,6 +71,7 @@ var pausingFaults = []Mutant{
 		Guards:  []string{"B3", "G13"},
 		Dir:     "internal/backoff",
 		In:      "Backoff.AfterWatch",
+		Nth:     2, // the pause
 		From:    "w.Lived < LongWatch",
 		To:      "w.Lived < LongWatch && !w.Advanced",
 		Package: guarantees,
