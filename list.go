@@ -127,7 +127,7 @@ func (m *run) listState() state {
 		now := m.clock.Now()
 		pause := m.progress.backoff.PollPause(now)
 		next := m.listNext("the source cannot be watched")
-		return m.pauseUntil(nextAttempt{state: next, at: now.Add(pause)})
+		return m.pauseUntilPoll(nextAttempt{state: next, at: now.Add(pause)})
 	}
 	return m.pauseUntil(m.attemptAfterFailure(stateWatch, backoff.Failure{AtOnce: true}))
 }

@@ -284,7 +284,15 @@ func (m *run) requestsOf(next state, atOnce bool) int {
 }
 
 // pauseUntil waits for the next attempt, and returns its state.
-func (m *run) pauseUntil(next nextAttempt) state {
+func (m *run) pauseUntil(next nextAttempt) state { return m.pause(next, nil) }
+
+// pauseUntilPoll is pauseUntil after a list that succeeded, where no watch follows that would
+// receive requests for a list. A request ends the pause.
+func (m *run) pauseUntilPoll(next nextAttempt) state {
+	return m.pause(next, m.reflector.relistRequests)
+}
+
+func (m *run) pause(next nextAttempt, relistRequests <-chan chan struct{}) state {
 	now := m.clock.Now()
 	pause := next.at.Sub(now)
 	if pause <= 0 {
@@ -294,10 +302,7 @@ func (m *run) pauseUntil(next nextAttempt) state {
 	m.reflector.setPaused(next.at)
 	timer := m.clock.NewTimer(pause)
 	defer timer.Stop()
-	waits := waitChannels{timer: timer.C()}
-	if m.isPolled() { // no watch follows that would receive them
-		waits.relistRequests = m.reflector.relistRequests
-	}
+	waits := waitChannels{timer: timer.C(), relistRequests: relistRequests}
 	for m.wait(waits).reason == wakeDone { // a check that outlived its watch is reported at once
 		m.regression = m.evaluateCheck()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -479,4 +480,90 @@ func TestG13ASlowErrorHandlerChangesNoPause(t *testing.T) {
 		}
 		assert.LessOrEqual(t, afterwards, 3+1, "no new series begins: %v", times)
 	})
+}
+
+// verifying marks the requests of callers of Verify.
+type verifying struct{}
+
+// G13: requests for a list do not shorten the pauses after failures, also where the source cannot be
+// watched, so that nothing but a pause between two lists receives them. Fails if each call of Verify
+// that finds a difference ends a pause.
+func TestG13VerifyShortensNoPauseOfASourceThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed []time.Time
+		isFailing := false
+		source := &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (apiruntime.Object, error) {
+				if ctx.Value(verifying{}) != nil {
+					return listAt("5", validPod("lost", "4")), nil
+				}
+				if isFailing {
+					failed = append(failed, time.Now())
+					return nil, cachetest.ErrInternal()
+				}
+				return listAt("5"), nil
+			},
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				return nil, apierrors.NewMethodNotSupported(pods, "watch")
+			},
+		}
+		config := cache.InformerConfig[*object]{}
+		informer := runInformer(t, cache.ToListerWatcherWithContext(source), config)
+		sleep(healthyTime)
+		isFailing = true
+		for range 600 {
+			marked := context.WithValue(t.Context(), verifying{}, true)
+			ctx, cancel := context.WithTimeout(marked, time.Second)
+			require.Error(t, informer.Verify(ctx))
+			cancel()
+		}
+		assert.Greater(t, len(failed), 20)
+		var later []time.Time
+		for _, at := range failed {
+			if at.Sub(failed[0]) >= time.Minute {
+				later = append(later, at)
+			}
+		}
+		assert.LessOrEqual(t, len(failed)-len(later), 20)
+		assert.LessOrEqual(t, inAnyMinute(later), 3)
+	})
+}
+
+// G13: a page that fails is a request besides its list. Where a source cannot be watched, its lists leave
+// room for one in the minutes after a failure. Fails if a list counts as one request.
+func TestG13APageThatFailsBetweenPollsKeepsTheLimit(t *testing.T) {
+	for _, jitter := range jitters {
+		synctest.Test(t, func(t *testing.T) {
+			// The pages of every fourth list fail: less than two minutes pass between failures.
+			const period = 4
+			pages := 0
+			var failures, requests []time.Time
+			source := &networkSource{
+				list: func(_ int, options metav1.ListOptions) (apiruntime.Object, error) {
+					if options.Continue == "" {
+						requests = append(requests, time.Now())
+						list := listAt("5", validPod("a", "4"))
+						list.Continue = "next"
+						return list, nil
+					}
+					pages++
+					if pages%period == 0 {
+						requests = append(requests, time.Now())
+						failures = append(failures, time.Now())
+						return nil, cachetest.ErrInternal()
+					}
+					return listAt("5", validPod("b", "5")), nil
+				},
+				watch: func(int, *networkWatch) error {
+					return apierrors.NewMethodNotSupported(pods, "watch")
+				},
+			}
+			source.runFor(t, 50*time.Minute, fixedJitter(jitter))
+			require.Greater(t, len(failures), 10)
+			later := slices.DeleteFunc(requests, func(at time.Time) bool {
+				return at.Sub(failures[0]) < time.Minute
+			})
+			assert.LessOrEqual(t, inAnyMinute(later), 3, "jitter %v", jitter)
+		})
+	}
 }
