@@ -11,19 +11,14 @@ const (
 	shortWatch   = 10 * time.Second
 	workingWatch = 6 * time.Second
 
-	// quickWatches is the number of watches of a series that are followed without a pause.
-	quickWatches = 2
-
-	firstMinute, laterMinute             = 20, 3
-	firstMinuteMoving, laterMinuteMoving = 20, 11
+	firstMinute       = 20
+	laterMinute       = 3
+	laterMinuteMoving = 11
 )
 
-// checkRates checks all mirrors but overlapping ones, whose two reflectors are one client.
+// checkRates checks each reflector of all mirrors.
 func (w *world) checkRates() {
 	for _, m := range w.mirrors {
-		if m.setup.Kind == KindOverlap {
-			continue
-		}
 		for _, t := range m.taps {
 			t.checkRates()
 		}
@@ -36,18 +31,14 @@ func (t *tap) checkRates() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	from, began := 0, time.Time{}
-	lastFailure := time.Time{}
 	for i, r := range t.requests {
 		if i == 0 {
 			began = r.at
 		}
-		if t.isPollingLocked(i) && r.at.Sub(lastFailure) >= healthyTime && i > from {
+		if t.isPollingLocked(i) && r.at.Sub(t.lastFailureLocked(i)) >= healthyTime {
 			// Lists that work, in place of watches, end a series as well.
 			t.checkStretch(began, from, i)
 			from, began = i, r.at
-		}
-		if r.failed && !r.isNotAllowed {
-			lastFailure = r.at.Add(r.duration())
 		}
 		// A list is one with the watch after it, however long it takes, unless a page failed.
 		broken := r.failed || i+1 < len(t.requests) && t.requests[i+1].firstPage == r
@@ -75,6 +66,20 @@ func (t *tap) isPollingLocked(i int) bool {
 		lists++
 	}
 	return false
+}
+
+// lastFailureLocked returns when a request last failed before request i was made. One that is
+// running, such as a check of the version that hangs, has not failed yet.
+func (t *tap) lastFailureLocked(i int) time.Time {
+	now := t.requests[i].at
+	last := time.Time{}
+	for _, r := range t.requests[:i] {
+		end := r.at.Add(r.duration())
+		if r.failed && !r.isNotAllowed && !end.After(now) && end.After(last) {
+			last = end
+		}
+	}
+	return last
 }
 
 // checkDeadlines checks that no watch stayed open much longer than 30 s past its timeout (B19). Its
@@ -187,18 +192,19 @@ func (t *tap) runFrom(i int) (began time.Time, first int, ok bool) {
 // exceeds describes how requests exceed the limits of a series of failures that began at start; empty
 // if they do not.
 func (t *tap) exceeds(start time.Time, requests []*request) string {
-	first, later := firstMinute, laterMinute
+	first := firstMinute
+	later := laterMinute
 	if slices.ContainsFunc(requests, (*request).workedForShort) {
-		first = firstMinuteMoving
 		later = laterMinuteMoving
 	}
 	tooMany := func(n int, since time.Time, most int) string {
 		return fmt.Sprintf("%d requests in the minute after %v, at most %d may be", n, since.Sub(t.mirror.world.start), most)
 	}
-	requests = slices.Clone(requests)
 	all := len(requests)
-	requests = slices.DeleteFunc(requests, func(r *request) bool { return r.relist })
-	first, later = first+all-len(requests), later+all-len(requests) // each is followed by a watch
+	requests = slices.DeleteFunc(slices.Clone(requests), func(r *request) bool { return r.relist })
+	relists := all - len(requests)
+	first += relists // each is followed by a watch
+	later += relists
 	within := 0
 	for i, r := range requests {
 		if r.at.Before(start) {
@@ -209,17 +215,8 @@ func (t *tap) exceeds(start time.Time, requests []*request) string {
 			continue
 		}
 		in := 0
-		lists := 0
 		for j := i; j < len(requests) && requests[j].at.Sub(r.at) < time.Minute; j++ {
 			in++
-			if requests[j].list || requests[j].isStream {
-				lists++
-			}
-		}
-		if later == laterMinuteMoving {
-			// Lists between watches that work have a limit of their own, and the first watches that
-			// work after others have failed follow at once.
-			in -= min(lists, laterMinute) + quickWatches
 		}
 		if in > later {
 			return tooMany(in, r.at, later)

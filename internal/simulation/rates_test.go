@@ -63,3 +63,43 @@ func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 		})
 	}
 }
+
+// Where lists take the place of watches, a failure belongs to no series if nothing had failed for two
+// minutes before it. Fails if a check that hangs counts before it fails, or if the end of a page that
+// failed long ago begins the series.
+func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
+	for name, before := range map[string]func(start time.Time) *request{
+		"a check that fails later": func(start time.Time) *request {
+			r := requestAt(start, 0, time.Hour, true)
+			r.list = true
+			r.check = true
+			return r
+		},
+		"a page that failed long ago": func(start time.Time) *request {
+			r := requestAt(start, 0, time.Minute, true)
+			r.list = true
+			return r
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{start: time.Now()}
+				tap := &tap{mirror: &mirror{name: "m", world: w}}
+				refused := requestAt(w.start, 0, 0, true)
+				refused.isNotAllowed = true
+				polled := requestAt(w.start, 0, 0, false)
+				polled.list = true
+				tap.requests = append(tap.requests, refused, polled, before(w.start))
+				const failures = firstMinute
+				for i := range failures {
+					at := 4*time.Minute + time.Duration(i)*time.Second
+					r := requestAt(w.start, at, 0, true)
+					r.list = true
+					tap.requests = append(tap.requests, r)
+				}
+				tap.checkRates()
+				require.False(t, w.failed(), w.failures)
+			})
+		})
+	}
+}
