@@ -500,3 +500,46 @@ func TestAStreamingListIsProbedAgainWhereTheLimitsLeaveRoom(t *testing.T) {
 		})
 	}
 }
+
+// G1: a list whose pages were interrupted may be older than the outage that interrupted them. Where no
+// watch follows, another list does. Fails if that waits for the time between two polls.
+func TestG1AnInterruptedListOfAPolledSourceIsFollowedByAnother(t *testing.T) {
+	for _, jitter := range jitters {
+		synctest.Test(t, func(t *testing.T) {
+			// The pages fail after the lists, in the middle of the pauses.
+			const healthy = 10 * time.Minute
+			const listsFailUntil = 5 * time.Minute
+			const pagesFailUntil = listsFailUntil + 75*time.Second
+			began := time.Now()
+			version := "5"
+			source := &networkSource{
+				list: func(_ int, options metav1.ListOptions) (apiruntime.Object, error) {
+					outage := time.Since(began) - healthy
+					if options.Continue != "" && outage >= listsFailUntil && outage < pagesFailUntil {
+						return nil, cachetest.ErrInternal()
+					}
+					if options.Continue != "" {
+						return listAt(options.Continue, validPod("b", options.Continue)), nil
+					}
+					if outage >= 0 && outage < listsFailUntil {
+						return nil, cachetest.ErrInternal()
+					}
+					list := listAt(version, validPod("a", version))
+					list.Continue = version
+					return list, nil
+				},
+				watch: func(int, *networkWatch) error {
+					return apierrors.NewMethodNotSupported(pods, "watch")
+				},
+			}
+			m := runRecoveryMirror(t, source.asListerWatcher(), fixedJitter(jitter))
+			time.Sleep(healthy + pagesFailUntil)
+			version = "6"
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			want := map[string]string{"a/a": "6", "a/b": "6"}
+			assert.Equal(t, want, contents(m.store), "jitter %v", jitter)
+			m.stop()
+		})
+	}
+}
