@@ -79,6 +79,10 @@ func (w *world) setStep(Step) {
 func (w *world) askSet(members, stopped []*mirror) {
 	ctx, cancel := context.WithTimeout(w.ctx, setPatience)
 	defer cancel()
+	for _, m := range members {
+		m.asked.Add(1)
+		defer m.asked.Add(-1)
+	}
 	isHealthy := w.set.Healthy(time.Minute) == nil
 	hasSynced := w.set.WaitSynced(ctx) == nil
 	isFresh := w.set.Fresh(context.WithValue(ctx, callerKey{}, true)) == nil
