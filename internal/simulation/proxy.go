@@ -238,7 +238,7 @@ func (t *tap) proxyList(request *request) {
 	if !request.list || request.check || request.firstPage != nil || request.wrong {
 		return
 	}
-	if t.newest > 0 && t.mirror.synced() {
+	if t.listsHaveVersions && t.mirror.synced() {
 		request.versionless, request.isEmptied = w.proxy.takeVersionless()
 	}
 	canReplay := t.mirror.setup.Kind != KindForeign && !w.everRestored.Load() && !w.willRestore
@@ -273,4 +273,11 @@ func (t *tap) sawVersion(version string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.newest = max(t.newest, numberOf(version))
+}
+
+// sawList notes the version of a list that the reflector was sent.
+func (t *tap) sawList(version string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listsHaveVersions = t.listsHaveVersions || version != ""
 }

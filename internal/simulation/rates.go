@@ -55,11 +55,11 @@ func (t *tap) checkRates() {
 // healthyTime is the time without a failure that ends a series.
 const healthyTime = 2 * time.Minute
 
-// isPollingLocked says whether the last watch before request i was not allowed, and followed by more
-// than one list.
+// isPollingLocked says whether request i is a list in place of a watch: the last watch was not
+// allowed, and request i is not the first list after it.
 func (t *tap) isPollingLocked(i int) bool {
 	lists := 0
-	for _, r := range slices.Backward(t.requests[:i]) {
+	for _, r := range slices.Backward(t.requests[:i+1]) {
 		if !r.list {
 			return r.isNotAllowed && lists > 1
 		}
@@ -120,9 +120,12 @@ func (r *request) duration() time.Duration {
 }
 
 // wasLongLived says whether it was a watch that was of use for so long that its end is no short
-// one's. One whose first state never ended was of none.
+// one's. One whose first state never ended, or was of wrong types, was of none.
 func (r *request) wasLongLived() bool {
 	if r.list || r.endless || r.answered.IsZero() || r.failed && r.ended.IsZero() {
+		return false
+	}
+	if r.wrong && r.items > 0 {
 		return false
 	}
 	useful := r.duration()

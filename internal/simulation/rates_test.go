@@ -65,14 +65,21 @@ func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 }
 
 // Where lists take the place of watches, a failure belongs to no series if nothing had failed for two
-// minutes before it. Fails if a check that hangs counts before it fails, or if the end of a page that
-// failed long ago begins the series.
+// minutes before it. Fails if a check that hangs counts before it fails, if the end of a page that
+// failed long ago begins the series, or if the first list after the refusal does.
 func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 	for name, before := range map[string]func(start time.Time) *request{
 		"a check that fails later": func(start time.Time) *request {
 			r := requestAt(start, 0, time.Hour, true)
 			r.list = true
 			r.check = true
+			return r
+		},
+		"a list whose pages hang": func(start time.Time) *request {
+			r := requestAt(start, 0, 0, false)
+			r.list = true
+			r.answered = start.Add(3 * time.Minute)
+			r.ended = time.Time{}
 			return r
 		},
 		"a page that failed long ago": func(start time.Time) *request {
@@ -87,9 +94,7 @@ func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 				tap := &tap{mirror: &mirror{name: "m", world: w}}
 				refused := requestAt(w.start, 0, 0, true)
 				refused.isNotAllowed = true
-				polled := requestAt(w.start, 0, 0, false)
-				polled.list = true
-				tap.requests = append(tap.requests, refused, polled, before(w.start))
+				tap.requests = append(tap.requests, refused, before(w.start))
 				const failures = firstMinute
 				for i := range failures {
 					at := 4*time.Minute + time.Duration(i)*time.Second

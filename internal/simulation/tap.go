@@ -40,6 +40,9 @@ type tap struct {
 	pages []*request
 	// newest is the newest version that it has passed on.
 	newest uint64
+	// listsHaveVersions is true once it has passed on a list with a version, streamed or not. Until
+	// then a list without one may be that of a source that has none (B32).
+	listsHaveVersions bool
 	// waitsSince is when a request failed with a Retry-After, until the next request.
 	waitsSince time.Time
 	waitsFor   time.Duration
@@ -166,6 +169,7 @@ func (t *tap) answeredList(ctx context.Context, request *request, page metav1.Li
 	t.mirror.note("list of %s answered: version %s continue %v",
 		t.mirror.name, page.ResourceVersion, page.Continue != "")
 	t.sawVersion(page.ResourceVersion)
+	t.sawList(page.ResourceVersion)
 	t.answered(request, page.Continue != "")
 	if page.Continue == "" {
 		t.endBadList(ctx, request)
@@ -283,7 +287,8 @@ func (t *tap) record(list bool, options metav1.ListOptions) *request {
 	t.returnLocked()
 	request := &request{at: time.Now(), list: list, version: options.ResourceVersion, endless: options.SendInitialEvents != nil}
 	request.relist = t.mirror.asked.Load() > 0 && options.ResourceVersion == "" && options.Continue == ""
-	if request.check = list && t.watchingLocked(); request.check {
+	request.check = list && t.isCheckLocked(options)
+	if request.check {
 		t.requests = append(t.requests, request)
 		return request
 	}
@@ -304,6 +309,18 @@ func (t *tap) record(list bool, options metav1.ListOptions) *request {
 	}
 	t.requests = append(t.requests, request)
 	return request
+}
+
+// isCheckLocked says whether a list checks the source's version: one beside an open watch, or beside
+// one that the source has ended in this instant. A reflector waits before it lists at "" after that.
+func (t *tap) isCheckLocked(options metav1.ListOptions) bool {
+	if t.watchingLocked() {
+		return true
+	}
+	isNewest := options.ResourceVersion == "" && options.Continue == ""
+	return isNewest && slices.ContainsFunc(t.requests, func(r *request) bool {
+		return !r.list && !r.stopped && r.ended.Equal(time.Now())
+	})
 }
 
 // watchingLocked says whether a watch is open.

@@ -179,7 +179,9 @@ func (w *tappedWatch) delivered(event watch.Event) (end bool) {
 			w.request.moved = true
 		}
 		if o := objectOf(event.Object); event.Type == watch.Bookmark && o != nil && o.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
-			end, w.request.endless = w.request.endless, false
+			end = w.request.endless
+			w.request.endless = false
+			w.tap.listsHaveVersions = true
 		}
 	}
 	return end
