@@ -415,19 +415,25 @@ func TestAFailureEndsTheOpenWatches(t *testing.T) {
 			assert.Equal(t, []string{"closed"}, ready(t, w))
 		}
 
-		b.fail(nil)
-		third := follow(t, source, metav1.ListOptions{ResourceVersion: "1"})
-		b.fail(
-			fmt.Errorf(
-				"reading the catalogue: %w",
-				apierrors.NewForbidden(
-					schema.GroupResource{Resource: "items"}, "", errors.New("no")),
-			),
-		)
-		time.Sleep(30 * time.Second)
-		err := apierrors.FromObject((<-third.ResultChan()).Object)
-		assert.Equal(t, cache.CauseForbidden, cache.CauseOf(err), "the function's own status")
-		assert.ErrorContains(t, err, "poll: reading the catalogue: items is forbidden")
+		items := schema.GroupResource{Resource: "items"}
+		for cause, own := range map[cache.Cause]error{
+			cache.CauseForbidden:    apierrors.NewForbidden(items, "", errors.New("no")),
+			cache.CauseUnauthorized: apierrors.NewUnauthorized("no token"),
+			cache.CauseNotFound:     apierrors.NewNotFound(items, ""),
+		} {
+			b.fail(nil)
+			version, _ := list(t, source, metav1.ListOptions{})
+			watching := follow(t, source, metav1.ListOptions{ResourceVersion: version})
+			b.fail(fmt.Errorf("reading the catalogue: %w", own))
+			time.Sleep(30 * time.Second)
+			ofWatch := apierrors.FromObject((<-watching.ResultChan()).Object)
+			_, ofList := source.ListWithContext(t.Context(), metav1.ListOptions{})
+			for _, err := range []error{ofWatch, ofList} {
+				assert.Equal(t, cause, cache.CauseOf(err), "the function's own status")
+				assert.ErrorContains(t, err, "poll: reading the catalogue: "+own.Error())
+			}
+			time.Sleep(time.Minute) // no call pauses longer by now
+		}
 	})
 }
 
