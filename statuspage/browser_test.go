@@ -99,7 +99,7 @@ func TestABrowserShowsThePagesWideAndNarrowLightAndDark(t *testing.T) {
 	}
 	for name, query := range map[string]string{
 		"overview": "", "cache": "?name=pods", "failing": "?name=nodes", "keys": "?name=pods&prefix=shop/",
-		"object": "?name=secrets&key=shop/web-0000", "error": "?name=pods&key=shop/none",
+		"object": "?name=secrets&key=shop/web-0000", "error": "?name=pods&key=shop/none", "unknown": "?name=none",
 		"memory": "?name=pods&memory",
 	} {
 		for _, width := range []int{1280, phone} {
