@@ -34,7 +34,7 @@ route: ## a report: the functions and statements that an event, a list or a join
 
 .PHONY: soak
 soak: ## a day of churn in virtual time: heap, goroutines and buffers stay flat
-	go test -count=1 -v -run TestADayOfChurn ./internal/simulation -soak 24h
+	go test -count=1 -v -run TestADayOfChurn ./internal/simulation/soak -soak 24h
 
 .PHONY: compat
 compat: ## names and behaviour against client-go; one controller on both packages, by its import alone

@@ -11,7 +11,7 @@
 //
 //	go run ./internal/simulation/cmd -seeds 2000 -from 0
 //
-// docs/testing.md explains the output.
+// docs/testing.md explains the output. What grows slowly is found by package soak instead, in a day.
 //
 // # A run
 //
@@ -99,7 +99,6 @@
 //	trace.go                 the last events, printed with a failure
 //	replay.go, shrink*.go    running a script again; making it smaller
 //	record*.go, recording/   recorded runs, for corpora of fuzz targets
-//	soak*.go                 a day of churn: memory, goroutines and backlogs stay flat
 //	cmd/                     many seeds, in their own processes
 //	testdata/scripts/        small scripts of fixed faults, which the tests run
 //

@@ -1,4 +1,4 @@
-package simulation
+package soak
 
 import (
 	"fmt"
@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// soakPopulation is how many objects there are, soakNamespaces in how many
+	// population is how many objects there are, namespaceCount in how many
 	// namespaces.
-	soakPopulation = 400
-	soakNamespaces = 4
-	// soakFirstVersion is so large that all versions have the same number of digits: the
+	population     = 400
+	namespaceCount = 4
+	// firstVersion is so large that all versions have the same number of digits: the
 	// ninth million would weigh less than the tenth.
-	soakFirstVersion = 1_000_000_000
-	// soakHistory is how many changes the source remembers: all of a watch that is
+	firstVersion = 1_000_000_000
+	// historyLimit is how many changes the source remembers: all of a watch that is
 	// silent for some minutes, not all of a burst.
-	soakHistory = 512
-	// soakBurst is how many updates come at once, each hour.
-	soakBurst = 3000
-	// soakOwner is the label that is indexed, soakRefused the one of objects that the
+	historyLimit = 512
+	// burstWrites is how many updates come at once, each hour.
+	burstWrites = 3000
+	// ownerLabel is the label that is indexed, refusedLabel the one of objects that the
 	// transform does not take.
-	soakOwner   = "owner"
-	soakRefused = "refused"
+	ownerLabel   = "owner"
+	refusedLabel = "refused"
 )
 
-// soakName is the name of an object.
-type soakName struct{ namespace, name string }
+// objectName is the name of an object.
+type objectName struct{ namespace, name string }
 
-// soakChurn writes to the source: about thirty changes a minute. Names and owners come up
+// churn writes to the source: about thirty changes a minute. Names and owners come up
 // that have never been there, and go for good, so that what a store or an index keeps of
 // a removed key adds up. All have the same length, whatever the hour.
-type soakChurn struct {
+type churn struct {
 	source *cachetest.Source
 	random *rand.Rand
 	// live are the objects that are there.
-	live []soakName
+	live []objectName
 	// serial numbers names and owners.
 	serial int
 	writes int
@@ -49,17 +49,17 @@ type soakChurn struct {
 	restored bool
 }
 
-func newSoakChurn(source *cachetest.Source, seed uint64) *soakChurn {
-	c := &soakChurn{source: source, random: rand.New(rand.NewPCG(seed, 0))}
+func newChurn(source *cachetest.Source, seed uint64) *churn {
+	c := &churn{source: source, random: rand.New(rand.NewPCG(seed, 0))}
 	c.fill()
 	return c
 }
 
 // fill makes objects under new names until there are as many as there should be.
-func (c *soakChurn) fill() {
-	for len(c.live) < soakPopulation {
+func (c *churn) fill() {
+	for len(c.live) < population {
 		c.serial++
-		name := soakName{fmt.Sprintf("namespace-%d", c.serial%soakNamespaces), fmt.Sprintf("object-%08d", c.serial)}
+		name := objectName{fmt.Sprintf("namespace-%d", c.serial%namespaceCount), fmt.Sprintf("object-%08d", c.serial)}
 		c.live = append(c.live, name)
 		c.write(name, "")
 	}
@@ -67,14 +67,14 @@ func (c *soakChurn) fill() {
 
 // write writes one object; refused, if not empty, has the transform refuse it. Eight
 // objects in a row have the same owner, which is never seen again after them.
-func (c *soakChurn) write(name soakName, refused string) {
+func (c *churn) write(name objectName, refused string) {
 	c.writes++
-	labels := map[string]string{soakOwner: fmt.Sprintf("owner-%08d", c.serial/8)}
+	labels := map[string]string{ownerLabel: fmt.Sprintf("owner-%08d", c.serial/8)}
 	if refused != "" {
-		labels[soakRefused] = refused
+		labels[refusedLabel] = refused
 	}
 	content := strings.Repeat(fmt.Sprintf("%016x", c.random.Uint64()), 16)
-	soakMust(c.source.Apply(&soakObject{
+	must(c.source.Apply(&object{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: name.namespace, Name: name.name, Labels: labels,
@@ -83,17 +83,17 @@ func (c *soakChurn) write(name soakName, refused string) {
 	}))
 }
 
-func (c *soakChurn) remove(name soakName) {
+func (c *churn) remove(name objectName) {
 	c.writes++
 	_, err := c.source.Delete(name.namespace, name.name)
-	soakMust(err)
+	must(err)
 }
 
 // one is an object, by chance.
-func (c *soakChurn) one() soakName { return c.live[c.random.IntN(len(c.live))] }
+func (c *churn) one() objectName { return c.live[c.random.IntN(len(c.live))] }
 
 // lose takes some objects, by chance, out of the live ones; lost does the rest.
-func (c *soakChurn) lose(n int, lost func(soakName)) {
+func (c *churn) lose(n int, lost func(objectName)) {
 	for range n {
 		i := c.random.IntN(len(c.live))
 		lost(c.live[i])
@@ -104,7 +104,7 @@ func (c *soakChurn) lose(n int, lost func(soakName)) {
 
 // minute is an ordinary minute: updates, deletions, new names, an object that is made
 // anew under its name, one that cannot be applied and one that can be applied again.
-func (c *soakChurn) minute() {
+func (c *churn) minute() {
 	if c.restored {
 		return
 	}
@@ -123,41 +123,41 @@ func (c *soakChurn) minute() {
 // burst is what a controller that runs wild sends: first no faster than watches take
 // it, so that all of it has to wait for a slow handler, then faster, so that the history
 // does not reach back to where they are.
-func (c *soakChurn) burst() {
-	for i := range soakBurst {
+func (c *churn) burst() {
+	for i := range burstWrites {
 		c.write(c.one(), "")
-		if i%100 == 0 && i < soakBurst-2*soakHistory {
+		if i%100 == 0 && i < burstWrites-2*historyLimit {
 			synctest.Wait()
 		}
 	}
 }
 
 // hide removes objects without telling any watch.
-func (c *soakChurn) hide() {
-	c.lose(5, func(name soakName) {
+func (c *churn) hide() {
+	c.lose(5, func(name objectName) {
 		c.writes++
 		_, err := c.source.DeleteSilently(name.namespace, name.name)
-		soakMust(err)
+		must(err)
 	})
 }
 
 // restore takes the source back by some changes, as a backup does. Names that are made
 // afterwards are still new ones.
-func (c *soakChurn) restore() {
+func (c *churn) restore() {
 	c.restored = true
-	soakMust(c.source.Rollback(c.source.Version() - 20))
+	must(c.source.Rollback(c.source.Version() - 20))
 	c.live = c.live[:0]
 	for _, obj := range c.source.Objects() {
-		meta := obj.(*soakObject)
-		c.live = append(c.live, soakName{meta.Namespace, meta.Name})
+		meta := obj.(*object)
+		c.live = append(c.live, objectName{meta.Namespace, meta.Name})
 	}
 }
 
 // tidy leaves as many objects as there should be, each written just now: all can be applied,
 // have come to the mirrors by the same way, and have owners that are equally many. What is
 // weighed then does not depend on which fault came last.
-func (c *soakChurn) tidy() {
-	if extra := len(c.live) - soakPopulation; extra > 0 {
+func (c *churn) tidy() {
+	if extra := len(c.live) - population; extra > 0 {
 		c.lose(extra, c.remove)
 	}
 	c.fill()
@@ -168,8 +168,8 @@ func (c *soakChurn) tidy() {
 	}
 }
 
-// soakMust panics: the soak writes only what its own source takes.
-func soakMust(err error) {
+// must panics: the soak writes only what its own source takes.
+func must(err error) {
 	if err != nil {
 		panic(err)
 	}

@@ -1,4 +1,4 @@
-package simulation
+package soak
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// SoakReport is what a soak has found.
-type SoakReport struct {
+// Report is what a soak has found.
+type Report struct {
 	Seed uint64
 	// Elapsed is real time.
 	Elapsed time.Duration
@@ -17,51 +17,51 @@ type SoakReport struct {
 	HeapMeasured bool
 	// Start was measured before the world was built, but after another one had come and
 	// left, so that what a process makes once is there; End, after the world was stopped.
-	Start, End SoakWeight
+	Start, End Weight
 	// Rest was measured in the world before anything had happened.
-	Rest  SoakHour
-	Hours []SoakHour
+	Rest  Hour
+	Hours []Hour
 }
 
 const (
-	// soakWarm is how many hours are the measure of the others, and how many those are:
+	// warmHours is how many hours are the measure of the others, and how many those are:
 	// there are eight faults and six an hour, so that four hours have the same faults in
 	// the same places as the next four.
-	soakWarm = 4
+	warmHours = 4
 
-	// soakMoreObjects is by how many pieces the heap of the last hours may exceed that of
+	// maxObjectGrowth is by how many pieces the heap of the last hours may exceed that of
 	// the warm ones. Hours differ by about a hundred, at random. In the twenty hours
 	// between, 100,000 changes reach each of seven mirrors, 5,000 of them of names that
 	// are new: a piece kept for each of those, by one mirror, shows twelve times over.
-	soakMoreObjects = 400
+	maxObjectGrowth = 400
 
-	// soakMoreHeap is the same in bytes. It is larger than those pieces are, because some
+	// maxHeapGrowth is the same in bytes. It is larger than those pieces are, because some
 	// memory is kept at the largest size it ever had, and comes to that late in the day
 	// and by chance: the maps of the ten queues, for example, take up to 40 KiB each for
 	// 400 keys, and release only above 1,024. What grows without end passes it in a day
 	// with 20 KiB an hour, which is 4 bytes for each change.
-	soakMoreHeap = 384 << 10
+	maxHeapGrowth = 384 << 10
 
-	// soakResidue is by how many bytes the heap may be larger after a world than before
+	// maxResidue is by how many bytes the heap may be larger after a world than before
 	// it: what net/http and encoding/json have cached meanwhile. One mirror has more.
-	soakResidue = 256 << 10
+	maxResidue = 256 << 10
 
-	// soakResidueBriefly is the same where there are too few hours to compare: start and
+	// maxResidueOfFewHours is the same where there are too few hours to compare: start and
 	// end are one sample each, and no other says how much they mean. It still is a third
 	// of what a world weighs that is left behind.
-	soakResidueBriefly = 2 << 20
+	maxResidueOfFewHours = 2 << 20
 
-	// soakPeak is the longest backlog of a handler with a bound (G8): 1,024 changes, or
+	// maxPeak is the longest backlog of a handler with a bound (G8): 1,024 changes, or
 	// two for each object, of which there are at most twice 400 live and believed live.
-	soakPeak = max(1024, 2*2*soakPopulation)
+	maxPeak = max(1024, 2*2*population)
 )
 
 // Problems lists the findings, in the order of their subjects; none is
 // what a soak should find. Heaps are compared by their medians over some hours, and only
 // where there are enough of both; whatever can be counted is at the end of each hour what
 // it was at rest.
-func (r SoakReport) Problems() []string {
-	var problems soakProblems
+func (r Report) Problems() []string {
+	var problems problemList
 	for _, hour := range r.Hours {
 		problems.inHour(hour, r.Rest)
 	}
@@ -69,11 +69,11 @@ func (r SoakReport) Problems() []string {
 	if !r.HeapMeasured {
 		return problems
 	}
-	residue := int64(soakResidue)
+	residue := int64(maxResidue)
 	if r.heapCompared() {
 		problems.grown(r.warmAndLast())
 	} else {
-		residue = soakResidueBriefly
+		residue = maxResidueOfFewHours
 	}
 	problems.add(r.End.Heap > r.Start.Heap+residue, "end: %d KiB of heap, at the start %d KiB, %d KiB more are allowed",
 		r.End.Heap>>10, r.Start.Heap>>10, residue>>10)
@@ -82,29 +82,29 @@ func (r SoakReport) Problems() []string {
 
 // heapCompared says whether the heap of the last hours is compared with that of the warm
 // ones: if there are enough of either. Single hours differ too much.
-func (r SoakReport) heapCompared() bool { return r.HeapMeasured && len(r.Hours) >= 2*soakWarm }
+func (r Report) heapCompared() bool { return r.HeapMeasured && len(r.Hours) >= 2*warmHours }
 
-type soakProblems []string
+type problemList []string
 
-func (p *soakProblems) add(wrong bool, format string, args ...any) {
+func (p *problemList) add(wrong bool, format string, args ...any) {
 	if wrong {
 		*p = append(*p, fmt.Sprintf(format, args...))
 	}
 }
 
 // grown looks at what the heap has become.
-func (p *soakProblems) grown(warm, last SoakWeight) {
-	p.add(last.Heap > warm.Heap+soakMoreHeap, "heap: %d KiB in the last hours, %d KiB once warm, %d KiB more are allowed",
-		last.Heap>>10, warm.Heap>>10, soakMoreHeap>>10)
-	p.add(last.Objects > warm.Objects+soakMoreObjects, "heap objects: %d in the last hours, %d once warm, %d more are allowed",
-		last.Objects, warm.Objects, soakMoreObjects)
+func (p *problemList) grown(warm, last Weight) {
+	p.add(last.Heap > warm.Heap+maxHeapGrowth, "heap: %d KiB in the last hours, %d KiB once warm, %d KiB more are allowed",
+		last.Heap>>10, warm.Heap>>10, maxHeapGrowth>>10)
+	p.add(last.Objects > warm.Objects+maxObjectGrowth, "heap objects: %d in the last hours, %d once warm, %d more are allowed",
+		last.Objects, warm.Objects, maxObjectGrowth)
 }
 
 // inHour looks at one hour, and compares it with the rest before all.
-func (p *soakProblems) inHour(hour, rest SoakHour) {
+func (p *problemList) inHour(hour, rest Hour) {
 	p.add(hour.Wrong != "", "hour %d: not as the source after %v: %s", hour.Number, hour.Settled, hour.Wrong)
 	p.add(hour.Backlog != 0, "hour %d: %d changes wait for handlers", hour.Number, hour.Backlog)
-	p.add(hour.Peak > soakPeak, "hour %d: a backlog of %d changes, the limit is %d", hour.Number, hour.Peak, soakPeak)
+	p.add(hour.Peak > maxPeak, "hour %d: a backlog of %d changes, the limit is %d", hour.Number, hour.Peak, maxPeak)
 	for _, counted := range []struct {
 		what        string
 		here, there int
@@ -121,23 +121,23 @@ func (p *soakProblems) inHour(hour, rest SoakHour) {
 }
 
 // warmAndLast are the medians of the first hours and of the last.
-func (r SoakReport) warmAndLast() (warm, last SoakWeight) {
-	n := min(soakWarm, len(r.Hours)/2)
-	return soakMedian(r.Hours[:n]), soakMedian(r.Hours[len(r.Hours)-n:])
+func (r Report) warmAndLast() (warm, last Weight) {
+	n := min(warmHours, len(r.Hours)/2)
+	return medianWeight(r.Hours[:n]), medianWeight(r.Hours[len(r.Hours)-n:])
 }
 
-func soakMedian(hours []SoakHour) SoakWeight {
+func medianWeight(hours []Hour) Weight {
 	var heaps, objects []int64
 	for _, hour := range hours {
 		heaps, objects = append(heaps, hour.Heap), append(objects, hour.Objects)
 	}
 	slices.Sort(heaps)
 	slices.Sort(objects)
-	return SoakWeight{Heap: heaps[len(heaps)/2], Objects: objects[len(objects)/2]}
+	return Weight{Heap: heaps[len(heaps)/2], Objects: objects[len(objects)/2]}
 }
 
 // line is one hour in one line.
-func (r SoakReport) line(h SoakHour) string {
+func (r Report) line(h Hour) string {
 	heap := "not measured"
 	if r.HeapMeasured {
 		heap = fmt.Sprintf("%5d KiB, %6d objects", h.Heap>>10, h.Objects)
@@ -149,7 +149,7 @@ func (r SoakReport) line(h SoakHour) string {
 }
 
 // verdict is the last line.
-func (r SoakReport) verdict() string {
+func (r Report) verdict() string {
 	heap, verdict := "heap not measured", "all flat"
 	if !r.heapCompared() {
 		verdict = "all flat that is counted"
@@ -168,7 +168,7 @@ func (r SoakReport) verdict() string {
 }
 
 // String is all lines, hour by hour from the first rest, and the verdict.
-func (r SoakReport) String() string {
+func (r Report) String() string {
 	var b strings.Builder
 	b.WriteString(r.line(r.Rest) + "\n")
 	for _, hour := range r.Hours {

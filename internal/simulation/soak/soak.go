@@ -1,4 +1,4 @@
-package simulation
+package soak
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// SoakConfig says how long a soak continues. The zero value is useful.
-type SoakConfig struct {
+// Config says how long a soak continues. The zero value is useful.
+type Config struct {
 	// Duration is virtual time. It is rounded to whole hours, of which there are at
 	// least two: one to compare with. Default: two hours.
 	Duration time.Duration
@@ -24,26 +24,26 @@ type SoakConfig struct {
 	Out io.Writer
 }
 
-// Soak leaves mirrors alone for a day, in virtual time, and weighs them each hour: do
+// Run leaves mirrors alone for a day, in virtual time, and weighs them each hour: do
 // heap, goroutines and buffers stay what they are, while objects, names, index values,
 // handlers, watches and connections come and go, and the source fails?
 //
 // It makes its own bubble of testing/synctest, so t must not be in one. Nothing else
 // should run meanwhile: the heap that is measured is the process's. What was found is in
-// the report, and whether that is good enough SoakReport.Problems says; t itself fails
+// the report, and whether that is good enough Report.Problems says; t itself fails
 // only where a goroutine is left over, or nothing moves any more.
-func Soak(t *testing.T, config SoakConfig) SoakReport {
+func Run(t *testing.T, config Config) Report {
 	t.Helper()
 	hours := max(2, int(config.Duration.Round(time.Hour)/time.Hour))
-	report := SoakReport{Seed: config.Seed, HeapMeasured: !soakRaceDetected()}
+	report := Report{Seed: config.Seed, HeapMeasured: !raceDetected()}
 	// Made at once, so that the report does not grow the heap that it reports.
-	report.Hours = make([]SoakHour, 0, hours)
+	report.Hours = make([]Hour, 0, hours)
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		// Another world before: what a process makes once, it has made then.
-		soakHours(t.Context(), config.Seed, 0, nil)
-		report.Start = soakWeigh()
-		soakHours(t.Context(), config.Seed, hours, func(hour SoakHour) {
+		runHours(t.Context(), config.Seed, 0, nil)
+		report.Start = weighProcess()
+		runHours(t.Context(), config.Seed, hours, func(hour Hour) {
 			if hour.Number == 0 {
 				report.Rest = hour
 			} else {
@@ -51,24 +51,24 @@ func Soak(t *testing.T, config SoakConfig) SoakReport {
 			}
 			config.print(report.line(hour))
 		})
-		report.End = soakWeigh()
+		report.End = weighProcess()
 	})
 	report.Elapsed = time.Since(began)
 	config.print(report.verdict())
 	return report
 }
 
-func (c SoakConfig) print(line string) {
+func (c Config) print(line string) {
 	if c.Out != nil {
 		_, _ = fmt.Fprintln(c.Out, line)
 	}
 }
 
-// soakHours builds a world, lets it come to rest and then live for so many hours, and
+// runHours builds a world, lets it come to rest and then live for so many hours, and
 // takes it down. It tells of each hour, and of the first rest as hour 0. Nothing of the
 // world can be reached when it returns.
-func soakHours(ctx context.Context, seed uint64, hours int, tell func(SoakHour)) {
-	world := newSoakWorld(seed)
+func runHours(ctx context.Context, seed uint64, hours int, tell func(Hour)) {
+	world := newWorld(seed)
 	world.start(ctx)
 	for number := range hours + 1 {
 		if hour := world.hour(number); tell != nil {
@@ -81,7 +81,7 @@ func soakHours(ctx context.Context, seed uint64, hours int, tell func(SoakHour))
 // hour is one hour of the world: sixty minutes of what happens, and then rest, until
 // everything is as the source has it. Its measurements are made then, after the
 // visitors have left, so that only what was there at the start is there. In hour 0 nothing happens.
-func (w *soakWorld) hour(number int) SoakHour {
+func (w *world) hour(number int) Hour {
 	began := w.counts()
 	peak := 0
 	for minute := range 60 * min(number, 1) {
@@ -103,7 +103,7 @@ func (w *soakWorld) hour(number int) SoakHour {
 // The handler that stalls does so for ten minutes with a burst in their middle, and the
 // burst meets no fault: it is itself one, for the watches that are too slow for the
 // source's history.
-func (w *soakWorld) minute(hour, minute int) {
+func (w *world) minute(hour, minute int) {
 	w.churn.minute()
 	switch minute % 10 {
 	case 5:
@@ -130,28 +130,28 @@ func (w *soakWorld) minute(hour, minute int) {
 	}
 }
 
-// soakSettleLimit is how long the world may take to come to rest: G1 gives a mirror 60 s
+// settleLimit is how long the world may take to come to rest: G1 gives a mirror 60 s
 // and a list after the source has recovered, the slowest handler takes 20 s for a resync of
 // everything, and another may have begun meanwhile.
-const soakSettleLimit = 3 * time.Minute
+const settleLimit = 3 * time.Minute
 
 // settle waits until all is as the source has it. It returns how long that took, and what
 // is wrong if it was too long.
-func (w *soakWorld) settle() (time.Duration, string) {
+func (w *world) settle() (time.Duration, string) {
 	began := time.Now()
 	for {
 		synctest.Wait()
 		wrong, took := w.wrong(), time.Since(began)
-		if wrong == "" || took >= soakSettleLimit {
+		if wrong == "" || took >= settleLimit {
 			return took, wrong
 		}
 		time.Sleep(5 * time.Second)
 	}
 }
 
-// soakRaceDetected says whether the race detector is built in: its memory, and what it
+// raceDetected says whether the race detector is built in: its memory, and what it
 // keeps alive, would be measured too.
-func soakRaceDetected() bool {
+func raceDetected() bool {
 	info, _ := debug.ReadBuildInfo()
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

@@ -1,4 +1,4 @@
-package simulation
+package soak
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// soakObject is what the soak's source holds: metadata is all that it takes.
-type soakObject = metav1.PartialObjectMetadata
+// object is what the soak's source holds: metadata is all that it takes.
+type object = metav1.PartialObjectMetadata
 
-// soakView is what one handler makes of what it receives: versions by key. It notices what
+// handlerView is what one handler makes of what it receives: versions by key. It notices what
 // breaks the order of Add, Updates and Delete.
-type soakView struct {
+type handlerView struct {
 	name string
 	// pause, if set, is called before each change is received: it makes the handler slow.
 	pause func()
@@ -28,13 +28,13 @@ type soakView struct {
 	broken string
 }
 
-func newSoakView(name string, pause func()) *soakView {
-	return &soakView{name: name, pause: pause, states: map[string]uint64{}}
+func newHandlerView(name string, pause func()) *handlerView {
+	return &handlerView{name: name, pause: pause, states: map[string]uint64{}}
 }
 
 // apply receives one change: known says whether the key must be there already, and
 // version is 0 for a deletion.
-func (v *soakView) apply(what, key string, known bool, version uint64) {
+func (v *handlerView) apply(what, key string, known bool, version uint64) {
 	if v.pause != nil {
 		v.pause()
 	}
@@ -51,17 +51,17 @@ func (v *soakView) apply(what, key string, known bool, version uint64) {
 }
 
 // difference says how the view differs from what it should be; empty if it does not.
-func (v *soakView) difference(want map[string]uint64) string {
+func (v *handlerView) difference(want map[string]uint64) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.broken != "" {
 		return v.name + " received " + v.broken
 	}
-	return soakDifference(v.name, v.states, want)
+	return firstDifference(v.name, v.states, want)
 }
 
-// soakDifference names the first difference of two states, or is empty.
-func soakDifference(name string, got, want map[string]uint64) string {
+// firstDifference names the first difference of two states, or is empty.
+func firstDifference(name string, got, want map[string]uint64) string {
 	for key, version := range want {
 		if got[key] != version {
 			return fmt.Sprintf("%s has %s at version %d, the source at %d", name, key, got[key], version)
@@ -73,8 +73,8 @@ func soakDifference(name string, got, want map[string]uint64) string {
 	return ""
 }
 
-// soakVersion is a version as a number, for it keeps nothing of the object alive.
-func soakVersion(obj metav1.Object) uint64 {
+// versionOf is a version as a number, for it keeps nothing of the object alive.
+func versionOf(obj metav1.Object) uint64 {
 	version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return 0
@@ -82,33 +82,33 @@ func soakVersion(obj metav1.Object) uint64 {
 	return version
 }
 
-func soakKey(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
+func keyOf(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
 
-// soakTyped passes to a view what a typed handler receives.
-type soakTyped struct{ *soakView }
+// typedHandler passes to a view what a typed handler receives.
+type typedHandler struct{ *handlerView }
 
-func (v soakTyped) OnAdd(obj *soakObject, _ bool) {
-	v.apply("Add", soakKey(obj), false, soakVersion(obj))
+func (v typedHandler) OnAdd(obj *object, _ bool) {
+	v.apply("Add", keyOf(obj), false, versionOf(obj))
 }
 
-func (v soakTyped) OnUpdate(_, obj *soakObject) {
-	v.apply("Update", soakKey(obj), true, soakVersion(obj))
+func (v typedHandler) OnUpdate(_, obj *object) {
+	v.apply("Update", keyOf(obj), true, versionOf(obj))
 }
 
-func (v soakTyped) OnDelete(obj cache.DeletedObject[*soakObject]) {
+func (v typedHandler) OnDelete(obj cache.DeletedObject[*object]) {
 	v.apply("Delete", obj.GetKey(), true, 0)
 }
 
-// soakUntyped passes to a view what a handler of the compatible form receives.
-type soakUntyped struct{ *soakView }
+// untypedHandler passes to a view what a handler of the compatible form receives.
+type untypedHandler struct{ *handlerView }
 
-func (v soakUntyped) OnAdd(obj any, initial bool) { soakTyped(v).OnAdd(obj.(*soakObject), initial) }
+func (v untypedHandler) OnAdd(obj any, initial bool) { typedHandler(v).OnAdd(obj.(*object), initial) }
 
-func (v soakUntyped) OnUpdate(old, obj any) {
-	soakTyped(v).OnUpdate(old.(*soakObject), obj.(*soakObject))
+func (v untypedHandler) OnUpdate(old, obj any) {
+	typedHandler(v).OnUpdate(old.(*object), obj.(*object))
 }
 
-func (v soakUntyped) OnDelete(obj any) {
+func (v untypedHandler) OnDelete(obj any) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err != nil {
 		key = err.Error()
@@ -116,12 +116,12 @@ func (v soakUntyped) OnDelete(obj any) {
 	v.apply("Delete", key, true, 0)
 }
 
-// soakSlow is the pause of a slow handler: 400 objects of a resync take it 20 s, and a
+// pauseBriefly is the pause of a slow handler: 400 objects of a resync take it 20 s, and a
 // burst of some thousand updates would take it minutes if none were merged.
-func soakSlow() { time.Sleep(50 * time.Millisecond) }
+func pauseBriefly() { time.Sleep(50 * time.Millisecond) }
 
-// soakGate is what handlers stall at.
-type soakGate struct {
+// gate is what handlers stall at.
+type gate struct {
 	ctx context.Context
 
 	mu sync.Mutex
@@ -129,26 +129,26 @@ type soakGate struct {
 	passage chan struct{}
 }
 
-func newSoakGate(ctx context.Context) *soakGate {
-	g := &soakGate{ctx: ctx, passage: make(chan struct{})}
+func newGate(ctx context.Context) *gate {
+	g := &gate{ctx: ctx, passage: make(chan struct{})}
 	close(g.passage)
 	return g
 }
 
-func (g *soakGate) shut() {
+func (g *gate) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.passage = make(chan struct{})
 }
 
-func (g *soakGate) open() {
+func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	close(g.passage)
 }
 
 // pass waits for the gate to be open, or for the end.
-func (g *soakGate) pass() {
+func (g *gate) pass() {
 	g.mu.Lock()
 	passage := g.passage
 	g.mu.Unlock()

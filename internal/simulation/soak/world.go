@@ -1,4 +1,4 @@
-package simulation
+package soak
 
 import (
 	"context"
@@ -16,21 +16,21 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// soakWorld is a source, a server and a network before it, and the mirrors of both. All
+// world is a source, a server and a network before it, and the mirrors of both. All
 // but what mirrors and server run for themselves happens on one goroutine.
-type soakWorld struct {
+type world struct {
 	source  *cachetest.Source
 	server  *cachetest.Server
 	api     *kubeapi.ListerWatcher
-	mirrors []*soakMirror
-	gate    *soakGate
-	churn   *soakChurn
-	faults  *soakFaults
-	guests  soakGuests
+	mirrors []*mirror
+	gate    *gate
+	churn   *churn
+	faults  *faults
+	guests  guests
 
 	// visitors are those that are there, in the order in which they came; visits counts
 	// all that ever came.
-	visitors []soakVisitor
+	visitors []visitor
 	visits   int
 
 	ctx     context.Context
@@ -38,44 +38,44 @@ type soakWorld struct {
 	running sync.WaitGroup
 }
 
-func newSoakWorld(seed uint64) *soakWorld {
+func newWorld(seed uint64) *world {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	w := &soakWorld{source: cachetest.NewSource(cachetest.Options{
+	w := &world{source: cachetest.NewSource(cachetest.Options{
 		GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
-		NewObject:        func() runtime.Object { return &soakObject{} },
+		NewObject:        func() runtime.Object { return &object{} },
 		NewList:          func() runtime.Object { return &metav1.PartialObjectMetadataList{} },
-		StartVersion:     soakFirstVersion, HistoryLimit: soakHistory,
+		StartVersion:     firstVersion, HistoryLimit: historyLimit,
 	})}
 	w.server = cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
 		Resources: []cachetest.Resource{{GroupVersionResource: pods, Source: w.source}},
 	}))
 	api, err := kubeapi.New(kubeapi.Options{
-		BaseURL: w.server.URL, Resource: pods, HTTPClient: w.server.Client(), ObjectType: &soakObject{},
+		BaseURL: w.server.URL, Resource: pods, HTTPClient: w.server.Client(), ObjectType: &object{},
 	})
-	soakMust(err)
+	must(err)
 	w.api = api
-	w.churn = newSoakChurn(w.source, seed)
-	w.faults = &soakFaults{source: w.source, network: w.server.Listener, churn: w.churn}
+	w.churn = newChurn(w.source, seed)
+	w.faults = &faults{source: w.source, network: w.server.Listener, churn: w.churn}
 	return w
 }
 
 // start makes the mirrors and runs them.
-func (w *soakWorld) start(ctx context.Context) {
+func (w *world) start(ctx context.Context) {
 	w.ctx, w.cancel = context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
-	w.gate = newSoakGate(w.ctx)
+	w.gate = newGate(w.ctx)
 	namespaces := map[string]cache.Source{}
-	for i := range soakNamespaces {
+	for i := range namespaceCount {
 		name := fmt.Sprintf("namespace-%d", i)
 		namespaces[name] = w.source.Namespace(name)
 	}
-	w.mirrors = []*soakMirror{
-		newSoakInformer("informer", w.source, cache.ListAutomatic, w.gate),
-		newSoakInformer("informer over HTTP", w.api, cache.ListPaged, w.gate),
-		newSoakSharedInformer("shared informer", w.source, cache.ListPaged, w.gate),
-		newSoakSharedInformer("shared informer over HTTP", w.api, cache.ListStreaming, w.gate),
-		newSoakController("controller", cache.ListUnpaged, w.source, nil),
-		newSoakController("controller over HTTP", cache.ListAutomatic, w.api, nil),
-		newSoakController("controller of namespaces", cache.ListAutomatic, nil, namespaces),
+	w.mirrors = []*mirror{
+		newInformerMirror("informer", w.source, cache.ListAutomatic, w.gate),
+		newInformerMirror("informer over HTTP", w.api, cache.ListPaged, w.gate),
+		newSharedInformerMirror("shared informer", w.source, cache.ListPaged, w.gate),
+		newSharedInformerMirror("shared informer over HTTP", w.api, cache.ListStreaming, w.gate),
+		newControllerMirror("controller", cache.ListUnpaged, w.source, nil),
+		newControllerMirror("controller over HTTP", cache.ListAutomatic, w.api, nil),
+		newControllerMirror("controller of namespaces", cache.ListAutomatic, nil, namespaces),
 	}
 	for _, mirror := range w.mirrors {
 		w.running.Go(func() { mirror.run(w.ctx) })
@@ -83,7 +83,7 @@ func (w *soakWorld) start(ctx context.Context) {
 }
 
 // stop ends everything and waits for it.
-func (w *soakWorld) stop() {
+func (w *world) stop() {
 	w.guests.leave()
 	w.cancel()
 	w.running.Wait()
@@ -93,7 +93,7 @@ func (w *soakWorld) stop() {
 
 // rotateVisitors has a handler join each informer; of those that came before, the oldest
 // leaves where there are two.
-func (w *soakWorld) rotateVisitors() {
+func (w *world) rotateVisitors() {
 	w.visits++
 	informers := 0
 	for _, mirror := range w.mirrors {
@@ -106,7 +106,7 @@ func (w *soakWorld) rotateVisitors() {
 }
 
 // dismissVisitors has the oldest visitors leave until there are so many.
-func (w *soakWorld) dismissVisitors(stay int) {
+func (w *world) dismissVisitors(stay int) {
 	for len(w.visitors) > stay {
 		w.visitors[0].leave(len(w.visitors)%2 == 0)
 		w.visitors = slices.Delete(w.visitors, 0, 1)
@@ -115,18 +115,18 @@ func (w *soakWorld) dismissVisitors(stay int) {
 
 // relist makes every mirror list anew, and gives them something to find out: objects that
 // have ended without a word.
-func (w *soakWorld) relist() {
+func (w *world) relist() {
 	w.churn.hide()
 	w.faults.expired()
 }
 
 // wrong describes the differences to the source; empty without any.
-func (w *soakWorld) wrong() string {
+func (w *world) wrong() string {
 	want, owners := map[string]uint64{}, map[string]bool{}
 	for _, obj := range w.source.Objects() {
-		meta := obj.(*soakObject)
-		want[soakKey(meta)] = soakVersion(meta)
-		owners[meta.Labels[soakOwner]] = true
+		meta := obj.(*object)
+		want[keyOf(meta)] = versionOf(meta)
+		owners[meta.Labels[ownerLabel]] = true
 	}
 	for _, mirror := range w.mirrors {
 		if wrong := mirror.difference(want, len(owners)); wrong != "" {
@@ -136,21 +136,21 @@ func (w *soakWorld) wrong() string {
 	return ""
 }
 
-// soakGuests is an informer that lives for five minutes: nothing of it
+// guests is an informer that lives for five minutes: nothing of it
 // may stay.
-type soakGuests struct {
+type guests struct {
 	cancel   context.CancelFunc
 	finished chan struct{}
 }
 
-func (g *soakGuests) come(w *soakWorld, number int) {
+func (g *guests) come(w *world, number int) {
 	source := []cache.ListerWatcher{w.source, w.api}[number%2]
 	var ctx context.Context
 	ctx, g.cancel = context.WithCancel(w.ctx)
 	// Its stalling handlers stall until the end, so that it ends with a backlog.
-	gate := newSoakGate(ctx)
+	gate := newGate(ctx)
 	gate.shut()
-	guest := newSoakInformer("guest", source, cache.ListAutomatic, gate)
+	guest := newInformerMirror("guest", source, cache.ListAutomatic, gate)
 	finished := make(chan struct{})
 	g.finished = finished
 	go func() {
@@ -160,11 +160,11 @@ func (g *soakGuests) come(w *soakWorld, number int) {
 }
 
 // leave ends the guest, if there is one, and waits for it.
-func (g *soakGuests) leave() {
+func (g *guests) leave() {
 	if g.cancel == nil {
 		return
 	}
 	g.cancel()
 	<-g.finished
-	*g = soakGuests{}
+	*g = guests{}
 }

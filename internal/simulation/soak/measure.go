@@ -1,4 +1,4 @@
-package simulation
+package soak
 
 import (
 	"runtime"
@@ -8,18 +8,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SoakWeight is what a process takes.
-type SoakWeight struct {
+// Weight is what a process takes.
+type Weight struct {
 	// Heap is the bytes that are alive on it, Objects in how many pieces.
 	Heap, Objects int64
 	// Goroutines is how many there are, those of the test included.
 	Goroutines int
 }
 
-// SoakHour is what was measured at the end of one hour, when everything had come to rest.
-type SoakHour struct {
+// Hour is what was measured at the end of one hour, when everything had come to rest.
+type Hour struct {
 	Number int
-	SoakWeight
+	Weight
 	// Settled is how long the world took to be as the source has it, once that had
 	// repaired. Wrong says what still differed after three minutes; it is empty.
 	Settled time.Duration
@@ -32,31 +32,31 @@ type SoakHour struct {
 	// Watches are open at the source, Connections in the network.
 	Watches, Connections int
 	// Did is what happened in this hour.
-	Did SoakCounts
+	Did Counts
 }
 
-// SoakCounts counts what happens.
-type SoakCounts struct {
+// Counts counts what happens.
+type Counts struct {
 	// Writes of the source, Calls of the handlers that stay, Reports to error handlers,
 	// Requests to the source, and Faults.
 	Writes, Calls, Reports, Requests, Faults int
 }
 
-// soakWeigh weighs the process.
-func soakWeigh() SoakWeight {
+// weighProcess weighs the process.
+func weighProcess() Weight {
 	synctest.Wait()
 	// Twice: pooled objects, and those with a cleanup, are released by the second.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return SoakWeight{
+	return Weight{
 		Heap: int64(stats.HeapAlloc), Objects: int64(stats.HeapObjects), Goroutines: runtime.NumGoroutine(),
 	}
 }
 
-func (w *soakWorld) counts() SoakCounts {
-	c := SoakCounts{
+func (w *world) counts() Counts {
+	c := Counts{
 		Writes: w.churn.writes, Faults: w.faults.happened,
 		Requests: w.source.ListCalls() + w.source.WatchCalls(),
 	}
@@ -70,7 +70,7 @@ func (w *soakWorld) counts() SoakCounts {
 }
 
 // boundedBacklog is the longest backlog that a handler with a bound has now.
-func (w *soakWorld) boundedBacklog() int {
+func (w *world) boundedBacklog() int {
 	most := 0
 	for _, mirror := range w.mirrors {
 		most = max(most, mirror.backlog())
@@ -81,20 +81,20 @@ func (w *soakWorld) boundedBacklog() int {
 // forget has the test's own source and network drop what they keep of the hour, so that
 // only the mirrors are weighed: the states of the last four lists, of which each keeps
 // old objects alive, and connections kept for the next request.
-func (w *soakWorld) forget() {
+func (w *world) forget() {
 	for range 4 {
 		w.source.Advance(1)
 		_, err := w.source.List(metav1.ListOptions{})
-		soakMust(err)
+		must(err)
 	}
 	w.server.Client().CloseIdleConnections()
 }
 
 // measure takes an hour's measures, and begins the record of requests anew.
-func (w *soakWorld) measure(number, peak int, began SoakCounts) SoakHour {
-	hour := SoakHour{Number: number, Peak: peak, Did: w.counts().since(began)}
+func (w *world) measure(number, peak int, began Counts) Hour {
+	hour := Hour{Number: number, Peak: peak, Did: w.counts().since(began)}
 	w.source.ResetRequests()
-	hour.SoakWeight = soakWeigh()
+	hour.Weight = weighProcess()
 	for _, mirror := range w.mirrors {
 		hour.Stored += len(mirror.store.ListKeys())
 		hour.Indexed += mirror.indexed()
@@ -106,8 +106,8 @@ func (w *soakWorld) measure(number, peak int, began SoakCounts) SoakHour {
 	return hour
 }
 
-func (c SoakCounts) since(began SoakCounts) SoakCounts {
-	return SoakCounts{
+func (c Counts) since(began Counts) Counts {
+	return Counts{
 		Writes: c.Writes - began.Writes, Calls: c.Calls - began.Calls, Reports: c.Reports - began.Reports,
 		Requests: c.Requests - began.Requests, Faults: c.Faults - began.Faults,
 	}
