@@ -1,7 +1,7 @@
 // Package footprint reports what the memory of a cache is spent on: by field, by namespace, by Go
 // type and by object.
 //
-//	report, err := footprint.Measure(ctx, pods, footprint.Options{})
+//	report, err := footprint.Measure(ctx, pods)
 //	if err != nil {
 //		return err
 //	}
@@ -10,7 +10,7 @@
 // Measure reads a sample of the objects of an informer, a store or a snapshot, and estimates the
 // rest from it. Sample: footprint.Whole measures every object. Report.String is a table for people;
 // as JSON a report can be kept, compared with a later one, and given to the command fieldsused,
-// which says which of the fields a program reads. docs/memory.md shows how to use both.
+// which says which of the fields a program reads. [docs/memory.md] shows how to use both.
 //
 // # What is counted
 //
@@ -26,4 +26,6 @@
 //
 // What only some of the measured objects share is counted as if the others did not share it with
 // them: unless every object is measured, the estimate of such memory is high.
+//
+// [docs/memory.md]: https://github.com/watchmirror/cache/blob/main/docs/memory.md
 package footprint

@@ -11,6 +11,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/inspect"
+	"github.com/watchmirror/cache/internal/option"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -35,7 +36,8 @@ var ErrNoObjects = errors.New("there are no objects")
 //
 // It fails if ctx or the reader is nil, if the reader is of another package, if it has no objects
 // (ErrNoObjects), and if ctx ends; there is no partial report. It may be called concurrently.
-func Measure(ctx context.Context, reader any, options Options) (*Report, error) {
+func Measure(ctx context.Context, reader any, optional ...Options) (*Report, error) {
+	options := option.AtMostOne("footprint: Measure", optional)
 	report, err := measure(ctx, reader, options)
 	if err != nil {
 		return nil, fmt.Errorf("measure %T: %w", reader, err)

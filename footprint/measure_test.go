@@ -104,7 +104,7 @@ func TestASampleCountsWhatItsObjectsShareOnce(t *testing.T) {
 func TestFieldsHaveTheSamePathsInTypedAndUnstructuredObjects(t *testing.T) {
 	for name, decode := range decoders {
 		store, _ := storeOf(t, 20, decode)
-		report, err := footprint.Measure(t.Context(), store, footprint.Options{})
+		report, err := footprint.Measure(t.Context(), store)
 		require.NoError(t, err)
 		paths := []string{
 			"metadata",

@@ -81,14 +81,15 @@ footer { margin-top: 26px; color: var(--soft); font-size: 13px; display: flex; f
 @media (max-width: 760px) { main { padding: 14px 14px 40px; } td.wide { display: block; text-align: left; } td.wide::before { display: block; }
   table, tbody, tr, td { display: block; } thead { display: none; } tr { padding: 8px 0; border-bottom: 1px solid var(--line); } tr:last-child { border-bottom: 0; }
   td { border: 0; padding: 3px 14px; display: flex; justify-content: space-between; gap: 16px; text-align: right; } td.name { font-size: 16px; text-align: left; }
-  td::before { content: attr(data-label); color: var(--soft); font-weight: 400; text-align: left; white-space: nowrap; } td.name::before, td:not([data-label])::before { content: none; } td:empty { display: none; } }
+  td::before { content: attr(data-label); color: var(--soft); font-weight: 400; text-align: left; white-space: nowrap; } td.name::before, td:not([data-label])::before { content: none; } td:empty { display: none; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
 `
 
 const templates = `
 {{define "top"}}<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>{{.Title}} – {{.Program.Title}}</title><style>{{.Style}}</style></head><body><main>
-{{with .Program}}<header>{{.Title}}{{with .Version}}, version {{.}}{{end}}, started {{time .Started}} UTC</header>{{end}}{{end}}
+{{with .Program}}<header>{{.Title}}{{with .Version}}, version {{.}}{{end}}, started <span class="time">{{time .Started}} UTC</span></header>{{end}}{{end}}
 
 {{define "bottom"}}</main></body></html>{{end}}
 
