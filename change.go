@@ -321,6 +321,12 @@ type Replacement interface {
 	Abort()
 }
 
+// changeFinder is a Replacement that knows, after Commit, whether an object was added or removed or
+// has another version or UID. isKnown is false if it cannot compare with the objects before.
+type changeFinder interface {
+	foundChanges() (found, isKnown bool)
+}
+
 // ReplacementPart is a piece of a list. The store owns the slices afterwards.
 type ReplacementPart struct {
 	Items []any

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,9 +50,6 @@ type listing struct {
 	newest string
 	// hasNewer is true once an item was newer than the version of the last watch.
 	hasNewer bool
-	// states is the sum of the hashes of the objects' versions. It differs between two lists if an
-	// object has changed, whatever form versions have.
-	states uint64
 	// regression is reported with a list that is older than the store.
 	regression *VersionRegressionError
 	paging     paging
@@ -247,7 +243,6 @@ func (l *listing) requestPage(options metav1.ListOptions) (page, error) {
 	failures := 0
 	for l.run.ctx.Err() == nil {
 		items := l.items
-		states := l.states
 		rejected := len(l.rejected)
 		requested := l.run.clock.Now()
 		p, err := l.request(options)
@@ -255,7 +250,6 @@ func (l *listing) requestPage(options metav1.ListOptions) (page, error) {
 			return p, nil
 		}
 		l.rewind(items, rejected)
-		l.states = states
 		if options.Continue == "" {
 			return page{}, err
 		}
@@ -336,7 +330,7 @@ func (l *listing) addItem(item listedItem) error {
 	var md metadata
 	bad := l.reflector.examine(item.object, &md)
 	version := md.received.ResourceVersion
-	l.recordState(version)
+	l.compareWithWatch(version)
 	if l.version == "" && item.listMeta.ResourceVersion != "" {
 		if err := l.setVersion(item.listMeta.ResourceVersion); err != nil {
 			return err
@@ -355,13 +349,9 @@ func (l *listing) addItem(item listedItem) error {
 // mayBeTooOld reports whether the list's version is still unknown while the store has one.
 func (l *listing) mayBeTooOld() bool { return l.version == "" && l.progress.version != "" }
 
-// versionSeed is the seed of listing.states.
-var versionSeed = maphash.MakeSeed()
-
-// recordState records the version of an item, and compares it with that of empty watches that have
-// caused the list.
-func (l *listing) recordState(version string) {
-	l.states += maphash.String(versionSeed, version)
+// compareWithWatch compares the version of an item with that of empty watches that have caused the
+// list.
+func (l *listing) compareWithWatch(version string) {
 	if l.progress.emptyWatches.listWanted && versionBefore(l.progress.version, version) {
 		l.hasNewer = true
 	}
@@ -579,7 +569,7 @@ func (l *listing) recordCommit() {
 	l.progress.watchFailures = 0
 	l.progress.lastReceived = now
 	l.progress.checks.recordSuccess(now)
-	l.progress.emptyWatches.recordList(now, l.states, l.hasNewer)
+	l.progress.emptyWatches.recordList(now, l.items, l.hasFoundChanges())
 	l.progress.refetch.recordList(l.run.undecodedVersions(), now)
 	if l.reflector.shard != nil {
 		l.reflector.shard.Applied()
@@ -588,6 +578,20 @@ func (l *listing) recordCommit() {
 	l.reflector.setLastList(l.summary(now))
 	l.reflector.endFailures(l.run.ctx)
 	l.run.listCommitted(l.paging.paused)
+}
+
+// hasFoundChanges reports whether the list, which is committed, has what a watch should have sent
+// since the list before it. Versions alone cannot tell where they are not decimal, so the store is
+// asked. One that cannot tell has changed if it had another number of objects.
+func (l *listing) hasFoundChanges() bool {
+	finder, isFinder := l.replacement.(changeFinder)
+	if isFinder {
+		found, isKnown := finder.foundChanges()
+		if isKnown {
+			return found || l.hasNewer
+		}
+	}
+	return l.hasNewer || l.progress.emptyWatches.hasOtherSize(l.items)
 }
 
 // listCommitted records that a list is in the store. paused means that it may be too old for a

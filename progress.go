@@ -132,9 +132,8 @@ type emptyWatches struct {
 	fruitless int
 	// listed is the time of the last such list.
 	listed time.Time
-	// states is listing.states of the last list. statesKnown is false if there were events since.
-	states      uint64
-	statesKnown bool
+	// items is the number of objects of the last list, or -1 if there were events since.
+	items int
 }
 
 // record counts an empty watch, and decides whether a list is due.
@@ -162,22 +161,22 @@ func (e *emptyWatches) nextList() time.Time {
 	}
 }
 
-// recordEvents records that the states may have changed since the last list.
-func (e *emptyWatches) recordEvents() { e.statesKnown = false }
+// recordEvents records that the number of objects may have changed since the last list.
+func (e *emptyWatches) recordEvents() { e.items = -1 }
 
-// recordList records a list of such states. hasNewer means that one of them is newer than the
-// version of the watches.
-func (e *emptyWatches) recordList(now time.Time, states uint64, hasNewer bool) {
+// hasOtherSize reports whether a list of so many objects shows that some were added or removed.
+func (e *emptyWatches) hasOtherSize(items int) bool { return e.items >= 0 && items != e.items }
+
+// recordList records a list of so many objects, and whether it has found changes.
+func (e *emptyWatches) recordList(now time.Time, items int, found bool) {
 	if e.listWanted {
 		e.listed = now
 		e.fruitless++
-		found := hasNewer || e.statesKnown && states != e.states
 		if found {
 			e.fruitless = 0
 		}
 	}
 	e.listWanted = false
-	e.states = states
-	e.statesKnown = true
+	e.items = items
 	e.reset()
 }

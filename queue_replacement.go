@@ -19,7 +19,9 @@ type queueReplacement struct {
 	// versionsReset is that of the ReplaceOptions.
 	versionsReset bool
 	// over is true after Commit and Abort.
-	over      bool
+	over bool
+	// changed is true once a change was queued that changes the state of a known object.
+	changed   bool
 	collected collectedList[table.Key]
 
 	// staged are the changes to queue.
@@ -112,7 +114,7 @@ func (r *queueReplacement) Abort() {
 		return
 	}
 	queue := r.queue
-	*r = queueReplacement{over: true}
+	*r = queueReplacement{queue: queue, over: true, changed: r.changed}
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
 	queue.openLists--
@@ -172,6 +174,7 @@ func (r *queueReplacement) publish(version string) error {
 	start := queue.log.End()
 	queue.log.Reserve(len(r.staged))
 	for _, record := range r.staged {
+		r.recordChangeLocked(record)
 		queue.addLocked(record)
 	}
 	r.deleteOthersLocked(start)
@@ -182,6 +185,30 @@ func (r *queueReplacement) publish(version string) error {
 		queue.log.EndInitial()
 	}
 	return errors.Join(r.failures...)
+}
+
+// recordChangeLocked is called before a staged change is queued.
+func (r *queueReplacement) recordChangeLocked(record deltalog.Record) {
+	if r.changed || !r.knowsStates() {
+		return
+	}
+	last := r.queue.lastLocked(record.Key)
+	if record.Kind == deltalog.Deleted {
+		r.changed = last.present
+		return
+	}
+	r.changed = !last.present || record.Origin != last.origin
+}
+
+// foundChanges implements changeFinder.
+func (r *queueReplacement) foundChanges() (found, isKnown bool) {
+	return r.changed, r.knowsStates()
+}
+
+// knowsStates reports whether the known objects have origins, as those of this package's stores.
+func (r *queueReplacement) knowsStates() bool {
+	_, isOwn := r.queue.known.(knownStore)
+	return isOwn
 }
 
 // deleteOthersLocked queues the deletions of the objects that are not listed. They may be known,
@@ -214,6 +241,7 @@ func (r *queueReplacement) deleteUnlistedLocked(key table.Key, start int64) {
 	if last.err != nil {
 		r.failures = append(r.failures, last.err)
 	}
+	r.changed = true
 	tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last.object}
 	queue.log.Add(deltalog.Record{
 		Kind: deltalog.Deleted, Object: tombstone, Key: key, Origin: last.origin,

@@ -25,6 +25,8 @@ type storeReplacement struct {
 	versionsReset bool
 	// over is true after Commit and Abort.
 	over bool
+	// changed is true once a write of the list has added, changed or removed an object.
+	changed bool
 	// mayBeTooOld is true if the list may be refused before Commit, which then quarantines.
 	mayBeTooOld bool
 	// ofStream is true for a part that has events of a streaming list, which may have later states
@@ -435,7 +437,7 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	}
 	storage.end(&w, r.staged.parts...)
 	refused = r.refused
-	*r = storeReplacement{over: true}
+	*r = storeReplacement{over: true, changed: r.changed}
 	return refused
 }
 
@@ -455,6 +457,22 @@ func (r *storeReplacement) leaveStorage() {
 	defer storage.writing.Unlock()
 	r.end()
 }
+
+// recordChange is called before a write of the list. An object in the same state may be written
+// again, for example because it has no version.
+func (r *storeReplacement) recordChange(c *change, at table.Slot) {
+	if r.changed {
+		return
+	}
+	if c.prepared.deletes {
+		r.changed = at.Exists
+		return
+	}
+	r.changed = !at.Exists || at.Origin != c.prepared.origin
+}
+
+// foundChanges implements changeFinder.
+func (r *storeReplacement) foundChanges() (found, isKnown bool) { return r.changed, true }
 
 // noteWrite is called before a write changes or removes the entry of a key. The first state that
 // another write displaces is the listed one.

@@ -198,6 +198,9 @@ func (s *storage) apply(w *storeWrite, c *change) error {
 		return nil
 	}
 
+	if w.list != nil {
+		w.list.recordChange(c, at)
+	}
 	s.supersedeQuarantined(w, c)
 	for _, list := range s.lists {
 		list.noteWrite(w, p.key, at)
