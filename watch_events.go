@@ -154,7 +154,10 @@ func (w *openWatch) examine(c *change) *ObjectError {
 	}
 	if w.listing != nil {
 		w.listing.newest = newerOf(w.listing.newest, c.received.meta.received.ResourceVersion)
-		w.listing.compareWithWatch(c.received.meta.received.ResourceVersion)
+		// The version of a bookmark grows with the objects of other types.
+		if c.received.event.Type != watch.Bookmark {
+			w.listing.compareWithWatch(c.received.meta.received.ResourceVersion)
+		}
 	}
 	mayExclude := w.reflector.shard != nil && c.received.kind != ""
 	if mayExclude && w.reflector.excludes(&c.received.meta, bad) {

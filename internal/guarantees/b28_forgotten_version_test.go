@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
 )
 
 // forgetfulSource closes each watch from version 5 after some time without an event. Its lists show what
@@ -166,5 +168,32 @@ func TestB28AListWithAnotherVersionOfAnObjectHasFoundSomething(t *testing.T) {
 		}
 		source.runFor(t, 10*time.Minute-time.Second, nil)
 		assert.Len(t, source.lists, 10, "after every third watch")
+	})
+}
+
+// B28: the bookmark that ends a streaming list has a version that other types have moved. In a
+// quiet type it is no found object. Fails if each third watch is followed by a stream.
+func TestB28AQuietTypeThatStreamsItsListsIsListedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		streams := 0
+		source := &networkSource{}
+		source.checked = func() string { return itoa(100 * streams) }
+		source.watch = func(_ int, w *networkWatch) error {
+			if w.options.SendInitialEvents != nil {
+				streams++
+				end := bookmark(itoa(100 * streams))
+				end.Object.(metav1.Object).SetAnnotations(map[string]string{
+					metav1.InitialEventsAnnotationKey: "true",
+				})
+				w.send(added(validPod("old", "4")), end)
+			}
+			w.closeAfter(20 * time.Second)
+			return nil
+		}
+		source.runFor(t, 3*time.Hour, func(o *cache.ReflectorOptions) {
+			o.Strategy = cache.ListStreaming
+		})
+		assert.Empty(t, source.lists)
+		assert.Equal(t, 5, streams)
 	})
 }
