@@ -53,7 +53,8 @@ func (g *generator) mirror() MirrorSetup {
 	m := MirrorSetup{
 		Kind: pick(g, KindTyped, KindTyped, KindShared, KindScoped, KindController, KindProcess, KindReflector,
 			KindForeign, KindNamespaces, KindOverlap),
-		Strategy: pick(g, 0, 0, 1, 2, 3), PageSize: pick[int64](g, 0, 0, 1, 3, 7),
+		// No page is of one object: only a check of the version is.
+		Strategy: pick(g, 0, 0, 1, 2, 3), PageSize: pick[int64](g, 0, 0, 2, 3, 7),
 		Retry500: pick(g, 0, 0, 30*time.Second), MaxWatch: pick(g, 0, 0, 0, 20*time.Second, 60*time.Second),
 		Resync: pick(g, 0, 0, 0, 7*time.Second, time.Minute), Merge: g.one(4),
 	}

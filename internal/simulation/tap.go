@@ -311,14 +311,14 @@ func (t *tap) record(list bool, options metav1.ListOptions) *request {
 	return request
 }
 
-// isCheckLocked says whether a list checks the source's version: one beside an open watch, or beside
-// one that the source has ended in this instant. A reflector waits before it lists at "" after that.
+// isCheckLocked says whether a list checks the source's version: one beside an open watch, or one of
+// a single object beside a watch that the source has ended in this instant.
 func (t *tap) isCheckLocked(options metav1.ListOptions) bool {
 	if t.watchingLocked() {
 		return true
 	}
-	isNewest := options.ResourceVersion == "" && options.Continue == ""
-	return isNewest && slices.ContainsFunc(t.requests, func(r *request) bool {
+	isOfVersion := options.Limit == 1 && options.ResourceVersion == "" && options.Continue == ""
+	return isOfVersion && slices.ContainsFunc(t.requests, func(r *request) bool {
 		return !r.list && !r.stopped && r.ended.Equal(time.Now())
 	})
 }
