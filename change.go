@@ -124,18 +124,12 @@ type result struct {
 	wasQuarantined bool
 }
 
-// readMetadata reads the metadata of the object, unless it is known.
-func (c *change) readMetadata() {
+// prepare begins the preparation of a received change.
+func (c *change) prepare() {
 	r := &c.received
 	if !r.meta.readable {
 		_ = r.meta.read(r.object)
 	}
-}
-
-// prepare begins the preparation of a received change.
-func (c *change) prepare() {
-	c.readMetadata()
-	r := &c.received
 	p := &c.prepared
 	p.object = r.object
 	p.deletes = r.kind == Deleted

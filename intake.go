@@ -68,7 +68,10 @@ func (k *keyer) identify(c *change) {
 // all, because memory that is waited for together takes a part of the time.
 func (k *keyer) identifyAll(changes []change) {
 	for i := range changes {
-		changes[i].readMetadata()
+		r := &changes[i].received
+		if !r.meta.readable {
+			_ = r.meta.readUntouched(r.object)
+		}
 	}
 	for i := range changes {
 		changes[i].received.meta.touch()

@@ -201,7 +201,14 @@ type metadata struct {
 
 // read fills in empty metadata, in place: a copy would take as long as the reading. The text of the
 // error is client-go's.
-func (m *metadata) read(obj any) (err error) {
+func (m *metadata) read(obj any) error {
+	err := m.readUntouched(obj)
+	m.touch()
+	return err
+}
+
+// readUntouched is read for one of several objects: call touch after all were read.
+func (m *metadata) readUntouched(obj any) (err error) {
 	if obj != nil && isNilPointer(obj) {
 		return errNilObject
 	}
