@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // check checks all mirrors, whatever they are doing.
@@ -52,12 +53,12 @@ func (m *mirror) checkContent() {
 	if !synced || !m.showsPointInTime() {
 		return
 	}
-	if !m.setup.hasNamespaces() {
+	if !m.setup.HasNamespaces() {
 		m.checkPointInTime(shown, "", claimed)
 		return
 	}
 	// Each namespace has its own moment, not before the store's version.
-	for _, namespace := range namespaces {
+	for _, namespace := range script.Namespaces {
 		m.checkPointInTime(shown, namespace+"/", claimed)
 	}
 }

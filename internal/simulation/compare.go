@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // compare checks that all running mirrors equal the source (G1, G6, G7).
@@ -43,7 +44,7 @@ func (m *mirror) compareContent(when string, now map[string]state, shown map[str
 		object := shown[key]
 		switch {
 		case s.present() && m.cannotApply(s):
-			if !held[key] && m.setup.Kind != KindForeign {
+			if !held[key] && m.setup.Kind != script.KindForeign {
 				m.world.fail("G6: %s %s: the source's %s is bad (%s), and not in the status", m.name, when, key, s.bad)
 			}
 		case !s.present() || (s.unwanted && m.hasTransform()):
@@ -52,7 +53,7 @@ func (m *mirror) compareContent(when string, now map[string]state, shown map[str
 			}
 		case object == nil || serialOf(object) != s.serial:
 			m.world.fail("G1: %s shows %s %s; the source has serial %d at version %d", m.name, describe(key, object), when, s.serial, s.version)
-		case held[key] && m.setup.Kind != KindProcess: // which may have failed for an earlier state
+		case held[key] && m.setup.Kind != script.KindProcess: // which may have failed for an earlier state
 			m.world.fail("G6: %s shows %s as it is %s, and holds it in quarantine", m.name, key, when)
 		}
 	}
@@ -68,9 +69,9 @@ func (m *mirror) cannotApply(s state) bool {
 	switch s.bad {
 	case "":
 		return false
-	case badTransform, badTransformPanic:
+	case script.BadTransform, script.BadTransformPanic:
 		return m.hasTransform()
-	case badIndex, badIndexPanic:
+	case script.BadIndex, script.BadIndexPanic:
 		return m.byGroup != nil
 	}
 	return true

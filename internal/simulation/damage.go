@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // damage changes bytes of responses in the network (B24): of the next lists, frames of watches, or
@@ -37,13 +39,6 @@ type pendingDamage struct {
 	at   int
 }
 
-// Kinds of damage.
-const (
-	damagedByte = "byte" // one byte is changed
-	damagedCut  = "cut"  // the connection is cut halfway
-	damagedEnd  = "end"  // the response ends halfway without an error
-)
-
 // Kinds of responses.
 const (
 	listAnswer   = "list"
@@ -63,15 +58,15 @@ func kindOfAnswer(r *http.Request) string {
 }
 
 // begin damages the next responses of a kind.
-func (d *damage) begin(answers string, s Step) {
+func (d *damage) begin(answers string, s script.Step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.next == nil {
 		d.next, d.done, d.serials = map[string]pendingDamage{}, map[string]bool{}, map[int]bool{}
 	}
 	how := s.What
-	if how != damagedCut && how != damagedEnd {
-		how = damagedByte
+	if how != script.DamagedCut && how != script.DamagedEnd {
+		how = script.DamagedByte
 	}
 	d.next[answers] = pendingDamage{left: s.N, how: how, at: max(int(s.For), 0)}
 }
@@ -95,7 +90,7 @@ func (d *damage) apply(answers string, p []byte) (damaged []byte, how string) {
 	next.left, next.at = next.left-1, next.at+37 // another place
 	d.next[answers] = next
 	d.last = time.Now()
-	if next.how != damagedByte {
+	if next.how != script.DamagedByte {
 		if damaged = p[:at]; at > 0 && !json.Valid(damaged) {
 			d.broken++
 		}
@@ -221,10 +216,10 @@ func (a *damagedAnswer) Write(p []byte) (int, error) {
 	}
 	n, err := a.ResponseWriter.Write(damaged)
 	switch how {
-	case damagedCut:
+	case script.DamagedCut:
 		a.Flush()
 		panic(http.ErrAbortHandler)
-	case damagedEnd:
+	case script.DamagedEnd:
 		return n, http.ErrAbortHandler // the handler returns
 	}
 	return n, err

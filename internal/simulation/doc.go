@@ -23,9 +23,7 @@
 //	                    ▼  over HTTP     │ content, handler calls, reports
 //	                   tap ──────▶ mirror (1 to 3 of 9 kinds, with handlers)
 //
-// A Script is plain data: a Setup, and Steps with the pauses between them. Each part of a script
-// is a script, so it can be shrunk: a step can run whatever happened before, and at worst has no
-// effect.
+// A script.Script is plain data: a Setup, and Steps with the pauses between them.
 //
 // The truth records every state of the source with its moment. Moments count the changes of the
 // source and, unlike versions, never regress. A state is recorded before the source has it, so
@@ -63,8 +61,8 @@
 // the syntax, since valid bytes could have been sent. Some scripts end with a last write whose
 // frame is damaged (Setup.DamageLast): it must be shown although nothing follows (B24).
 //
-// A failure begins with the broken promise, "1m2s: G7: ..."; FailureKind reads it. A check may be
-// lenient where the library promises nothing (after a source has regressed, for undecodable
+// A failure begins with the broken promise, "1m2s: G7: ..."; script.FailureKind reads it. A check
+// may be lenient where the library promises nothing (after a source has regressed, for undecodable
 // objects); a comment gives the reason.
 //
 // # What a seed fixes
@@ -76,7 +74,7 @@
 //
 // # How it is built
 //
-//	script.go, generate.go   scripts; generating one from a seed
+//	script/                  scripts as data: generating, shrinking and replaying them; results
 //	steps.go, writes.go      the steps; writes, and restoring a backup
 //	world.go, object.go      one run: source, truth, mirrors, clock; marks of objects
 //	truth.go                 the model: the states of each key, and moments
@@ -97,15 +95,14 @@
 //	finale.go                ending all faults, three calm minutes, stopping
 //	compare.go, reports.go   the final content and the reports, compared with the truth
 //	trace.go                 the last events, printed with a failure
-//	replay.go, shrink*.go    running a script again; making it smaller
 //	record*.go, recording/   recorded runs, for corpora of fuzz targets
 //	cmd/                     many seeds, in their own processes
 //	testdata/scripts/        small scripts of fixed faults, which the tests run
 //
 // # To add a step
 //
-// Name it in steps (steps.go), and add an element to choices (generate.go), with a weight: 1 is
-// rare, 8 frequent. A step that lasts is made by lasting, with the step that ends it. Writes must
+// Name it in steps (steps.go), and add an element to choices (script/generate.go), with a weight: 1
+// is rare, 8 frequent. A step that lasts is made by lasting, with the step that ends it. Writes must
 // use world.write or world.remove, which update the truth, and world.heal must end a fault that
 // lasts. A new choice changes the scripts of all seeds, so scripts worth keeping are files.
 //

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // Handlers behind filters, and what a program does that files objects by a field: it finds an object
@@ -43,7 +44,7 @@ func (h *handler) removeFiled(call string, last, o *Object) {
 	// A final state may have been received without the update that led to it, and a queue sends final
 	// states, as client-go's does.
 	isUnseen := w.truth.isHidden(keyOf(o)) || w.damage.wasDamaged(serialOf(o))
-	if isUnseen || h.mirror.setup.Kind == KindProcess {
+	if isUnseen || h.mirror.setup.Kind == script.KindProcess {
 		return
 	}
 	h.fail("B29: %s of %s says group %q, and the handler has filed it under %q",

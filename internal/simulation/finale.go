@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // finale ends all faults, waits for the time that G1 allows, and then compares the mirrors with
@@ -42,7 +43,7 @@ func (w *world) finale() {
 	w.askFinally()
 	w.damageLast()
 	w.restoreLast()
-	if slices.ContainsFunc(w.script.Steps, func(s Step) bool { return s.What == notAllowed }) {
+	if slices.ContainsFunc(w.script.Steps, func(s script.Step) bool { return s.What == script.NotAllowed }) {
 		time.Sleep(polling + time.Second) // what a lost event changed is seen by the next list
 	}
 	received, resyncs := w.received(), w.resyncs()
@@ -71,8 +72,8 @@ func (w *world) damageLast() {
 			watches += len(m.taps)
 		}
 	}
-	w.damage.begin(watchAnswer, Step{N: watches, What: damagedByte, For: time.Duration(at - 1)})
-	w.write(keyAt(at), "", false)
+	w.damage.begin(watchAnswer, script.Step{N: watches, What: script.DamagedByte, For: time.Duration(at - 1)})
+	w.write(script.KeyAt(at), "", false)
 	time.Sleep(pauseAtMost + damagedAtMost)
 	w.damage.heal() // a watch of another namespace has not been sent anything
 	w.settle()
@@ -154,7 +155,7 @@ func (w *world) allowNamespaces() {
 		return
 	}
 	for _, m := range w.mirrors {
-		if m.setup.hasNamespaces() && !m.stopped() {
+		if m.setup.HasNamespaces() && !m.stopped() {
 			m.compareAllowed()
 		}
 	}
@@ -174,7 +175,7 @@ func (m *mirror) compareAllowed() {
 	}
 	now := m.world.truth.now()
 	for key := range now {
-		namespace, _ := splitKey(key)
+		namespace, _ := script.SplitKey(key)
 		if m.world.proxy.isForbidden(namespace) {
 			delete(now, key)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // Callers call Fresh and Verify of informers at any time. If Fresh or Verify returns no error, the store must have everything that was
@@ -35,7 +36,7 @@ type callerRequest struct {
 }
 
 // freshStep writes, and calls Fresh.
-func (w *world) freshStep(s Step) {
+func (w *world) freshStep(s script.Step) {
 	if s.Key != "" {
 		w.write(s.Key, "", false)
 	}
@@ -43,10 +44,10 @@ func (w *world) freshStep(s Step) {
 }
 
 // verifyStep calls Verify.
-func (w *world) verifyStep(s Step) { w.ask("Verify", w.mirrorAt(s.Mirror)) }
+func (w *world) verifyStep(s script.Step) { w.ask("Verify", w.mirrorAt(s.Mirror)) }
 
 // lose makes the watches of an informer lose their next events.
-func (w *world) lose(s Step) {
+func (w *world) lose(s script.Step) {
 	m := w.mirrorAt(s.Mirror)
 	if m.verify == nil {
 		return // only Verify would find it
@@ -154,7 +155,7 @@ func (q *callerRequest) checkNothingMissed() {
 // askFinally calls Fresh of each running informer after a last write to a healthy source, and Verify after its watches have lost an
 // event of a random kind.
 func (w *world) askFinally() {
-	kept, lost := keyAt(0), keyAt(len(namespaces)) // of one namespace
+	kept, lost := script.KeyAt(0), script.KeyAt(len(script.Namespaces)) // of one namespace
 	for _, m := range w.mirrors {
 		if m.verify == nil || m.stopped() {
 			continue

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // handler is a mirror's handler. It replays the calls as a program would, and checks each call
@@ -14,7 +15,7 @@ import (
 type handler struct {
 	mirror       *mirror
 	name         string
-	setup        HandlerSetup
+	setup        script.HandlerSetup
 	registration cache.ResourceEventHandlerRegistration
 	observer     observer
 
@@ -46,7 +47,7 @@ type handler struct {
 	joined int
 }
 
-func newHandler(m *mirror, setup HandlerSetup, name string) *handler {
+func newHandler(m *mirror, setup script.HandlerSetup, name string) *handler {
 	h := &handler{
 		mirror:       m,
 		name:         name,
@@ -105,14 +106,14 @@ func (h *handler) OnUpdate(oldObj, newObj any) {
 		h.fail("G3: OnUpdate of %s has as old %s receipt %d, and it received %s receipt %d", describe(key, object),
 			describe(key, old), receiptOf(old), describe(key, known), receiptOf(known))
 	}
-	if old.UID != object.UID && !h.mirror.setup.Merge && h.mirror.setup.Kind != KindProcess {
+	if old.UID != object.UID && !h.mirror.setup.Merge && h.mirror.setup.Kind != script.KindProcess {
 		h.fail("G3: OnUpdate of %s has another UID than the old one", describe(key, object))
 	}
 	switch {
 	case old == object:
 		h.resyncs++
 	case old.UID == object.UID && old.ResourceVersion == object.ResourceVersion &&
-		h.mirror.setup.Kind != KindProcess && !h.mirror.wasQuarantined(key) && !h.mirror.world.regressed() &&
+		h.mirror.setup.Kind != script.KindProcess && !h.mirror.wasQuarantined(key) && !h.mirror.world.regressed() &&
 		!h.mirror.world.proxy.wasEverBehind() && // a watch sends a listed state again
 		h.mirror.regressions() == 0 && !h.mirror.unknown.Load(): // after one content counts, and each receipt makes it another
 		h.fail("B8: OnUpdate of %s, which has not changed", describe(key, object))
@@ -215,7 +216,7 @@ func (h *handler) checkOrder(object *Object) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	receipt := receiptOf(object)
-	if h.setup.Delivery == int(cache.Coalesced) || sent-h.joined > orderLost || receipt <= h.joined || h.mirror.setup.Kind == KindProcess {
+	if h.setup.Delivery == int(cache.Coalesced) || sent-h.joined > orderLost || receipt <= h.joined || h.mirror.setup.Kind == script.KindProcess {
 		return
 	}
 	of := ""

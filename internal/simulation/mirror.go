@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // mirror is one mirror of the source: a reflector and everything that it feeds, with a record of
 // its behavior. Unused parts are nil.
 type mirror struct {
 	world *world
-	setup MirrorSetup
+	setup script.MirrorSetup
 	name  string
 	// taps are those of its reflectors: one, or one for each namespace.
 	taps  []*tap
@@ -81,12 +82,12 @@ type reported struct {
 	text string
 }
 
-func newMirror(w *world, index int, setup MirrorSetup) *mirror {
+func newMirror(w *world, index int, setup script.MirrorSetup) *mirror {
 	m := &mirror{
 		world: w, setup: setup, name: fmt.Sprintf("%s-%d", setup.Kind, index), done: make(chan struct{}),
 		everQuarantined: map[string]bool{}, transformed: map[int]int{}, refused: map[int]bool{},
 	}
-	m.calls = &calls{mirror: m, nests: setup.Kind == KindProcess}
+	m.calls = &calls{mirror: m, nests: setup.Kind == script.KindProcess}
 	m.observer = observer{mirror: m, what: "store of " + m.name}
 	m.make(rand.New(rand.NewPCG(w.script.Seed, uint64(index)+100)))
 	for i, h := range setup.Handlers {
@@ -178,7 +179,7 @@ func (m *mirror) report(_ context.Context, _ *cache.Reflector, err error) {
 	switch cause {
 	case "regression":
 		m.regressed.Add(1)
-		if !m.world.regressed() && !m.world.oldBookmarks.Load() && m.setup.Kind != KindOverlap {
+		if !m.world.regressed() && !m.world.oldBookmarks.Load() && m.setup.Kind != script.KindOverlap {
 			m.world.fail("B31: %s reports a regression of a source that never went back: %v", m.name, err)
 		}
 	case cache.CauseVersionTooLarge:
@@ -244,7 +245,7 @@ func (m *mirror) receivedCount() int {
 }
 
 // add adds a handler, if the mirror has handlers.
-func (m *mirror) add(setup HandlerSetup, name string) {
+func (m *mirror) add(setup script.HandlerSetup, name string) {
 	if m.join == nil {
 		return
 	}
@@ -307,9 +308,9 @@ func (m *mirror) transform(obj any) (any, error) {
 		m.world.fail("G14: %s transformed %s of receipt %d %d times", m.name, keyOf(o), receiptOf(o), times)
 	}
 	switch {
-	case o.Annotations[badMark] == badTransform:
+	case o.Annotations[badMark] == script.BadTransform:
 		return nil, errBad
-	case o.Annotations[badMark] == badTransformPanic:
+	case o.Annotations[badMark] == script.BadTransformPanic:
 		panic(errBad)
 	case m.world.transformsFail.Load():
 		m.refuse(serialOf(o))

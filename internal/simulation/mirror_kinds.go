@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 	"github.com/watchmirror/cache/kubeapi"
 )
 
@@ -26,17 +27,17 @@ func (m *mirror) make(random *rand.Rand) {
 		MaxInternalErrorRetryDuration: m.setup.Retry500, MaxWatchTimeout: m.setup.MaxWatch,
 	}
 	switch m.setup.Kind {
-	case KindTyped:
+	case script.KindTyped:
 		m.makeTyped(options)
-	case KindShared, KindScoped:
+	case script.KindShared, script.KindScoped:
 		m.makeShared(options)
-	case KindController, KindNamespaces:
+	case script.KindController, script.KindNamespaces:
 		m.makeController(options)
-	case KindProcess:
+	case script.KindProcess:
 		m.makeProcess(options)
-	case KindForeign:
+	case script.KindForeign:
 		m.makeForeign(options)
-	case KindOverlap:
+	case script.KindOverlap:
 		m.makeOverlap(options)
 	default:
 		m.makeReflector(options)
@@ -65,11 +66,11 @@ func (m *mirror) source(namespace string) cache.ListerWatcher {
 
 // sources makes one source of all namespaces, or one of each.
 func (m *mirror) sources() (one cache.ListerWatcher, each map[string]cache.Source) {
-	if !m.setup.hasNamespaces() {
+	if !m.setup.HasNamespaces() {
 		return m.source(""), nil
 	}
 	each = map[string]cache.Source{}
-	for _, namespace := range namespaces {
+	for _, namespace := range script.Namespaces {
 		each[namespace] = cache.ToListerWatcherWithContext(m.source(namespace))
 	}
 	return nil, each
@@ -117,7 +118,7 @@ func (m *mirror) makeTyped(options cache.ReflectorOptions) {
 	m.informer(informer.Shared())
 	joinUntyped := m.join
 	m.join = func(h *handler) error {
-		if h.setup.Filter != FilterTyped {
+		if h.setup.Filter != script.FilterTyped {
 			return joinUntyped(h)
 		}
 		registration, err := informer.AddHandler(h.typed(), h.options())
@@ -187,9 +188,9 @@ func (m *mirror) makeController(options cache.ReflectorOptions) {
 }
 
 // firstHandler is the setup of the one handler of a mirror that has just one.
-func (m *mirror) firstHandler() HandlerSetup {
+func (m *mirror) firstHandler() script.HandlerSetup {
 	if len(m.setup.Handlers) == 0 {
-		return HandlerSetup{}
+		return script.HandlerSetup{}
 	}
 	first := m.setup.Handlers[0]
 	first.PanicEvery = 0 // a controller has no RecoverPanics
@@ -285,7 +286,7 @@ func (m *mirror) reflector(store cache.ReflectorStore, options cache.ReflectorOp
 // hasTransform says whether its objects are transformed.
 func (m *mirror) hasTransform() bool {
 	switch m.setup.Kind {
-	case KindReflector, KindForeign, KindOverlap:
+	case script.KindReflector, script.KindForeign, script.KindOverlap:
 		return false
 	}
 	return true
@@ -294,7 +295,7 @@ func (m *mirror) hasTransform() bool {
 // showsPointInTime says whether its content always equals the source at one moment. A queue that is
 // popped key by key changes the order, and so do several writers.
 func (m *mirror) showsPointInTime() bool {
-	return m.setup.Kind != KindProcess && m.setup.Kind != KindOverlap
+	return m.setup.Kind != script.KindProcess && m.setup.Kind != script.KindOverlap
 }
 
 // pauseAtMost is the longest pause without a Retry-After (G1), plus a second for a restored source.

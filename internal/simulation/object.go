@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // Object is the type of the source's objects. Its annotations and labels have the marks.
@@ -39,29 +40,14 @@ const (
 // groupsIndex is the name of the index by groupMark.
 const groupsIndex = "groups"
 
-// Values of badMark.
-const (
-	badTransform      = "transform"
-	badTransformPanic = "transform-panic"
-	badIndex          = "index"
-	badIndexPanic     = "index-panic"
-	badKey            = "key"
-	badDecode         = "decode"
-)
-
 var errBad = errors.New("the script says that this object is bad")
 
 func newObject(key string) *Object {
-	namespace, name := splitKey(key)
+	namespace, name := script.SplitKey(key)
 	return &Object{
 		TypeMeta:   metav1.TypeMeta{APIVersion: objectKind.GroupVersion().String(), Kind: objectKind.Kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 	}
-}
-
-func splitKey(key string) (namespace, name string) {
-	namespace, name, _ = strings.Cut(key, "/")
-	return namespace, name
 }
 
 // asObject returns the Object of a store's or handler's argument, of a tombstone the last known one;
@@ -99,7 +85,7 @@ func setMark(o *Object, mark, value string) {
 
 // keyFunction is the one of every mirror.
 func keyFunction(obj any) (string, error) {
-	if o, ok := obj.(*Object); ok && o.Annotations[badMark] == badKey {
+	if o, ok := obj.(*Object); ok && o.Annotations[badMark] == script.BadKey {
 		return "", errBad
 	}
 	return cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
@@ -112,9 +98,9 @@ func byGroup(obj any) ([]string, error) {
 		return nil, fmt.Errorf("index function was given a %T", obj)
 	}
 	switch o.Annotations[badMark] {
-	case badIndex:
+	case script.BadIndex:
 		return nil, errBad
-	case badIndexPanic:
+	case script.BadIndexPanic:
 		panic(errBad)
 	}
 	return groupsOf(o), nil

@@ -3,6 +3,8 @@ package simulation
 import (
 	"strconv"
 	"sync"
+
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // observer observes the states of keys over time, as a reader or a handler. The observed states of a
@@ -38,7 +40,7 @@ func (o *observer) observe(key string, object *Object) {
 	case found < 0:
 		o.mirror.world.fail("G2: %s shows %s, which the source never had", o.what, describe(key, object))
 		return
-	case o.mirror.setup.Kind == KindOverlap: // of several writers the last one decides
+	case o.mirror.setup.Kind == script.KindOverlap: // of several writers the last one decides
 	case truth.wasUnwanted(key) && o.mirror.world.proxy.wasEverBehind():
 		// A list behind its items has dropped the key, and the watch replays states of it: without an entry
 		// nothing tells that they are older.
@@ -65,10 +67,10 @@ func (o *observer) matches(object *Object) func(state) bool {
 // maybeAbsent says whether s may be absent from a mirror: if it is unwanted, has no key or, in a
 // foreign store, cannot be applied.
 func (m *mirror) maybeAbsent(s state) bool {
-	if m.setup.Kind == KindForeign && s.present() && m.world.damage.wasDamaged(s.serial) {
+	if m.setup.Kind == script.KindForeign && s.present() && m.world.damage.wasDamaged(s.serial) {
 		return true
 	}
-	return !s.shown() && (!s.present() || s.unwanted || s.bad == badKey || m.setup.Kind == KindForeign)
+	return !s.shown() && (!s.present() || s.unwanted || s.bad == script.BadKey || m.setup.Kind == script.KindForeign)
 }
 
 func describe(key string, object *Object) string {
@@ -93,7 +95,7 @@ func (v *versions) check(m *mirror) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	text, synced := m.applied(), m.synced()
-	if m.setup.Kind == KindOverlap {
+	if m.setup.Kind == script.KindOverlap {
 		return text // of several writers the last one decides
 	}
 	number, _ := strconv.ParseUint(text, 10, 64)
@@ -106,7 +108,7 @@ func (v *versions) check(m *mirror) string {
 			v.descents, m.regressions())
 	case v.synced && !synced:
 		m.world.fail("G5: %s had synced and has not any more", m.name)
-	case synced && text == "" && m.applied() == "" && (m.setup.Kind != KindProcess || len(m.list()) > 0):
+	case synced && text == "" && m.applied() == "" && (m.setup.Kind != script.KindProcess || len(m.list()) > 0):
 		// A queue has synced by a list without objects before its consumer has handled the version of that.
 		m.world.fail("G5: %s has synced and no version", m.name)
 	}

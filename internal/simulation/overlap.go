@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // Several writers of one store: two reflectors, and direct Replaces. Whatever they overwrite, the
@@ -43,7 +44,7 @@ func (m *mirror) replaceContent(indexer cache.Indexer) error {
 }
 
 // replaceStep makes another writer replace the content of a store.
-func (w *world) replaceStep(s Step) {
+func (w *world) replaceStep(s script.Step) {
 	m := w.mirrorAt(s.Mirror)
 	if m.replace == nil || !m.begun() || m.stopped() || w.indexesFail.Load() {
 		return
@@ -58,7 +59,7 @@ const setPatience = 10 * time.Second
 
 // setStep asks the set of all typed informers, some of which may have stopped, whether they are
 // healthy and have synced. It must not say so of those that have stopped.
-func (w *world) setStep(Step) {
+func (w *world) setStep(script.Step) {
 	var members, stopped []*mirror
 	for _, m := range w.mirrors {
 		if !m.inSet {

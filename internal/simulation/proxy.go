@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // proxy is what stands between the mirrors and a server of theirs: a load balancer that ends watches
@@ -46,22 +48,14 @@ type watchLimit struct {
 	isCut bool
 }
 
-// Values of the step "limit-watches".
-const (
-	limitIdleCut = "idle-cut"
-	limitIdleEnd = "idle-end"
-	limitCut     = "cut"
-	limitEnd     = "end"
-)
-
 // limitWatches sets the limit of all watches that are open or opened later.
-func (p *proxy) limitWatches(s Step) {
+func (p *proxy) limitWatches(s script.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limit = watchLimit{
 		after:  s.For,
-		isIdle: s.What == limitIdleCut || s.What == limitIdleEnd,
-		isCut:  s.What == limitIdleCut || s.What == limitCut,
+		isIdle: s.What == script.LimitIdleCut || s.What == script.LimitIdleEnd,
+		isCut:  s.What == script.LimitIdleCut || s.What == script.LimitCut,
 	}
 	p.everEnded = p.everEnded || !p.limit.isCut && s.For > 0
 	if p.limitChanged != nil {
@@ -209,13 +203,13 @@ func (p *proxy) forbidsAny() bool {
 
 // heal ends what ends. Versions stay forgotten, and forbidden namespaces are allowed later.
 func (p *proxy) heal() {
-	p.limitWatches(Step{})
+	p.limitWatches(script.Step{})
 	p.putBehind(0, 0)
 	p.dropVersions(0, false)
 }
 
 // forget breaks all watches, writes, and forgets all versions before that.
-func (w *world) forget(s Step) {
+func (w *world) forget(s script.Step) {
 	w.source.BreakWatches(w.failure("unavailable"))
 	w.write(s.Key, "", false)
 	w.proxy.forget(w.source.Version(), s.For)
@@ -241,7 +235,7 @@ func (t *tap) proxyList(request *request) {
 	if t.listsHaveVersions && t.mirror.synced() {
 		request.versionless, request.isEmptied = w.proxy.takeVersionless()
 	}
-	canReplay := t.mirror.setup.Kind != KindForeign && !w.everRestored.Load() && !w.willRestore
+	canReplay := t.mirror.setup.Kind != script.KindForeign && !w.everRestored.Load() && !w.willRestore
 	if canReplay && !request.versionless {
 		request.behind = w.proxy.takeBehind()
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/recording"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // recorder records a run for corpora of fuzz targets; nil records nothing. It may be called
@@ -30,13 +31,13 @@ type recorder struct {
 }
 
 // Record is Run, and also returns the recorded lines.
-func Record(t *testing.T, script Script) (result Result, lines []recording.Line) {
+func Record(t *testing.T, input script.Script) (result script.Result, lines []recording.Line) {
 	t.Helper()
 	r := &recorder{}
 	synctest.Test(t, func(*testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), longest)
 		defer cancel()
-		result = runRecorded(ctx, script, r)
+		result = runRecorded(ctx, input, r)
 	})
 	return result, r.lines
 }
@@ -69,7 +70,7 @@ func (r *recorder) begin(w *world) {
 	r.add(line)
 }
 
-func (r *recorder) step(s Step) {
+func (r *recorder) step(s script.Step) {
 	if r != nil {
 		r.add(recording.Line{Do: recording.Step, Step: s.Do, Key: s.Key, What: s.What, N: s.N, For: s.For, Mirror: s.Mirror})
 	}
@@ -78,8 +79,8 @@ func (r *recorder) step(s Step) {
 // passed records a line of a tap.
 func (r *recorder) passed(t *tap, line recording.Line) {
 	line.Source = t.mirror.name
-	if t.mirror.setup.hasNamespaces() {
-		line.Source += "/" + namespaces[slices.Index(t.mirror.taps, t)]
+	if t.mirror.setup.HasNamespaces() {
+		line.Source += "/" + script.Namespaces[slices.Index(t.mirror.taps, t)]
 	}
 	r.add(line)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/watchmirror/cache/internal/simulation/recording"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 var recordFlag = flag.String("record", "", "the directory to write recordings of the seeds to")
@@ -20,24 +21,24 @@ func TestRecordRuns(t *testing.T) {
 		t.Skip("no -record")
 	}
 	for seed := *fromFlag; seed < *fromFlag+uint64(*seedsFlag); seed++ {
-		result, lines := Record(t, Generate(seed))
+		result, lines := Record(t, script.Generate(seed))
 		require.Empty(t, result.Failures, "seed %d", seed)
 		require.NoError(t, recording.WriteFile(filepath.Join(*recordFlag, fmt.Sprintf("%06d.jsonl", seed)), lines))
 	}
 }
 
 func TestARecordingHasWhatPassedEachTapInOrder(t *testing.T) {
-	script := Script{
-		Setup: Setup{HTTP: true, Objects: 3, Mirrors: []MirrorSetup{{Kind: KindReflector, Strategy: 2, PageSize: 2}}},
-		Steps: []Step{
-			{After: time.Second, Do: "write", Key: "a/o0", What: badIndex},
-			{After: time.Second, Do: "write", Key: "ab/o0", What: badDecode},
+	input := script.Script{
+		Setup: script.Setup{HTTP: true, Objects: 3, Mirrors: []script.MirrorSetup{{Kind: script.KindReflector, Strategy: 2, PageSize: 2}}},
+		Steps: []script.Step{
+			{After: time.Second, Do: "write", Key: "a/o0", What: script.BadIndex},
+			{After: time.Second, Do: "write", Key: "ab/o0", What: script.BadDecode},
 			{After: time.Second, Do: "delete", Key: "b/o0"},
 			{After: time.Second, Do: "break-watches", What: "expired"},
 			{After: time.Minute, Do: "settle"},
 		},
 	}
-	result, lines := Record(t, script)
+	result, lines := Record(t, input)
 	require.Empty(t, result.Failures)
 	require.Equal(t, recording.Run, lines[0].Do)
 	require.Len(t, lines[0].Objects, 3)
@@ -64,9 +65,9 @@ func TestARecordingHasWhatPassedEachTapInOrder(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, script.Steps, steps)
+	require.Len(t, input.Steps, steps)
 	require.GreaterOrEqual(t, len(events), 3)
-	require.Equal(t, recording.Object{Key: "a/o0", UID: listed[0][0].UID, Version: 5, Serial: 4, Bad: badIndex}, events[0])
+	require.Equal(t, recording.Object{Key: "a/o0", UID: listed[0][0].UID, Version: 5, Serial: 4, Bad: script.BadIndex}, events[0])
 	require.Equal(t, recording.Object{Key: "ab/o0", UID: listed[0][1].UID, Version: 6, Undecoded: true}, events[1])
 	require.Equal(t, "b/o0", events[2].Key)
 	require.Equal(t, int32(410), failed.Code)
@@ -78,11 +79,11 @@ func TestARecordingHasWhatPassedEachTapInOrder(t *testing.T) {
 }
 
 func TestARecordingSaysWhatWasRefusedAndWhereAStreamHasBegun(t *testing.T) {
-	script := Script{
-		Setup: Setup{HTTP: true, Objects: 1, Begin: 1, Mirrors: []MirrorSetup{{Kind: KindReflector, Strategy: 1}, {Kind: KindReflector, Strategy: 3}}},
-		Steps: []Step{{Do: "fail-lists", N: 1, What: "too-many-pause"}, {After: time.Hour, Do: "bookmarks"}, {Do: "settle"}},
+	input := script.Script{
+		Setup: script.Setup{HTTP: true, Objects: 1, Begin: 1, Mirrors: []script.MirrorSetup{{Kind: script.KindReflector, Strategy: 1}, {Kind: script.KindReflector, Strategy: 3}}},
+		Steps: []script.Step{{Do: "fail-lists", N: 1, What: "too-many-pause"}, {After: time.Hour, Do: "bookmarks"}, {Do: "settle"}},
 	}
-	result, lines := Record(t, script)
+	result, lines := Record(t, input)
 	require.Empty(t, result.Failures)
 	var refused, refusals []string
 	ends, bookmarks := map[string]int{}, 0

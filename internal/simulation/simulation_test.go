@@ -10,6 +10,8 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 var (
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 func TestMirrorsEqualTheSourceWhateverHappens(t *testing.T) {
 	for seed := *fromFlag; seed < *fromFlag+uint64(*seedsFlag); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			result := Run(t, Generate(seed))
+			result := Run(t, script.Generate(seed))
 			if len(result.Failures) > 0 {
 				trace := result.Trace
 				t.Errorf("%s\n\n%s", strings.Join(result.Failures, "\n"), strings.Join(trace[max(0, len(trace)-30000):], "\n"))

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // snapshots takes and checks snapshots of a mirror's store, between steps of the script and during
@@ -136,7 +137,7 @@ func (m *mirror) readSnapshot(k keptSnapshot) snapshotContent {
 func (m *mirror) pictureOfTyped(s cache.Reader[*Object]) snapshotContent {
 	p := snapshotContent{s.ResourceVersion(), maps.Collect(s.All()), map[string][]string{}}
 	inNamespaces := 0
-	for _, namespace := range namespaces {
+	for _, namespace := range script.Namespaces {
 		inNamespaces += s.ByNamespace(namespace).Len()
 	}
 	if inNamespaces != len(p.objects) || s.Len() != inNamespaces {
@@ -174,8 +175,8 @@ func (m *mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 	if !synced || !m.showsPointInTime() {
 		return
 	}
-	if m.setup.hasNamespaces() {
-		for _, namespace := range namespaces {
+	if m.setup.HasNamespaces() {
+		for _, namespace := range script.Namespaces {
 			m.checkPointInTime(p.objects, namespace+"/", p.version)
 		}
 		return

@@ -14,46 +14,47 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/internal/simulation/script"
 	"github.com/watchmirror/cache/kubeapi"
 )
 
 // steps are the possible steps of a script, by name.
-var steps = map[string]func(*world, Step){
+var steps = map[string]func(*world, script.Step){
 	// Writes.
-	"write":    func(w *world, s Step) { w.write(s.Key, s.What, false) },
-	"unwanted": func(w *world, s Step) { w.write(s.Key, "", true) },
-	"delete":   func(w *world, s Step) { w.remove(s.Key, false) },
-	"hide":     func(w *world, s Step) { w.remove(s.Key, true) },
-	"recreate": func(w *world, s Step) { w.remove(s.Key, false); w.write(s.Key, "", false) },
-	"burst": func(w *world, s Step) {
+	"write":    func(w *world, s script.Step) { w.write(s.Key, s.What, false) },
+	"unwanted": func(w *world, s script.Step) { w.write(s.Key, "", true) },
+	"delete":   func(w *world, s script.Step) { w.remove(s.Key, false) },
+	"hide":     func(w *world, s script.Step) { w.remove(s.Key, true) },
+	"recreate": func(w *world, s script.Step) { w.remove(s.Key, false); w.write(s.Key, "", false) },
+	"burst": func(w *world, s script.Step) {
 		for i := range s.N {
-			w.write(keyAt(i%12), "", false)
+			w.write(script.KeyAt(i%12), "", false)
 		}
 	},
-	"advance": func(w *world, s Step) { w.advance(s.N) },
+	"advance": func(w *world, s script.Step) { w.advance(s.N) },
 
 	// Requests that fail, hang or are late.
-	"fail-lists":    func(w *world, s Step) { w.source.FailLists(s.N, w.failure(s.What)) },
-	"fail-watches":  func(w *world, s Step) { w.source.FailWatches(s.N, w.failure(s.What)) },
-	"hang-lists":    func(w *world, s Step) { w.source.HangLists(s.N) },
-	"hang-watches":  func(w *world, s Step) { w.source.HangWatches(s.N) },
-	"delay-lists":   func(w *world, s Step) { w.source.DelayLists(s.For) },
-	"delay-watches": func(w *world, s Step) { w.source.DelayWatches(s.For) },
-	"delay-events":  func(w *world, s Step) { w.source.DelayEvents(s.For) },
-	"deaf-lists":    func(w *world, s Step) { w.source.HangListsIgnoringContext(s.N) },
-	"deaf-watches":  func(w *world, s Step) { w.source.HangWatchesIgnoringContext(s.N) },
-	"go-on":         func(w *world, _ Step) { w.source.ReleaseHanging() },
+	"fail-lists":    func(w *world, s script.Step) { w.source.FailLists(s.N, w.failure(s.What)) },
+	"fail-watches":  func(w *world, s script.Step) { w.source.FailWatches(s.N, w.failure(s.What)) },
+	"hang-lists":    func(w *world, s script.Step) { w.source.HangLists(s.N) },
+	"hang-watches":  func(w *world, s script.Step) { w.source.HangWatches(s.N) },
+	"delay-lists":   func(w *world, s script.Step) { w.source.DelayLists(s.For) },
+	"delay-watches": func(w *world, s script.Step) { w.source.DelayWatches(s.For) },
+	"delay-events":  func(w *world, s script.Step) { w.source.DelayEvents(s.For) },
+	"deaf-lists":    func(w *world, s script.Step) { w.source.HangListsIgnoringContext(s.N) },
+	"deaf-watches":  func(w *world, s script.Step) { w.source.HangWatchesIgnoringContext(s.N) },
+	"go-on":         func(w *world, _ script.Step) { w.source.ReleaseHanging() },
 
 	// Watches that end, break or fall silent.
-	"close-watches":      func(w *world, _ Step) { w.source.CloseWatches() },
-	"break-watches":      func(w *world, s Step) { w.source.BreakWatches(w.failure(s.What)) },
-	"close-next-watches": func(w *world, s Step) { w.source.CloseNextWatches(s.N, int(s.For)) },
-	"break-next-watches": func(w *world, s Step) { w.source.BreakNextWatches(s.N, int(s.For), w.failure(s.What)) },
-	"silence":            func(w *world, _ Step) { w.source.Silence() },
-	"resume":             func(w *world, _ Step) { w.source.Resume() },
+	"close-watches":      func(w *world, _ script.Step) { w.source.CloseWatches() },
+	"break-watches":      func(w *world, s script.Step) { w.source.BreakWatches(w.failure(s.What)) },
+	"close-next-watches": func(w *world, s script.Step) { w.source.CloseNextWatches(s.N, int(s.For)) },
+	"break-next-watches": func(w *world, s script.Step) { w.source.BreakNextWatches(s.N, int(s.For), w.failure(s.What)) },
+	"silence":            func(w *world, _ script.Step) { w.source.Silence() },
+	"resume":             func(w *world, _ script.Step) { w.source.Resume() },
 
 	// Faults.
-	"old-lists": func(w *world, s Step) {
+	"old-lists": func(w *world, s script.Step) {
 		if w.willRestore {
 			return // the old state may have been reverted by then
 		}
@@ -62,53 +63,53 @@ var steps = map[string]func(*world, Step){
 		// An error means that the version is compacted, which no server has.
 		_ = w.source.ServeOldLists(s.N, version-min(uint64(s.For), version-1))
 	},
-	"old-bookmark": func(w *world, s Step) {
+	"old-bookmark": func(w *world, s script.Step) {
 		w.oldBookmarks.Store(true)
 		version := w.source.Version()
 		w.source.SendBookmarksAt(version - min(uint64(s.N), version-1))
 	},
-	"bookmarks":        func(w *world, _ Step) { w.source.SendBookmarks() },
-	"double-bookmarks": func(w *world, s Step) { w.source.DuplicateBookmarks(s.N > 0) },
-	"no-initial-end":   func(w *world, s Step) { w.source.WithholdInitialEventsEnd(s.N) },
-	"wrong-types":      func(w *world, s Step) { w.wrongTypes.Store(int64(s.N)) },
-	"restore":          func(w *world, s Step) { w.restore(s.N) },
+	"bookmarks":        func(w *world, _ script.Step) { w.source.SendBookmarks() },
+	"double-bookmarks": func(w *world, s script.Step) { w.source.DuplicateBookmarks(s.N > 0) },
+	"no-initial-end":   func(w *world, s script.Step) { w.source.WithholdInitialEventsEnd(s.N) },
+	"wrong-types":      func(w *world, s script.Step) { w.wrongTypes.Store(int64(s.N)) },
+	"restore":          func(w *world, s script.Step) { w.restore(s.N) },
 
 	// Proxies, and servers with habits of their own.
-	"limit-watches": func(w *world, s Step) { w.proxy.limitWatches(s) },
+	"limit-watches": func(w *world, s script.Step) { w.proxy.limitWatches(s) },
 	"forget":        (*world).forget,
-	"lists-behind":  func(w *world, s Step) { w.proxy.putBehind(s.N, uint64(s.For)) },
-	"no-versions":   func(w *world, s Step) { w.proxy.dropVersions(s.N, s.What == "empty") },
-	"forbid":        func(w *world, s Step) { w.proxy.forbid(s.Key) },
+	"lists-behind":  func(w *world, s script.Step) { w.proxy.putBehind(s.N, uint64(s.For)) },
+	"no-versions":   func(w *world, s script.Step) { w.proxy.dropVersions(s.N, s.What == "empty") },
+	"forbid":        func(w *world, s script.Step) { w.proxy.forbid(s.Key) },
 
 	// History that was dropped.
-	"compact":         func(w *world, _ Step) { w.source.CompactAll() },
-	"compact-watches": func(w *world, _ Step) { w.source.CompactWatches(w.source.Version()) },
-	"expire-tokens":   func(w *world, _ Step) { w.source.ExpireContinueTokens() },
+	"compact":         func(w *world, _ script.Step) { w.source.CompactAll() },
+	"compact-watches": func(w *world, _ script.Step) { w.source.CompactWatches(w.source.Version()) },
+	"expire-tokens":   func(w *world, _ script.Step) { w.source.ExpireContinueTokens() },
 
 	// The network; nothing without one.
-	"cut":      overHTTP(func(w *world, _ Step) { w.server.Listener.CutConnections() }),
-	"cut-next": overHTTP(func(w *world, s Step) { w.server.Listener.CutNext(s.N, int(s.For)) }),
-	"freeze":   overHTTP(func(w *world, _ Step) { w.server.Listener.Freeze() }),
-	"thaw":     overHTTP(func(w *world, _ Step) { w.server.Listener.Thaw() }),
-	"refuse":   overHTTP(func(w *world, s Step) { w.server.Listener.RefuseConnections(s.N > 0) }),
-	"die":      overHTTP(func(w *world, _ Step) { w.server.killConnections() }),
+	"cut":      overHTTP(func(w *world, _ script.Step) { w.server.Listener.CutConnections() }),
+	"cut-next": overHTTP(func(w *world, s script.Step) { w.server.Listener.CutNext(s.N, int(s.For)) }),
+	"freeze":   overHTTP(func(w *world, _ script.Step) { w.server.Listener.Freeze() }),
+	"thaw":     overHTTP(func(w *world, _ script.Step) { w.server.Listener.Thaw() }),
+	"refuse":   overHTTP(func(w *world, s script.Step) { w.server.Listener.RefuseConnections(s.N > 0) }),
+	"die":      overHTTP(func(w *world, _ script.Step) { w.server.killConnections() }),
 
-	"damage-lists":   overHTTP(func(w *world, s Step) { w.damage.begin(listAnswer, s) }),
-	"damage-watches": overHTTP(func(w *world, s Step) { w.damage.begin(watchAnswer, s) }),
-	"damage-streams": overHTTP(func(w *world, s Step) { w.damage.begin(streamAnswer, s) }),
+	"damage-lists":   overHTTP(func(w *world, s script.Step) { w.damage.begin(listAnswer, s) }),
+	"damage-watches": overHTTP(func(w *world, s script.Step) { w.damage.begin(watchAnswer, s) }),
+	"damage-streams": overHTTP(func(w *world, s script.Step) { w.damage.begin(streamAnswer, s) }),
 
 	// The functions of the mirrors.
-	"transforms-fail": func(w *world, s Step) { w.transformsFail.Store(s.N > 0) },
-	"indexes-fail":    func(w *world, s Step) { w.indexesFail.Store(s.N > 0) },
-	"transforms-take": func(w *world, s Step) { w.setDuration(&w.transformTakes, s.For) },
-	"indexing-takes":  func(w *world, s Step) { w.setDuration(&w.indexingTakes, s.For) },
+	"transforms-fail": func(w *world, s script.Step) { w.transformsFail.Store(s.N > 0) },
+	"indexes-fail":    func(w *world, s script.Step) { w.indexesFail.Store(s.N > 0) },
+	"transforms-take": func(w *world, s script.Step) { w.setDuration(&w.transformTakes, s.For) },
+	"indexing-takes":  func(w *world, s script.Step) { w.setDuration(&w.indexingTakes, s.For) },
 
 	// Handlers and mirrors.
 	"join":    (*world).join,
 	"leave":   (*world).leave,
-	"stall":   func(w *world, s Step) { w.eachHandler(s.Mirror, (*handler).hold) },
-	"release": func(w *world, s Step) { w.eachHandler(s.Mirror, (*handler).release) },
-	"stop": func(w *world, s Step) {
+	"stall":   func(w *world, s script.Step) { w.eachHandler(s.Mirror, (*handler).hold) },
+	"release": func(w *world, s script.Step) { w.eachHandler(s.Mirror, (*handler).release) },
+	"stop": func(w *world, s script.Step) {
 		if m := w.mirrorAt(s.Mirror); m.begun() {
 			m.stop()
 		}
@@ -124,12 +125,12 @@ var steps = map[string]func(*world, Step){
 	"replace": (*world).replaceStep,
 
 	// Reads.
-	"look":   func(w *world, _ Step) { w.check() },
-	"settle": func(w *world, _ Step) { w.settle(); w.check() },
+	"look":   func(w *world, _ script.Step) { w.check() },
+	"settle": func(w *world, _ script.Step) { w.settle(); w.check() },
 }
 
 // do carries out a step.
-func (w *world) do(s Step) {
+func (w *world) do(s script.Step) {
 	w.note("-- %v", s)
 	step, known := steps[s.Do]
 	if !known {
@@ -140,8 +141,8 @@ func (w *world) do(s Step) {
 	w.check()
 }
 
-func overHTTP(step func(*world, Step)) func(*world, Step) {
-	return func(w *world, s Step) {
+func overHTTP(step func(*world, script.Step)) func(*world, script.Step) {
+	return func(w *world, s script.Step) {
 		if w.server != nil {
 			step(w, s)
 		}
@@ -155,14 +156,6 @@ func (w *world) eachHandler(mirror int, do func(*handler)) {
 		do(h)
 	}
 }
-
-// failureKinds are the errors of requests and streams.
-var failureKinds = []string{
-	"internal", "expired", "too-many", "too-many-pause", "refused", "unavailable", "not-found", "forbidden", "too-large", "invalid", "eof", "cut", "bad-frame", notAllowed,
-}
-
-// notAllowed is the failure of a source that can only be listed.
-const notAllowed = "not-allowed"
 
 func (w *world) failure(kind string) error {
 	switch kind {
@@ -186,7 +179,7 @@ func (w *world) failure(kind string) error {
 		return cachetest.ErrTooLargeResourceVersion(w.source.Version()+100, w.source.Version())
 	case "invalid":
 		return apierrors.NewInvalid(objectKind.GroupKind(), "", nil)
-	case notAllowed:
+	case script.NotAllowed:
 		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "things"}, "watch")
 	case "cut":
 		return brokenStream(kubeapi.CauseStreamCut)
@@ -207,16 +200,16 @@ func brokenStream(cause metav1.CauseType) *apierrors.StatusError {
 }
 
 // join adds a handler while the mirror runs.
-func (w *world) join(s Step) {
+func (w *world) join(s script.Step) {
 	m := w.mirrorAt(s.Mirror)
 	if len(m.handlers) > 6 {
 		return
 	}
-	m.add(HandlerSetup{Delivery: s.N % 3, Slow: s.For}, fmt.Sprintf("%s/late-%d", m.name, len(m.handlers)))
+	m.add(script.HandlerSetup{Delivery: s.N % 3, Slow: s.For}, fmt.Sprintf("%s/late-%d", m.name, len(m.handlers)))
 }
 
 // leave removes a handler, and waits for its last call on a goroutine of its own.
-func (w *world) leave(s Step) {
+func (w *world) leave(s script.Step) {
 	m := w.mirrorAt(s.Mirror)
 	if m.leave == nil || len(m.handlers) == 0 {
 		return
@@ -234,7 +227,7 @@ func (w *world) leave(s Step) {
 }
 
 // runAgain runs a mirror that runs already: that must return at once and change nothing.
-func (w *world) runAgain(s Step) {
+func (w *world) runAgain(s script.Step) {
 	m := w.mirrorAt(s.Mirror)
 	if m.stopped() || !m.begun() {
 		return // a reflector that has returned may run again

@@ -18,15 +18,13 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
-
-// namespaces are the namespaces of objects. One of the names is a prefix of another.
-var namespaces = []string{"a", "ab", "b"}
 
 // world is one run: a source, its mirrors, and a record of both. It belongs to the script's
 // goroutine unless stated otherwise.
 type world struct {
-	script  Script
+	script  script.Script
 	start   time.Time
 	source  *cachetest.Source
 	server  *network // nil without HTTP
@@ -121,13 +119,13 @@ func (w *world) checked() {
 }
 
 // newWorld makes everything; begin starts the mirrors. It is called inside of a bubble.
-func newWorld(ctx context.Context, script Script, r *recorder) *world {
+func newWorld(ctx context.Context, input script.Script, r *recorder) *world {
 	w := &world{
-		script: script, start: time.Now(), truth: newTruth(), ctx: ctx, recorder: r,
-		random: rand.New(rand.NewPCG(script.Seed, 1)),
+		script: input, start: time.Now(), truth: newTruth(), ctx: ctx, recorder: r,
+		random: rand.New(rand.NewPCG(input.Seed, 1)),
 	}
-	w.willRestore = slices.ContainsFunc(script.Steps, func(s Step) bool { return s.Do == "restore" })
-	setup := script.Setup
+	w.willRestore = slices.ContainsFunc(input.Steps, func(s script.Step) bool { return s.Do == "restore" })
+	setup := input.Setup
 	w.source = cachetest.NewSource(cachetest.Options{
 		GroupVersionKind: objectKind, Resource: schema.GroupResource{Group: objectKind.Group, Resource: "things"},
 		NewObject:    func() apiruntime.Object { return &Object{TypeMeta: typeMeta()} },
@@ -145,7 +143,7 @@ func newWorld(ctx context.Context, script Script, r *recorder) *world {
 		w.server = newNetwork(r.answers(w.damaging(handler)), setup.HTTP2)
 	}
 	for i := range setup.Objects {
-		w.write(keyAt(i), "", false)
+		w.write(script.KeyAt(i), "", false)
 	}
 	for i, m := range setup.Mirrors {
 		w.mirrors = append(w.mirrors, newMirror(w, i, m))
@@ -163,11 +161,6 @@ func (w *world) begin() {
 
 func typeMeta() metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: objectKind.GroupVersion().String(), Kind: objectKind.Kind}
-}
-
-// keyAt returns a key by number.
-func keyAt(i int) string {
-	return fmt.Sprintf("%s/o%d", namespaces[i%len(namespaces)], i/len(namespaces))
 }
 
 // beginAnyway runs the mirrors if the script ended before Setup.Begin.
@@ -205,26 +198,15 @@ func (w *world) settle() { synctest.Wait() }
 // quiet returns a logger that discards everything.
 func quiet() *klog.Logger { return &klog.Logger{} }
 
-// Result is the outcome of a run.
-type Result struct {
-	Seed     uint64        `json:"seed"`
-	Virtual  time.Duration `json:"virtual"`
-	Checks   int           `json:"checks"`
-	Requests int           `json:"requests"`
-	Received int           `json:"received"`
-	Failures []string      `json:"failures,omitempty"`
-	Trace    []string      `json:"trace,omitempty"`
-}
-
 // Run runs a script in a bubble of virtual time and returns the failures. Hangs and panics end the
 // process, as in any test, so internal/simulation/cmd runs scripts in their own processes.
-func Run(t *testing.T, script Script) (result Result) {
+func Run(t *testing.T, input script.Script) (result script.Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		// Ends a run that would continue forever in virtual time.
 		ctx, cancel := context.WithTimeout(context.Background(), longest)
 		defer cancel()
-		result = run(ctx, script)
+		result = run(ctx, input)
 	})
 	return result
 }
@@ -232,15 +214,17 @@ func Run(t *testing.T, script Script) (result Result) {
 // longest is the limit of a run in virtual time.
 const longest = 48 * time.Hour
 
-func run(ctx context.Context, script Script) Result { return runRecorded(ctx, script, nil) }
+func run(ctx context.Context, input script.Script) script.Result {
+	return runRecorded(ctx, input, nil)
+}
 
-func runRecorded(ctx context.Context, script Script, r *recorder) Result {
-	if len(script.Setup.Mirrors) == 0 {
-		script.Setup.Mirrors = []MirrorSetup{{Kind: KindTyped}} // a world without any says nothing
+func runRecorded(ctx context.Context, input script.Script, r *recorder) script.Result {
+	if len(input.Setup.Mirrors) == 0 {
+		input.Setup.Mirrors = []script.MirrorSetup{{Kind: script.KindTyped}} // a world without any says nothing
 	}
-	w := newWorld(ctx, script, r)
-	for i, step := range script.Steps {
-		if i == script.Setup.Begin {
+	w := newWorld(ctx, input, r)
+	for i, step := range input.Steps {
+		if i == input.Setup.Begin {
 			w.begin()
 		}
 		if step.After > 0 {
@@ -255,7 +239,7 @@ func runRecorded(ctx context.Context, script Script, r *recorder) Result {
 	w.beginAnyway()
 	switch {
 	case w.failed():
-	case script.Setup.Abrupt:
+	case input.Setup.Abrupt:
 		w.stopAbruptly()
 	default:
 		w.finale()
@@ -265,10 +249,10 @@ func runRecorded(ctx context.Context, script Script, r *recorder) Result {
 	return w.result()
 }
 
-func (w *world) result() Result {
+func (w *world) result() script.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := Result{Seed: w.script.Seed, Virtual: time.Since(w.start), Checks: w.checks, Failures: w.failures}
+	r := script.Result{Seed: w.script.Seed, Virtual: time.Since(w.start), Checks: w.checks, Failures: w.failures}
 	for _, m := range w.mirrors {
 		r.Requests += m.requestCount()
 		r.Received += m.receivedCount()

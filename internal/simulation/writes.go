@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // Writes to the source. The truth records a state before the source has it, so that no mirror can
@@ -16,11 +18,11 @@ func (w *world) write(key, bad string, unwanted bool) {
 	setMark(object, serialMark, strconv.Itoa(w.serial))
 	object.Labels = map[string]string{groupMark: w.someGroups()}
 	switch {
-	case bad == badDecode && w.server != nil:
+	case bad == script.BadDecode && w.server != nil:
 		object.Labels[decodeMark] = "garbled"
 		w.damage.noteUndecodable()
-	case bad == badDecode:
-		bad = badTransform
+	case bad == script.BadDecode:
+		bad = script.BadTransform
 		setMark(object, badMark, bad)
 	case bad != "":
 		setMark(object, badMark, bad)
@@ -61,7 +63,7 @@ func (w *world) remove(key string, hidden bool) {
 	if !now.present() {
 		return
 	}
-	if now.bad == badKey {
+	if now.bad == script.BadKey {
 		// The deletion of an unreadable object is applied only by the next list.
 		w.write(key, "", false)
 	}
@@ -72,7 +74,7 @@ func (w *world) remove(key string, hidden bool) {
 		w.silent.Store(true)
 	}
 	w.note("remove %s@%d hidden %v", key, version, hidden)
-	namespace, name := splitKey(key)
+	namespace, name := script.SplitKey(key)
 	remove := w.source.Delete
 	if hidden {
 		remove = w.source.DeleteSilently

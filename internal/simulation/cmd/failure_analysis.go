@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/watchmirror/cache/internal/simulation"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // failureAnalysis determines the failure rate of failed seeds, and shrinks their scripts.
@@ -19,7 +19,7 @@ type failureAnalysis struct {
 
 // analyzeAll analyzes the first seed of each kind of failure, the lowest seeds first.
 func (e failureAnalysis) analyzeAll(ctx context.Context, t *seedResults) error {
-	results := slices.SortedFunc(maps.Values(t.first), func(a, b simulation.Result) int {
+	results := slices.SortedFunc(maps.Values(t.first), func(a, b script.Result) int {
 		return cmp.Compare(a.Seed, b.Seed)
 	})
 	for i, result := range results {
@@ -35,10 +35,10 @@ func (e failureAnalysis) analyzeAll(ctx context.Context, t *seedResults) error {
 }
 
 // analyze analyzes a failed seed.
-func (e failureAnalysis) analyze(ctx context.Context, result simulation.Result) error {
-	script, kind := simulation.Generate(result.Seed), result.Kind()
+func (e failureAnalysis) analyze(ctx context.Context, result script.Result) error {
+	input, kind := script.Generate(result.Seed), result.Kind()
 	e.printer.examining(result)
-	replayed, err := e.replay(ctx, script, kind)
+	replayed, err := e.replay(ctx, input, kind)
 	if err != nil {
 		return err
 	}
@@ -49,13 +49,13 @@ func (e failureAnalysis) analyze(ctx context.Context, result simulation.Result) 
 	if replayed.Example.Kind() != kind {
 		replayed.Example = result
 	}
-	return e.shrink(ctx, script, replayed, kind)
+	return e.shrink(ctx, input, replayed, kind)
 }
 
 // replay runs a script repeatedly, at least once, and prints its failure rate. All runs together are
 // limited to the time for shrinking, since each run of a script that hangs may take the whole limit.
-func (e failureAnalysis) replay(ctx context.Context, script simulation.Script, kind string) (simulation.Replayed, error) {
-	replayed, err := e.count(ctx, script, kind, max(1, e.opts.replay), e.opts.shrinkFor)
+func (e failureAnalysis) replay(ctx context.Context, input script.Script, kind string) (script.Replayed, error) {
+	replayed, err := e.count(ctx, input, kind, max(1, e.opts.replay), e.opts.shrinkFor)
 	if err == nil {
 		e.printer.replayed(replayed)
 	}
@@ -63,28 +63,28 @@ func (e failureAnalysis) replay(ctx context.Context, script simulation.Script, k
 }
 
 // count runs a script a number of times, or until the time is up.
-func (e failureAnalysis) count(ctx context.Context, script simulation.Script, kind string, times int, within time.Duration) (simulation.Replayed, error) {
+func (e failureAnalysis) count(ctx context.Context, input script.Script, kind string, times int, within time.Duration) (script.Replayed, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return simulation.Replay(ctx, e.runner(kind), script, kind, times, e.opts.workers)
+	return script.Replay(ctx, e.runner(kind), input, kind, times, e.opts.workers)
 }
 
 // shrink shrinks a script that fails with kind at the replayed rate, and prints the result and its
 // failure.
-func (e failureAnalysis) shrink(ctx context.Context, script simulation.Script, replayed simulation.Replayed, kind string) error {
+func (e failureAnalysis) shrink(ctx context.Context, input script.Script, replayed script.Replayed, kind string) error {
 	within, cancel := context.WithTimeout(ctx, e.opts.shrinkFor)
 	defer cancel()
 	run := e.runner(kind)
 	example, failed := replayed.Example, max(1, replayed.Kinds[kind])
-	trust := simulation.RunsToTrust(failed, max(failed, replayed.Runs), max(1, e.opts.replay))
+	trust := script.RunsToTrust(failed, max(failed, replayed.Runs), max(1, e.opts.replay))
 	var problem error
 	tried := 0
-	small := simulation.Shrink(within, script, func(candidate simulation.Script) bool {
+	small := script.Shrink(within, input, func(candidate script.Script) bool {
 		if problem != nil {
 			return false
 		}
 		tried++
-		result, found, err := simulation.FailsOnce(within, run, candidate, kind, trust, e.opts.workers)
+		result, found, err := script.FailsOnce(within, run, candidate, kind, trust, e.opts.workers)
 		if found {
 			example = result
 		}
@@ -101,18 +101,18 @@ func (e failureAnalysis) shrink(ctx context.Context, script simulation.Script, r
 	if err != nil {
 		return err
 	}
-	e.printer.shrunk(shrinking{from: script, to: small, tried: tried, trust: trust, complete: within.Err() == nil, again: again, example: example})
+	e.printer.shrunk(shrinking{from: input, to: small, tried: tried, trust: trust, complete: within.Err() == nil, again: again, example: example})
 	return nil
 }
 
 // runner returns a runner for scripts that fail with kind, with a lower limit if they hang, since each
 // run then takes the whole limit.
-func (e failureAnalysis) runner(kind string) simulation.Runner {
+func (e failureAnalysis) runner(kind string) script.Runner {
 	limit := e.opts.limit
-	if kind == simulation.DeathHang {
+	if kind == script.DeathHang {
 		limit = max(limit/6, min(limit, 5*time.Second))
 	}
-	return func(ctx context.Context, script simulation.Script) (simulation.Result, error) {
-		return e.workers.runWithin(ctx, script, limit)
+	return func(ctx context.Context, input script.Script) (script.Result, error) {
+		return e.workers.runWithin(ctx, input, limit)
 	}
 }

@@ -31,7 +31,7 @@ import (
 	"os/signal"
 	"slices"
 
-	"github.com/watchmirror/cache/internal/simulation"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 func main() {
@@ -85,12 +85,12 @@ func run(ctx context.Context, args []string, out, progress io.Writer, worker fun
 
 // runOneScript runs a script repeatedly, and says whether it never failed.
 func runOneScript(ctx context.Context, opts options, workers *pool, p *printer) (held bool, err error) {
-	script, err := loadScript(opts)
+	input, err := loadScript(opts)
 	if err != nil {
 		return false, err
 	}
 	e := failureAnalysis{opts: opts, workers: workers, printer: p}
-	replayed, err := e.replay(ctx, script, "")
+	replayed, err := e.replay(ctx, input, "")
 	if err != nil {
 		return false, err
 	}
@@ -102,21 +102,21 @@ func runOneScript(ctx context.Context, opts options, workers *pool, p *printer) 
 		p.trace(replayed.Example)
 		return false, ctx.Err()
 	}
-	return false, e.shrink(ctx, script, replayed, replayed.Example.Kind())
+	return false, e.shrink(ctx, input, replayed, replayed.Example.Kind())
 }
 
 // loadScript returns the script of the file or, without a file, of the only seed.
-func loadScript(opts options) (simulation.Script, error) {
+func loadScript(opts options) (script.Script, error) {
 	if opts.script == "" {
-		return simulation.Generate(opts.from), nil
+		return script.Generate(opts.from), nil
 	}
 	text, err := os.ReadFile(opts.script)
 	if err != nil {
-		return simulation.Script{}, fmt.Errorf("-script: %w", err)
+		return script.Script{}, fmt.Errorf("-script: %w", err)
 	}
-	script, err := simulation.Decode(text)
+	input, err := script.Decode(text)
 	if err != nil {
-		return simulation.Script{}, fmt.Errorf("-script %s: %w", opts.script, err)
+		return script.Script{}, fmt.Errorf("-script %s: %w", opts.script, err)
 	}
-	return script, nil
+	return input, nil
 }

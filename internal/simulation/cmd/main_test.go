@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/watchmirror/cache/internal/simulation"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // fakeFlag has the test binary be a worker that does not run scripts: see act.
@@ -42,11 +42,11 @@ type actor struct {
 
 // act does with the worker what the last step says, or else finds that every script of
 // the seeds from 1000 to 1009 fails that has a deletion in it.
-func (a *actor) act(script simulation.Script) simulation.Result {
-	r := simulation.Result{Seed: script.Seed, Virtual: time.Hour, Checks: 1000, Requests: 10, Received: 100}
+func (a *actor) act(input script.Script) script.Result {
+	r := script.Result{Seed: input.Seed, Virtual: time.Hour, Checks: 1000, Requests: 10, Received: 100}
 	do, what := "", ""
-	if n := len(script.Steps); n > 0 {
-		do, what = script.Steps[n-1].Do, script.Steps[n-1].What
+	if n := len(input.Steps); n > 0 {
+		do, what = input.Steps[n-1].Do, input.Steps[n-1].What
 	}
 	switch do {
 	case "panic":
@@ -65,9 +65,9 @@ func (a *actor) act(script simulation.Script) simulation.Result {
 	case "chatter":
 		fmt.Fprintln(os.Stderr, "\npanic: this is long past")
 	}
-	deletes := slices.ContainsFunc(script.Steps, func(s simulation.Step) bool { return s.Do == "delete" })
-	if script.Seed >= 1000 && script.Seed < 1010 && deletes {
-		r.Failures = []string{"1m2s: G7: typed-0 shows too much", fmt.Sprintf("1m2s: G2: after %d steps", len(script.Steps))}
+	deletes := slices.ContainsFunc(input.Steps, func(s script.Step) bool { return s.Do == "delete" })
+	if input.Seed >= 1000 && input.Seed < 1010 && deletes {
+		r.Failures = []string{"1m2s: G7: typed-0 shows too much", fmt.Sprintf("1m2s: G2: after %d steps", len(input.Steps))}
 		for i := range 2 * traceKept {
 			r.Trace = append(r.Trace, fmt.Sprintf("event %d", i))
 		}
@@ -88,10 +88,10 @@ func call(t *testing.T, worker func() (*exec.Cmd, error), args ...string) (code 
 }
 
 // file keeps a script in a file.
-func file(t *testing.T, script simulation.Script) string {
+func file(t *testing.T, input script.Script) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "script.json")
-	require.NoError(t, os.WriteFile(path, script.Encode(), 0o600))
+	require.NoError(t, os.WriteFile(path, input.Encode(), 0o600))
 	return path
 }
 
@@ -103,18 +103,18 @@ func TestSeedsThatHoldEndInOneLine(t *testing.T) {
 }
 
 func TestWorkersCarryOutRealScripts(t *testing.T) {
-	path := file(t, simulation.Script{
-		Setup: simulation.Setup{Objects: 3, Mirrors: []simulation.MirrorSetup{{Kind: simulation.KindReflector}}},
-		Steps: []simulation.Step{{Do: "write", Key: "a/o0"}, {After: time.Second, Do: "settle"}},
+	path := file(t, script.Script{
+		Setup: script.Setup{Objects: 3, Mirrors: []script.MirrorSetup{{Kind: script.KindReflector}}},
+		Steps: []script.Step{{Do: "write", Key: "a/o0"}, {After: time.Second, Do: "settle"}},
 	})
 	code, out, progress := call(t, realWorker, "-script", path, "-replay", "3", "-shrink=false", "-j", "1")
 	require.Equal(t, "  fails in 0 of 3 runs\n", out)
 	require.Empty(t, progress)
 	require.Zero(t, code)
 
-	path = file(t, simulation.Script{
-		Setup: simulation.Setup{Mirrors: []simulation.MirrorSetup{{Kind: simulation.KindReflector}}},
-		Steps: []simulation.Step{{Do: "tell a joke"}},
+	path = file(t, script.Script{
+		Setup: script.Setup{Mirrors: []script.MirrorSetup{{Kind: script.KindReflector}}},
+		Steps: []script.Step{{Do: "tell a joke"}},
 	})
 	code, out, _ = call(t, realWorker, "-script", path, "-replay", "3", "-shrink=false", "-j", "1", "-lines", "0")
 	require.Equal(t, "  fails in 3 of 3 runs\n    0s: there is no step \"tell a joke\"\n", out)
@@ -130,7 +130,7 @@ func TestAVerboseCommandSaysALineForEachSeed(t *testing.T) {
 func TestASeedThatFailsIsReplayedAndShrunk(t *testing.T) {
 	code, out, _ := call(t, fake, "-seeds", "5", "-from", "1008", "-j", "2", "-replay", "30", "-lines", "3")
 	require.Equal(t, 1, code)
-	all := len(simulation.Generate(1008).Steps)
+	all := len(script.Generate(1008).Steps)
 	require.Contains(t, out, fmt.Sprintf("seed 1008 FAILS\n    1m2s: G7: typed-0 shows too much\n    1m2s: G2: after %d steps\n    again: %s -seeds 1 -from 1008\n", all, command))
 	require.Contains(t, out, "seed 1009 FAILS\n")
 	require.NotContains(t, out, "seed 1010 FAILS\n")
@@ -147,7 +147,7 @@ func TestASeedThatFailsIsReplayedAndShrunk(t *testing.T) {
 	text, err := os.ReadFile(found[1])
 	require.NoError(t, err)
 	require.Contains(t, out, "    "+string(text))
-	small, err := simulation.Decode(text)
+	small, err := script.Decode(text)
 	require.NoError(t, err)
 	require.Len(t, small.Steps, 1)
 	require.Equal(t, "delete", small.Steps[0].Do)
@@ -172,7 +172,7 @@ func TestASingleSeedIsRunManyTimes(t *testing.T) {
 	code, out, _ := call(t, fake, "-seeds", "1", "-from", "1005", "-replay", "12", "-shrink=false", "-lines", "1")
 	require.Equal(t, 1, code)
 	require.Equal(t, fmt.Sprintf("  fails in 12 of 12 runs\n    1m2s: G7: typed-0 shows too much\n    1m2s: G2: after %d steps\n"+
-		"  seed 1005, the last lines of its trace:\n    event 1999\n", len(simulation.Generate(1005).Steps)), out)
+		"  seed 1005, the last lines of its trace:\n    event 1999\n", len(script.Generate(1005).Steps)), out)
 
 	code, out, _ = call(t, fake, "-seeds", "1", "-from", "5", "-replay", "12")
 	require.Zero(t, code)
@@ -180,7 +180,7 @@ func TestASingleSeedIsRunManyTimes(t *testing.T) {
 }
 
 func TestAScriptOfAFileThatFailsOnlySometimesIsShrunkToOneThatDoes(t *testing.T) {
-	path := file(t, simulation.Script{Setup: simulation.Setup{Mirrors: make([]simulation.MirrorSetup, 2)}, Steps: []simulation.Step{
+	path := file(t, script.Script{Setup: script.Setup{Mirrors: make([]script.MirrorSetup, 2)}, Steps: []script.Step{
 		{Do: "write"}, {Do: "compact"}, {Do: "write"}, {Do: "sometimes"},
 	}})
 	// One worker: of any four runs in a row exactly one fails, so that no script that
@@ -199,7 +199,7 @@ func TestAScriptThatHangsIsReplayedOnlyForSomeTime(t *testing.T) {
 }
 
 func TestAScriptThatKillsItsWorkerIsShrunkToo(t *testing.T) {
-	path := file(t, simulation.Script{Steps: []simulation.Step{{Do: "write"}, {Do: "panic", What: "at the disco"}}})
+	path := file(t, script.Script{Steps: []script.Step{{Do: "write"}, {Do: "panic", What: "at the disco"}}})
 	code, out, _ := call(t, fake, "-script", path, "-replay", "2", "-lines", "4")
 	require.Equal(t, 1, code)
 	require.Contains(t, out, "  fails in 2 of 2 runs\n    panic: at the disco\n  smaller: 1 steps of 2, ")

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/watchmirror/cache/internal/simulation"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // pool has a number of workers. It starts them on demand, and replaces those that died.
@@ -24,28 +24,28 @@ func newPool(command func() (*exec.Cmd, error), workers int, limit time.Duration
 	return p
 }
 
-// run is a simulation.Runner. It waits for a worker, and then for its result. A script
+// run is a script.Runner. It waits for a worker, and then for its result. A script
 // whose worker dies, or takes longer than the limit, has failed.
-func (p *pool) run(ctx context.Context, script simulation.Script) (simulation.Result, error) {
-	return p.runWithin(ctx, script, p.limit)
+func (p *pool) run(ctx context.Context, input script.Script) (script.Result, error) {
+	return p.runWithin(ctx, input, p.limit)
 }
 
-func (p *pool) runWithin(ctx context.Context, script simulation.Script, limit time.Duration) (simulation.Result, error) {
+func (p *pool) runWithin(ctx context.Context, input script.Script, limit time.Duration) (script.Result, error) {
 	var worker *process
 	select {
 	case <-ctx.Done():
-		return simulation.Result{}, ctx.Err()
+		return script.Result{}, ctx.Err()
 	case worker = <-p.idle:
 	}
 	defer func() { p.idle <- worker }()
 	if worker == nil {
 		started, err := start(p.command)
 		if err != nil {
-			return simulation.Result{}, err
+			return script.Result{}, err
 		}
 		worker = started
 	}
-	result, alive := worker.runScript(ctx, script, limit)
+	result, alive := worker.runScript(ctx, input, limit)
 	if !alive {
 		worker = nil
 	}

@@ -11,21 +11,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/watchmirror/cache/internal/simulation"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // one is a script of one step.
-func one(do, what string) simulation.Script {
-	return simulation.Script{Seed: 5, Steps: []simulation.Step{{Do: do, What: what}}}
+func one(do, what string) script.Script {
+	return script.Script{Seed: 5, Steps: []script.Step{{Do: do, What: what}}}
 }
 
 func TestAWorkerAnswersEachScriptWithItsResult(t *testing.T) {
 	var in, out, said bytes.Buffer
 	for seed := range uint64(3) {
-		in.Write(append(simulation.Script{Seed: seed + 1<<63}.Encode(), '\n'))
+		in.Write(append(script.Script{Seed: seed + 1<<63}.Encode(), '\n'))
 	}
-	require.NoError(t, serve(&in, &out, &said, func(s simulation.Script) simulation.Result {
-		return simulation.Result{Seed: s.Seed, Trace: make([]string, traceKept+1)}
+	require.NoError(t, serve(&in, &out, &said, func(s script.Script) script.Result {
+		return script.Result{Seed: s.Seed, Trace: make([]string, traceKept+1)}
 	}))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 3)
@@ -85,7 +85,7 @@ func TestWhatAWorkerSaidOfAnEarlierScriptIsNoCauseOfALaterDeath(t *testing.T) {
 	require.NoError(t, err)
 	result, err := p.run(t.Context(), one("exit", "no more"))
 	require.NoError(t, err)
-	require.Equal(t, simulation.DeathOther, result.Kind())
+	require.Equal(t, script.DeathOther, result.Kind())
 }
 
 func TestAScriptThatTakesTooLongHasFailedAndShowsItsStacks(t *testing.T) {
@@ -144,6 +144,6 @@ func TestNumbersAreReadable(t *testing.T) {
 	require.Equal(t, "3.4 million", count(3_400_000))
 	require.Equal(t, "38", perSecond(76, 2*time.Second))
 	require.Equal(t, "0.5", perSecond(1, 2*time.Second))
-	require.Equal(t, "3 of 9 (G2: 1, panic: 2)", rate(simulation.Replayed{Runs: 9, Kinds: map[string]int{"panic": 2, "G2": 1}}))
-	require.Equal(t, "1 of 9", rate(simulation.Replayed{Runs: 9, Kinds: map[string]int{"G2": 1}}))
+	require.Equal(t, "3 of 9 (G2: 1, panic: 2)", rate(script.Replayed{Runs: 9, Kinds: map[string]int{"panic": 2, "G2": 1}}))
+	require.Equal(t, "1 of 9", rate(script.Replayed{Runs: 9, Kinds: map[string]int{"G2": 1}}))
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/watchmirror/cache/internal/simulation"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // command is the command line of this program.
@@ -33,7 +33,7 @@ func (p *printer) printf(format string, args ...any) {
 }
 
 // result prints the failures of a seed.
-func (p *printer) result(r simulation.Result) {
+func (p *printer) result(r script.Result) {
 	switch {
 	case len(r.Failures) > 0:
 		p.printf("seed %d FAILS\n%s    again: %s -seeds 1 -from %d\n", r.Seed, indented(p.firstFailures(r.Failures)), command, r.Seed)
@@ -43,7 +43,7 @@ func (p *printer) result(r simulation.Result) {
 	}
 }
 
-func (p *printer) failures(r simulation.Result) {
+func (p *printer) failures(r script.Result) {
 	p.printf("%s", indented(p.firstFailures(r.Failures)))
 }
 
@@ -58,23 +58,23 @@ func (p *printer) firstFailures(failures []string) []string {
 
 // trace prints the end of a trace. The output of a process that died is printed from its beginning, which
 // has the cause.
-func (p *printer) trace(r simulation.Result) {
+func (p *printer) trace(r script.Result) {
 	lines, skipped := r.Trace, max(0, len(r.Trace)-p.opts.lines)
 	if skipped == len(lines) {
 		return
 	}
-	if simulation.IsDeath(r.Kind()) {
+	if script.IsDeath(r.Kind()) {
 		p.printf("  seed %d, the first lines of what its process said:\n%s", r.Seed, indented(lines[:len(lines)-skipped]))
 		return
 	}
 	p.printf("  seed %d, the last lines of its trace:\n%s", r.Seed, indented(lines[skipped:]))
 }
 
-func (p *printer) examining(r simulation.Result) {
+func (p *printer) examining(r script.Result) {
 	p.printf("\nseed %d, %q: once more\n", r.Seed, r.Kind())
 }
 
-func (p *printer) replayed(r simulation.Replayed) {
+func (p *printer) replayed(r script.Replayed) {
 	end := ""
 	if r.Runs < max(1, p.opts.replay) {
 		end = "; there was no time for more"
@@ -83,7 +83,7 @@ func (p *printer) replayed(r simulation.Replayed) {
 }
 
 // rate formats the number of failed runs, by kind.
-func rate(r simulation.Replayed) string {
+func rate(r script.Replayed) string {
 	text := fmt.Sprintf("%d of %d", r.Failed(), r.Runs)
 	if len(r.Kinds) < 2 {
 		return text
@@ -97,11 +97,11 @@ func rate(r simulation.Replayed) string {
 
 // shrinking is the result of shrinking a script.
 type shrinking struct {
-	from, to     simulation.Script
+	from, to     script.Script
 	tried, trust int
 	complete     bool
-	again        simulation.Replayed
-	example      simulation.Result
+	again        script.Replayed
+	example      script.Result
 }
 
 func (p *printer) shrunk(s shrinking) {
@@ -138,7 +138,7 @@ func writeScript(seed uint64, text []byte) (path string, err error) {
 }
 
 // describeScript returns a readable form of a script.
-func describeScript(s simulation.Script) []string {
+func describeScript(s script.Script) []string {
 	setup := s.Setup
 	setup.Mirrors = nil
 	lines := []string{fmt.Sprintf("source: %+v", setup)}

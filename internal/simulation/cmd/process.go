@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/watchmirror/cache/internal/simulation"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // grace is the time until a worker is killed after a request for its stacks or the end of its input.
@@ -57,12 +57,12 @@ func start(makeCommand func() (*exec.Cmd, error)) (*process, error) {
 
 // runScript makes the worker run a script. If the worker died, it has been waited for, and the result is the
 // cause of its death, unless ctx ended it.
-func (p *process) runScript(ctx context.Context, script simulation.Script, limit time.Duration) (result simulation.Result, alive bool) {
+func (p *process) runScript(ctx context.Context, input script.Script, limit time.Duration) (result script.Result, alive bool) {
 	var failure error
 	exchanged := make(chan struct{})
 	go func() { // ends at the latest with the process
 		defer close(exchanged)
-		failure = p.exchange(script, &result)
+		failure = p.exchange(input, &result)
 	}()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -72,24 +72,24 @@ func (p *process) runScript(ctx context.Context, script simulation.Script, limit
 			return result, true
 		}
 		p.end()
-		return p.deathResult(script, fmt.Sprintf("%v (%v)", p.command.ProcessState, failure)), false
+		return p.deathResult(input, fmt.Sprintf("%v (%v)", p.command.ProcessState, failure)), false
 	case <-ctx.Done():
 		_ = p.command.Process.Kill()
 		<-exchanged
 		p.end()
-		return simulation.Result{}, false
+		return script.Result{}, false
 	case <-timer.C:
 		p.dumpStacks(exchanged)
 		p.end()
-		result := p.deathResult(script, "")
-		result.Failures = []string{fmt.Sprintf("%s: the script took longer than %v of real time", simulation.DeathHang, limit)}
+		result := p.deathResult(input, "")
+		result.Failures = []string{fmt.Sprintf("%s: the script took longer than %v of real time", script.DeathHang, limit)}
 		return result, false
 	}
 }
 
 // exchange sends a script and waits for its result.
-func (p *process) exchange(script simulation.Script, result *simulation.Result) error {
-	if _, err := p.in.Write(append(script.Encode(), '\n')); err != nil {
+func (p *process) exchange(input script.Script, result *script.Result) error {
+	if _, err := p.in.Write(append(input.Encode(), '\n')); err != nil {
 		return err
 	}
 	line, err := p.out.ReadBytes('\n')
@@ -121,10 +121,10 @@ func (p *process) end() {
 
 // deathResult returns the result of a script whose worker has died. otherwise is its failure if the worker
 // printed nothing.
-func (p *process) deathResult(script simulation.Script, otherwise string) simulation.Result {
+func (p *process) deathResult(input script.Script, otherwise string) script.Result {
 	text := p.said.String()
-	return simulation.Result{
-		Seed: script.Seed, Failures: []string{deathOf(text, otherwise)}, Trace: strings.Split(relevantStacks(text), "\n"),
+	return script.Result{
+		Seed: input.Seed, Failures: []string{deathOf(text, otherwise)}, Trace: strings.Split(relevantStacks(text), "\n"),
 	}
 }
 
@@ -143,16 +143,16 @@ func deathOf(said, otherwise string) string {
 		line = strings.TrimSpace(line)
 		switch {
 		case strings.Contains(line, "WARNING: DATA RACE"):
-			return simulation.DeathRace + ": " + firstOwnFunction(said)
+			return script.DeathRace + ": " + firstOwnFunction(said)
 		case strings.HasPrefix(line, "panic: deadlock:"), strings.HasPrefix(line, "fatal error: all goroutines"):
-			return simulation.DeathDeadlock + ": " + line
+			return script.DeathDeadlock + ": " + line
 		case strings.HasPrefix(line, "panic: "):
-			return simulation.DeathPanic + ": " + strings.TrimPrefix(line, "panic: ")
+			return script.DeathPanic + ": " + strings.TrimPrefix(line, "panic: ")
 		case strings.HasPrefix(line, "fatal error: "):
-			return simulation.DeathOther + ": " + line
+			return script.DeathOther + ": " + line
 		}
 	}
-	return simulation.DeathOther + ": " + otherwise
+	return script.DeathOther + ": " + otherwise
 }
 
 // module is the prefix of this module's functions in stacks.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/watchmirror/cache/internal/simulation"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // seedResults has the results of the seeds so far.
@@ -18,11 +18,11 @@ type seedResults struct {
 	virtual                    time.Duration
 	checks, requests, received int
 	// first is the result of the lowest seed of each kind of failure.
-	first map[string]simulation.Result
+	first map[string]script.Result
 }
 
 // add adds a result and returns the number of failed seeds.
-func (t *seedResults) add(r simulation.Result) (failed int) {
+func (t *seedResults) add(r script.Result) (failed int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.runs++
@@ -42,7 +42,7 @@ func (t *seedResults) add(r simulation.Result) (failed int) {
 // runManySeeds runs the seeds, analyzes some of the failed ones, prints the summary and says whether none
 // failed.
 func runManySeeds(ctx context.Context, opts options, workers *pool, p *printer) (held bool, err error) {
-	t := &seedResults{begun: time.Now(), from: opts.from, first: map[string]simulation.Result{}}
+	t := &seedResults{begun: time.Now(), from: opts.from, first: map[string]script.Result{}}
 	err = runSeeds(ctx, opts, workers, p, t)
 	took := time.Since(t.begun) // what follows is not the seeds' time
 	if err == nil {
@@ -59,8 +59,8 @@ func runSeeds(ctx context.Context, opts options, workers *pool, p *printer, t *s
 	defer cancel(nil)
 	enough := make(chan struct{})
 	var once sync.Once
-	one := func(script simulation.Script) {
-		result, err := workers.run(ctx, script)
+	one := func(input script.Script) {
+		result, err := workers.run(ctx, input)
 		if err != nil {
 			cancel(err)
 			return
@@ -71,15 +71,15 @@ func runSeeds(ctx context.Context, opts options, workers *pool, p *printer, t *s
 			once.Do(func() { close(enough) })
 		}
 	}
-	scripts := make(chan simulation.Script)
+	scripts := make(chan script.Script)
 	var running sync.WaitGroup
 	for range opts.workers {
 		running.Go(func() {
-			for script := range scripts {
+			for input := range scripts {
 				select {
 				case <-enough: // it was handed out at that very moment, and is not begun
 				default:
-					one(script)
+					one(input)
 				}
 			}
 		})
@@ -91,15 +91,15 @@ func runSeeds(ctx context.Context, opts options, workers *pool, p *printer, t *s
 }
 
 // sendScripts sends the scripts of the seeds until enough have failed, and prints the progress periodically.
-func sendScripts(ctx context.Context, opts options, scripts chan<- simulation.Script, enough <-chan struct{}, progress func()) {
+func sendScripts(ctx context.Context, opts options, scripts chan<- script.Script, enough <-chan struct{}, progress func()) {
 	ticker := time.NewTicker(10 * time.Second)
 	defer ticker.Stop()
-	next := simulation.Generate(opts.from)
+	next := script.Generate(opts.from)
 	for i := 0; i < opts.seeds; {
 		select {
 		case scripts <- next:
 			i++
-			next = simulation.Generate(opts.from + uint64(i))
+			next = script.Generate(opts.from + uint64(i))
 		case <-ticker.C:
 			progress()
 		case <-enough:

@@ -15,9 +15,10 @@ import (
 
 	"github.com/watchmirror/cache/internal/bubble"
 	"github.com/watchmirror/cache/internal/simulation"
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
-// A worker reads scripts from its standard input and writes a simulation.Result for each
+// A worker reads scripts from its standard input and writes a script.Result for each
 // to its standard output, both as JSON, one on a line. It carries out one at a time and
 // ends with its input. It says nothing else there; what it says on standard error after
 // a newScript, it says of the script at hand.
@@ -32,22 +33,22 @@ const newScript = '\x1e'
 const traceKept = 1000
 
 // serve is the protocol's side of the worker.
-func serve(in io.Reader, out, said io.Writer, run func(simulation.Script) simulation.Result) error {
+func serve(in io.Reader, out, said io.Writer, run func(script.Script) script.Result) error {
 	scripts, results := json.NewDecoder(in), json.NewEncoder(out)
 	for {
-		var script simulation.Script
-		if err := scripts.Decode(&script); errors.Is(err, io.EOF) {
+		var input script.Script
+		if err := scripts.Decode(&input); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("reading a script: %w", err)
 		}
 		if _, err := said.Write([]byte{newScript}); err != nil {
-			return fmt.Errorf("announcing seed %d: %w", script.Seed, err)
+			return fmt.Errorf("announcing seed %d: %w", input.Seed, err)
 		}
-		result := run(script)
+		result := run(input)
 		result.Trace = result.Trace[max(0, len(result.Trace)-traceKept):]
 		if err := results.Encode(result); err != nil {
-			return fmt.Errorf("writing the result of seed %d: %w", script.Seed, err)
+			return fmt.Errorf("writing the result of seed %d: %w", input.Seed, err)
 		}
 	}
 }
@@ -68,8 +69,8 @@ func work() int {
 
 	var err error
 	code := bubble.InTest(func(t *testing.T) {
-		err = serve(in, out, os.Stderr, func(script simulation.Script) simulation.Result {
-			return runInTest(t, script)
+		err = serve(in, out, os.Stderr, func(input script.Script) script.Result {
+			return runInTest(t, input)
 		})
 	})
 	if err != nil {
@@ -81,11 +82,11 @@ func work() int {
 
 // runInTest runs a script in a test of its own, so that one that ends its test does not
 // end the worker.
-func runInTest(t *testing.T, script simulation.Script) (result simulation.Result) {
-	result.Seed = script.Seed
-	held := t.Run("script", func(t *testing.T) { result = simulation.Run(t, script) })
+func runInTest(t *testing.T, input script.Script) (result script.Result) {
+	result.Seed = input.Seed
+	held := t.Run("script", func(t *testing.T) { result = simulation.Run(t, input) })
 	if !held && len(result.Failures) == 0 {
-		result.Failures = []string{simulation.DeathOther + ": the test of the script has failed, see standard error"}
+		result.Failures = []string{script.DeathOther + ": the test of the script has failed, see standard error"}
 	}
 	return result
 }

@@ -1,4 +1,4 @@
-package simulation
+package script
 
 import (
 	"slices"

@@ -1,10 +1,8 @@
-package simulation
+package script
 
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,26 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// TestScriptsThatOnceFailedHold runs what the simulation has found before, several times
-// each, for the schedule is another one each time.
-func TestScriptsThatOnceFailedHold(t *testing.T) {
-	const runs = 5
-	paths, err := filepath.Glob(filepath.Join("testdata", "scripts", "*.json"))
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
-	for _, path := range paths {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			text, err := os.ReadFile(path)
-			require.NoError(t, err)
-			script, err := Decode(text)
-			require.NoError(t, err)
-			for range runs {
-				require.Empty(t, Run(t, script).Failures)
-			}
-		})
-	}
-}
 
 func TestFailuresAreDistinguishedByWhatTheyName(t *testing.T) {
 	for failure, kind := range map[string]string{

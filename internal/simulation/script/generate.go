@@ -1,4 +1,4 @@
-package simulation
+package script
 
 import (
 	"math/rand/v2"
@@ -112,7 +112,7 @@ func (g *generator) pause() time.Duration {
 	return time.Duration(g.random.IntN(300)) * time.Second
 }
 
-func (g *generator) key() string { return keyAt(g.random.IntN(14)) }
+func (g *generator) key() string { return KeyAt(g.random.IntN(14)) }
 
 func (g *generator) kind() string { return pick(g, failureKinds...) }
 
@@ -126,7 +126,7 @@ func (g *generator) writes() []Step {
 	case 3, 4:
 		return []Step{{Do: "recreate", Key: g.key()}}
 	case 5:
-		return []Step{{Do: "write", Key: g.key(), What: pick(g, badTransform, badTransformPanic, badIndex, badIndexPanic, badKey, badDecode)}}
+		return []Step{{Do: "write", Key: g.key(), What: pick(g, BadTransform, BadTransformPanic, BadIndex, BadIndexPanic, BadKey, BadDecode)}}
 	case 6:
 		return []Step{{Do: "unwanted", Key: g.key()}}
 	case 7:
@@ -173,7 +173,7 @@ func enduring(weight int, begin func(*generator) Step, end Step) choice {
 func (g *generator) events(most int) time.Duration { return time.Duration(g.random.IntN(most)) }
 
 func (g *generator) damage(answers string) Step {
-	return Step{Do: answers, N: g.smallNumber(), What: pick(g, damagedByte, damagedByte, damagedCut, damagedEnd), For: g.events(10000)}
+	return Step{Do: answers, N: g.smallNumber(), What: pick(g, DamagedByte, DamagedByte, DamagedCut, DamagedEnd), For: g.events(10000)}
 }
 
 var choices = []choice{
@@ -241,7 +241,7 @@ var choices = []choice{
 	// Proxies, and servers with habits of their own.
 	enduring(6, func(g *generator) Step {
 		after := time.Duration(pick(g, 4, 8, 8, 22, 50, 50, 60, 90)) * time.Second
-		what := pick(g, limitIdleCut, limitIdleCut, limitIdleEnd, limitCut, limitEnd)
+		what := pick(g, LimitIdleCut, LimitIdleCut, LimitIdleEnd, LimitCut, LimitEnd)
 		return Step{Do: "limit-watches", What: what, For: after}
 	}, Step{Do: "limit-watches"}),
 	once(3, func(g *generator) Step {
@@ -255,13 +255,13 @@ var choices = []choice{
 		return Step{Do: "no-versions", N: g.smallNumber(), What: pick(g, "empty", "")}
 	}),
 	enduring(2, func(g *generator) Step {
-		return Step{Do: "fail-watches", N: 1000, What: notAllowed}
+		return Step{Do: "fail-watches", N: 1000, What: NotAllowed}
 	}, Step{Do: "fail-watches"}),
 	once(3, func(g *generator) Step { return Step{Do: "die"} }),
 	lasting(3, func(g *generator) Step {
-		return Step{Do: "forbid", Key: pick(g, namespaces...)}
+		return Step{Do: "forbid", Key: pick(g, Namespaces...)}
 	}, Step{Do: "forbid"}),
-	once(1, func(g *generator) Step { return Step{Do: "forbid", Key: pick(g, namespaces...)} }),
+	once(1, func(g *generator) Step { return Step{Do: "forbid", Key: pick(g, Namespaces...)} }),
 	once(3, func(g *generator) Step { return Step{Do: "set"} }),
 	once(4, func(g *generator) Step { return Step{Do: "replace", Mirror: g.random.IntN(3)} }),
 }

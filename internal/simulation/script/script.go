@@ -1,4 +1,4 @@
-package simulation
+package script
 
 import (
 	"encoding/json"
@@ -83,8 +83,8 @@ const (
 	KindOverlap    Kind = "overlap"    // two reflectors into one Indexer
 )
 
-// hasNamespaces says whether each namespace has a source of its own.
-func (m *MirrorSetup) hasNamespaces() bool { return m.Kind == KindNamespaces || m.Kind == KindScoped }
+// HasNamespaces says whether each namespace has a source of its own.
+func (m *MirrorSetup) HasNamespaces() bool { return m.Kind == KindNamespaces || m.Kind == KindScoped }
 
 // HandlerSetup is one handler of an informer.
 type HandlerSetup struct {
