@@ -1,6 +1,7 @@
 package guarantees
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,4 +197,37 @@ func TestB28AQuietTypeThatStreamsItsListsIsListedRarely(t *testing.T) {
 		assert.Empty(t, source.lists)
 		assert.Equal(t, 5, streams)
 	})
+}
+
+// B28: lists that are written to a queue find what those of a store find. Fails if a queue counts
+// each list as one with changes, or none.
+func TestB28AQueueKnowsWhetherAListHasFoundChanges(t *testing.T) {
+	for name, test := range map[string]struct {
+		version func(n int) string
+		lists   int
+	}{
+		"changed":   {func(n int) string { return "v" + itoa(n) }, 10},
+		"unchanged": {func(int) string { return "v" }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &networkSource{
+					list: func(n int, _ metav1.ListOptions) (apiruntime.Object, error) {
+						return listAt("v"+itoa(n), validPod("x", test.version(n))), nil
+					},
+					watch: func(_ int, w *networkWatch) error {
+						w.closeAfter(20 * time.Second)
+						return nil
+					},
+				}
+				options := cache.ReflectorOptions{}
+				fixedJitter(0)(&options)
+				run, _, _ := fillers["by way of a queue"](t, source.asListerWatcher(), nil, options)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute-time.Second)
+				defer cancel()
+				run(ctx)
+				assert.Len(t, source.lists, test.lists)
+			})
+		})
+	}
 }
