@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -242,6 +244,33 @@ func TestPopBatchKeepsTheOrderAndEndsBeforeASecondChangeOfAKey(t *testing.T) {
 	assert.Equal(t, []string{"Updated a/1@3", "Added a/3@4", "Bookmark @4"}, batched(t, f))
 	must(t, f.Update(podAt("a", "3", "5")))
 	assert.Equal(t, []string{"Updated a/3@5"}, batched(t, f), "no version, no bookmark")
+}
+
+// Fails if a batch has room for all keys that wait.
+func TestABatchAllocatesForItsOwnChanges(t *testing.T) {
+	allocated := func(waiting int) uint64 {
+		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
+		const batches = 50
+		for i := range batches { // the next change of a key ends a batch, so each is of one change
+			must(t, f.Update(podAt("a", "hot", strconv.Itoa(i+1))))
+		}
+		for i := range waiting {
+			must(t, f.Update(podAt("a", strconv.Itoa(i), "1")))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range batches - 1 {
+			must(t, f.PopBatch(func(deltas []Delta, _ bool) error {
+				assert.Len(t, deltas, 1)
+				return nil
+			}, nil))
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	few := allocated(10)
+	const tolerance = 64 << 10 // room for 10,000 keys in each batch would be megabytes
+	assert.Less(t, allocated(10_000), 2*few+tolerance)
 }
 
 func TestABatchIsOfTheFirstListOrNot(t *testing.T) {
