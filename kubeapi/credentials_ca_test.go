@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -125,6 +127,15 @@ func TestAnUnchangedCAFileIsNotReadAgain(t *testing.T) {
 	require.Same(t, current, trust.current.Load(), "to no effect, so connections stay")
 }
 
+// wholeText has the texts of a logged error, which may be shortened, and of those that it wraps.
+func wholeText(logged error) string {
+	var texts []string
+	for err := logged; err != nil; err = errors.Unwrap(err) {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "\n")
+}
+
 func TestAnInvalidCAFileKeepsThePreviousCertificates(t *testing.T) {
 	one := newAuthority(t, "one")
 	cluster := newCluster(t, "127.0.0.1:0", true, one.issue("api"), "t")
@@ -161,8 +172,9 @@ func TestAnInvalidCAFileKeepsThePreviousCertificates(t *testing.T) {
 			entries++
 		}
 		require.Len(t, log.Data(), entries, damage.what)
-		require.Contains(t, log.Data()[entries-1].Err.Error(), path)
-		require.Contains(t, log.Data()[entries-1].Err.Error(), damage.want)
+		whole := wholeText(log.Data()[entries-1].Err)
+		require.Contains(t, whole, path)
+		require.Contains(t, whole, damage.want)
 	}
 	require.EqualValues(t, 1, cluster.opened.Load())
 

@@ -66,11 +66,13 @@ func (s sink) Init(klog.RuntimeInfo) {} // inner is initialized
 func (s sink) Enabled(level int) bool { return s.inner.Enabled(level) }
 
 func (s sink) Info(level int, message string, values ...any) {
+	s.GetCallStackHelper()()
 	_, values = bounded(message, nil, s.with(values))
 	s.inner.Info(level, message, values...)
 }
 
 func (s sink) Error(err error, message string, values ...any) {
+	s.GetCallStackHelper()()
 	err, values = bounded(message, err, s.with(values))
 	s.inner.Error(err, message, values...)
 }
@@ -86,6 +88,16 @@ func (s sink) WithName(name string) klog.LogSink {
 // WithCallDepth implements logr.CallDepthLogSink.
 func (s sink) WithCallDepth(depth int) klog.LogSink {
 	return sink{inner: withCallDepth(s.inner, depth), values: s.values}
+}
+
+// GetCallStackHelper implements logr.CallStackHelperLogSink, with which the logger of a test names
+// the caller's line.
+func (s sink) GetCallStackHelper() func() {
+	marking, ok := s.inner.(interface{ GetCallStackHelper() func() })
+	if !ok {
+		return func() {}
+	}
+	return marking.GetCallStackHelper()
 }
 
 // with returns a copy of the sink's values and further ones.
