@@ -203,28 +203,29 @@ func (m *run) afterFailedWatch(failed failedAttempt, cause Cause) (next state, e
 		m.progress.polledUntil = m.clock.Now().Add(watchProbe)
 	}
 	action := m.watchAction(failed, cause)
-	next = stateList
-	if m.mayWatchAfter(action, failed.err) {
-		next = stateWatch
-	}
+	next = m.countFailedWatch(action, failed.err)
 	// client-go's ListAndWatch does not watch again in these cases.
 	endsCycle = next == stateList || action == watchThenList || cause == causeShortWatch
 	return next, endsCycle
 }
 
-// mayWatchAfter counts a failed watch, and returns whether its reaction is another watch.
-func (m *run) mayWatchAfter(action action, err error) bool {
+// countFailedWatch counts a failed watch, and returns the state after it.
+func (m *run) countFailedWatch(action action, err error) state {
 	switch action {
 	case watchAgain:
-		return true
+		return stateWatch
 	case watchThenList:
 		m.progress.watchFailures++
-		return m.progress.watchFailures < watchesBeforeList
+		if m.progress.watchFailures < watchesBeforeList {
+			return stateWatch
+		}
 	case watchWithDeadline:
 		m.retry.After(err)
-		return m.retry.ShouldRetry()
+		if m.retry.ShouldRetry() {
+			return stateWatch
+		}
 	}
-	return false
+	return stateList
 }
 
 // watchAction returns the reaction to a failed watch.
