@@ -96,7 +96,7 @@ var objectFaults = []Mutant{
 		Name:    "accepts-a-truncated-list",
 		Guards:  []string{"B6"},
 		Dir:     "kubeapi/internal/jsonwire",
-		In:      "list.Next",
+		In:      "list.Part",
 		From:    "l.state != stateEnd",
 		To:      "l.state == stateStart",
 		Package: "./kubeapi/internal/jsonwire",

@@ -198,10 +198,12 @@ func (g *group) candidates(hash uint32) uint64 {
 	return ^nonzero & highBits
 }
 
-// used returns a bit for each place that is used, free one for each that is not.
+// used returns a bit for each used place: see place.
 func (g *group) used() uint64 {
 	return atomic.LoadUint64(&g.tags) & allPlaces
 }
+
+// free returns a bit for each free place.
 func (g *group) free() uint64 {
 	return ^atomic.LoadUint64(&g.tags) & allPlaces
 }

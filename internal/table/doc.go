@@ -51,6 +51,6 @@
 // A cell refers to the object's name and does not own its key. A prototype had cells of one cache
 // line with the name in them. It reached 0.82 of client-go's speed for Gets in random order and
 // 0.83 for 1,000 hot keys, for 22 to 32 bytes an object and a second kind of cell for names above
-// 34 bytes. Today's cell reaches 0.76 to 0.89 and 0.64 to 0.77 (benchmarks: go run ./simple/run
+// 34 bytes. Today's cell reaches 0.76 to 0.89 and 0.64 to 0.77 (benchmarks: go run ./compare
 // -only D2). The two are within 10 % for cold keys, so the plainer one stays.
 package table
