@@ -25,6 +25,9 @@ type pauseCheck struct {
 	// last is the last request that is no check, ended its end.
 	last  *request
 	ended time.Time
+	// checkedAfter is true if a check of the version ended with the last request or later. An older
+	// version is a failure of its own.
+	checkedAfter bool
 	// isPolling is true once a watch was not allowed.
 	isPolling bool
 }
@@ -76,17 +79,20 @@ func (c *pauseCheck) begin(next *request) {
 // waitFor notes a request that is no request of its own: a check beside the last one, or a page.
 func (c *pauseCheck) waitFor(r *request) {
 	end := r.at.Add(r.duration())
+	if r.check && !end.Before(c.ended) {
+		c.checkedAfter = true
+	}
 	if end.After(c.ended) {
 		c.ended = end
 	}
 }
 
 // most is the longest allowed pause after the last request. After a watch that lived for 10 s it is
-// client-go's. After anything else the limits of G13 may have been reached by requests of another
+// client-go's, unless a check of the version followed. After anything else the limits of G13 may have been reached by requests of another
 // kind, so it is only bounded.
 func (c *pauseCheck) most() time.Duration {
 	pause := pauseAtMost
-	if c.last.wasLongLived() && !c.isPolling {
+	if c.last.wasLongLived() && !c.isPolling && !c.checkedAfter {
 		pause = atOnce
 	}
 	return max(pause, c.last.retryAfter+c.last.retryAfter/10)
@@ -95,6 +101,7 @@ func (c *pauseCheck) most() time.Duration {
 // end notes the end of a request.
 func (c *pauseCheck) end(r *request) {
 	c.last = r
+	c.checkedAfter = false
 	c.ended = r.at.Add(r.duration())
 	c.isPolling = c.isPolling || r.isNotAllowed
 }
