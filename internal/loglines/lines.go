@@ -67,13 +67,13 @@ func (s sink) Enabled(level int) bool { return s.inner.Enabled(level) }
 
 func (s sink) Info(level int, message string, values ...any) {
 	s.GetCallStackHelper()()
-	_, values = bounded(message, nil, s.with(values))
+	values, _ = bounded(message, s.with(values), nil)
 	s.inner.Info(level, message, values...)
 }
 
 func (s sink) Error(err error, message string, values ...any) {
 	s.GetCallStackHelper()()
-	err, values = bounded(message, err, s.with(values))
+	values, err = bounded(message, s.with(values), err)
 	s.inner.Error(err, message, values...)
 }
 
@@ -115,8 +115,8 @@ func withCallDepth(inner klog.LogSink, depth int) klog.LogSink {
 	return deep.WithCallDepth(depth)
 }
 
-// bounded returns a line's error and values, shortened so that the line is not too long.
-func bounded(message string, err error, values []any) (error, []any) {
+// bounded returns a line's values and error, shortened so that the line is not too long.
+func bounded(message string, values []any, err error) ([]any, error) {
 	if width(message, err, values) > lineLength {
 		if marked, ok := err.(wrapped); ok {
 			err = unwrapped(marked, lineLength-width(message, nil, values))
@@ -130,7 +130,7 @@ func bounded(message string, err error, values []any) (error, []any) {
 		shortErr = shortenedError(err, limit)
 		shortValues = shortened(values, limit)
 	}
-	return shortErr, shortValues
+	return shortValues, shortErr
 }
 
 // unwrapped drops the texts of wrapping errors until the rest has at most so many bytes, or the
