@@ -511,7 +511,6 @@ func TestG1AnInterruptedListOfAPolledSourceIsFollowedByAnother(t *testing.T) {
 			const listsFailUntil = 5 * time.Minute
 			const pagesFailUntil = listsFailUntil + 75*time.Second
 			began := time.Now()
-			version := "5"
 			source := &networkSource{
 				list: func(_ int, options metav1.ListOptions) (apiruntime.Object, error) {
 					outage := time.Since(began) - healthy
@@ -524,6 +523,10 @@ func TestG1AnInterruptedListOfAPolledSourceIsFollowedByAnother(t *testing.T) {
 					if outage >= 0 && outage < listsFailUntil {
 						return nil, cachetest.ErrInternal()
 					}
+					version := "5"
+					if outage >= pagesFailUntil {
+						version = "6"
+					}
 					list := listAt(version, validPod("a", version))
 					list.Continue = version
 					return list, nil
@@ -533,9 +536,7 @@ func TestG1AnInterruptedListOfAPolledSourceIsFollowedByAnother(t *testing.T) {
 				},
 			}
 			m := runRecoveryMirror(t, source.asListerWatcher(), fixedJitter(jitter))
-			time.Sleep(healthy + pagesFailUntil)
-			version = "6"
-			time.Sleep(time.Minute)
+			time.Sleep(healthy + pagesFailUntil + time.Minute)
 			synctest.Wait()
 			want := map[string]string{"a/a": "6", "a/b": "6"}
 			assert.Equal(t, want, contents(m.store), "jitter %v", jitter)
