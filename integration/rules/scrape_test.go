@@ -171,6 +171,18 @@ func named(name, note string) object {
 
 var errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)
 
+// expireEachWatch runs the program for an hour in which each watch ends with an expired version.
+func expireEachWatch(t *testing.T, p *program) {
+	p.run(t)
+	for range 30 {
+		p.scrapeFor(t, 2*time.Minute)
+		p.source.MustApply(t, named("web", time.Now().String()))
+		p.source.CompactAll()
+		p.source.BreakWatches(cachetest.ErrExpired())
+	}
+	p.scrapeFor(t, time.Minute)
+}
+
 // outages are programs in which something fails, and the alerts that fire at their end.
 var outages = map[string]struct {
 	configure func(*cache.InformerConfig[object])
@@ -271,32 +283,14 @@ var outages = map[string]struct {
 		alerts: []string{"WatchMirrorMemoryDoubled"},
 	},
 	"each watch expires": {
-		run: func(t *testing.T, p *program) {
-			p.run(t)
-			for range 30 {
-				p.scrapeFor(t, 2*time.Minute)
-				p.source.MustApply(t, named("web", time.Now().String()))
-				p.source.CompactAll()
-				p.source.BreakWatches(cachetest.ErrExpired())
-			}
-			p.scrapeFor(t, time.Minute)
-		},
+		run:    expireEachWatch,
 		alerts: []string{"WatchMirrorRelists"},
 	},
 	"each watch expires and lists are streamed": {
 		configure: func(config *cache.InformerConfig[object]) {
 			config.ReflectorOptions.Strategy = cache.ListStreaming
 		},
-		run: func(t *testing.T, p *program) {
-			p.run(t)
-			for range 30 {
-				p.scrapeFor(t, 2*time.Minute)
-				p.source.MustApply(t, named("web", time.Now().String()))
-				p.source.CompactAll()
-				p.source.BreakWatches(cachetest.ErrExpired())
-			}
-			p.scrapeFor(t, time.Minute)
-		},
+		run:    expireEachWatch,
 		alerts: []string{"WatchMirrorRelists"},
 	},
 	"an object was lost": {
