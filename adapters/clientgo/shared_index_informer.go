@@ -36,15 +36,15 @@ import (
 //     passed bare, because client-go's DefaultWatchErrorHandler compares them.
 //   - The *Reflector passed to a watch error handler is a stand-in with Name and TypeDescription
 //     only. Its LastSyncResourceVersion is "": use the informer's.
-//   - Names in logs, errors and waits are this library's: an informer's is the place in the code
-//     that made it, with the type, unless ReflectorOptions.Name is set. All informers that
-//     controller-runtime makes have the same line of its code in their name.
+//   - Names in logs, errors and waits are this library's. Unless ReflectorOptions.Name is set, an
+//     informer that NewInformer or NewInformerFunc made is named after its type, and any other
+//     after the place in the code that made it.
 //   - The HasSyncedChecker of a registration and of the informer are done only on success, because
 //     client-go's WaitFor knows no failure: a wait for a removed handler, or a stopped informer,
 //     lasts until its context ends. If a checker of another package has cache.DoneError and no
 //     Succeeded, Done starts a goroutine, which ends when the checker is done.
-//   - client-go's ShutDownEventHandler, called by the handler that it shuts down, returns after 30
-//     s instead of never.
+//   - client-go's ShutDownEventHandler, called by the handler that it shuts down, returns after
+//     30 s instead of never.
 //   - GetIndexer and GetStore return an Indexer as in the function of that name.
 //
 // It panics if informer is nil.
