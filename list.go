@@ -119,17 +119,17 @@ func (m *run) listState() state {
 		return m.listFailed(l, l.wrap(err))
 	}
 	m.reflector.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
-	if m.isPolled() && !l.paging.paused {
-		now := m.clock.Now()
-		pause := m.progress.backoff.PollPause(now)
-		next := m.listNext("the source cannot be watched")
-		return m.pauseUntilPoll(nextAttempt{state: next, at: now.Add(pause)})
+	if !m.isPolled() {
+		return m.pauseUntil(m.attemptAfterFailure(stateWatch, backoff.Failure{AtOnce: true}))
 	}
-	next := stateWatch
-	if m.isPolled() {
-		next = m.listNext("the list may be from before the failure of its pages")
+	if l.paging.paused {
+		next := m.listNext("the list may be from before the failure of its pages")
+		return m.pauseUntil(m.attemptAfterFailure(next, backoff.Failure{AtOnce: true}))
 	}
-	return m.pauseUntil(m.attemptAfterFailure(next, backoff.Failure{AtOnce: true}))
+	now := m.clock.Now()
+	pause := m.progress.backoff.PollPause(now)
+	next := m.listNext("the source cannot be watched")
+	return m.pauseUntilPoll(nextAttempt{state: next, at: now.Add(pause)})
 }
 
 // listFailed reports the failure of an aborted list and returns the next state.

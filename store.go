@@ -111,7 +111,7 @@ func (k *keyedStore) Update(obj any) error {
 	one := [1]change{{received: received{kind: Updated, object: obj}}}
 	c := &one[0]
 	in := k.intake()
-	k.identifyAll(one[:])
+	k.identify(c)
 	if c.prepared.err != nil {
 		return c.prepared.failure()
 	}
