@@ -55,11 +55,15 @@ func (t *tap) checkRates() {
 // healthyTime is the time without a failure that ends a series.
 const healthyTime = 2 * time.Minute
 
-// isPollingLocked says whether request i is a list in place of a watch: the last watch was not
-// allowed, and request i is not the first list after it.
+// isPollingLocked says whether request i takes part in polls: the last watch before it was not
+// allowed, and request i is not the first list after that. It may be another try of a watch.
 func (t *tap) isPollingLocked(i int) bool {
+	polls := t.requests[:i]
+	if t.requests[i].list {
+		polls = t.requests[:i+1]
+	}
 	lists := 0
-	for _, r := range slices.Backward(t.requests[:i+1]) {
+	for _, r := range slices.Backward(polls) {
 		if !r.list {
 			return r.isNotAllowed && lists > 1
 		}

@@ -108,3 +108,31 @@ func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 		})
 	}
 }
+
+// A polled source is sometimes asked for a watch again. Fails if these requests count as late ones of
+// a series whose last failure is more than two minutes old.
+func TestG13AnotherTryOfAWatchAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{start: time.Now()}
+		tap := &tap{mirror: &mirror{name: "m", world: w}}
+		request := func(at time.Duration, list, failed bool) {
+			r := requestAt(w.start, at, 0, failed)
+			r.list = list
+			r.isNotAllowed = !list
+			tap.requests = append(tap.requests, r)
+		}
+		request(0, false, true)
+		request(time.Second, true, false)
+		request(110*time.Second, true, true)
+		for at := 2 * time.Minute; at < 4*time.Minute; at += 30 * time.Second {
+			request(at, true, false)
+		}
+		const retried = 4 * time.Minute
+		request(retried, false, true) // a streaming list
+		request(retried, true, false)
+		request(retried, false, true)
+		request(retried, true, false)
+		tap.checkRates()
+		require.False(t, w.failed(), w.failures)
+	})
+}
