@@ -244,7 +244,7 @@ func (t *tap) proxyList(request *request) {
 // listMeta returns the metadata of a page as the proxy passes it on. All pages of a list have the same
 // version. One behind its items is not older than what the reflector has seen, like one that the
 // server read before it read the items; and it does not replay deletions, which no client could
-// tell from creations.
+// tell from creations. The reflector may see the version of a page that is cut off later.
 func (t *tap) listMeta(request *request, page metav1.ListMeta) metav1.ListMeta {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -259,19 +259,14 @@ func (t *tap) listMeta(request *request, page metav1.ListMeta) metav1.ListMeta {
 		version = min(version, max(behind, t.newest, t.mirror.world.truth.lastRemoval(), least))
 		page.ResourceVersion = strconv.FormatUint(version, 10)
 	}
+	t.newest = max(t.newest, version)
+	t.listsHaveVersions = t.listsHaveVersions || version != 0
 	return page
 }
 
-// sawVersion notes a version that the reflector was sent.
+// sawVersion notes a version that the reflector was sent by a watch.
 func (t *tap) sawVersion(version string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.newest = max(t.newest, numberOf(version))
-}
-
-// sawList notes the version of a list that the reflector was sent.
-func (t *tap) sawList(version string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.listsHaveVersions = t.listsHaveVersions || version != ""
 }

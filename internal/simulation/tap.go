@@ -168,8 +168,6 @@ func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (
 func (t *tap) answeredList(ctx context.Context, request *request, page metav1.ListMeta) {
 	t.mirror.note("list of %s answered: version %s continue %v",
 		t.mirror.name, page.ResourceVersion, page.Continue != "")
-	t.sawVersion(page.ResourceVersion)
-	t.sawList(page.ResourceVersion)
 	t.answered(request, page.Continue != "")
 	if page.Continue == "" {
 		t.endBadList(ctx, request)
