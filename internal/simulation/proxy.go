@@ -235,7 +235,7 @@ func (t *tap) proxyList(request *request) {
 	if t.listsHaveVersions && t.mirror.synced() {
 		request.versionless, request.isEmptied = w.proxy.takeVersionless()
 	}
-	canReplay := t.mirror.setup.Kind != script.KindForeign && !w.everRestored.Load() && !w.willRestore
+	canReplay := t.mirror.setup.Kind != script.KindForeign && !w.regressed() && !w.willRestore
 	if canReplay && !request.versionless {
 		request.behind = w.proxy.takeBehind()
 	}

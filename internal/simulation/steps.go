@@ -58,6 +58,9 @@ var steps = map[string]func(*world, script.Step){
 		if w.willRestore {
 			return // the old state may have been reverted by then
 		}
+		if w.proxy.wasEverBehind() {
+			return // the version of such a list does not say that its objects are older
+		}
 		w.oldLists.Store(true)
 		version := w.source.Version()
 		// An error means that the version is compacted, which no server has.
