@@ -35,7 +35,8 @@ func (m *run) mayStream() bool {
 		return true
 	}
 	now := m.clock.Now()
-	return m.progress.streaming.isDue(now) && m.progress.backoff.Delay(now, streamListWatch) == 0
+	hasRoom := m.progress.backoff.DelayOfList(now, streamListWatch) == 0
+	return m.progress.streaming.isDue(now) && hasRoom
 }
 
 // streamFailed aborts and reports a streaming list that failed, and returns the next state.

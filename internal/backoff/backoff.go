@@ -329,6 +329,11 @@ func (b *Backoff) EndedLate(planned, now time.Time) {
 // Delay returns how long the next n requests beside an open watch must wait for the limits of G13.
 func (b *Backoff) Delay(now time.Time, n int) time.Duration { return b.delay(now, n, false) }
 
+// DelayOfList is Delay for a list and the requests around it.
+func (b *Backoff) DelayOfList(now time.Time, n int) time.Duration {
+	return b.delay(now, n, true)
+}
+
 // delay returns how long the next n requests must wait for the limits of G13. A list costs a source
 // far more than a watch: while requests fail, it keeps the lower limit, although short watches
 // between the failures work.

@@ -544,3 +544,50 @@ func TestG1AnInterruptedListOfAPolledSourceIsFollowedByAnother(t *testing.T) {
 		})
 	}
 }
+
+// G1: a source that no longer streams lists asks for 45 s, and the version has expired meanwhile. A
+// list follows soon. Fails if a stream is tried although the limits leave no room for the list that
+// follows its refusal: that list would wait for another minute.
+func TestG1AListAfterRetryAfterDoesNotWaitForARefusedStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const asked = 45 * time.Second
+		const quiet = 15 * time.Minute // longer than a refused stream prevents others
+		begin := time.Now()
+		version := 5
+		var refusedAt time.Time
+		source := &networkSource{
+			list: func(int, metav1.ListOptions) (apiruntime.Object, error) {
+				return listAt(itoa(version)), nil
+			},
+			watch: func(_ int, w *networkWatch) error {
+				if w.options.SendInitialEvents != nil {
+					return apierrors.NewBadRequest("what is sendInitialEvents?")
+				}
+				if w.options.ResourceVersion != itoa(version) {
+					return cachetest.ErrExpired()
+				}
+				isLast := refusedAt.IsZero() && time.Since(begin) > quiet
+				time.AfterFunc(5*time.Second, func() {
+					version++
+					w.send(bookmark(itoa(version)))
+				})
+				if !isLast {
+					w.closeAfter(8 * time.Second)
+					return nil
+				}
+				time.AfterFunc(8*time.Second, func() {
+					version++
+					refusedAt = time.Now()
+					w.end(errorEvent(cachetest.ErrTooManyRequests(int(asked / time.Second))))
+				})
+				return nil
+			},
+		}
+		source.runFor(t, quiet+3*time.Minute, func(o *cache.ReflectorOptions) {
+			o.Strategy = cache.ListStreaming
+		})
+		require.Len(t, source.lists, 2)
+		assert.LessOrEqual(t, source.lists[1].Sub(refusedAt), asked+10*time.Second)
+		assert.LessOrEqual(t, inAnyMinute(source.watches), 11)
+	})
+}
