@@ -55,6 +55,9 @@ func (w *world) checkDamage() {
 	if count < few || w.damage.reachedCaller.Load() {
 		return
 	}
+	if !w.server.lastDeath().IsZero() {
+		return // a dead connection has not carried what was damaged on it
+	}
 	stopped := true
 	for _, m := range w.mirrors {
 		stopped = stopped && m.stoppedBy(last)
