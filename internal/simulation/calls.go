@@ -8,7 +8,7 @@ import (
 // calls are a mirror's calls of user code: source, handlers, transforms, index functions. After
 // its context has ended a run waits for running calls and begins no others (G9).
 type calls struct {
-	mirror *mirror
+	mirror *Mirror
 
 	mu      sync.Mutex
 	running int

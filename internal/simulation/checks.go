@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -9,10 +8,10 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
-// check checks all mirrors, whatever they are doing.
-func (w *world) check() {
+// checkNow checks all mirrors, whatever they are doing.
+func checkNow(w *world, mirrors []*Mirror) {
 	w.checked()
-	for _, m := range w.mirrors {
+	for _, m := range mirrors {
 		if m.stopped() {
 			continue
 		}
@@ -27,7 +26,7 @@ func (w *world) check() {
 
 // checkContent checks that readers see the source at one moment, not before the moment of the applied
 // version (G2, G7, G11).
-func (m *mirror) checkContent() {
+func (m *Mirror) checkContent() {
 	claimed := m.version.check(m)
 	synced := m.synced()
 	shown := map[string]*Object{}
@@ -65,12 +64,12 @@ func (m *mirror) checkContent() {
 
 // checkPointInTime searches for a moment at which the source equals the mirror, for keys with a
 // prefix.
-func (m *mirror) checkPointInTime(shown map[string]*Object, prefix, claimed string) {
+func (m *Mirror) checkPointInTime(shown map[string]*Object, prefix, claimed string) {
 	from := 0
 	if version, err := strconv.ParseUint(claimed, 10, 64); err == nil && !m.world.regressed() {
 		from = m.world.truth.since(version)
 	}
-	moments := []span{{from, math.MaxInt}}
+	moments := spansFrom(from)
 	for key := range m.world.truth.now() {
 		if !strings.HasPrefix(key, prefix) {
 			continue
@@ -87,7 +86,7 @@ func (m *mirror) checkPointInTime(shown map[string]*Object, prefix, claimed stri
 
 // looksLike returns a function that says whether a state of the source may be shown as object. States
 // that the mirror cannot or does not show match any object.
-func (m *mirror) looksLike(key string, object *Object) func(state) bool {
+func (m *Mirror) looksLike(key string, object *Object) func(state) bool {
 	return func(s state) bool {
 		switch {
 		case s.present() && (s.bad != "" || m.hasRefused(s.serial) || m.world.damage.wasDamaged(s.serial)):
@@ -99,7 +98,7 @@ func (m *mirror) looksLike(key string, object *Object) func(state) bool {
 	}
 }
 
-func (m *mirror) spell(shown map[string]*Object) string {
+func (m *Mirror) spell(shown map[string]*Object) string {
 	text := ""
 	for key, now := range m.world.truth.now() {
 		text += describe(key, shown[key]) + " (the source has serial " + strconv.Itoa(now.serial) + "); "
@@ -108,8 +107,8 @@ func (m *mirror) spell(shown map[string]*Object) string {
 }
 
 // checkBacklogs checks that the backlog of each handler is bounded (G8).
-func (m *mirror) checkBacklogs() {
-	if m.join == nil {
+func (m *Mirror) checkBacklogs() {
+	if !m.isInformer() {
 		return
 	}
 	const keys = 60 // more than there ever are, live or believed to be

@@ -9,33 +9,36 @@ import (
 )
 
 // compare checks that all running mirrors equal the source (G1, G6, G7).
-func (w *world) compare(when string) {
+func compare(w *world, mirrors []*Mirror, when string) {
 	w.checked()
 	now := w.truth.now()
-	for _, m := range w.mirrors {
-		if m.stopped() {
-			continue
-		}
-		shown := map[string]*Object{}
-		for _, obj := range m.list() {
-			if o := asObject(obj); o != nil {
-				shown[keyOf(o)] = o
-			}
-		}
-		m.compareContent(when, now, shown)
-		m.compareIndex(when, shown)
-		m.compareSnapshot(when, shown)
-		m.compareHandlers(when, shown)
-		if !m.synced() {
-			w.fail("G5: %s has not synced %s", m.name, when)
-		}
-		if applied := m.applied(); applied == "" {
-			w.fail("G11: %s has no version %s", m.name, when)
+	for _, m := range mirrors {
+		if !m.stopped() {
+			m.compare(when, now)
 		}
 	}
 }
 
-func (m *mirror) compareContent(when string, now map[string]state, shown map[string]*Object) {
+func (m *Mirror) compare(when string, now map[string]state) {
+	shown := map[string]*Object{}
+	for _, obj := range m.list() {
+		if o := asObject(obj); o != nil {
+			shown[keyOf(o)] = o
+		}
+	}
+	m.compareContent(when, now, shown)
+	m.compareIndex(when, shown)
+	m.compareSnapshot(when, shown)
+	m.compareHandlers(when, shown)
+	if !m.synced() {
+		m.world.fail("G5: %s has not synced %s", m.name, when)
+	}
+	if applied := m.applied(); applied == "" {
+		m.world.fail("G11: %s has no version %s", m.name, when)
+	}
+}
+
+func (m *Mirror) compareContent(when string, now map[string]state, shown map[string]*Object) {
 	held := map[string]bool{}
 	for _, q := range m.status().Quarantined {
 		held[q.Key] = true
@@ -65,7 +68,7 @@ func (m *mirror) compareContent(when string, now map[string]state, shown map[str
 }
 
 // cannotApply says whether this mirror cannot apply a state.
-func (m *mirror) cannotApply(s state) bool {
+func (m *Mirror) cannotApply(s state) bool {
 	switch s.bad {
 	case "":
 		return false
@@ -77,7 +80,7 @@ func (m *mirror) cannotApply(s state) bool {
 	return true
 }
 
-func (m *mirror) compareIndex(when string, shown map[string]*Object) {
+func (m *Mirror) compareIndex(when string, shown map[string]*Object) {
 	if m.byGroup == nil {
 		return
 	}
@@ -101,7 +104,7 @@ func (m *mirror) compareIndex(when string, shown map[string]*Object) {
 }
 
 // compareHandlers checks the state that each handler has replayed.
-func (m *mirror) compareHandlers(when string, shown map[string]*Object) {
+func (m *Mirror) compareHandlers(when string, shown map[string]*Object) {
 	for _, h := range m.handlers {
 		view := h.shown()
 		for key := range m.world.truth.now() {
@@ -119,7 +122,7 @@ func (m *mirror) compareHandlers(when string, shown map[string]*Object) {
 			m.world.fail("G5: %s has not synced %s", h.name, when)
 		}
 	}
-	if m.join == nil {
+	if !m.isInformer() {
 		return
 	}
 	for _, status := range m.status().Handlers {
@@ -131,24 +134,40 @@ func (m *mirror) compareHandlers(when string, shown map[string]*Object) {
 
 // compareSequences checks that handlers that receive all changes received the same ones (G3):
 // those that joined before the start and whose backlog cannot have been merged.
-func (w *world) compareSequences() {
-	for _, m := range w.mirrors {
-		if m.stopped() {
-			continue // notifications are in progress
+func (m *Mirror) compareSequences() {
+	if m.stopped() {
+		return // notifications are in progress
+	}
+	var first *Handler
+	for _, h := range m.handlers {
+		isMerged := h.setup.Delivery == int(cache.Coalesced) || m.client.sent() > orderLost
+		if h.late || h.setup.Filter != "" || isMerged {
+			continue
 		}
-		var first *handler
-		for _, h := range m.handlers {
-			isMerged := h.setup.Delivery == int(cache.Coalesced) || m.sent() > orderLost
-			if h.late || h.setup.Filter != "" || isMerged {
-				continue
-			}
-			if first == nil {
-				first = h
-				continue
-			}
-			if !slices.Equal(first.sequence, h.sequence) {
-				w.fail("G3: %s received %v, %s received %v", first.name, first.sequence, h.name, h.sequence)
-			}
+		if first == nil {
+			first = h
+			continue
+		}
+		if !slices.Equal(first.sequence, h.sequence) {
+			m.world.fail("G3: %s received %v, %s received %v", first.name, first.sequence, h.name, h.sequence)
 		}
 	}
+}
+
+// compareAllowed compares the namespaces that are not forbidden.
+func (m *Mirror) compareAllowed() {
+	shown := map[string]*Object{}
+	for _, obj := range m.list() {
+		if o := asObject(obj); o != nil && !m.world.proxy.isForbidden(o.Namespace) {
+			shown[keyOf(o)] = o
+		}
+	}
+	now := m.world.truth.now()
+	for key := range now {
+		namespace, _ := script.SplitKey(key)
+		if m.world.proxy.isForbidden(namespace) {
+			delete(now, key)
+		}
+	}
+	m.compareContent("beside forbidden namespaces", now, shown)
 }

@@ -71,6 +71,11 @@ func (d *damage) begin(answers string, s script.Step) {
 	d.next[answers] = pendingDamage{left: s.N, how: how, at: max(int(s.For), 0)}
 }
 
+// beginOnWatches damages one byte of the next frames of watches, at an offset.
+func (d *damage) beginOnWatches(frames, at int) {
+	d.begin(watchAnswer, script.Step{N: frames, What: script.DamagedByte, For: time.Duration(at)})
+}
+
 // heal cancels all pending damage.
 func (d *damage) heal() {
 	d.mu.Lock()
@@ -168,6 +173,11 @@ func (d *damage) noteUndecodable() {
 	defer d.mu.Unlock()
 	d.noted = true
 }
+
+// reachCaller notes that a caller of Fresh or Verify may have received damage.
+func (d *damage) reachCaller() { d.reachedCaller.Store(true) }
+
+func (d *damage) hasReachedCaller() bool { return d.reachedCaller.Load() }
 
 // count returns the number of damaged responses, and the time of the last one.
 func (d *damage) count() (broken int, last time.Time) {

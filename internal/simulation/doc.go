@@ -75,33 +75,42 @@
 // # How it is built
 //
 //	script/                  scripts as data: generating, shrinking and replaying them; results
-//	steps.go, writes.go      the steps; writes, and restoring a backup
-//	world.go, object.go      one run: source, truth, mirrors, clock; marks of objects
+//	run.go, steps.go         one run; the steps that concern mirrors
+//	finale.go, callers.go    ending all faults, three calm minutes, stopping; callers of Fresh
+//	mirror.go, mirror_kinds.go, foreign_store.go, overlap.go
+//	                         mirrors of all kinds, a store of another package, several writers of
+//	                         one store, and a set whose members may stop
+//
+//	world.go, object.go      source, truth, clock; marks of objects
+//	faults.go, functions.go  the steps that change the world; functions that fail or are slow
+//	writes.go                writes, and restoring a backup
 //	truth.go                 the model: the states of each key, and moments
-//	tap.go, tap_watch.go     between reflector and source: receipts, failures, requests
+//	client.go, tap.go, tap_watch.go, history.go
+//	                         between reflector and source: receipts, failures, requests
 //	network.go               the network, whose connections may die (B30)
 //	proxy.go                 load balancers, and servers with habits of their own
 //	damage.go, wrong_type.go damage in the network; lists that were answered and have failed
-//	mirror.go, mirror_kinds.go, foreign_store.go
-//	                         mirrors of all kinds, and a store of another package
-//	overlap.go               several writers of one store; a set whose members may stop
-//	handler.go, filter.go    a handler that replays its calls and checks each of them, also behind
-//	                         a filter, and files objects by a field
-//	observer.go, checks.go   observed states of a key; checks after each step
-//	snapshots.go             snapshots of a store, compared at once and again at the end
-//	calls.go                 calls of user code, and the return of Run
-//	rates.go, pauses.go      requests per minute; pauses, beside client-go's
-//	freshness.go             callers of Fresh and Verify, and watches that lose events
-//	finale.go                ending all faults, three calm minutes, stopping
-//	compare.go, reports.go   the final content and the reports, compared with the truth
 //	trace.go                 the last events, printed with a failure
 //	record*.go, recording/   recorded runs, for corpora of fuzz targets
+//
+//	mirror_seen.go           a mirror as the checks see it
+//	handler.go, filter.go    a handler that replays its calls and checks each of them, also behind
+//	                         a filter, and files objects by a field
+//	calls.go, user_functions.go
+//	                         calls of user code, and the return of Run; transforms and indexes
+//	observer.go, checks.go   observed states of a key; checks after each step
+//	snapshots.go             snapshots of a store, compared at once and again at the end
+//	freshness.go             calls of Fresh and Verify
+//	rates.go, pauses.go      requests per minute; pauses, beside client-go's
+//	compare.go, reports.go   the final content and the reports, compared with the truth
+//	finally.go               the calm, and what is left after the end
+//
 //	cmd/                     many seeds, in their own processes
 //	testdata/scripts/        small scripts of fixed faults, which the tests run
 //
 // # To add a step
 //
-// Name it in steps (steps.go), and add an element to choices (script/generate.go), with a weight: 1
+// Name it in faults (faults.go) or steps (steps.go), and add an element to choices (script/generate.go), with a weight: 1
 // is rare, 8 frequent. A step that lasts is made by lasting, with the step that ends it. Writes must
 // use world.write or world.remove, which update the truth, and world.heal must end a fault that
 // lasts. A new choice changes the scripts of all seeds, so scripts worth keeping are files.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"k8s.io/klog/v2"
 )
 
 // Handlers behind filters, and what a program does that files objects by a field: it finds an object
@@ -34,7 +35,7 @@ func (f filed) remove(o *Object) bool {
 
 // removeFiled removes an object that a call says is the last state that the handler has. The caller
 // holds the lock.
-func (h *handler) removeFiled(call string, last, o *Object) {
+func (h *Handler) removeFiled(call string, last, o *Object) {
 	wasFiled := h.filed.remove(o)
 	if wasFiled || last == nil {
 		return
@@ -52,7 +53,7 @@ func (h *handler) removeFiled(call string, last, o *Object) {
 }
 
 // compareFiled compares what it has filed with what it has.
-func (h *handler) compareFiled(when string, view map[string]*Object) {
+func (h *Handler) compareFiled(when string, view map[string]*Object) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for group, keys := range h.filed {
@@ -65,17 +66,17 @@ func (h *handler) compareFiled(when string, view map[string]*Object) {
 }
 
 // passes says whether an object passes the handler's filter.
-func (h *handler) passes(o *Object) bool {
+func (h *Handler) passes(o *Object) bool {
 	return h.setup.Filter == "" || slices.Contains(groupsOf(o), filteredGroup)
 }
 
 // receives says whether a state passes the handler's filter.
-func (h *handler) receives(s state) bool {
+func (h *Handler) receives(s state) bool {
 	return h.setup.Filter == "" || slices.Contains(splitGroups(s.groups), filteredGroup)
 }
 
 // untyped is the handler behind its filter.
-func (h *handler) untyped() cache.ResourceEventHandler {
+func (h *Handler) untyped() cache.ResourceEventHandler {
 	if h.setup.Filter == "" {
 		return h
 	}
@@ -89,7 +90,7 @@ func (h *handler) untyped() cache.ResourceEventHandler {
 }
 
 // typed is the handler behind a typed filter.
-func (h *handler) typed() cache.TypedResourceEventHandler[*Object] {
+func (h *Handler) typed() cache.TypedResourceEventHandler[*Object] {
 	return cache.TypedFilteringResourceEventHandler[*Object]{
 		FilterFunc: h.passes,
 		Handler:    typedHandler{h},
@@ -97,7 +98,7 @@ func (h *handler) typed() cache.TypedResourceEventHandler[*Object] {
 }
 
 // typedHandler makes a handler a typed one.
-type typedHandler struct{ handler *handler }
+type typedHandler struct{ handler *Handler }
 
 func (t typedHandler) OnAdd(o *Object, isInInitialList bool) { t.handler.OnAdd(o, isInInitialList) }
 func (t typedHandler) OnUpdate(old, current *Object)         { t.handler.OnUpdate(old, current) }
@@ -111,17 +112,17 @@ func (t typedHandler) OnDelete(deleted cache.DeletedObject[*Object]) {
 	t.handler.OnDelete(o)
 }
 
-func (h *handler) options() cache.HandlerOptions {
+func (h *Handler) options() cache.HandlerOptions {
 	return cache.HandlerOptions{
 		Name:          h.name,
 		Delivery:      cache.Delivery(h.setup.Delivery),
 		RecoverPanics: true,
-		Logger:        quiet(),
+		Logger:        &klog.Logger{},
 	}
 }
 
 // register sets the registration; calls may have begun.
-func (h *handler) register(registration cache.ResourceEventHandlerRegistration) {
+func (h *Handler) register(registration cache.ResourceEventHandlerRegistration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.registration = registration

@@ -1,100 +1,95 @@
 package simulation
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // finale ends all faults, waits for the time that G1 allows, and then compares the mirrors with
 // the source.
-func (w *world) finale() {
-	w.note("-- finale")
+func (r *run) finale() {
+	r.world.note("-- finale")
 	repaired := time.Now()
-	w.heal()
-	pause := max(pauseAtMost, time.Until(w.retryAfter))
-	if w.restored && !w.script.Setup.RefuseFutureWatches {
+	r.heal()
+	pause := max(pauseAtMost, r.world.untilRetryAfter())
+	if r.world.isBehindNewest() {
 		pause += restoreAtMost
 	}
-	if w.damage.damagedRecently() || slices.ContainsFunc(w.mirrors, (*mirror).hasUndecoded) {
+	if r.world.damage.damagedRecently() || slices.ContainsFunc(r.mirrors, (*mirror).hasUndecoded) {
 		pause += damagedAtMost
 	}
-	pause += w.unnoticedAtMost()
+	pause += r.unnoticedAtMost()
 	time.Sleep(pause)
-	w.settle()
-	if slices.ContainsFunc(w.mirrors, func(m *mirror) bool {
+	settle()
+	if slices.ContainsFunc(r.mirrors, func(m *mirror) bool {
 		return m.hasReportedSince(repaired, "regression") || m.hasReportedSince(repaired, "wrong-type")
 	}) {
 		// If a source regressed and has passed the mirror's version since, only the first list after
 		// heal notices it, and another list follows after a pause (B15). Likewise after a list of
 		// wrong types whose last page was requested after heal (B25).
 		time.Sleep(pauseAtMost)
-		w.settle()
+		settle()
 	}
-	w.check()
-	w.allowNamespaces()
-	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(repaired, "store-error") }) {
-		w.compare("after the pause that G1 allows")
+	r.check()
+	r.allowNamespaces()
+	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.hasReportedSince(repaired, "store-error") }) {
+		r.compare("after the pause that G1 allows")
 	}
-	w.askFinally()
-	w.damageLast()
-	w.restoreLast()
-	if slices.ContainsFunc(w.script.Steps, func(s script.Step) bool { return s.What == script.NotAllowed }) {
+	r.askFinally()
+	r.damageLast()
+	r.restoreLast()
+	if slices.ContainsFunc(r.script.Steps, func(s script.Step) bool { return s.What == script.NotAllowed }) {
 		time.Sleep(polling + time.Second) // what a lost event changed is seen by the next list
 	}
-	received, resyncs := w.received(), w.resyncs()
+	before := countCalls(r.checked())
 	time.Sleep(calm)
-	w.settle()
-	w.compare("after a calm")
-	w.checkCalm(received, resyncs)
-	w.compareSequences()
-	w.checkRates()
-	w.checkPauses()
-	w.checkReports()
-	w.stopAll()
+	settle()
+	r.compare("after a calm")
+	checkCalm(r.world, r.checked(), before)
+	checkHistory(r.world, r.checked())
+	r.stopAll()
 }
 
 // damageLast damages the frame of a last write on each watch, and checks that the write is shown
 // although nothing follows it (B24).
-func (w *world) damageLast() {
-	at := w.script.Setup.DamageLast
-	if at <= 0 || w.server == nil {
+func (r *run) damageLast() {
+	at := r.script.Setup.DamageLast
+	if at <= 0 || !r.world.hasNetwork() {
 		return
 	}
 	began := time.Now()
 	watches := 0
-	for _, m := range w.mirrors {
+	for _, m := range r.mirrors {
 		if !m.stopped() {
-			watches += len(m.taps)
+			watches += m.client.tapCount()
 		}
 	}
-	w.damage.begin(watchAnswer, script.Step{N: watches, What: script.DamagedByte, For: time.Duration(at - 1)})
-	w.write(script.KeyAt(at), "", false)
+	r.world.damage.beginOnWatches(watches, at-1)
+	r.world.write(script.KeyAt(at), "", false)
 	time.Sleep(pauseAtMost + damagedAtMost)
-	w.damage.heal() // a watch of another namespace has not been sent anything
-	w.settle()
-	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(began, "store-error") }) {
-		w.compare("after a damaged byte (B24)")
+	r.world.damage.heal() // a watch of another namespace has not been sent anything
+	settle()
+	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.hasReportedSince(began, "store-error") }) {
+		r.compare("after a damaged byte (B24)")
 	}
 }
 
 // restoreLast reverts a healthy source to an older state, and checks that mirrors notice it although
 // nothing is written after it (B23).
-func (w *world) restoreLast() {
-	n := w.script.Setup.RestoreLast
+func (r *run) restoreLast() {
+	n := r.script.Setup.RestoreLast
 	if n == 0 {
 		return
 	}
 	restored := time.Now()
-	w.restore(n)
+	r.world.restore(n)
 	time.Sleep(pauseAtMost + restoreAtMost)
-	w.settle()
-	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(restored, "store-error") }) {
-		w.compare("after a restore (B23)")
+	settle()
+	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.hasReportedSince(restored, "store-error") }) {
+		r.compare("after a restore (B23)")
 	}
 }
 
@@ -121,14 +116,14 @@ const deadAtMost = 10*time.Minute + 31*time.Second
 
 // unnoticedAtMost is the additional time to converge after faults that do not end, and that the mirrors
 // have to notice.
-func (w *world) unnoticedAtMost() time.Duration {
+func (r *run) unnoticedAtMost() time.Duration {
 	pause := time.Duration(0)
-	if w.server != nil && !w.server.lastDeath().IsZero() {
-		pause += max(0, deadAtMost-time.Since(w.server.lastDeath()))
+	if died := r.world.lastDeath(); !died.IsZero() {
+		pause += max(0, deadAtMost-time.Since(died))
 	}
 	switch {
-	case !w.proxy.hasForgotten():
-	case w.endsWatchesEarly():
+	case !r.world.proxy.hasForgotten():
+	case r.endsWatchesEarly():
 		pause += fruitlessAtMost
 	default:
 		pause += forgottenAtMost
@@ -138,196 +133,50 @@ func (w *world) unnoticedAtMost() time.Duration {
 
 // endsWatchesEarly says whether any watch may have ended cleanly before its timeout, other than
 // because the server has forgotten its present version.
-func (w *world) endsWatchesEarly() bool {
+func (r *run) endsWatchesEarly() bool {
 	steps := map[string]int{}
-	for _, s := range w.script.Steps {
+	for _, s := range r.script.Steps {
 		steps[s.Do]++
 	}
 	isClosed := steps["close-watches"] > 0 || steps["close-next-watches"] > 0
 	// In a namespace without changes, the list after a forgotten version finds nothing.
 	isForgottenTwice := steps["forget"] > 1
-	return isClosed || isForgottenTwice || w.proxy.endsWatches() || w.oldLists.Load()
+	return isClosed || isForgottenTwice || r.world.proxy.endsWatches() || r.world.hasServedOldLists()
 }
 
 // allowNamespaces compares the other namespaces if some are forbidden, and then allows them.
-func (w *world) allowNamespaces() {
-	if !w.proxy.forbidsAny() {
+func (r *run) allowNamespaces() {
+	if !r.world.proxy.forbidsAny() {
 		return
 	}
-	for _, m := range w.mirrors {
+	for _, m := range r.mirrors {
 		if m.setup.HasNamespaces() && !m.stopped() {
 			m.compareAllowed()
 		}
 	}
-	w.proxy.forbid("")
+	r.world.proxy.forbid("")
 	time.Sleep(pauseAtMost)
-	w.settle()
-	w.check()
-}
-
-// compareAllowed compares the namespaces that are not forbidden.
-func (m *mirror) compareAllowed() {
-	shown := map[string]*Object{}
-	for _, obj := range m.list() {
-		if o := asObject(obj); o != nil && !m.world.proxy.isForbidden(o.Namespace) {
-			shown[keyOf(o)] = o
-		}
-	}
-	now := m.world.truth.now()
-	for key := range now {
-		namespace, _ := script.SplitKey(key)
-		if m.world.proxy.isForbidden(namespace) {
-			delete(now, key)
-		}
-	}
-	m.compareContent("beside forbidden namespaces", now, shown)
+	settle()
+	r.check()
 }
 
 // heal ends all faults, and writes objects again that could not be applied because of them.
-func (w *world) heal() {
-	w.repaired.Store(true)
-	w.transformsFail.Store(false)
-	w.indexesFail.Store(false)
-	w.transformTakes.Store(0)
-	w.indexingTakes.Store(0)
-	for _, m := range w.mirrors {
-		for _, h := range m.handlers {
-			h.release()
-		}
+func (r *run) heal() {
+	r.world.repair()
+	for i := range r.mirrors {
+		r.eachHandler(i, (*Handler).release)
 	}
-	w.source.Heal()
-	w.wrongTypes.Store(0)
-	for _, m := range w.mirrors {
-		for _, t := range m.taps {
-			t.lost.Store(0)
-		}
-	}
-	w.damage.heal()
-	w.proxy.heal()
-	if w.server != nil {
-		w.server.Listener.Heal()
-	}
-	w.settle() // else a watch that was delayed is opened in the middle of what follows
-	if w.silent.Load() || w.restored && slices.ContainsFunc(w.mirrors, func(m *mirror) bool {
-		return slices.ContainsFunc(m.taps, (*tap).abandonedVersionChecks)
-	}) {
-		// Nobody but a list can tell of these.
-		w.advance(0) // else present readers need not know
-		w.source.CompactAll()
-		w.source.BreakWatches(w.failure("expired"))
-	}
-	for _, key := range slices.Sorted(maps.Keys(w.truth.now())) {
-		now := w.truth.now()[key]
-		if now.present() && (w.refusedByAny(now.serial) || now.bad != "" && w.random.IntN(2) == 0) {
-			w.write(key, "", false)
+	r.world.heal()
+	settle() // else a watch that was delayed is opened in the middle of what follows
+	r.world.forceLists()
+	for _, key := range slices.Sorted(maps.Keys(r.world.truth.now())) {
+		now := r.world.truth.now()[key]
+		if now.present() && (r.isRefusedByAny(now.serial) || now.bad != "" && r.world.draw(2) == 0) {
+			r.world.write(key, "", false)
 		}
 	}
 }
 
-func (w *world) refusedByAny(serial int) bool {
-	return slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasRefused(serial) })
-}
-
-func (w *world) received() map[*handler]int {
-	received := map[*handler]int{}
-	for _, m := range w.mirrors {
-		for _, h := range m.handlers {
-			h.mu.Lock()
-			received[h] = h.received
-			h.mu.Unlock()
-		}
-	}
-	return received
-}
-
-// hasReportedSince says whether it has reported a cause since a time. After the refusal of a foreign
-// store, and after a regression, a list follows after another pause.
-func (m *mirror) hasReportedSince(since time.Time, cause cache.Cause) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.ContainsFunc(m.reports, func(r reported) bool {
-		return !r.at.Before(since) && cache.CauseOf(r.err) == cause
-	})
-}
-
-// calm is the time without any change after all faults have ended.
-const calm = 3 * time.Minute
-
-// checkCalm checks that without changes no handler received anything but the resyncs that were due
-// (B20).
-func (w *world) checkCalm(received, resyncs map[*handler]int) {
-	after := w.resyncs()
-	for h, n := range w.received() {
-		m := h.mirror
-		if m.stopped() || m.hasQuarantined() {
-			continue
-		}
-		again := after[h] - resyncs[h]
-		if news := n - received[h] - again; news != 0 {
-			w.fail("G1: %s received %d things while the source was calm", h.name, news)
-		}
-		if period := m.setup.Resync; period > 0 {
-			if least := (int(calm/period) - 1) * len(h.shown()); again < least {
-				w.fail("B20: %s was resynced %d times in %v of calm, at least %d were due", h.name, again, calm, least)
-			}
-		}
-	}
-}
-
-func (w *world) resyncs() map[*handler]int {
-	resyncs := map[*handler]int{}
-	for _, m := range w.mirrors {
-		for _, h := range m.handlers {
-			h.mu.Lock()
-			resyncs[h] = h.resyncs
-			h.mu.Unlock()
-		}
-	}
-	return resyncs
-}
-
-// hasUndecoded says whether it quarantines an object that could not be decoded. It lists that again once a watch has been
-// open for some seconds, which may first be possible after heal.
-func (m *mirror) hasUndecoded() bool {
-	return slices.ContainsFunc(m.status().Quarantined, func(q cache.Quarantined) bool { return q.Stage == "decode" })
-}
-
-// hasQuarantined says whether it quarantines anything, which a later list may change.
-func (m *mirror) hasQuarantined() bool { return len(m.status().Quarantined) > 0 }
-
-// stopAbruptly ends every run in any state; calls that ignore their context or hang are released
-// some time later.
-func (w *world) stopAbruptly() {
-	w.note("-- abrupt end")
-	for _, m := range w.mirrors {
-		m.stop()
-	}
-	time.Sleep(patience + 5*time.Second)
-}
-
-// stopAll ends all runs at the same moment, and checks that each returns at once.
-func (w *world) stopAll() {
-	for _, m := range w.mirrors {
-		m.stop()
-	}
-	for _, m := range w.mirrors {
-		m.await()
-	}
-}
-
-// afterwards checks that nothing is left after everything has been stopped.
-func (w *world) afterwards() {
-	for _, m := range w.mirrors {
-		m.checkKeptSnapshots()
-		if status := m.status(); status.Phase != cache.PhaseStopped {
-			w.fail("G9: %s has returned from Run, and its phase is %s", m.name, status.Phase)
-		}
-		var slow *cache.SlowSourceError
-		if m.calls.outlived && !slices.ContainsFunc(m.reports, func(r reported) bool { return errors.As(r.err, &slow) }) {
-			w.fail("G9: %s waited for its source after the end of its context, and did not say so", m.name)
-		}
-	}
-	if open := w.source.ActiveWatches(); open > 0 {
-		w.fail("G9: %d watches are open after everything has stopped", open)
-	}
+func (r *run) isRefusedByAny(serial int) bool {
+	return slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.hasRefused(serial) })
 }

@@ -10,19 +10,19 @@ import (
 // foreignStore is a store with only the five methods that a reflector needs. It refuses everything
 // while the script says so.
 type foreignStore struct {
-	mirror *mirror
+	world *world
 
 	mu      sync.Mutex
 	objects map[string]any
 }
 
-func newForeignStore(m *mirror) *foreignStore {
-	return &foreignStore{mirror: m, objects: map[string]any{}}
+func newForeignStore(w *world) *foreignStore {
+	return &foreignStore{world: w, objects: map[string]any{}}
 }
 
 func (s *foreignStore) put(obj any) error {
 	key, err := keyFunction(obj)
-	if err == nil && s.mirror.world.indexesFail.Load() {
+	if err == nil && s.world.functions.failsIndexes() {
 		err = fmt.Errorf("the script says that stores refuse: %w", errBad)
 	}
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *foreignStore) Replace(list []any, _ string) error {
 			objects[key] = obj
 		}
 	}
-	if s.mirror.world.indexesFail.Load() {
+	if s.world.functions.failsIndexes() {
 		return fmt.Errorf("the script says that stores refuse: %w", errBad)
 	}
 	s.mu.Lock()

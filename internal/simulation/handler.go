@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -10,10 +11,10 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
-// handler is a mirror's handler. It replays the calls as a program would, and checks each call
+// Handler is a mirror's handler. It replays the calls as a program would, and checks each call
 // against the previous ones.
-type handler struct {
-	mirror       *mirror
+type Handler struct {
+	mirror       *Mirror
 	name         string
 	setup        script.HandlerSetup
 	registration cache.ResourceEventHandlerRegistration
@@ -47,8 +48,8 @@ type handler struct {
 	joined int
 }
 
-func newHandler(m *mirror, setup script.HandlerSetup, name string) *handler {
-	h := &handler{
+func newHandler(m *Mirror, setup script.HandlerSetup, name string) *Handler {
+	h := &Handler{
 		mirror:       m,
 		name:         name,
 		setup:        setup,
@@ -63,7 +64,7 @@ func newHandler(m *mirror, setup script.HandlerSetup, name string) *handler {
 }
 
 // OnAdd implements cache.ResourceEventHandler.
-func (h *handler) OnAdd(obj any, initial bool) {
+func (h *Handler) OnAdd(obj any, initial bool) {
 	object, done := h.called("OnAdd", obj)
 	defer done()
 	if object == nil {
@@ -84,13 +85,13 @@ func (h *handler) OnAdd(obj any, initial bool) {
 	h.filed.add(object)
 	h.sequence = append(h.sequence, receiptOf(object))
 	h.mu.Unlock()
-	h.mirror.note("%s OnAdd %s receipt %d initial %v", h.name, describe(key, object), receiptOf(object), initial)
+	h.mirror.world.note("%s OnAdd %s receipt %d initial %v", h.name, describe(key, object), receiptOf(object), initial)
 	h.checkOrder(object)
 	h.checkState(key, object)
 }
 
 // OnUpdate implements cache.ResourceEventHandler.
-func (h *handler) OnUpdate(oldObj, newObj any) {
+func (h *Handler) OnUpdate(oldObj, newObj any) {
 	object, done := h.called("OnUpdate", newObj)
 	defer done()
 	old := asObject(oldObj)
@@ -125,7 +126,7 @@ func (h *handler) OnUpdate(oldObj, newObj any) {
 	h.filed.add(object)
 	h.view[key] = object
 	h.mu.Unlock()
-	h.mirror.note("%s OnUpdate %s receipt %d", h.name, describe(key, object), receiptOf(object))
+	h.mirror.world.note("%s OnUpdate %s receipt %d", h.name, describe(key, object), receiptOf(object))
 	if old != object {
 		h.checkOrder(object)
 	}
@@ -133,7 +134,7 @@ func (h *handler) OnUpdate(oldObj, newObj any) {
 }
 
 // OnDelete implements cache.ResourceEventHandler.
-func (h *handler) OnDelete(obj any) {
+func (h *Handler) OnDelete(obj any) {
 	object, done := h.called("OnDelete", obj)
 	defer done()
 	if object == nil {
@@ -148,13 +149,13 @@ func (h *handler) OnDelete(obj any) {
 	delete(h.view, key)
 	h.sequence = append(h.sequence, -receiptOf(object))
 	h.mu.Unlock()
-	h.mirror.note("%s OnDelete %s tombstone %v", h.name, describe(key, object), isTombstone(obj))
+	h.mirror.world.note("%s OnDelete %s tombstone %v", h.name, describe(key, object), isTombstone(obj))
 	h.observer.observe(key, nil)
 	h.checkStoreNotBehind(key, nil)
 }
 
 // called begins a call; done ends it, with the script's delay or panic.
-func (h *handler) called(what string, obj any) (object *Object, done func()) {
+func (h *Handler) called(what string, obj any) (object *Object, done func()) {
 	left := h.mirror.calls.begin(what)
 	h.mu.Lock()
 	h.received++
@@ -177,16 +178,16 @@ func (h *handler) called(what string, obj any) (object *Object, done func()) {
 		h.calling = false
 		h.mu.Unlock()
 		left()
-		if every := h.setup.PanicEvery; every > 0 && received%every == 0 && !h.mirror.world.repaired.Load() {
+		if every := h.setup.PanicEvery; every > 0 && received%every == 0 && !h.mirror.world.functions.isRepaired() {
 			panic("the script says that this handler panics")
 		}
 	}
 }
 
 // linger waits for the script's delay.
-func (h *handler) linger(stall chan struct{}) {
+func (h *Handler) linger(stall chan struct{}) {
 	w := h.mirror.world
-	if w.repaired.Load() {
+	if w.functions.isRepaired() {
 		return
 	}
 	if h.setup.Slow > 0 {
@@ -198,7 +199,7 @@ func (h *handler) linger(stall chan struct{}) {
 }
 
 // checkState checks a received state against the source and the store.
-func (h *handler) checkState(key string, object *Object) {
+func (h *Handler) checkState(key string, object *Object) {
 	h.observer.observe(key, object)
 	h.checkStoreNotBehind(key, object)
 	if h.mirror.hasTransform() && object.Annotations[transformedMark] != "1" {
@@ -211,8 +212,8 @@ func (h *handler) checkState(key string, object *Object) {
 const orderLost = 1000
 
 // checkOrder checks that an ordered handler receives objects in the order of their arrival (G3).
-func (h *handler) checkOrder(object *Object) {
-	sent := h.mirror.sent()
+func (h *Handler) checkOrder(object *Object) {
+	sent := h.mirror.client.sent()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	receipt := receiptOf(object)
@@ -220,7 +221,7 @@ func (h *handler) checkOrder(object *Object) {
 		return
 	}
 	of := ""
-	if len(h.mirror.taps) > 1 {
+	if h.mirror.client.tapCount() > 1 {
 		of = object.Namespace
 	}
 	if receipt < h.receipts[of] {
@@ -230,7 +231,7 @@ func (h *handler) checkOrder(object *Object) {
 }
 
 // checkStoreNotBehind checks that the store is as new as the received state (G4).
-func (h *handler) checkStoreNotBehind(key string, received *Object) {
+func (h *Handler) checkStoreNotBehind(key string, received *Object) {
 	m := h.mirror
 	if m.get == nil || m.world.regressed() {
 		return
@@ -256,13 +257,13 @@ func (h *handler) checkStoreNotBehind(key string, received *Object) {
 	}
 }
 
-func (h *handler) fail(format string, args ...any) {
+func (h *Handler) fail(format string, args ...any) {
 	h.mirror.world.fail("%s: "+format, append([]any{h.name}, args...)...)
 }
 
 // checkSync checks, once it has synced, that it has received all owed keys (G5), except those that
 // have changed since, which may be undelivered.
-func (h *handler) checkSync() {
+func (h *Handler) checkSync() {
 	if h.mirror.world.regressed() {
 		return
 	}
@@ -287,26 +288,60 @@ func (h *handler) checkSync() {
 }
 
 // shown returns the replayed state.
-func (h *handler) shown() map[string]*Object {
+func (h *Handler) shown() map[string]*Object {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.view)
 }
 
 // hold blocks calls until release.
-func (h *handler) hold() {
+func (h *Handler) hold() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stall == nil && !h.mirror.world.repaired.Load() {
+	if h.stall == nil && !h.mirror.world.functions.isRepaired() {
 		h.stall = make(chan struct{})
 	}
 }
 
-func (h *handler) release() {
+func (h *Handler) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stall != nil {
 		close(h.stall)
 		h.stall = nil
 	}
+}
+
+// owe sets the keys that the handler, which joins now, must receive before it has synced.
+func (h *Handler) owe(keys []string) {
+	h.owed = keys
+	h.owedAt = h.mirror.world.truth.present()
+}
+
+// joinLate is called before the handler joins a mirror that runs, hasJoined once it has joined.
+func (h *Handler) joinLate() {
+	h.late = true
+	h.joined = math.MaxInt // until that is known
+}
+
+func (h *Handler) hasJoined() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.late {
+		h.joined = h.mirror.client.sent()
+	}
+}
+
+// markLeft notes that the handler was removed.
+func (h *Handler) markLeft() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.left = true
+}
+
+// calls returns the numbers of its calls so far.
+func (h *Handler) calls() handlerCalls {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return handlerCalls{received: h.received, resyncs: h.resyncs}
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"time"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
-	"github.com/watchmirror/cache/kubeapi"
 )
 
 // make builds the mirror of the setup.
@@ -22,7 +20,7 @@ func (m *mirror) make(random *rand.Rand) {
 		return random.Float64()
 	}
 	options := cache.ReflectorOptions{
-		Name: m.name, Logger: quiet(), ErrorHandler: m.report, Random: jitter,
+		Name: m.name, Logger: quiet(), ErrorHandler: m.receiveReport, Random: jitter,
 		Strategy: cache.ListStrategy(m.setup.Strategy), PageSize: m.setup.PageSize,
 		MaxInternalErrorRetryDuration: m.setup.Retry500, MaxWatchTimeout: m.setup.MaxWatch,
 	}
@@ -42,38 +40,6 @@ func (m *mirror) make(random *rand.Rand) {
 	default:
 		m.makeReflector(options)
 	}
-}
-
-// source makes a source of all namespaces ("") or one, with a tap before it.
-func (m *mirror) source(namespace string) cache.ListerWatcher {
-	t := &tap{mirror: m, namespace: namespace}
-	m.taps = append(m.taps, t)
-	w := m.world
-	if w.server == nil {
-		t.source = w.source.Namespace(namespace)
-		return t
-	}
-	client, err := kubeapi.New(kubeapi.Options{
-		BaseURL: w.server.URL, Resource: objectKind.GroupVersion().WithResource("things"),
-		Namespace: namespace, ObjectType: &Object{}, HTTPClient: w.server.client(),
-	})
-	if err != nil {
-		panic(fmt.Sprintf("the options of a client are right: %v", err))
-	}
-	t.source = client
-	return tapOfItems{t}
-}
-
-// sources makes one source of all namespaces, or one of each.
-func (m *mirror) sources() (one cache.ListerWatcher, each map[string]cache.Source) {
-	if !m.setup.HasNamespaces() {
-		return m.source(""), nil
-	}
-	each = map[string]cache.Source{}
-	for _, namespace := range script.Namespaces {
-		each[namespace] = cache.ToListerWatcherWithContext(m.source(namespace))
-	}
-	return nil, each
 }
 
 func (m *mirror) indexers() cache.Indexers {
@@ -97,7 +63,7 @@ func (m *mirror) readFrom(indexer cache.Indexer) {
 }
 
 func (m *mirror) makeTyped(options cache.ReflectorOptions) {
-	informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(m.source("")), cache.InformerConfig[*Object]{
+	informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(m.client.source("")), cache.InformerConfig[*Object]{
 		Name: m.name, KeyFunction: keyFunction, RecreateAsUpdate: m.setup.Merge, ReflectorOptions: options,
 		ResyncPeriod: m.setup.Resync,
 		Indexes:      cache.TypedIndexers[*Object]{groupsIndex: func(o *Object) ([]string, error) { return m.index(o) }},
@@ -117,7 +83,7 @@ func (m *mirror) makeTyped(options cache.ReflectorOptions) {
 	}
 	m.informer(informer.Shared())
 	joinUntyped := m.join
-	m.join = func(h *handler) error {
+	m.join = func(h *Handler) error {
 		if h.setup.Filter != script.FilterTyped {
 			return joinUntyped(h)
 		}
@@ -125,14 +91,11 @@ func (m *mirror) makeTyped(options cache.ReflectorOptions) {
 		h.register(registration)
 		return err
 	}
-	if err := m.world.set.Add(informer); err != nil {
-		m.world.fail("%s cannot be added to a set: %v", m.name, err)
-	}
-	m.inSet = true
+	m.member = informer
 }
 
 func (m *mirror) makeShared(options cache.ReflectorOptions) {
-	source, sources := m.sources()
+	source, sources := m.client.sources()
 	informer := cache.NewSharedIndexInformerWithOptions(source, &Object{}, cache.SharedIndexInformerOptions{
 		Namespaces: sources, Indexers: m.indexers(), KeyFunction: keyFunction, Transform: m.transform, ResyncPeriod: m.setup.Resync,
 		RecreateAsUpdate: m.setup.Merge, ReflectorOptions: options,
@@ -151,12 +114,12 @@ func (m *mirror) informer(informer cache.SharedIndexInformer) {
 		Verify(context.Context) error
 	})
 	m.fresh, m.verify = current.Fresh, current.Verify
-	m.join = func(h *handler) error {
+	m.join = func(h *Handler) error {
 		registration, err := informer.AddEventHandlerWithOptions(h.untyped(), h.options())
 		h.register(registration)
 		return err
 	}
-	m.leave = func(h *handler) error { return cache.ShutDownEventHandler(informer, h.registration) }
+	m.leave = func(h *Handler) error { return cache.ShutDownEventHandler(informer, h.registration) }
 }
 
 func (m *mirror) statusOf(x any) cache.Status {
@@ -176,13 +139,13 @@ func (m *mirror) ran(err error) {
 // makeController makes a controller with a store, of one source or of several namespaces.
 func (m *mirror) makeController(options cache.ReflectorOptions) {
 	indexer := cache.NewIndexer(keyFunction, m.indexers())
-	h := newHandler(m, m.firstHandler(), m.name+"/handler")
-	m.handlers = []*handler{h}
+	h := newHandler(m.Mirror, m.firstHandler(), m.name+"/handler")
+	m.handlers = []*Handler{h}
 	config := &cache.Config{
 		ObjectType: &Object{}, Store: indexer, Handler: h.untyped(), Transform: m.transform, RecreateAsUpdate: m.setup.Merge,
 		FullResyncPeriod: m.setup.Resync, ReflectorOptions: options,
 	}
-	config.ListerWatcher, config.Namespaces = m.sources()
+	config.ListerWatcher, config.Namespaces = m.client.sources()
 	m.readFrom(indexer)
 	m.controller(cache.New(config))
 }
@@ -211,11 +174,11 @@ func (m *mirror) makeProcess(options cache.ReflectorOptions) {
 	})
 	setup := m.firstHandler()
 	setup.Filter = "" // Process calls it itself
-	h := newHandler(m, setup, m.name+"/process")
-	m.handlers = []*handler{h}
+	h := newHandler(m.Mirror, setup, m.name+"/process")
+	m.handlers = []*Handler{h}
 	m.readFrom(indexer)
 	m.controller(cache.New(&cache.Config{
-		Queue: queue, ListerWatcher: m.source(""), ObjectType: &Object{}, FullResyncPeriod: m.setup.Resync,
+		Queue: queue, ListerWatcher: m.client.source(""), ObjectType: &Object{}, FullResyncPeriod: m.setup.Resync,
 		ReflectorOptions: options,
 		Process: func(obj any, initial bool) error {
 			defer m.calls.begin("Process")()
@@ -229,7 +192,7 @@ func (m *mirror) makeProcess(options cache.ReflectorOptions) {
 }
 
 // process applies the deltas of a key, and notifies a handler.
-func process(store cache.Store, h *handler, deltas cache.Deltas, initial bool) error {
+func process(store cache.Store, h *Handler, deltas cache.Deltas, initial bool) error {
 	var errs []error
 	for _, d := range deltas {
 		errs = append(errs, processOne(store, h, d, initial))
@@ -237,7 +200,7 @@ func process(store cache.Store, h *handler, deltas cache.Deltas, initial bool) e
 	return errors.Join(errs...)
 }
 
-func processOne(store cache.Store, h *handler, d cache.Delta, initial bool) error {
+func processOne(store cache.Store, h *Handler, d cache.Delta, initial bool) error {
 	old, exists, err := store.Get(d.Object)
 	if err != nil && !errors.Is(err, cache.ErrQuarantined) {
 		return err
@@ -269,34 +232,16 @@ func (m *mirror) makeReflector(options cache.ReflectorOptions) {
 }
 
 func (m *mirror) makeForeign(options cache.ReflectorOptions) {
-	store := newForeignStore(m)
+	store := newForeignStore(m.world)
 	m.list = store.list
 	m.reflector(store, options)
 }
 
 func (m *mirror) reflector(store cache.ReflectorStore, options cache.ReflectorOptions) {
 	options.ResyncPeriod = m.setup.Resync
-	r := cache.NewReflectorWithOptions(m.source(""), &Object{}, store, options)
+	r := cache.NewReflectorWithOptions(m.client.source(""), &Object{}, store, options)
 	m.run = r.RunWithContext
 	m.applied = func() string { return r.Status().AppliedVersion }
 	m.synced = func() bool { return r.Status().Synced }
 	m.status = r.Status
 }
-
-// hasTransform says whether its objects are transformed.
-func (m *mirror) hasTransform() bool {
-	switch m.setup.Kind {
-	case script.KindReflector, script.KindForeign, script.KindOverlap:
-		return false
-	}
-	return true
-}
-
-// showsPointInTime says whether its content always equals the source at one moment. A queue that is
-// popped key by key changes the order, and so do several writers.
-func (m *mirror) showsPointInTime() bool {
-	return m.setup.Kind != script.KindProcess && m.setup.Kind != script.KindOverlap
-}
-
-// pauseAtMost is the longest pause without a Retry-After (G1), plus a second for a restored source.
-const pauseAtMost = 61 * time.Second

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -39,8 +38,6 @@ const (
 
 // groupsIndex is the name of the index by groupMark.
 const groupsIndex = "groups"
-
-var errBad = errors.New("the script says that this object is bad")
 
 func newObject(key string) *Object {
 	namespace, name := script.SplitKey(key)

@@ -10,7 +10,7 @@ import (
 // observer observes the states of keys over time, as a reader or a handler. The observed states of a
 // key must be a subsequence of the source's (G2), unless the mirror has reported a regression.
 type observer struct {
-	mirror *mirror
+	mirror *Mirror
 	what   string
 	// receives, if not nil, says whether a state passes the observer's filter.
 	receives func(state) bool
@@ -44,7 +44,7 @@ func (o *observer) observe(key string, object *Object) {
 	case truth.wasUnwanted(key) && o.mirror.world.proxy.wasEverBehind():
 		// A list behind its items has dropped the key, and the watch replays states of it: without an entry
 		// nothing tells that they are older.
-	case o.mirror.world.proxy.wasEverBehind() && o.mirror.world.oldLists.Load():
+	case o.mirror.world.proxy.wasEverBehind() && o.mirror.world.hasServedOldLists():
 		// A list behind its items has a lower version than they have, so that an older list may pass
 		// for a newer one.
 	case o.back[key] >= o.mirror.regressions():
@@ -69,7 +69,7 @@ func (o *observer) matches(object *Object) func(state) bool {
 
 // maybeAbsent says whether s may be absent from a mirror: if it is unwanted, has no key or, in a
 // foreign store, cannot be applied.
-func (m *mirror) maybeAbsent(s state) bool {
+func (m *Mirror) maybeAbsent(s state) bool {
 	if m.setup.Kind == script.KindForeign && s.present() && m.world.damage.wasDamaged(s.serial) {
 		return true
 	}
@@ -94,7 +94,7 @@ type versions struct {
 }
 
 // check reads the applied version and synced, in this order, and returns the former.
-func (v *versions) check(m *mirror) string {
+func (v *versions) check(m *Mirror) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	text, synced := m.applied(), m.synced()

@@ -18,7 +18,7 @@ func (m *mirror) makeOverlap(options cache.ReflectorOptions) {
 	m.readFrom(indexer)
 	m.reflector(indexer, options)
 	options.Name += "-second"
-	second := cache.NewReflectorWithOptions(m.source(""), &Object{}, indexer, options)
+	second := cache.NewReflectorWithOptions(m.client.source(""), &Object{}, indexer, options)
 	first := m.run
 	m.run = func(ctx context.Context) {
 		var running sync.WaitGroup
@@ -37,20 +37,20 @@ func (m *mirror) replaceContent(indexer cache.Indexer) error {
 		if o.Annotations[badMark] != "" {
 			return nil // a Replace with it would be refused
 		}
-		m.stampForCaller(o)
+		m.client.stampForCaller(o)
 		objects = append(objects, o)
 	}
 	return indexer.Replace(objects, m.world.source.ResourceVersion())
 }
 
 // replaceStep makes another writer replace the content of a store.
-func (w *world) replaceStep(s script.Step) {
-	m := w.mirrorAt(s.Mirror)
-	if m.replace == nil || !m.begun() || m.stopped() || w.indexesFail.Load() {
+func (r *run) replaceStep(s script.Step) {
+	m := r.mirrorAt(s.Mirror)
+	if m.replace == nil || !m.begun() || m.stopped() || r.world.functions.failsIndexes() {
 		return
 	}
 	if err := m.replace(); err != nil {
-		w.fail("G7: Replace of %s: %v", m.name, err)
+		r.world.fail("G7: Replace of %s: %v", m.name, err)
 	}
 }
 
@@ -59,10 +59,10 @@ const setPatience = 10 * time.Second
 
 // setStep asks the set of all typed informers, some of which may have stopped, whether they are
 // healthy and have synced. It must not say so of those that have stopped.
-func (w *world) setStep(script.Step) {
+func (r *run) setStep(script.Step) {
 	var members, stopped []*mirror
-	for _, m := range w.mirrors {
-		if !m.inSet {
+	for _, m := range r.mirrors {
+		if m.member == nil {
 			continue
 		}
 		members = append(members, m)
@@ -73,31 +73,31 @@ func (w *world) setStep(script.Step) {
 	if len(members) == 0 {
 		return
 	}
-	w.settle()
-	w.questions.Go(func() { w.askSet(members, stopped) })
+	settle()
+	r.questions.Go(func() { r.askSet(members, stopped) })
 }
 
-func (w *world) askSet(members, stopped []*mirror) {
-	ctx, cancel := context.WithTimeout(w.ctx, setPatience)
+func (r *run) askSet(members, stopped []*mirror) {
+	ctx, cancel := context.WithTimeout(r.ctx, setPatience)
 	defer cancel()
 	for _, m := range members {
-		m.asked.Add(1)
-		defer m.asked.Add(-1)
+		m.client.beginQuestion()
+		defer m.client.endQuestion()
 	}
-	isHealthy := w.set.Healthy(time.Minute) == nil
-	hasSynced := w.set.WaitSynced(ctx) == nil
-	isFresh := w.set.Fresh(context.WithValue(ctx, callerKey{}, true)) == nil
+	isHealthy := r.set.Healthy(time.Minute) == nil
+	hasSynced := r.set.WaitSynced(ctx) == nil
+	isFresh := r.set.Fresh(withCaller(ctx)) == nil
 	for _, m := range stopped {
 		if isHealthy {
-			w.fail("G12: a set is healthy, and its %s has stopped", m.name)
+			r.world.fail("G12: a set is healthy, and its %s has stopped", m.name)
 		}
 		if isFresh {
-			w.fail("G1: a set is fresh, and its %s has stopped", m.name)
+			r.world.fail("G1: a set is fresh, and its %s has stopped", m.name)
 		}
 	}
 	for _, m := range members {
 		if hasSynced && !m.synced() {
-			w.fail("G5: a set has synced, and its %s has not", m.name)
+			r.world.fail("G5: a set has synced, and its %s has not", m.name)
 		}
 	}
 }

@@ -208,13 +208,6 @@ func (p *proxy) heal() {
 	p.dropVersions(0, false)
 }
 
-// forget breaks all watches, writes, and forgets all versions before that.
-func (w *world) forget(s script.Step) {
-	w.source.BreakWatches(w.failure("unavailable"))
-	w.write(s.Key, "", false)
-	w.proxy.forget(w.source.Version(), s.For)
-}
-
 // errForbidden is the error of a forbidden namespace.
 func errForbidden() error {
 	things := schema.GroupResource{Group: objectKind.Group, Resource: "things"}
@@ -223,19 +216,19 @@ func errForbidden() error {
 
 // isForbidden says whether this tap's namespace is forbidden.
 func (t *tap) isForbidden() bool {
-	return t.namespace != "" && t.mirror.world.proxy.isForbidden(t.namespace)
+	return t.namespace != "" && t.client.world.proxy.isForbidden(t.namespace)
 }
 
 // proxyList decides how the proxy changes a new list.
 func (t *tap) proxyList(request *request) {
-	w := t.mirror.world
+	w := t.client.world
 	if !request.list || request.check || request.firstPage != nil || request.wrong {
 		return
 	}
-	if t.listsHaveVersions && t.mirror.synced() {
+	if t.listsHaveVersions && t.client.owner.hasSynced() {
 		request.versionless, request.isEmptied = w.proxy.takeVersionless()
 	}
-	canReplay := t.mirror.setup.Kind != script.KindForeign && !w.regressed() && !w.willRestore
+	canReplay := t.client.setup.Kind != script.KindForeign && !w.regressed() && !w.willRestore
 	if canReplay && !request.versionless {
 		request.behind = w.proxy.takeBehind()
 	}
@@ -255,8 +248,8 @@ func (t *tap) listMeta(request *request, page metav1.ListMeta) metav1.ListMeta {
 	version := numberOf(page.ResourceVersion)
 	if list.behind > 0 && version > 0 {
 		behind := version - min(list.behind, version-1)
-		least := t.mirror.world.proxy.oldestKnown()
-		version = min(version, max(behind, t.newest, t.mirror.world.truth.lastRemoval(), least))
+		least := t.client.world.proxy.oldestKnown()
+		version = min(version, max(behind, t.newest, t.client.world.truth.lastRemoval(), least))
 		page.ResourceVersion = strconv.FormatUint(version, 10)
 	}
 	t.newest = max(t.newest, version)

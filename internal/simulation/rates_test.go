@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // requestAt makes one that failed, or else a watch that was opened at once, took so long.
@@ -48,17 +50,18 @@ func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{start: time.Now()}
-				tap := &tap{mirror: &mirror{name: "m", world: w}}
-				tap.requests = append(tap.requests, c.before(w.start))
+				w := newWorld(script.Script{}, nil)
+				defer w.close()
+				check := &rateCheck{mirror: &Mirror{name: "m", world: w}}
+				check.requests = append(check.requests, c.before(w.start))
 				for range c.in {
-					tap.requests = append(tap.requests, requestAt(w.start, 11*s, 0, true))
+					check.requests = append(check.requests, requestAt(w.start, 11*s, 0, true))
 				}
 				for range c.then {
-					tap.requests = append(tap.requests, requestAt(w.start, 60*s, 0, true))
+					check.requests = append(check.requests, requestAt(w.start, 60*s, 0, true))
 				}
-				tap.checkRates()
-				require.Equal(t, c.holds, !w.failed(), w.failures)
+				check.run()
+				require.Equal(t, c.holds, !w.failed(), w.runFailures())
 			})
 		})
 	}
@@ -90,20 +93,21 @@ func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{start: time.Now()}
-				tap := &tap{mirror: &mirror{name: "m", world: w}}
+				w := newWorld(script.Script{}, nil)
+				defer w.close()
+				check := &rateCheck{mirror: &Mirror{name: "m", world: w}}
 				refused := requestAt(w.start, 0, 0, true)
 				refused.isNotAllowed = true
-				tap.requests = append(tap.requests, refused, before(w.start))
+				check.requests = append(check.requests, refused, before(w.start))
 				const failures = firstMinute
 				for i := range failures {
 					at := 4*time.Minute + time.Duration(i)*time.Second
 					r := requestAt(w.start, at, 0, true)
 					r.list = true
-					tap.requests = append(tap.requests, r)
+					check.requests = append(check.requests, r)
 				}
-				tap.checkRates()
-				require.False(t, w.failed(), w.failures)
+				check.run()
+				require.False(t, w.failed(), w.runFailures())
 			})
 		})
 	}
@@ -113,13 +117,14 @@ func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 // a series whose last failure is more than two minutes old.
 func TestG13AnotherTryOfAWatchAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{start: time.Now()}
-		tap := &tap{mirror: &mirror{name: "m", world: w}}
+		w := newWorld(script.Script{}, nil)
+		defer w.close()
+		check := &rateCheck{mirror: &Mirror{name: "m", world: w}}
 		request := func(at time.Duration, list, failed bool) {
 			r := requestAt(w.start, at, 0, failed)
 			r.list = list
 			r.isNotAllowed = !list
-			tap.requests = append(tap.requests, r)
+			check.requests = append(check.requests, r)
 		}
 		request(0, false, true)
 		request(time.Second, true, false)
@@ -132,7 +137,7 @@ func TestG13AnotherTryOfAWatchAfterTwoHealthyMinutesBeginsASeries(t *testing.T) 
 		request(retried, true, false)
 		request(retried, false, true)
 		request(retried, true, false)
-		tap.checkRates()
-		require.False(t, w.failed(), w.failures)
+		check.run()
+		require.False(t, w.failed(), w.runFailures())
 	})
 }

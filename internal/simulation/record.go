@@ -1,13 +1,9 @@
 package simulation
 
 import (
-	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"sync"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,18 +26,6 @@ type recorder struct {
 	lines []recording.Line
 }
 
-// Record is Run, and also returns the recorded lines.
-func Record(t *testing.T, input script.Script) (result script.Result, lines []recording.Line) {
-	t.Helper()
-	r := &recorder{}
-	synctest.Test(t, func(*testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), longest)
-		defer cancel()
-		result = runRecorded(ctx, input, r)
-	})
-	return result, r.lines
-}
-
 func (r *recorder) add(line recording.Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +44,7 @@ func (r *recorder) begin(w *world) {
 	for _, obj := range w.source.Objects() {
 		line.Objects = append(line.Objects, recordedObject(obj))
 	}
-	for _, is := range w.mirrors {
+	for _, is := range w.clients {
 		m := recording.Mirror{Name: is.name, Kind: string(is.setup.Kind), Resync: is.setup.Resync}
 		for _, h := range is.setup.Handlers {
 			m.Handlers = append(m.Handlers, recording.Handler{Coalesced: cache.Delivery(h.Delivery) == cache.Coalesced, Slow: h.Slow})
@@ -78,9 +62,9 @@ func (r *recorder) step(s script.Step) {
 
 // passed records a line of a tap.
 func (r *recorder) passed(t *tap, line recording.Line) {
-	line.Source = t.mirror.name
-	if t.mirror.setup.HasNamespaces() {
-		line.Source += "/" + script.Namespaces[slices.Index(t.mirror.taps, t)]
+	line.Source = t.client.name
+	if t.namespace != "" {
+		line.Source += "/" + t.namespace
 	}
 	r.add(line)
 }
@@ -94,7 +78,7 @@ func (r *recorder) asked(t *tap, list bool, options metav1.ListOptions) {
 		do = recording.List
 	}
 	r.passed(t, recording.Line{Do: do, Ask: &recording.Ask{
-		Now: t.mirror.world.source.Version(), Version: options.ResourceVersion, Match: string(options.ResourceVersionMatch),
+		Now: t.client.world.source.Version(), Version: options.ResourceVersion, Match: string(options.ResourceVersionMatch),
 		Limit: options.Limit, Continue: options.Continue != "", Streaming: options.SendInitialEvents != nil,
 	}})
 }

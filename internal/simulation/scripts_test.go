@@ -33,7 +33,7 @@ func TestScriptsThatOnceFailedHold(t *testing.T) {
 func TestEveryGeneratedStepIsOneOfTheWorlds(t *testing.T) {
 	for seed := range uint64(300) {
 		for _, step := range script.Generate(seed).Steps {
-			require.Contains(t, steps, step.Do)
+			require.True(t, isFault(step.Do) || steps[step.Do] != nil, step.Do)
 		}
 	}
 }

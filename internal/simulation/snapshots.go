@@ -51,7 +51,7 @@ type snapshotContent struct {
 
 // checkSnapshot takes a snapshot and checks that its objects, its index and its version
 // belong together, and that the source was so once (G10).
-func (m *mirror) checkSnapshot() {
+func (m *Mirror) checkSnapshot() {
 	if m.snapshots.take == nil {
 		return
 	}
@@ -72,7 +72,7 @@ func (m *mirror) checkSnapshot() {
 
 // checkSnapshotSometimes is lookAtSnapshot for callers that are called very often, and while the store is
 // being written to.
-func (m *mirror) checkSnapshotSometimes() {
+func (m *Mirror) checkSnapshotSometimes() {
 	if m.snapshots.calls.Add(1)%callsBetween == 0 {
 		m.checkSnapshot()
 	}
@@ -88,7 +88,7 @@ func (s *snapshots) keep(k keptSnapshot) {
 }
 
 // checkKeptSnapshots checks that the snapshots which were kept are as they were (G10).
-func (m *mirror) checkKeptSnapshots() {
+func (m *Mirror) checkKeptSnapshots() {
 	m.snapshots.mu.Lock()
 	kept := slices.Clone(m.snapshots.kept)
 	m.snapshots.mu.Unlock()
@@ -102,7 +102,7 @@ func (m *mirror) checkKeptSnapshots() {
 }
 
 // readSnapshot asks a snapshot for everything. Only its own answers are compared here.
-func (m *mirror) readSnapshot(k keptSnapshot) snapshotContent {
+func (m *Mirror) readSnapshot(k keptSnapshot) snapshotContent {
 	if k.typed != nil {
 		return m.pictureOfTyped(*k.typed)
 	}
@@ -134,7 +134,7 @@ func (m *mirror) readSnapshot(k keptSnapshot) snapshotContent {
 	return p
 }
 
-func (m *mirror) pictureOfTyped(s cache.Reader[*Object]) snapshotContent {
+func (m *Mirror) pictureOfTyped(s cache.Reader[*Object]) snapshotContent {
 	p := snapshotContent{s.ResourceVersion(), maps.Collect(s.All()), map[string][]string{}}
 	inNamespaces := 0
 	for _, namespace := range script.Namespaces {
@@ -159,7 +159,7 @@ func (m *mirror) pictureOfTyped(s cache.Reader[*Object]) snapshotContent {
 }
 
 // checkSnapshotContent compares what a snapshot says with itself, and with the source.
-func (m *mirror) checkSnapshotContent(p snapshotContent, synced bool) {
+func (m *Mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 	want := map[string][]string{}
 	for key, o := range p.objects {
 		for _, group := range groupsOf(o) {
@@ -187,7 +187,7 @@ func (m *mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 
 // checkSnapshotVersion checks that a snapshot has what the source had at its version: no more, as
 // lookAtCut has checked that it has no less (G10).
-func (m *mirror) checkSnapshotVersion(p snapshotContent) {
+func (m *Mirror) checkSnapshotVersion(p snapshotContent) {
 	version, err := strconv.ParseUint(p.version, 10, 64)
 	if err != nil || m.world.regressed() || m.world.proxy.wasEverBehind() {
 		return // a list may have been newer than its version
@@ -202,7 +202,7 @@ func (m *mirror) checkSnapshotVersion(p snapshotContent) {
 }
 
 // compareSnapshot checks that a snapshot is what the store shows while nothing happens (G10).
-func (m *mirror) compareSnapshot(when string, shown map[string]*Object) {
+func (m *Mirror) compareSnapshot(when string, shown map[string]*Object) {
 	if m.snapshots.take == nil {
 		return
 	}

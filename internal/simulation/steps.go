@@ -1,210 +1,68 @@
 package simulation
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
-	"syscall"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/cachetest"
 	"github.com/watchmirror/cache/internal/simulation/script"
-	"github.com/watchmirror/cache/kubeapi"
 )
 
-// steps are the possible steps of a script, by name.
-var steps = map[string]func(*world, script.Step){
-	// Writes.
-	"write":    func(w *world, s script.Step) { w.write(s.Key, s.What, false) },
-	"unwanted": func(w *world, s script.Step) { w.write(s.Key, "", true) },
-	"delete":   func(w *world, s script.Step) { w.remove(s.Key, false) },
-	"hide":     func(w *world, s script.Step) { w.remove(s.Key, true) },
-	"recreate": func(w *world, s script.Step) { w.remove(s.Key, false); w.write(s.Key, "", false) },
-	"burst": func(w *world, s script.Step) {
-		for i := range s.N {
-			w.write(script.KeyAt(i%12), "", false)
-		}
-	},
-	"advance": func(w *world, s script.Step) { w.advance(s.N) },
-
-	// Requests that fail, hang or are late.
-	"fail-lists":    func(w *world, s script.Step) { w.source.FailLists(s.N, w.failure(s.What)) },
-	"fail-watches":  func(w *world, s script.Step) { w.source.FailWatches(s.N, w.failure(s.What)) },
-	"hang-lists":    func(w *world, s script.Step) { w.source.HangLists(s.N) },
-	"hang-watches":  func(w *world, s script.Step) { w.source.HangWatches(s.N) },
-	"delay-lists":   func(w *world, s script.Step) { w.source.DelayLists(s.For) },
-	"delay-watches": func(w *world, s script.Step) { w.source.DelayWatches(s.For) },
-	"delay-events":  func(w *world, s script.Step) { w.source.DelayEvents(s.For) },
-	"deaf-lists":    func(w *world, s script.Step) { w.source.HangListsIgnoringContext(s.N) },
-	"deaf-watches":  func(w *world, s script.Step) { w.source.HangWatchesIgnoringContext(s.N) },
-	"go-on":         func(w *world, _ script.Step) { w.source.ReleaseHanging() },
-
-	// Watches that end, break or fall silent.
-	"close-watches":      func(w *world, _ script.Step) { w.source.CloseWatches() },
-	"break-watches":      func(w *world, s script.Step) { w.source.BreakWatches(w.failure(s.What)) },
-	"close-next-watches": func(w *world, s script.Step) { w.source.CloseNextWatches(s.N, int(s.For)) },
-	"break-next-watches": func(w *world, s script.Step) { w.source.BreakNextWatches(s.N, int(s.For), w.failure(s.What)) },
-	"silence":            func(w *world, _ script.Step) { w.source.Silence() },
-	"resume":             func(w *world, _ script.Step) { w.source.Resume() },
-
-	// Faults.
-	"old-lists": func(w *world, s script.Step) {
-		if w.willRestore {
-			return // the old state may have been reverted by then
-		}
-		if w.proxy.wasEverBehind() {
-			return // the version of such a list does not say that its objects are older
-		}
-		w.oldLists.Store(true)
-		version := w.source.Version()
-		// An error means that the version is compacted, which no server has.
-		_ = w.source.ServeOldLists(s.N, version-min(uint64(s.For), version-1))
-	},
-	"old-bookmark": func(w *world, s script.Step) {
-		w.oldBookmarks.Store(true)
-		version := w.source.Version()
-		w.source.SendBookmarksAt(version - min(uint64(s.N), version-1))
-	},
-	"bookmarks":        func(w *world, _ script.Step) { w.source.SendBookmarks() },
-	"double-bookmarks": func(w *world, s script.Step) { w.source.DuplicateBookmarks(s.N > 0) },
-	"no-initial-end":   func(w *world, s script.Step) { w.source.WithholdInitialEventsEnd(s.N) },
-	"wrong-types":      func(w *world, s script.Step) { w.wrongTypes.Store(int64(s.N)) },
-	"restore":          func(w *world, s script.Step) { w.restore(s.N) },
-
-	// Proxies, and servers with habits of their own.
-	"limit-watches": func(w *world, s script.Step) { w.proxy.limitWatches(s) },
-	"forget":        (*world).forget,
-	"lists-behind":  func(w *world, s script.Step) { w.proxy.putBehind(s.N, uint64(s.For)) },
-	"no-versions":   func(w *world, s script.Step) { w.proxy.dropVersions(s.N, s.What == "empty") },
-	"forbid":        func(w *world, s script.Step) { w.proxy.forbid(s.Key) },
-
-	// History that was dropped.
-	"compact":         func(w *world, _ script.Step) { w.source.CompactAll() },
-	"compact-watches": func(w *world, _ script.Step) { w.source.CompactWatches(w.source.Version()) },
-	"expire-tokens":   func(w *world, _ script.Step) { w.source.ExpireContinueTokens() },
-
-	// The network; nothing without one.
-	"cut":      overHTTP(func(w *world, _ script.Step) { w.server.Listener.CutConnections() }),
-	"cut-next": overHTTP(func(w *world, s script.Step) { w.server.Listener.CutNext(s.N, int(s.For)) }),
-	"freeze":   overHTTP(func(w *world, _ script.Step) { w.server.Listener.Freeze() }),
-	"thaw":     overHTTP(func(w *world, _ script.Step) { w.server.Listener.Thaw() }),
-	"refuse":   overHTTP(func(w *world, s script.Step) { w.server.Listener.RefuseConnections(s.N > 0) }),
-	"die":      overHTTP(func(w *world, _ script.Step) { w.server.killConnections() }),
-
-	"damage-lists":   overHTTP(func(w *world, s script.Step) { w.damage.begin(listAnswer, s) }),
-	"damage-watches": overHTTP(func(w *world, s script.Step) { w.damage.begin(watchAnswer, s) }),
-	"damage-streams": overHTTP(func(w *world, s script.Step) { w.damage.begin(streamAnswer, s) }),
-
-	// The functions of the mirrors.
-	"transforms-fail": func(w *world, s script.Step) { w.transformsFail.Store(s.N > 0) },
-	"indexes-fail":    func(w *world, s script.Step) { w.indexesFail.Store(s.N > 0) },
-	"transforms-take": func(w *world, s script.Step) { w.setDuration(&w.transformTakes, s.For) },
-	"indexing-takes":  func(w *world, s script.Step) { w.setDuration(&w.indexingTakes, s.For) },
-
+// steps are the steps of a script that concern mirrors, by name. The others are the world's.
+var steps = map[string]func(*run, script.Step){
 	// Handlers and mirrors.
-	"join":    (*world).join,
-	"leave":   (*world).leave,
-	"stall":   func(w *world, s script.Step) { w.eachHandler(s.Mirror, (*handler).hold) },
-	"release": func(w *world, s script.Step) { w.eachHandler(s.Mirror, (*handler).release) },
-	"stop": func(w *world, s script.Step) {
-		if m := w.mirrorAt(s.Mirror); m.begun() {
+	"join":    (*run).join,
+	"leave":   (*run).leave,
+	"stall":   func(r *run, s script.Step) { r.eachHandler(s.Mirror, (*Handler).hold) },
+	"release": func(r *run, s script.Step) { r.eachHandler(s.Mirror, (*Handler).release) },
+	"stop": func(r *run, s script.Step) {
+		if m := r.mirrorAt(s.Mirror); m.begun() {
 			m.stop()
 		}
 	},
-	"again": (*world).runAgain,
+	"again": (*run).runAgain,
 
 	// Callers.
-	"fresh":  (*world).freshStep,
-	"verify": (*world).verifyStep,
-	"lose":   (*world).lose,
-	"set":    (*world).setStep,
+	"fresh":  (*run).freshStep,
+	"verify": (*run).verifyStep,
+	"lose":   (*run).lose,
+	"set":    (*run).setStep,
 	// Other writers of a store.
-	"replace": (*world).replaceStep,
+	"replace": (*run).replaceStep,
 
 	// Reads.
-	"look":   func(w *world, _ script.Step) { w.check() },
-	"settle": func(w *world, _ script.Step) { w.settle(); w.check() },
+	"look": func(r *run, _ script.Step) { r.check() },
+	"settle": func(r *run, _ script.Step) {
+		settle()
+		r.check()
+	},
 }
 
 // do carries out a step.
-func (w *world) do(s script.Step) {
-	w.note("-- %v", s)
-	step, known := steps[s.Do]
-	if !known {
-		w.fail("there is no step %q", s.Do)
+func (r *run) do(s script.Step) {
+	r.world.note("-- %v", s)
+	step := steps[s.Do]
+	if step != nil {
+		step(r, s)
+	} else if !r.world.do(s) {
+		r.world.fail("there is no step %q", s.Do)
 		return
 	}
-	step(w, s)
-	w.check()
+	r.check()
 }
 
-func overHTTP(step func(*world, script.Step)) func(*world, script.Step) {
-	return func(w *world, s script.Step) {
-		if w.server != nil {
-			step(w, s)
-		}
-	}
-}
+func (r *run) mirrorAt(i int) *mirror { return r.mirrors[i%len(r.mirrors)] }
 
-func (w *world) mirrorAt(i int) *mirror { return w.mirrors[i%len(w.mirrors)] }
-
-func (w *world) eachHandler(mirror int, do func(*handler)) {
-	for _, h := range w.mirrorAt(mirror).handlers {
+func (r *run) eachHandler(mirror int, do func(*Handler)) {
+	for _, h := range r.mirrorAt(mirror).handlers {
 		do(h)
 	}
 }
 
-func (w *world) failure(kind string) error {
-	switch kind {
-	case "expired":
-		return cachetest.ErrExpired()
-	case "too-many":
-		return cachetest.ErrTooManyRequests(0)
-	case "too-many-pause":
-		const pause = 45
-		w.retryAfter = time.Now().Add(pause * time.Second)
-		return cachetest.ErrTooManyRequests(pause)
-	case "refused":
-		return cachetest.ErrConnectionRefused()
-	case "unavailable":
-		return apierrors.NewServiceUnavailable("the script says so")
-	case "not-found":
-		return apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "")
-	case "forbidden":
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("the script says so"))
-	case "too-large":
-		return cachetest.ErrTooLargeResourceVersion(w.source.Version()+100, w.source.Version())
-	case "invalid":
-		return apierrors.NewInvalid(objectKind.GroupKind(), "", nil)
-	case script.NotAllowed:
-		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "things"}, "watch")
-	case "cut":
-		return brokenStream(kubeapi.CauseStreamCut)
-	case "bad-frame":
-		return brokenStream(kubeapi.CauseBadFrame)
-	case "eof":
-		return fmt.Errorf("reading: %w", syscall.ECONNRESET)
-	}
-	return cachetest.ErrInternal()
-}
-
-// brokenStream is the error with which package kubeapi ends a cut stream, or one with an invalid frame.
-func brokenStream(cause metav1.CauseType) *apierrors.StatusError {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Message: "the script says so",
-		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause}}},
-	}}
-}
-
 // join adds a handler while the mirror runs.
-func (w *world) join(s script.Step) {
-	m := w.mirrorAt(s.Mirror)
+func (r *run) join(s script.Step) {
+	m := r.mirrorAt(s.Mirror)
 	if len(m.handlers) > 6 {
 		return
 	}
@@ -212,8 +70,8 @@ func (w *world) join(s script.Step) {
 }
 
 // leave removes a handler, and waits for its last call on a goroutine of its own.
-func (w *world) leave(s script.Step) {
-	m := w.mirrorAt(s.Mirror)
+func (r *run) leave(s script.Step) {
+	m := r.mirrorAt(s.Mirror)
 	if m.leave == nil || len(m.handlers) == 0 {
 		return
 	}
@@ -221,38 +79,30 @@ func (w *world) leave(s script.Step) {
 	h := m.handlers[i]
 	h.release()
 	if err := m.leave(h); err != nil && !m.stopped() {
-		w.fail("G9: %s cannot be shut down: %v", h.name, err)
+		r.world.fail("G9: %s cannot be shut down: %v", h.name, err)
 	}
-	h.mu.Lock()
-	h.left = true
-	h.mu.Unlock()
+	h.markLeft()
 	m.handlers = slices.Delete(slices.Clone(m.handlers), i, i+1)
 }
 
 // runAgain runs a mirror that runs already: that must return at once and change nothing.
-func (w *world) runAgain(s script.Step) {
-	m := w.mirrorAt(s.Mirror)
+func (r *run) runAgain(s script.Step) {
+	m := r.mirrorAt(s.Mirror)
 	if m.stopped() || !m.begun() {
 		return // a reflector that has returned may run again
 	}
-	w.settle() // else it could be the first
+	settle() // else it could be the first
 	before, reported := time.Now(), m.count(cache.ErrAlreadyRan)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.runAgain(w.ctx)
+		m.runAgain(r.ctx)
 	}()
 	<-done
 	if took := time.Since(before); took > 0 {
-		w.fail("B12: a second Run of %s took %v", m.name, took)
+		r.world.fail("B12: a second Run of %s took %v", m.name, took)
 	}
 	if m.again == nil && m.count(cache.ErrAlreadyRan) == reported {
-		w.fail("B12: a second Run of %s was not reported", m.name)
+		r.world.fail("B12: a second Run of %s was not reported", m.name)
 	}
-}
-
-// setDuration sets the duration of a user function's call.
-func (w *world) setDuration(which *atomic.Int64, d time.Duration) {
-	which.Store(int64(d))
-	w.slowest.Store(max(w.slowest.Load(), int64(d)))
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,7 +24,7 @@ import (
 // (wrong_type.go), and refuses the first watch after an outage (see world.outages).
 type tap struct {
 	source cache.ListerWatcherWithContext
-	mirror *mirror
+	client *client
 	// namespace is that of its source; empty is all.
 	namespace string
 
@@ -43,64 +44,8 @@ type tap struct {
 	// listsHaveVersions is true once it has passed on a list with a version, streamed or not. Until
 	// then a list without one may be that of a source that has none (B32).
 	listsHaveVersions bool
-	// waitsSince is when a request failed with a Retry-After, until the next request.
-	waitsSince time.Time
-	waitsFor   time.Duration
-}
-
-// request is one request of a reflector: a call of List, all pages that were answered of
-// one list, or a call of Watch.
-type request struct {
-	at, answered time.Time
-	list         bool
-	ended        time.Time // of a watch that was opened
-	events       int
-	// version is the requested one. moved: a watch sent an event of another version.
-	version string
-	moved   bool
-	// timeout is the requested timeout of a watch.
-	timeout time.Duration
-	// failed: the response was an error, or its stream had one.
-	failed bool
-	// isStream: a streaming list.
-	isStream bool
-	// endless: a streaming list whose final bookmark has not been sent.
-	endless bool
-	// open: a watch that was opened, or a list that has more pages.
-	open bool
-	// firstPage is the list that a further page belongs to. A page that is answered is part of
-	// that, one that fails is a request of its own.
-	firstPage *request
-	// wrong: the objects of a list, streamed or not, are all of another type; items counts
-	// those of a wrong one.
-	wrong bool
-	items int
-	// relist: a list or stream at "" while callers of Fresh or Verify wait, which may have caused it.
-	relist bool
-	// check: a list beside an open watch that checks the source's version.
-	check bool
-	// behind: a list whose version is behind its items, by at most so many versions (B31).
-	behind uint64
-	// versionless: a list without a version (B32), and without items if isEmptied.
-	versionless bool
-	isEmptied   bool
-	// retryAfter is the Retry-After of its failure.
-	retryAfter time.Duration
-	// isNotAllowed: a watch of a source that can only be listed.
-	isNotAllowed bool
-	// stopped: a watch that the reflector has ended.
-	stopped bool
-}
-
-// fault is a failure that the reflector must report.
-type fault struct {
-	number int
-	at     time.Time
-	err    error
-	// cause is the cause of a list that was answered and has failed all the same.
-	cause cache.Cause
-	// excused: its context had ended.
-	excused bool
+	// waits are the pauses that failures with a Retry-After began.
+	waits []wait
 }
 
 // numberedError is an error of the source's that can be distinguished from all others.
@@ -131,11 +76,11 @@ func (t *tap) Watch(options metav1.ListOptions) (watch.Interface, error) {
 }
 
 func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	defer t.mirror.calls.beginSource("List")()
+	defer t.client.owner.beginSource("List")()
 	if isOfCaller(ctx) {
 		list, err := t.source.ListWithContext(ctx, options)
 		for _, item := range itemsOf(list) {
-			t.stampForCaller(item)
+			t.client.stampForCaller(item)
 		}
 		return list, err
 	}
@@ -158,7 +103,7 @@ func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (
 	for _, item := range itemsOf(things) {
 		t.stamp(item)
 	}
-	t.mirror.world.recorder.listed(t, things)
+	t.client.world.recorder.listed(t, things)
 	list = t.listOfWrongType(request, things)
 	t.answeredList(ctx, request, things.ListMeta)
 	return list, nil
@@ -166,8 +111,8 @@ func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (
 
 // answeredList notes that a page was answered.
 func (t *tap) answeredList(ctx context.Context, request *request, page metav1.ListMeta) {
-	t.mirror.note("list of %s answered: version %s continue %v",
-		t.mirror.name, page.ResourceVersion, page.Continue != "")
+	t.client.note("list of %s answered: version %s continue %v",
+		t.client.name, page.ResourceVersion, page.Continue != "")
 	t.answered(request, page.Continue != "")
 	if page.Continue == "" {
 		t.endBadList(ctx, request)
@@ -187,7 +132,7 @@ func itemsOf(list runtime.Object) []*Object {
 }
 
 func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	defer t.mirror.calls.beginSource("Watch")()
+	defer t.client.owner.beginSource("Watch")()
 	if isOfCaller(ctx) {
 		return t.source.WatchWithContext(ctx, options)
 	}
@@ -198,8 +143,8 @@ func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) 
 	if t.isForbidden() {
 		return nil, t.failed(ctx, request, errForbidden())
 	}
-	if empty, limit := t.mirror.world.proxy.emptyWatch(options); empty != nil {
-		t.mirror.note("%s is sent nothing, since its version is forgotten", t.mirror.name)
+	if empty, limit := t.client.world.proxy.emptyWatch(options); empty != nil {
+		t.client.note("%s is sent nothing, since its version is forgotten", t.client.name)
 		t.answered(request, true)
 		return newTappedWatch(ctx, t, request, empty, limit), nil
 	}
@@ -220,10 +165,10 @@ type tapOfItems struct{ *tap }
 
 func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 	take func(metav1.ListMeta, runtime.Object) error) (metav1.ListMeta, error) {
-	defer t.mirror.calls.beginSource("ListItems")()
+	defer t.client.owner.beginSource("ListItems")()
 	if isOfCaller(ctx) {
 		return t.source.(cache.ItemLister).ListItems(ctx, options, func(list metav1.ListMeta, item runtime.Object) error {
-			t.stampForCaller(objectOf(item))
+			t.client.stampForCaller(objectOf(item))
 			return take(list, item)
 		})
 	}
@@ -232,7 +177,7 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 		return metav1.ListMeta{}, t.failed(ctx, request, errForbidden())
 	}
 	var refused error
-	page := t.mirror.world.recorder.page(t.tap)
+	page := t.client.world.recorder.page(t.tap)
 	list, err := t.source.(cache.ItemLister).ListItems(ctx, options, func(list metav1.ListMeta, item runtime.Object) error {
 		if request.wholeList().isEmptied {
 			return nil
@@ -260,7 +205,7 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 
 // noticesOutage says whether the source has been away since it was last asked for a watch.
 func (t *tap) noticesOutage() bool {
-	now := t.mirror.world.outages.Load()
+	now := t.client.world.outages.Load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	met := now > t.outages
@@ -270,9 +215,9 @@ func (t *tap) noticesOutage() bool {
 
 // begin records a request. Further pages of a list are no requests, unless they fail.
 func (t *tap) begin(list bool, options metav1.ListOptions) *request {
-	t.mirror.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v", t.mirror.name, list,
+	t.client.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v", t.client.name, list,
 		options.ResourceVersion, options.ResourceVersionMatch, options.Limit, options.Continue != "", options.SendInitialEvents != nil)
-	t.mirror.world.recorder.asked(t, list, options)
+	t.client.world.recorder.asked(t, list, options)
 	request := t.record(list, options)
 	t.proxyList(request)
 	return request
@@ -284,7 +229,7 @@ func (t *tap) record(list bool, options metav1.ListOptions) *request {
 	defer t.mu.Unlock()
 	t.returnLocked()
 	request := &request{at: time.Now(), list: list, version: options.ResourceVersion, endless: options.SendInitialEvents != nil}
-	request.relist = t.mirror.asked.Load() > 0 && options.ResourceVersion == "" && options.Continue == ""
+	request.relist = t.client.asked.Load() > 0 && options.ResourceVersion == "" && options.Continue == ""
 	request.check = list && t.isCheckLocked(options)
 	if request.check {
 		t.requests = append(t.requests, request)
@@ -299,7 +244,7 @@ func (t *tap) record(list bool, options metav1.ListOptions) *request {
 		t.listing = request
 	}
 	if list || options.SendInitialEvents != nil {
-		request.wrong = t.mirror.world.wrongTypes.Add(-1) >= 0
+		request.wrong = t.client.world.wrongTypes.Add(-1) >= 0
 	}
 	request.isStream = options.SendInitialEvents != nil
 	if options.TimeoutSeconds != nil {
@@ -338,7 +283,7 @@ func (t *tap) answered(request *request, open bool) {
 
 // failed numbers the error of a call.
 func (t *tap) failed(ctx context.Context, request *request, err error) error {
-	t.mirror.world.recorder.refused(t, err)
+	t.client.world.recorder.refused(t, err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	request.answered, request.failed, request.open = time.Now(), true, false
@@ -352,20 +297,46 @@ func (t *tap) failed(ctx context.Context, request *request, err error) error {
 }
 
 func (t *tap) faultLocked(ctx context.Context, err error) int {
-	number := t.mirror.nextFault()
+	number := t.client.nextFault()
 	t.faults = append(t.faults, &fault{number: number, at: time.Now(), err: err, excused: ctx.Err() != nil})
-	t.mirror.note("%s is failed: %v %s", t.mirror.name, err, faultMark(number))
+	t.client.note("%s is failed: %v %s", t.client.name, err, faultMark(number))
 	return number
 }
 
-// stampForCaller sets a unique receipt on an object sent to a caller.
-func (t *tap) stampForCaller(o *Object) { t.mirror.stampForCaller(o) }
+// stamp sets the receipt of an object.
+func (t *tap) stamp(o *Object) { setMark(o, receiptMark, strconv.Itoa(t.client.nextReceipt())) }
 
-func (m *mirror) stampForCaller(o *Object) {
-	if o != nil {
-		setMark(o, receiptMark, strconv.Itoa(m.nextCallerReceipt()))
+// waitLocked notes the Retry-After of a failed request.
+func (t *tap) waitLocked(request *request, err error) {
+	seconds, hasDelay := apierrors.SuggestsClientDelay(err)
+	if hasDelay && seconds > 0 {
+		request.retryAfter = time.Duration(seconds) * time.Second
+		t.waits = append(t.waits, wait{since: time.Now(), duration: request.retryAfter})
+	}
+	request.isNotAllowed = apierrors.IsMethodNotSupported(err)
+}
+
+// returnLocked notes that the next request is made.
+func (t *tap) returnLocked() {
+	if len(t.waits) == 0 {
+		return
+	}
+	last := &t.waits[len(t.waits)-1]
+	if last.until.IsZero() {
+		last.until = time.Now()
 	}
 }
 
-// stamp sets the receipt of an object.
-func (t *tap) stamp(o *Object) { setMark(o, receiptMark, strconv.Itoa(t.mirror.nextReceipt())) }
+// abandonedVersionChecks says whether checks of the source's version have failed three times. They
+// are not made again then (B23).
+func (t *tap) abandonedVersionChecks() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	failed := 0
+	for _, r := range t.requests {
+		if r.check && r.failed {
+			failed++
+		}
+	}
+	return failed >= 3
+}

@@ -79,7 +79,7 @@ func (w *tappedWatch) currentLimit() (watchLimit, <-chan struct{}) {
 	if w.limit.after > 0 {
 		return w.limit, nil
 	}
-	return w.tap.mirror.world.proxy.currentLimit()
+	return w.tap.client.world.proxy.currentLimit()
 }
 
 // endByProxy ends the watch as a proxy does.
@@ -93,8 +93,8 @@ func (w *tappedWatch) endByProxy(limit watchLimit) {
 }
 
 func (w *tappedWatch) ended() {
-	w.tap.mirror.note("%s's watch ended", w.tap.mirror.name)
-	w.tap.mirror.world.recorder.ended(w.tap)
+	w.tap.client.note("%s's watch ended", w.tap.client.name)
+	w.tap.client.world.recorder.ended(w.tap)
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
 	w.request.ended, w.request.open = time.Now(), false
@@ -109,18 +109,18 @@ func (w *tappedWatch) pass(event watch.Event) bool {
 		w.tap.sawVersion(about.GetResourceVersion())
 	}
 	var undelivered func()
-	w.tap.mirror.world.recorder.event(w.tap, event)
+	w.tap.client.world.recorder.event(w.tap, event)
 	switch object := event.Object.(type) {
 	case *Object:
 		if event.Type != watch.Bookmark {
 			w.tap.stamp(object)
 		}
-		w.tap.mirror.note("%s is sent %s %s@%s serial %s receipt %s", w.tap.mirror.name, event.Type, keyOf(object), object.ResourceVersion,
+		w.tap.client.note("%s is sent %s %s@%s serial %s receipt %s", w.tap.client.name, event.Type, keyOf(object), object.ResourceVersion,
 			object.Annotations[serialMark], object.Annotations[receiptMark])
 	case *metav1.Status:
 		event, undelivered = w.numberedEvent(event, object)
 	default:
-		w.tap.mirror.note("%s is sent %s %T", w.tap.mirror.name, event.Type, object)
+		w.tap.client.note("%s is sent %s %T", w.tap.client.name, event.Type, object)
 	}
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted:

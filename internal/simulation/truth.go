@@ -187,10 +187,13 @@ func (t *truth) latest(version uint64) int {
 // span is a half-open range of moments.
 type span struct{ from, to int }
 
+// spansFrom returns all moments from one on.
+func spansFrom(moment int) []span { return []span{{moment, math.MaxInt}} }
+
 // spans returns the moments at which the state of a key fits, all for a hidden key.
 func (t *truth) spans(key string, fits func(state) bool) []span {
 	if t.isHidden(key) {
-		return []span{{0, math.MaxInt}}
+		return spansFrom(0)
 	}
 	return t.allSpans(key, fits)
 }
@@ -201,7 +204,7 @@ func (t *truth) allSpans(key string, fits func(state) bool) []span {
 	defer t.mu.Unlock()
 	l := t.keys[key]
 	if l == nil {
-		return []span{{0, math.MaxInt}}
+		return spansFrom(0)
 	}
 	var spans []span
 	add := func(s state, from, to int) {

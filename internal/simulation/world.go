@@ -1,35 +1,31 @@
 package simulation
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/klog/v2"
 
-	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
-// world is one run: a source, its mirrors, and a record of both. It belongs to the script's
-// goroutine unless stated otherwise.
+// world is what the mirrors of one run live in: a source with its network and its faults, the truth
+// about it, and the failures and last events of the run. It belongs to the script's goroutine unless
+// stated otherwise.
 type world struct {
 	script  script.Script
 	start   time.Time
 	source  *cachetest.Source
 	server  *network // nil without HTTP
 	truth   *truth
-	mirrors []*mirror
+	clients []*client
 	random  *rand.Rand
 
 	serial, incarnations int
@@ -47,34 +43,20 @@ type world struct {
 	retryAfter time.Time
 	// silent is true once a deletion was hidden from all watches, or a watch lost an event.
 	silent atomic.Bool
-	// regressions counts how often the source went back, questions are the calls of Fresh and Verify that are under way.
+	// regressions counts how often the source went back.
 	regressions atomic.Int64
-	questions   sync.WaitGroup
 	// oldLists is true once lists have returned an older state.
 	oldLists atomic.Bool
+	// oldBookmarks is true once bookmarks have had an older version.
+	oldBookmarks atomic.Bool
+	// willRestore is true if the script restores the source.
+	willRestore bool
 	// damage changes the bytes of responses; wrongTypes is the number of next lists with only
 	// objects of another type.
 	damage     damage
 	wrongTypes atomic.Int64
 	proxy      proxy
-	// returns are the ends of pauses that a Retry-After began; see noteReturn.
-	returns returns
-	// set has the typed informers.
-	set cache.InformerSet
-	// oldBookmarks is true once bookmarks have had an older version.
-	oldBookmarks atomic.Bool
-	// willRestore is true if the script restores the source.
-	willRestore bool
-
-	// Current behavior of the mirrors' functions, read by all goroutines.
-	transformsFail, indexesFail   atomic.Bool
-	transformTakes, indexingTakes atomic.Int64
-	// slowest is the longest duration that either had.
-	slowest atomic.Int64
-	// repaired is true after the end of the script: handlers are fast and do not panic.
-	repaired atomic.Bool
-
-	ctx context.Context
+	functions  functions
 	// recorder records what happens; nil records nothing.
 	recorder *recorder
 
@@ -109,22 +91,25 @@ func (w *world) note(format string, args ...any) {
 	w.trace.add(w.start, format, args...)
 }
 
-// regressed says whether the source may have shown anybody an older state after a newer.
-func (w *world) regressed() bool { return w.everRestored.Load() || w.oldLists.Load() }
-
+// checked counts a check.
 func (w *world) checked() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checks++
 }
 
-// newWorld makes everything; begin starts the mirrors. It is called inside of a bubble.
-func newWorld(ctx context.Context, input script.Script, r *recorder) *world {
+// newWorld makes the world of a script, with its first objects. It is called inside of a bubble.
+func newWorld(input script.Script, r *recorder) *world {
 	w := &world{
-		script: input, start: time.Now(), truth: newTruth(), ctx: ctx, recorder: r,
-		random: rand.New(rand.NewPCG(input.Seed, 1)),
+		script:   input,
+		start:    time.Now(),
+		truth:    newTruth(),
+		recorder: r,
+		random:   rand.New(rand.NewPCG(input.Seed, 1)),
 	}
-	w.willRestore = slices.ContainsFunc(input.Steps, func(s script.Step) bool { return s.Do == "restore" })
+	w.willRestore = slices.ContainsFunc(input.Steps, func(s script.Step) bool {
+		return s.Do == "restore"
+	})
 	setup := input.Setup
 	w.source = cachetest.NewSource(cachetest.Options{
 		GroupVersionKind: objectKind, Resource: schema.GroupResource{Group: objectKind.Group, Resource: "things"},
@@ -145,117 +130,78 @@ func newWorld(ctx context.Context, input script.Script, r *recorder) *world {
 	for i := range setup.Objects {
 		w.write(script.KeyAt(i), "", false)
 	}
-	for i, m := range setup.Mirrors {
-		w.mirrors = append(w.mirrors, newMirror(w, i, m))
-	}
-	r.begin(w)
 	return w
-}
-
-// begin runs the mirrors.
-func (w *world) begin() {
-	for _, m := range w.mirrors {
-		m.begin()
-	}
 }
 
 func typeMeta() metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: objectKind.GroupVersion().String(), Kind: objectKind.Kind}
 }
 
-// beginAnyway runs the mirrors if the script ended before Setup.Begin.
-func (w *world) beginAnyway() {
-	for _, m := range w.mirrors {
-		if !m.begun() {
-			m.begin()
-		}
-	}
+// beginRecording is called when all mirrors are made, before any of them runs.
+func (w *world) beginRecording() { w.recorder.begin(w) }
+
+// releaseEverything ends what handlers and requests wait for.
+func (w *world) releaseEverything() {
+	w.functions.repaired.Store(true)
+	w.source.ReleaseHanging()
 }
 
-// end stops everything that still runs and waits for it.
-func (w *world) end() {
-	w.repaired.Store(true)
-	w.source.ReleaseHanging()
-	for i := range w.mirrors {
-		w.eachHandler(i, (*handler).release)
-	}
-	for _, m := range w.mirrors {
-		m.stop()
-	}
-	for _, m := range w.mirrors {
-		m.await()
-	}
-	w.questions.Wait()
+// close ends the source and the network, after the mirrors.
+func (w *world) close() {
 	if w.server != nil {
 		w.server.close()
 	}
 	w.source.Close()
 }
 
-// settle waits until all goroutines are blocked.
-func (w *world) settle() { synctest.Wait() }
+// untilRetryAfter is the time until the end of the latest Retry-After.
+func (w *world) untilRetryAfter() time.Duration { return time.Until(w.retryAfter) }
 
-// quiet returns a logger that discards everything.
-func quiet() *klog.Logger { return &klog.Logger{} }
+// hasServedOldLists says whether lists have returned an older state.
+func (w *world) hasServedOldLists() bool { return w.oldLists.Load() }
 
-// Run runs a script in a bubble of virtual time and returns the failures. Hangs and panics end the
-// process, as in any test, so internal/simulation/cmd runs scripts in their own processes.
-func Run(t *testing.T, input script.Script) (result script.Result) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		// Ends a run that would continue forever in virtual time.
-		ctx, cancel := context.WithTimeout(context.Background(), longest)
-		defer cancel()
-		result = run(ctx, input)
-	})
-	return result
+// regressionCount is how often the source went back.
+func (w *world) regressionCount() int64 { return w.regressions.Load() }
+
+// hasSentOldBookmarks says whether bookmarks have had an older version.
+func (w *world) hasSentOldBookmarks() bool { return w.oldBookmarks.Load() }
+
+// hasNetwork says whether mirrors read the source over HTTP.
+func (w *world) hasNetwork() bool { return w.server != nil }
+
+// lastDeath is when connections died last; zero if none ever did.
+func (w *world) lastDeath() time.Time {
+	if w.server == nil {
+		return time.Time{}
+	}
+	return w.server.lastDeath()
 }
 
-// longest is the limit of a run in virtual time.
-const longest = 48 * time.Hour
+// closeWatches ends all watches.
+func (w *world) closeWatches() { w.source.CloseWatches() }
 
-func run(ctx context.Context, input script.Script) script.Result {
-	return runRecorded(ctx, input, nil)
+// draw returns a random number below n.
+func (w *world) draw(n int) int { return w.random.IntN(n) }
+
+// runFailures are the failures so far.
+func (w *world) runFailures() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.failures)
 }
 
-func runRecorded(ctx context.Context, input script.Script, r *recorder) script.Result {
-	if len(input.Setup.Mirrors) == 0 {
-		input.Setup.Mirrors = []script.MirrorSetup{{Kind: script.KindTyped}} // a world without any says nothing
-	}
-	w := newWorld(ctx, input, r)
-	for i, step := range input.Steps {
-		if i == input.Setup.Begin {
-			w.begin()
-		}
-		if step.After > 0 {
-			time.Sleep(step.After)
-		}
-		r.step(step)
-		w.do(step)
-		if w.failed() {
-			break
-		}
-	}
-	w.beginAnyway()
-	switch {
-	case w.failed():
-	case input.Setup.Abrupt:
-		w.stopAbruptly()
-	default:
-		w.finale()
-	}
-	w.end()
-	w.afterwards()
-	return w.result()
-}
-
+// result returns what the world has counted and recorded.
 func (w *world) result() script.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := script.Result{Seed: w.script.Seed, Virtual: time.Since(w.start), Checks: w.checks, Failures: w.failures}
-	for _, m := range w.mirrors {
-		r.Requests += m.requestCount()
-		r.Received += m.receivedCount()
+	r := script.Result{
+		Seed:     w.script.Seed,
+		Virtual:  time.Since(w.start),
+		Checks:   w.checks,
+		Failures: w.failures,
+	}
+	for _, c := range w.clients {
+		r.Requests += c.requestCount()
 	}
 	if len(w.failures) > 0 {
 		r.Trace = w.trace.lines()

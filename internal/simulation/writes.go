@@ -95,8 +95,8 @@ func (w *world) nextVersion() uint64 {
 			// Otherwise a watch of the lost history would continue with new writes.
 			w.source.BreakWatches(w.failure("expired"))
 			// The lost versions are expired from now on, so the outage may remain unnoticed.
-			for _, m := range w.mirrors {
-				for _, t := range m.taps {
+			for _, c := range w.clients {
+				for _, t := range c.taps {
 					t.noticesOutage()
 				}
 			}

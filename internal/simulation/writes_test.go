@@ -15,26 +15,29 @@ import (
 // no client could tell, so no check would mean anything. Fails if what takes the source on,
 // a write, a step or the healing of what was hidden, counts from where it was restored to.
 func TestAfterARestoreNoVersionIsGivenOutASecondTime(t *testing.T) {
-	for name, next := range map[string]func(*world){
-		"write":   func(w *world) { w.write("a/o0", "", false) },
-		"advance": func(w *world) { w.do(script.Step{Do: "advance"}) },
-		"heal":    func(w *world) { w.heal() },
+	for name, next := range map[string]func(*run){
+		"write":   func(r *run) { r.do(script.Step{Do: "write", Key: "a/o0"}) },
+		"advance": func(r *run) { r.do(script.Step{Do: "advance"}) },
+		"heal":    func(r *run) { r.heal() },
 	} {
 		for versions := range 4 {
 			t.Run(name+" after "+strconv.Itoa(versions), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t.Context(), script.Script{Setup: script.Setup{Objects: 2, Mirrors: []script.MirrorSetup{{Kind: script.KindReflector}}}}, nil)
-					w.begin()
+					r := newRun(t.Context(), script.Script{Setup: script.Setup{
+						Objects: 2,
+						Mirrors: []script.MirrorSetup{{Kind: script.KindReflector}},
+					}}, nil)
+					r.begin()
 					time.Sleep(time.Millisecond)
-					w.do(script.Step{Do: "hide", Key: "b/o0"})
-					w.do(script.Step{Do: "hide", Key: "a/o0"})
-					w.do(script.Step{Do: "advance", N: 2})
-					newest := w.source.Version()
-					w.do(script.Step{Do: "restore", N: versions})
-					next(w)
-					require.Greater(t, w.source.Version(), newest)
-					w.end()
-					require.Empty(t, w.failures)
+					r.do(script.Step{Do: "hide", Key: "b/o0"})
+					r.do(script.Step{Do: "hide", Key: "a/o0"})
+					r.do(script.Step{Do: "advance", N: 2})
+					newest := r.world.source.Version()
+					r.do(script.Step{Do: "restore", N: versions})
+					next(r)
+					require.Greater(t, r.world.source.Version(), newest)
+					r.end()
+					require.Empty(t, r.world.runFailures())
 				})
 			})
 		}

@@ -21,14 +21,6 @@ var (
 	errNoVersion  = errors.New("a list has no version")
 )
 
-// wholeList is the list that a request is a page of, or itself.
-func (r *request) wholeList() *request {
-	if r.firstPage != nil {
-		return r.firstPage
-	}
-	return r
-}
-
 // itemOfWrongType is an item as its list is to have it.
 func (t *tap) itemOfWrongType(request *request, item runtime.Object) runtime.Object {
 	t.mu.Lock()

@@ -1,0 +1,92 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/watchmirror/cache/internal/simulation/script"
+)
+
+// freshStep writes, and calls Fresh.
+func (r *run) freshStep(s script.Step) {
+	if s.Key != "" {
+		r.world.write(s.Key, "", false)
+	}
+	r.ask("Fresh", r.mirrorAt(s.Mirror))
+}
+
+// verifyStep calls Verify.
+func (r *run) verifyStep(s script.Step) { r.ask("Verify", r.mirrorAt(s.Mirror)) }
+
+// lose makes the watches of an informer lose their next events.
+func (r *run) lose(s script.Step) {
+	m := r.mirrorAt(s.Mirror)
+	if m.verify == nil {
+		return // only Verify would find it
+	}
+	m.client.loseEvents(s.N)
+}
+
+// ask makes a call on its own goroutine, for which the world waits at its end.
+func (r *run) ask(what string, m *mirror) {
+	if m.verify == nil || !m.begun() {
+		return
+	}
+	q := newCallerRequest(what, m.Mirror)
+	r.questions.Go(func() { _ = q.send(r.ctx) }) // send checks the error
+}
+
+// askFinally calls Fresh of each running informer after a last write to a healthy source, and Verify after its watches have lost an
+// event of a random kind.
+func (r *run) askFinally() {
+	kept, lost := script.KeyAt(0), script.KeyAt(len(script.Namespaces)) // of one namespace
+	for _, m := range r.mirrors {
+		if m.verify == nil || m.stopped() {
+			continue
+		}
+		plant := r.world.draw(3)
+		if r.world.write(lost, "", false); plant == 0 {
+			r.world.remove(lost, false)
+		}
+		r.world.closeWatches()   // an open one may be set to break at its next event
+		time.Sleep(backoffReset) // else a list is followed by a pause before the watch, as G13 asks for
+		r.world.write(kept, "", false)
+		r.askHealthy("Fresh", m)
+		r.askHealthy("Verify", m)
+		m.client.loseEvents(1)
+		if plant == 1 {
+			r.world.remove(lost, false)
+		} else {
+			r.world.write(lost, "", false)
+		}
+		settle()
+		hasLost := m.client.stopLosing()
+		r.world.write(kept, "", false) // advances the version past the lost event
+		settle()
+		var expected []string
+		isOld := !m.looksLike(lost, m.get(lost))(r.world.truth.now()[lost])
+		if hasLost && isOld { // else its watch was not open
+			expected = []string{lost}
+		}
+		if found := r.askHealthy("Verify", m); !slices.Equal(found, expected) {
+			r.world.fail("G1: Verify of %s found %v, and events were lost of %v", m.name, found, expected)
+		}
+		if found := r.askHealthy("Verify", m); len(found) > 0 {
+			r.world.fail("G1: Verify of %s has found %v again", m.name, found)
+		}
+	}
+}
+
+// backoffReset is the time without failures that resets a reflector's backoff.
+const backoffReset = 2*time.Minute + time.Second
+
+// askHealthy makes a call that must succeed because the source is healthy.
+func (r *run) askHealthy(what string, m *mirror) (found []string) {
+	q := newCallerRequest(what, m.Mirror)
+	err := q.send(r.ctx)
+	if !q.whole {
+		r.world.fail("G1: %s of %s, of a source that is well: %v", what, m.name, err)
+	}
+	settle()
+	return q.differences
+}

@@ -1,0 +1,208 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/script"
+)
+
+// Mirror is a mirror as its readers see it, with what it has reported, and what the checks have seen
+// of it. Unused parts are nil.
+type Mirror struct {
+	world  *world
+	client *client
+	setup  script.MirrorSetup
+	name   string
+	calls  *calls
+
+	get     func(key string) *Object
+	list    func() []any
+	byGroup func(group string) ([]string, error)
+	groups  func() []string
+	applied func() string
+	synced  func() bool
+	status  func() cache.Status
+	// fresh and verify are methods of an informer.
+	fresh, verify func(context.Context) error
+
+	handlers []*Handler
+	observer observer
+	version  versions
+	// snapshots are of its content; see checkSnapshot.
+	snapshots snapshots
+
+	// regressed counts its reports of version regressions.
+	regressed atomic.Int64
+	// unknown is true once its version may belong to a history that the source has lost. After an expired stream that is so
+	// until the next stream has ended.
+	unknown atomic.Bool
+
+	mu      sync.Mutex
+	reports []report
+	// everQuarantined are the keys that it has reported as quarantined.
+	everQuarantined map[string]bool
+	// transformed counts the transforms of each receipt.
+	transformed map[int]int
+	// refused are the serials of states for which a function failed temporarily.
+	refused map[int]bool
+}
+
+// report is an error that the error handler received.
+type report struct {
+	at   time.Time
+	err  error
+	text string
+}
+
+// newCheckedMirror returns a mirror of which nothing is known yet; its maker sets how it is read.
+func newCheckedMirror(w *world, index int, setup script.MirrorSetup) *Mirror {
+	m := &Mirror{
+		world:           w,
+		setup:           setup,
+		everQuarantined: map[string]bool{},
+		transformed:     map[int]int{},
+		refused:         map[int]bool{},
+	}
+	m.client = newClient(w, index, setup, m)
+	m.name = m.client.name
+	m.calls = &calls{mirror: m, nests: setup.Kind == script.KindProcess}
+	m.observer = observer{mirror: m, what: "store of " + m.name}
+	return m
+}
+
+// beginSource records a call into the source.
+func (m *Mirror) beginSource(what string) (end func()) { return m.calls.beginSource(what) }
+
+// hasSynced says whether it has synced.
+func (m *Mirror) hasSynced() bool { return m.synced() }
+
+// isInformer says whether it is an informer, whose handlers may come and go.
+func (m *Mirror) isInformer() bool { return m.verify != nil }
+
+func (m *Mirror) stopped() bool { return m.calls.isCancelled() }
+
+// hasTransform says whether its objects are transformed.
+func (m *Mirror) hasTransform() bool {
+	switch m.setup.Kind {
+	case script.KindReflector, script.KindForeign, script.KindOverlap:
+		return false
+	}
+	return true
+}
+
+// showsPointInTime says whether its content always equals the source at one moment. A queue that is
+// popped key by key changes the order, and so do several writers.
+func (m *Mirror) showsPointInTime() bool {
+	return m.setup.Kind != script.KindProcess && m.setup.Kind != script.KindOverlap
+}
+
+// stoppedBy says whether the run's context had ended by then.
+func (m *Mirror) stoppedBy(at time.Time) bool {
+	m.calls.mu.Lock()
+	defer m.calls.mu.Unlock()
+	return !m.calls.cancelled.IsZero() && !m.calls.cancelled.After(at)
+}
+
+// reportedAt says whether something was reported at that moment.
+func (m *Mirror) reportedAt(at time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.reports, func(r report) bool { return r.at.Equal(at) })
+}
+
+// count returns the number of reports of a cause.
+func (m *Mirror) count(cause error) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, r := range m.reports {
+		if errors.Is(r.err, cause) {
+			n++
+		}
+	}
+	return n
+}
+
+// hasReportedSince says whether it has reported a cause since a time. After the refusal of a foreign
+// store, and after a regression, a list follows after another pause.
+func (m *Mirror) hasReportedSince(since time.Time, cause cache.Cause) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.reports, func(r report) bool {
+		return !r.at.Before(since) && cache.CauseOf(r.err) == cause
+	})
+}
+
+// hasUndecoded says whether it quarantines an object that could not be decoded. It lists that again once a watch has been
+// open for some seconds, which may first be possible after heal.
+func (m *Mirror) hasUndecoded() bool {
+	return slices.ContainsFunc(m.status().Quarantined, func(q cache.Quarantined) bool { return q.Stage == "decode" })
+}
+
+// hasQuarantined says whether it quarantines anything, which a later list may change.
+func (m *Mirror) hasQuarantined() bool { return len(m.status().Quarantined) > 0 }
+
+// slack is the time by which slow functions may delay what is read behind a batch of events.
+func (m *Mirror) slack() time.Duration { return 33 * 2 * m.world.functions.slowest() }
+
+// receiveReport is its error handler.
+func (m *Mirror) receiveReport(_ context.Context, _ *cache.Reflector, err error) {
+	cause := cache.CauseOf(err)
+	switch cause {
+	case "regression":
+		m.regressed.Add(1)
+		if !m.world.regressed() && !m.world.hasSentOldBookmarks() && m.setup.Kind != script.KindOverlap {
+			m.world.fail("B31: %s reports a regression of a source that never went back: %v", m.name, err)
+		}
+	case cache.CauseVersionTooLarge:
+		m.unknown.Store(true)
+	case cache.CauseExpired:
+		m.unknown.CompareAndSwap(false, strings.HasPrefix(err.Error(), "streaming "))
+	}
+	var object *cache.ObjectError
+	m.mu.Lock()
+	if errors.As(err, &object) {
+		m.everQuarantined[object.Key] = true
+	}
+	m.reports = append(m.reports, report{time.Now(), err, err.Error()})
+	m.mu.Unlock()
+	m.world.note("%s reports: %v", m.name, firstLine(err.Error()))
+	if cause == "" {
+		m.world.fail("G12: %s: a report without a cause: %v", m.name, err)
+	}
+}
+
+// firstLine returns the first line of a text: reports of panics include the stack.
+func firstLine(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	return first
+}
+
+// regressions returns the number of reported version regressions.
+func (m *Mirror) regressions() int { return int(m.regressed.Load()) }
+
+// wasQuarantined says whether it has ever report a key as quarantined.
+func (m *Mirror) wasQuarantined(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.everQuarantined[key]
+}
+
+func (m *Mirror) refuse(serial int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused[serial] = true
+}
+
+func (m *Mirror) hasRefused(serial int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.refused[serial]
+}
