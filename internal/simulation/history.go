@@ -20,9 +20,11 @@ type history struct {
 // one list, or a call of Watch.
 type request struct {
 	at, answered time.Time
-	list         bool
-	ended        time.Time // of a watch that was opened
-	events       int
+	// abandoned is when the context of its call ended before the source answered.
+	abandoned time.Time
+	list      bool
+	ended     time.Time // of a watch that was opened
+	events    int
 	// version is the requested one. moved: a watch sent an event of another version.
 	version string
 	moved   bool

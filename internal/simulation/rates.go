@@ -81,12 +81,26 @@ func (c *rateCheck) lastFailure(i int) time.Time {
 	now := c.requests[i].at
 	last := time.Time{}
 	for _, r := range c.requests[:i] {
-		end := r.at.Add(r.duration())
+		end := r.failureKnown()
 		if r.failed && !r.isNotAllowed && !end.After(now) && end.After(last) {
 			last = end
 		}
 	}
 	return last
+}
+
+// patienceAfterEnd is how long a reflector waits for a call whose context has ended.
+const patienceAfterEnd = 30 * time.Second
+
+// failureKnown returns when the reflector knew that a request had failed. A source that hangs may
+// return long after the reflector has given up the call.
+func (r *request) failureKnown() time.Time {
+	end := r.at.Add(r.duration())
+	givenUp := r.abandoned.Add(patienceAfterEnd)
+	if !r.abandoned.IsZero() && givenUp.Before(end) {
+		return givenUp
+	}
+	return end
 }
 
 // checkDeadlines checks that no watch stayed open much longer than 30 s past its timeout (B19). Its

@@ -85,6 +85,7 @@ func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (
 		return list, err
 	}
 	request := t.begin(true, options)
+	defer t.noteAbandoned(ctx, request)()
 	if t.isForbidden() {
 		return nil, t.failed(ctx, request, errForbidden())
 	}
@@ -173,6 +174,7 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 		})
 	}
 	request := t.begin(true, options)
+	defer t.noteAbandoned(ctx, request)()
 	if t.isForbidden() {
 		return metav1.ListMeta{}, t.failed(ctx, request, errForbidden())
 	}
@@ -279,6 +281,15 @@ func (t *tap) answered(request *request, open bool) {
 		request = request.firstPage
 	}
 	request.answered, request.open = time.Now(), open
+}
+
+// noteAbandoned notes when the context of a list ends before the source answers.
+func (t *tap) noteAbandoned(ctx context.Context, request *request) (answers func() bool) {
+	return context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		request.abandoned = time.Now()
+	})
 }
 
 // failed numbers the error of a call.
