@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
 // truth is the model: all states of the source over its life. Moments count its changes and, unlike
@@ -85,12 +87,13 @@ func (t *truth) add(key string, s state) {
 		t.keys[key] = l
 	}
 	l.states = append(l.states, s)
-	if !s.present() {
+	if !s.present() || s.bad == script.BadKey {
 		t.removal = s.version
 	}
 }
 
-// lastRemoval is the version of the last deletion.
+// lastRemoval is the version of the last state without which a list deletes the key: a deletion, or
+// an object whose key cannot be read.
 func (t *truth) lastRemoval() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
