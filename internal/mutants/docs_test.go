@@ -180,7 +180,7 @@ func TestTheTablesNameChecksOfTheSimulation(t *testing.T) {
 	functions := firstOf(`(?m)^func (?:\([^)]*\) )?(\w+)\(`, text)
 	steps := firstOf(`(?m)^\t"([a-z-]+)": +(?:func|overHTTP|\()`, text)
 	tags := map[string]bool{}
-	for found := range firstOf(`fail\("((?:%s: )?[GB]\d+(?:, G\d+)*): `, text) {
+	for found := range firstOf(`[Ff]ail\("((?:%s: )?[GB]\d+(?:, G\d+)*): `, text) {
 		for number := range firstOf(`([GB]\d+)`, found) {
 			tags[number] = true
 		}

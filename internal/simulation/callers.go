@@ -10,7 +10,7 @@ import (
 // freshStep writes, and calls Fresh.
 func (r *run) freshStep(s script.Step) {
 	if s.Key != "" {
-		r.world.write(s.Key, "", false)
+		r.world.Write(s.Key, "", false)
 	}
 	r.ask("Fresh", r.mirrorAt(s.Mirror))
 }
@@ -24,7 +24,7 @@ func (r *run) lose(s script.Step) {
 	if m.verify == nil {
 		return // only Verify would find it
 	}
-	m.client.loseEvents(s.N)
+	m.client.LoseEvents(s.N)
 }
 
 // ask makes a call on its own goroutine, for which the world waits at its end.
@@ -44,35 +44,35 @@ func (r *run) askFinally() {
 		if m.verify == nil || m.stopped() {
 			continue
 		}
-		plant := r.world.draw(3)
-		if r.world.write(lost, "", false); plant == 0 {
-			r.world.remove(lost, false)
+		plant := r.world.Draw(3)
+		if r.world.Write(lost, "", false); plant == 0 {
+			r.world.Remove(lost, false)
 		}
-		r.world.closeWatches()   // an open one may be set to break at its next event
+		r.world.CloseWatches()   // an open one may be set to break at its next event
 		time.Sleep(backoffReset) // else a list is followed by a pause before the watch, as G13 asks for
-		r.world.write(kept, "", false)
+		r.world.Write(kept, "", false)
 		r.askHealthy("Fresh", m)
 		r.askHealthy("Verify", m)
-		m.client.loseEvents(1)
+		m.client.LoseEvents(1)
 		if plant == 1 {
-			r.world.remove(lost, false)
+			r.world.Remove(lost, false)
 		} else {
-			r.world.write(lost, "", false)
+			r.world.Write(lost, "", false)
 		}
 		settle()
-		hasLost := m.client.stopLosing()
-		r.world.write(kept, "", false) // advances the version past the lost event
+		hasLost := m.client.StopLosing()
+		r.world.Write(kept, "", false) // advances the version past the lost event
 		settle()
 		var expected []string
-		isOld := !m.looksLike(lost, m.get(lost))(r.world.truth.now()[lost])
+		isOld := !m.looksLike(lost, m.get(lost))(r.world.Truth.Now()[lost])
 		if hasLost && isOld { // else its watch was not open
 			expected = []string{lost}
 		}
 		if found := r.askHealthy("Verify", m); !slices.Equal(found, expected) {
-			r.world.fail("G1: Verify of %s found %v, and events were lost of %v", m.name, found, expected)
+			r.world.Fail("G1: Verify of %s found %v, and events were lost of %v", m.name, found, expected)
 		}
 		if found := r.askHealthy("Verify", m); len(found) > 0 {
-			r.world.fail("G1: Verify of %s has found %v again", m.name, found)
+			r.world.Fail("G1: Verify of %s has found %v again", m.name, found)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (r *run) askHealthy(what string, m *mirror) (found []string) {
 	q := newCallerRequest(what, m.Mirror)
 	err := q.send(r.ctx)
 	if !q.whole {
-		r.world.fail("G1: %s of %s, of a source that is well: %v", what, m.name, err)
+		r.world.Fail("G1: %s of %s, of a source that is well: %v", what, m.name, err)
 	}
 	settle()
 	return q.differences

@@ -32,7 +32,7 @@ const patience = 30 * time.Second
 // begin records that a call begins; end records its end.
 func (c *calls) begin(what string) (end func()) { return c.enter(what, false) }
 
-// beginSource is begin for a call into the source.
+// BeginSource is begin for a call into the source.
 func (c *calls) beginSource(what string) (end func()) { return c.enter(what, true) }
 
 func (c *calls) enter(what string, source bool) (end func()) {
@@ -42,9 +42,9 @@ func (c *calls) enter(what string, source bool) (end func()) {
 	c.running++
 	switch {
 	case !c.returned.IsZero():
-		c.mirror.world.fail("G9: %s: %s was called after Run had returned", c.mirror.name, what)
+		c.mirror.world.Fail("G9: %s: %s was called after Run had returned", c.mirror.name, what)
 	case !c.cancelled.IsZero() && now.Sub(c.cancelled) > receivedGrace && !(c.nests && c.running > 1):
-		c.mirror.world.fail("G9: %s: %s was called %v after the context had ended", c.mirror.name, what, now.Sub(c.cancelled))
+		c.mirror.world.Fail("G9: %s: %s was called %v after the context had ended", c.mirror.name, what, now.Sub(c.cancelled))
 	}
 	return func() {
 		c.mu.Lock()
@@ -83,11 +83,11 @@ func (c *calls) runReturned() {
 	c.returned = now
 	switch {
 	case c.cancelled.IsZero():
-		c.mirror.world.fail("G9: Run of %s returned while its context had not ended", c.mirror.name)
+		c.mirror.world.Fail("G9: Run of %s returned while its context had not ended", c.mirror.name)
 	case c.running > 0:
-		c.mirror.world.fail("G9: Run of %s returned while %d calls were under way", c.mirror.name, c.running)
+		c.mirror.world.Fail("G9: Run of %s returned while %d calls were under way", c.mirror.name, c.running)
 	case !now.Equal(c.cancelled) && !now.Equal(c.lastLeft):
-		c.mirror.world.fail("G9: Run of %s returned %v after the end of its context; the last call had ended %v before",
+		c.mirror.world.Fail("G9: Run of %s returned %v after the end of its context; the last call had ended %v before",
 			c.mirror.name, now.Sub(c.cancelled), now.Sub(c.lastLeft))
 	}
 }

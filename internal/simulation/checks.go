@@ -6,11 +6,12 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // checkNow checks all mirrors, whatever they are doing.
-func checkNow(w *world, mirrors []*Mirror) {
-	w.checked()
+func checkNow(w *world.World, mirrors []*Mirror) {
+	w.Checked()
 	for _, m := range mirrors {
 		if m.stopped() {
 			continue
@@ -29,24 +30,24 @@ func checkNow(w *world, mirrors []*Mirror) {
 func (m *Mirror) checkContent() {
 	claimed := m.version.check(m)
 	synced := m.synced()
-	shown := map[string]*Object{}
+	shown := map[string]*world.Object{}
 	for _, obj := range m.list() {
 		o := asObject(obj)
 		if o == nil {
-			m.world.fail("%s shows a %T", m.name, obj)
+			m.world.Fail("%s shows a %T", m.name, obj)
 			continue
 		}
-		if shown[keyOf(o)] != nil {
-			m.world.fail("%s shows %s twice", m.name, keyOf(o))
+		if shown[world.KeyOf(o)] != nil {
+			m.world.Fail("%s shows %s twice", m.name, world.KeyOf(o))
 		}
-		shown[keyOf(o)] = o
+		shown[world.KeyOf(o)] = o
 	}
-	for key := range m.world.truth.now() {
+	for key := range m.world.Truth.Now() {
 		m.observer.observe(key, shown[key])
 	}
 	for key, o := range shown {
-		if m.hasTransform() && o.Annotations[transformedMark] != "1" {
-			m.world.fail("G14: %s shows %s, transformed %q", m.name, describe(key, o), o.Annotations[transformedMark])
+		if m.hasTransform() && o.Annotations[world.TransformedMark] != "1" {
+			m.world.Fail("G14: %s shows %s, transformed %q", m.name, describe(key, o), o.Annotations[world.TransformedMark])
 		}
 	}
 	if !synced || !m.showsPointInTime() {
@@ -64,19 +65,19 @@ func (m *Mirror) checkContent() {
 
 // checkPointInTime searches for a moment at which the source equals the mirror, for keys with a
 // prefix.
-func (m *Mirror) checkPointInTime(shown map[string]*Object, prefix, claimed string) {
+func (m *Mirror) checkPointInTime(shown map[string]*world.Object, prefix, claimed string) {
 	from := 0
-	if version, err := strconv.ParseUint(claimed, 10, 64); err == nil && !m.world.regressed() {
-		from = m.world.truth.since(version)
+	if version, err := strconv.ParseUint(claimed, 10, 64); err == nil && !m.world.Regressed() {
+		from = m.world.Truth.Since(version)
 	}
-	moments := spansFrom(from)
-	for key := range m.world.truth.now() {
+	moments := world.SpansFrom(from)
+	for key := range m.world.Truth.Now() {
 		if !strings.HasPrefix(key, prefix) {
 			continue
 		}
-		next := intersect(moments, m.world.truth.spans(key, m.looksLike(key, shown[key])))
+		next := world.Intersect(moments, m.world.Truth.Spans(key, m.looksLike(key, shown[key])))
 		if len(next) == 0 {
-			m.world.fail("G2, G11: %s at version %q shows %s beside what was not there at that time: %s", m.name, claimed,
+			m.world.Fail("G2, G11: %s at version %q shows %s beside what was not there at that time: %s", m.name, claimed,
 				describe(key, shown[key]), m.spell(shown))
 			return
 		}
@@ -86,22 +87,22 @@ func (m *Mirror) checkPointInTime(shown map[string]*Object, prefix, claimed stri
 
 // looksLike returns a function that says whether a state of the source may be shown as object. States
 // that the mirror cannot or does not show match any object.
-func (m *Mirror) looksLike(key string, object *Object) func(state) bool {
-	return func(s state) bool {
+func (m *Mirror) looksLike(key string, object *world.Object) func(world.State) bool {
+	return func(s world.State) bool {
 		switch {
-		case s.present() && (s.bad != "" || m.hasRefused(s.serial) || m.world.damage.wasDamaged(s.serial)):
+		case s.Present() && (s.Bad != "" || m.hasRefused(s.Serial) || m.world.Damage.WasDamaged(s.Serial)):
 			return true
-		case !s.shown():
-			return object == nil || (s.unwanted && !m.hasTransform() && serialOf(object) == s.serial)
+		case !s.Shown():
+			return object == nil || (s.Unwanted && !m.hasTransform() && world.SerialOf(object) == s.Serial)
 		}
-		return object != nil && serialOf(object) == s.serial
+		return object != nil && world.SerialOf(object) == s.Serial
 	}
 }
 
-func (m *Mirror) spell(shown map[string]*Object) string {
+func (m *Mirror) spell(shown map[string]*world.Object) string {
 	text := ""
-	for key, now := range m.world.truth.now() {
-		text += describe(key, shown[key]) + " (the source has serial " + strconv.Itoa(now.serial) + "); "
+	for key, now := range m.world.Truth.Now() {
+		text += describe(key, shown[key]) + " (the source has serial " + strconv.Itoa(now.Serial) + "); "
 	}
 	return text
 }
@@ -121,7 +122,7 @@ func (m *Mirror) checkBacklogs() {
 			continue
 		}
 		if h.Backlog > limit {
-			m.world.fail("G8: %d changes wait for %s, at most %d may", h.Backlog, h.Name, limit)
+			m.world.Fail("G8: %d changes wait for %s, at most %d may", h.Backlog, h.Name, limit)
 		}
 	}
 }

@@ -57,7 +57,7 @@
 // state, refuses one watch of each reflector and accepts the next without an error. Every mirror
 // must converge although nothing is written after that (B23).
 //
-// Over HTTP the network damages bytes, or cuts frames and lists (damage.go). Damage always breaks
+// Over HTTP the network damages bytes, or cuts frames and lists (world/damage.go). Damage always breaks
 // the syntax, since valid bytes could have been sent. Some scripts end with a last write whose
 // frame is damaged (Setup.DamageLast): it must be shown although nothing follows (B24).
 //
@@ -81,17 +81,8 @@
 //	                         mirrors of all kinds, a store of another package, several writers of
 //	                         one store, and a set whose members may stop
 //
-//	world.go, object.go      source, truth, clock; marks of objects
-//	faults.go, functions.go  the steps that change the world; functions that fail or are slow
-//	writes.go                writes, and restoring a backup
-//	truth.go                 the model: the states of each key, and moments
-//	client.go, tap.go, tap_watch.go, history.go
-//	                         between reflector and source: receipts, failures, requests
-//	network.go               the network, whose connections may die (B30)
-//	proxy.go                 load balancers, and servers with habits of their own
-//	damage.go, wrong_type.go damage in the network; lists that were answered and have failed
-//	trace.go                 the last events, printed with a failure
-//	record*.go, recording/   recorded runs, for corpora of fuzz targets
+//	world/                   what mirrors live in: source, network, faults, the truth, taps
+//	recording/               recorded runs, for corpora of fuzz targets
 //
 //	mirror_seen.go           a mirror as the checks see it
 //	handler.go, filter.go    a handler that replays its calls and checks each of them, also behind
@@ -110,14 +101,12 @@
 //
 // # To add a step
 //
-// Name it in faults (faults.go) or steps (steps.go), and add an element to choices (script/generate.go), with a weight: 1
-// is rare, 8 frequent. A step that lasts is made by lasting, with the step that ends it. Writes must
-// use world.write or world.remove, which update the truth, and world.heal must end a fault that
-// lasts. A new choice changes the scripts of all seeds, so scripts worth keeping are files.
+// One that changes the world is added in package world. One that concerns a mirror is named in steps
+// (steps.go), and in choices (script/generate.go).
 //
 // # To add a check
 //
-// Check as early as possible, and report with world.fail and the number of the guarantee: "G7: %s
+// Check as early as possible, and report with World.Fail and the number of the guarantee: "G7: %s
 // shows ...". Checks run on many goroutines; the world's lock guards failures and trace, each part
 // has a lock for the rest. Break the library on purpose and see the check fail. Name the check in
 // docs/testing.md.

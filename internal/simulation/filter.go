@@ -3,9 +3,11 @@ package simulation
 import (
 	"slices"
 
+	"k8s.io/klog/v2"
+
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
-	"k8s.io/klog/v2"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // Handlers behind filters, and what a program does that files objects by a field: it finds an object
@@ -17,25 +19,25 @@ const filteredGroup = "x"
 // filed are keys by the group label of their objects.
 type filed map[string]map[string]bool
 
-func (f filed) add(o *Object) {
-	group := o.Labels[groupMark]
+func (f filed) add(o *world.Object) {
+	group := o.Labels[world.GroupMark]
 	if f[group] == nil {
 		f[group] = map[string]bool{}
 	}
-	f[group][keyOf(o)] = true
+	f[group][world.KeyOf(o)] = true
 }
 
 // remove removes the key of an object, and reports whether it was filed where the object says.
-func (f filed) remove(o *Object) bool {
-	keys := f[o.Labels[groupMark]]
-	wasFiled := keys[keyOf(o)]
-	delete(keys, keyOf(o))
+func (f filed) remove(o *world.Object) bool {
+	keys := f[o.Labels[world.GroupMark]]
+	wasFiled := keys[world.KeyOf(o)]
+	delete(keys, world.KeyOf(o))
 	return wasFiled
 }
 
 // removeFiled removes an object that a call says is the last state that the handler has. The caller
 // holds the lock.
-func (h *Handler) removeFiled(call string, last, o *Object) {
+func (h *Handler) removeFiled(call string, last, o *world.Object) {
 	wasFiled := h.filed.remove(o)
 	if wasFiled || last == nil {
 		return
@@ -44,21 +46,21 @@ func (h *Handler) removeFiled(call string, last, o *Object) {
 	w := h.mirror.world
 	// A final state may have been received without the update that led to it, and a queue sends final
 	// states, as client-go's does.
-	isUnseen := w.truth.isHidden(keyOf(o)) || w.damage.wasDamaged(serialOf(o))
+	isUnseen := w.Truth.IsHidden(world.KeyOf(o)) || w.Damage.WasDamaged(world.SerialOf(o))
 	if isUnseen || h.mirror.setup.Kind == script.KindProcess {
 		return
 	}
 	h.fail("B29: %s of %s says group %q, and the handler has filed it under %q",
-		call, describe(keyOf(o), o), o.Labels[groupMark], last.Labels[groupMark])
+		call, describe(world.KeyOf(o), o), o.Labels[world.GroupMark], last.Labels[world.GroupMark])
 }
 
 // compareFiled compares what it has filed with what it has.
-func (h *Handler) compareFiled(when string, view map[string]*Object) {
+func (h *Handler) compareFiled(when string, view map[string]*world.Object) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for group, keys := range h.filed {
 		for key := range keys {
-			if o := view[key]; o == nil || o.Labels[groupMark] != group {
+			if o := view[key]; o == nil || o.Labels[world.GroupMark] != group {
 				h.fail("B29: %s is still filed under %q %s, as %s", key, group, when, describe(key, o))
 			}
 		}
@@ -66,13 +68,13 @@ func (h *Handler) compareFiled(when string, view map[string]*Object) {
 }
 
 // passes says whether an object passes the handler's filter.
-func (h *Handler) passes(o *Object) bool {
-	return h.setup.Filter == "" || slices.Contains(groupsOf(o), filteredGroup)
+func (h *Handler) passes(o *world.Object) bool {
+	return h.setup.Filter == "" || slices.Contains(world.GroupsOf(o), filteredGroup)
 }
 
 // receives says whether a state passes the handler's filter.
-func (h *Handler) receives(s state) bool {
-	return h.setup.Filter == "" || slices.Contains(splitGroups(s.groups), filteredGroup)
+func (h *Handler) receives(s world.State) bool {
+	return h.setup.Filter == "" || slices.Contains(world.SplitGroups(s.Groups), filteredGroup)
 }
 
 // untyped is the handler behind its filter.
@@ -90,8 +92,8 @@ func (h *Handler) untyped() cache.ResourceEventHandler {
 }
 
 // typed is the handler behind a typed filter.
-func (h *Handler) typed() cache.TypedResourceEventHandler[*Object] {
-	return cache.TypedFilteringResourceEventHandler[*Object]{
+func (h *Handler) typed() cache.TypedResourceEventHandler[*world.Object] {
+	return cache.TypedFilteringResourceEventHandler[*world.Object]{
 		FilterFunc: h.passes,
 		Handler:    typedHandler{h},
 	}
@@ -100,10 +102,12 @@ func (h *Handler) typed() cache.TypedResourceEventHandler[*Object] {
 // typedHandler makes a handler a typed one.
 type typedHandler struct{ handler *Handler }
 
-func (t typedHandler) OnAdd(o *Object, isInInitialList bool) { t.handler.OnAdd(o, isInInitialList) }
-func (t typedHandler) OnUpdate(old, current *Object)         { t.handler.OnUpdate(old, current) }
+func (t typedHandler) OnAdd(o *world.Object, isInInitialList bool) {
+	t.handler.OnAdd(o, isInInitialList)
+}
+func (t typedHandler) OnUpdate(old, current *world.Object) { t.handler.OnUpdate(old, current) }
 
-func (t typedHandler) OnDelete(deleted cache.DeletedObject[*Object]) {
+func (t typedHandler) OnDelete(deleted cache.DeletedObject[*world.Object]) {
 	o, known := deleted.Object()
 	if !known {
 		t.handler.fail("B29: OnDelete without a state")

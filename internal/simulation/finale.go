@@ -11,14 +11,14 @@ import (
 // finale ends all faults, waits for the time that G1 allows, and then compares the mirrors with
 // the source.
 func (r *run) finale() {
-	r.world.note("-- finale")
+	r.world.Note("-- finale")
 	repaired := time.Now()
 	r.heal()
-	pause := max(pauseAtMost, r.world.untilRetryAfter())
-	if r.world.isBehindNewest() {
+	pause := max(pauseAtMost, r.world.UntilRetryAfter())
+	if r.world.IsBehindNewest() {
 		pause += restoreAtMost
 	}
-	if r.world.damage.damagedRecently() || slices.ContainsFunc(r.mirrors, (*mirror).hasUndecoded) {
+	if r.world.Damage.DamagedRecently() || slices.ContainsFunc(r.mirrors, (*mirror).hasUndecoded) {
 		pause += damagedAtMost
 	}
 	pause += r.unnoticedAtMost()
@@ -57,20 +57,20 @@ func (r *run) finale() {
 // although nothing follows it (B24).
 func (r *run) damageLast() {
 	at := r.script.Setup.DamageLast
-	if at <= 0 || !r.world.hasNetwork() {
+	if at <= 0 || !r.world.HasNetwork() {
 		return
 	}
 	began := time.Now()
 	watches := 0
 	for _, m := range r.mirrors {
 		if !m.stopped() {
-			watches += m.client.tapCount()
+			watches += m.client.TapCount()
 		}
 	}
-	r.world.damage.beginOnWatches(watches, at-1)
-	r.world.write(script.KeyAt(at), "", false)
+	r.world.Damage.BeginOnWatches(watches, at-1)
+	r.world.Write(script.KeyAt(at), "", false)
 	time.Sleep(pauseAtMost + damagedAtMost)
-	r.world.damage.heal() // a watch of another namespace has not been sent anything
+	r.world.Damage.Heal() // a watch of another namespace has not been sent anything
 	settle()
 	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.hasReportedSince(began, "store-error") }) {
 		r.compare("after a damaged byte (B24)")
@@ -85,7 +85,7 @@ func (r *run) restoreLast() {
 		return
 	}
 	restored := time.Now()
-	r.world.restore(n)
+	r.world.Restore(n)
 	time.Sleep(pauseAtMost + restoreAtMost)
 	settle()
 	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.hasReportedSince(restored, "store-error") }) {
@@ -118,11 +118,11 @@ const deadAtMost = 10*time.Minute + 31*time.Second
 // have to notice.
 func (r *run) unnoticedAtMost() time.Duration {
 	pause := time.Duration(0)
-	if died := r.world.lastDeath(); !died.IsZero() {
+	if died := r.world.LastDeath(); !died.IsZero() {
 		pause += max(0, deadAtMost-time.Since(died))
 	}
 	switch {
-	case !r.world.proxy.hasForgotten():
+	case !r.world.Proxy.HasForgotten():
 	case r.endsWatchesEarly():
 		pause += fruitlessAtMost
 	default:
@@ -141,12 +141,12 @@ func (r *run) endsWatchesEarly() bool {
 	isClosed := steps["close-watches"] > 0 || steps["close-next-watches"] > 0
 	// In a namespace without changes, the list after a forgotten version finds nothing.
 	isForgottenTwice := steps["forget"] > 1
-	return isClosed || isForgottenTwice || r.world.proxy.endsWatches() || r.world.hasServedOldLists()
+	return isClosed || isForgottenTwice || r.world.Proxy.EndsWatches() || r.world.HasServedOldLists()
 }
 
 // allowNamespaces compares the other namespaces if some are forbidden, and then allows them.
 func (r *run) allowNamespaces() {
-	if !r.world.proxy.forbidsAny() {
+	if !r.world.Proxy.ForbidsAny() {
 		return
 	}
 	for _, m := range r.mirrors {
@@ -154,7 +154,7 @@ func (r *run) allowNamespaces() {
 			m.compareAllowed()
 		}
 	}
-	r.world.proxy.forbid("")
+	r.world.Proxy.Forbid("")
 	time.Sleep(pauseAtMost)
 	settle()
 	r.check()
@@ -162,17 +162,17 @@ func (r *run) allowNamespaces() {
 
 // heal ends all faults, and writes objects again that could not be applied because of them.
 func (r *run) heal() {
-	r.world.repair()
+	r.world.Repair()
 	for i := range r.mirrors {
 		r.eachHandler(i, (*Handler).release)
 	}
-	r.world.heal()
+	r.world.Heal()
 	settle() // else a watch that was delayed is opened in the middle of what follows
-	r.world.forceLists()
-	for _, key := range slices.Sorted(maps.Keys(r.world.truth.now())) {
-		now := r.world.truth.now()[key]
-		if now.present() && (r.isRefusedByAny(now.serial) || now.bad != "" && r.world.draw(2) == 0) {
-			r.world.write(key, "", false)
+	r.world.ForceLists()
+	for _, key := range slices.Sorted(maps.Keys(r.world.Truth.Now())) {
+		now := r.world.Truth.Now()[key]
+		if now.Present() && (r.isRefusedByAny(now.Serial) || now.Bad != "" && r.world.Draw(2) == 0) {
+			r.world.Write(key, "", false)
 		}
 	}
 }

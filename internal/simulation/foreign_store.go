@@ -5,25 +5,27 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // foreignStore is a store with only the five methods that a reflector needs. It refuses everything
 // while the script says so.
 type foreignStore struct {
-	world *world
+	world *world.World
 
 	mu      sync.Mutex
 	objects map[string]any
 }
 
-func newForeignStore(w *world) *foreignStore {
+func newForeignStore(w *world.World) *foreignStore {
 	return &foreignStore{world: w, objects: map[string]any{}}
 }
 
 func (s *foreignStore) put(obj any) error {
 	key, err := keyFunction(obj)
-	if err == nil && s.world.functions.failsIndexes() {
-		err = fmt.Errorf("the script says that stores refuse: %w", errBad)
+	if err == nil && s.world.Functions.FailsIndexes() {
+		err = fmt.Errorf("the script says that stores refuse: %w", world.ErrBad)
 	}
 	if err != nil {
 		return err
@@ -56,8 +58,8 @@ func (s *foreignStore) Replace(list []any, _ string) error {
 			objects[key] = obj
 		}
 	}
-	if s.world.functions.failsIndexes() {
-		return fmt.Errorf("the script says that stores refuse: %w", errBad)
+	if s.world.Functions.FailsIndexes() {
+		return fmt.Errorf("the script says that stores refuse: %w", world.ErrBad)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

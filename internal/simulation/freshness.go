@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // Callers call Fresh and Verify of informers at any time. If Fresh or Verify returns no error, the store must have everything that was
@@ -33,8 +34,8 @@ func newCallerRequest(what string, m *Mirror) *callerRequest {
 	return &callerRequest{
 		mirror: m,
 		what:   what,
-		since:  m.world.truth.present(),
-		turns:  m.world.regressionCount(),
+		since:  m.world.Truth.Present(),
+		turns:  m.world.RegressionCount(),
 		whole:  true,
 	}
 }
@@ -46,33 +47,33 @@ func (q *callerRequest) send(ctx context.Context) error {
 	if q.what == "Verify" {
 		call = m.verify
 	}
-	ctx, cancel := context.WithTimeout(withCaller(ctx), callerPatience)
+	ctx, cancel := context.WithTimeout(world.WithCaller(ctx), callerPatience)
 	defer cancel()
 	began := time.Now()
-	m.client.beginQuestion()
+	m.client.BeginQuestion()
 	err := call(ctx)
-	m.client.endQuestion()
-	w.note("%s of %s returned after %v: %v", q.what, m.name, time.Since(began), err)
+	m.client.EndQuestion()
+	w.Note("%s of %s returned after %v: %v", q.what, m.name, time.Since(began), err)
 	q.recordErrors(err)
-	damaged := w.damage.damagedSince(began)
+	damaged := w.Damage.DamagedSince(began)
 	if damaged || err != nil {
-		w.damage.reachCaller()
+		w.Damage.ReachCaller()
 	}
 	switch stopped := m.calls.cancelledAt(); {
 	case time.Since(began) > callerPatience:
-		w.fail("G9: %s of %s returned %v after its context had ended", q.what, m.name, time.Since(began)-callerPatience)
+		w.Fail("G9: %s of %s returned %v after its context had ended", q.what, m.name, time.Since(began)-callerPatience)
 	case !stopped.IsZero() && time.Now().After(stopped) && began.Before(stopped):
-		w.fail("G9: %s of %s returned %v after the informer had been stopped", q.what, m.name, time.Since(stopped))
+		w.Fail("G9: %s of %s returned %v after the informer had been stopped", q.what, m.name, time.Since(stopped))
 	case errors.Is(err, cache.ErrInformerStopped):
 		if stopped.IsZero() {
-			w.fail("G9: %s of %s says that it has stopped, and it has not", q.what, m.name)
+			w.Fail("G9: %s of %s says that it has stopped, and it has not", q.what, m.name)
 		}
-	case w.regressionCount() > q.turns || w.hasServedOldLists():
+	case w.RegressionCount() > q.turns || w.HasServedOldLists():
 		// The source claimed an older version than it has.
 	default:
 		for _, key := range q.differences {
-			if !w.truth.isHidden(key) {
-				w.fail("G1: Verify of %s reports %s, which does not differ", m.name, key)
+			if !w.Truth.IsHidden(key) {
+				w.Fail("G1: Verify of %s reports %s, which does not differ", m.name, key)
 			}
 		}
 		if q.whole && !damaged {
@@ -101,21 +102,21 @@ func (q *callerRequest) recordErrors(err error) {
 
 // checkNothingMissed checks that no shown state was replaced before the call. Verify finds lost events, Fresh does not.
 func (q *callerRequest) checkNothingMissed() {
-	m, truth := q.mirror, q.mirror.world.truth
-	shown := map[string]*Object{}
+	m, truth := q.mirror, q.mirror.world.Truth
+	shown := map[string]*world.Object{}
 	for _, obj := range m.list() {
 		if o := asObject(obj); o != nil {
-			shown[keyOf(o)] = o
+			shown[world.KeyOf(o)] = o
 		}
 	}
-	m.world.checked()
-	for key, now := range truth.now() {
+	m.world.Checked()
+	for key, now := range truth.Now() {
 		// If each of two listed states may have been deleted after its list, their absence is no difference yet.
-		if truth.isHidden(key) && (q.what == "Fresh" || shown[key] == nil && now.moment > q.since) {
+		if truth.IsHidden(key) && (q.what == "Fresh" || shown[key] == nil && now.Moment > q.since) {
 			continue
 		}
-		if len(intersect(spansFrom(q.since), truth.allSpans(key, m.looksLike(key, shown[key])))) == 0 {
-			m.world.fail("G1: %s of %s has returned, and it shows %s, which was over when it was asked", q.what, m.name,
+		if len(world.Intersect(world.SpansFrom(q.since), truth.AllSpans(key, m.looksLike(key, shown[key])))) == 0 {
+			m.world.Fail("G1: %s of %s has returned, and it shows %s, which was over when it was asked", q.what, m.name,
 				describe(key, shown[key]))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // Handler is a mirror's handler. It replays the calls as a program would, and checks each call
@@ -21,7 +22,7 @@ type Handler struct {
 	observer     observer
 
 	mu       sync.Mutex
-	view     map[string]*Object
+	view     map[string]*world.Object
 	received int
 	// receipts is the highest receipt that it received, by namespace where each has a
 	// reflector of its own.
@@ -54,7 +55,7 @@ func newHandler(m *Mirror, setup script.HandlerSetup, name string) *Handler {
 		name:         name,
 		setup:        setup,
 		observer:     observer{mirror: m, what: "handler " + name},
-		view:         map[string]*Object{},
+		view:         map[string]*world.Object{},
 		everReceived: map[string]bool{},
 		receipts:     map[string]int{},
 		filed:        filed{},
@@ -70,7 +71,7 @@ func (h *Handler) OnAdd(obj any, initial bool) {
 	if object == nil {
 		return
 	}
-	key := keyOf(object)
+	key := world.KeyOf(object)
 	h.mu.Lock()
 	if old := h.view[key]; old != nil {
 		h.fail("G3: OnAdd of %s, of which it knows %s", describe(key, object), describe(key, old))
@@ -83,9 +84,9 @@ func (h *Handler) OnAdd(obj any, initial bool) {
 	}
 	h.view[key] = object
 	h.filed.add(object)
-	h.sequence = append(h.sequence, receiptOf(object))
+	h.sequence = append(h.sequence, world.ReceiptOf(object))
 	h.mu.Unlock()
-	h.mirror.world.note("%s OnAdd %s receipt %d initial %v", h.name, describe(key, object), receiptOf(object), initial)
+	h.mirror.world.Note("%s OnAdd %s receipt %d initial %v", h.name, describe(key, object), world.ReceiptOf(object), initial)
 	h.checkOrder(object)
 	h.checkState(key, object)
 }
@@ -98,14 +99,14 @@ func (h *Handler) OnUpdate(oldObj, newObj any) {
 	if object == nil || old == nil {
 		return
 	}
-	key := keyOf(object)
+	key := world.KeyOf(object)
 	h.mu.Lock()
 	switch known := h.view[key]; {
 	case known == nil:
 		h.fail("G3: OnUpdate of %s, of which it knows nothing", describe(key, object))
 	case known != old:
 		h.fail("G3: OnUpdate of %s has as old %s receipt %d, and it received %s receipt %d", describe(key, object),
-			describe(key, old), receiptOf(old), describe(key, known), receiptOf(known))
+			describe(key, old), world.ReceiptOf(old), describe(key, known), world.ReceiptOf(known))
 	}
 	if old.UID != object.UID && !h.mirror.setup.Merge && h.mirror.setup.Kind != script.KindProcess {
 		h.fail("G3: OnUpdate of %s has another UID than the old one", describe(key, object))
@@ -114,19 +115,19 @@ func (h *Handler) OnUpdate(oldObj, newObj any) {
 	case old == object:
 		h.resyncs++
 	case old.UID == object.UID && old.ResourceVersion == object.ResourceVersion &&
-		h.mirror.setup.Kind != script.KindProcess && !h.mirror.wasQuarantined(key) && !h.mirror.world.regressed() &&
-		!h.mirror.world.proxy.wasEverBehind() && // a watch sends a listed state again
+		h.mirror.setup.Kind != script.KindProcess && !h.mirror.wasQuarantined(key) && !h.mirror.world.Regressed() &&
+		!h.mirror.world.Proxy.WasEverBehind() && // a watch sends a listed state again
 		h.mirror.regressions() == 0 && !h.mirror.unknown.Load(): // after one content counts, and each receipt makes it another
 		h.fail("B8: OnUpdate of %s, which has not changed", describe(key, object))
 		fallthrough
 	default:
-		h.sequence = append(h.sequence, receiptOf(object))
+		h.sequence = append(h.sequence, world.ReceiptOf(object))
 	}
 	h.removeFiled("OnUpdate", h.view[key], old)
 	h.filed.add(object)
 	h.view[key] = object
 	h.mu.Unlock()
-	h.mirror.world.note("%s OnUpdate %s receipt %d", h.name, describe(key, object), receiptOf(object))
+	h.mirror.world.Note("%s OnUpdate %s receipt %d", h.name, describe(key, object), world.ReceiptOf(object))
 	if old != object {
 		h.checkOrder(object)
 	}
@@ -140,22 +141,22 @@ func (h *Handler) OnDelete(obj any) {
 	if object == nil {
 		return
 	}
-	key := keyOf(object)
+	key := world.KeyOf(object)
 	h.mu.Lock()
 	if h.view[key] == nil {
 		h.fail("G3: OnDelete of %s, of which it knows nothing", describe(key, object))
 	}
 	h.removeFiled("OnDelete", h.view[key], object)
 	delete(h.view, key)
-	h.sequence = append(h.sequence, -receiptOf(object))
+	h.sequence = append(h.sequence, -world.ReceiptOf(object))
 	h.mu.Unlock()
-	h.mirror.world.note("%s OnDelete %s tombstone %v", h.name, describe(key, object), isTombstone(obj))
+	h.mirror.world.Note("%s OnDelete %s tombstone %v", h.name, describe(key, object), isTombstone(obj))
 	h.observer.observe(key, nil)
 	h.checkStoreNotBehind(key, nil)
 }
 
 // called begins a call; done ends it, with the script's delay or panic.
-func (h *Handler) called(what string, obj any) (object *Object, done func()) {
+func (h *Handler) called(what string, obj any) (object *world.Object, done func()) {
 	left := h.mirror.calls.begin(what)
 	h.mu.Lock()
 	h.received++
@@ -170,7 +171,7 @@ func (h *Handler) called(what string, obj any) (object *Object, done func()) {
 	h.mu.Unlock()
 	object = asObject(obj)
 	if object == nil {
-		h.mirror.world.fail("%s: %s was given a %T", h.name, what, obj)
+		h.mirror.world.Fail("%s: %s was given a %T", h.name, what, obj)
 	}
 	return object, func() {
 		h.linger(stall)
@@ -178,7 +179,7 @@ func (h *Handler) called(what string, obj any) (object *Object, done func()) {
 		h.calling = false
 		h.mu.Unlock()
 		left()
-		if every := h.setup.PanicEvery; every > 0 && received%every == 0 && !h.mirror.world.functions.isRepaired() {
+		if every := h.setup.PanicEvery; every > 0 && received%every == 0 && !h.mirror.world.Functions.IsRepaired() {
 			panic("the script says that this handler panics")
 		}
 	}
@@ -187,7 +188,7 @@ func (h *Handler) called(what string, obj any) (object *Object, done func()) {
 // linger waits for the script's delay.
 func (h *Handler) linger(stall chan struct{}) {
 	w := h.mirror.world
-	if w.functions.isRepaired() {
+	if w.Functions.IsRepaired() {
 		return
 	}
 	if h.setup.Slow > 0 {
@@ -199,11 +200,11 @@ func (h *Handler) linger(stall chan struct{}) {
 }
 
 // checkState checks a received state against the source and the store.
-func (h *Handler) checkState(key string, object *Object) {
+func (h *Handler) checkState(key string, object *world.Object) {
 	h.observer.observe(key, object)
 	h.checkStoreNotBehind(key, object)
-	if h.mirror.hasTransform() && object.Annotations[transformedMark] != "1" {
-		h.mirror.world.fail("G14: %s received %s, transformed %q", h.name, describe(key, object), object.Annotations[transformedMark])
+	if h.mirror.hasTransform() && object.Annotations[world.TransformedMark] != "1" {
+		h.mirror.world.Fail("G14: %s received %s, transformed %q", h.name, describe(key, object), object.Annotations[world.TransformedMark])
 	}
 }
 
@@ -212,28 +213,28 @@ func (h *Handler) checkState(key string, object *Object) {
 const orderLost = 1000
 
 // checkOrder checks that an ordered handler receives objects in the order of their arrival (G3).
-func (h *Handler) checkOrder(object *Object) {
-	sent := h.mirror.client.sent()
+func (h *Handler) checkOrder(object *world.Object) {
+	sent := h.mirror.client.Sent()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	receipt := receiptOf(object)
+	receipt := world.ReceiptOf(object)
 	if h.setup.Delivery == int(cache.Coalesced) || sent-h.joined > orderLost || receipt <= h.joined || h.mirror.setup.Kind == script.KindProcess {
 		return
 	}
 	of := ""
-	if h.mirror.client.tapCount() > 1 {
+	if h.mirror.client.TapCount() > 1 {
 		of = object.Namespace
 	}
 	if receipt < h.receipts[of] {
-		h.fail("G3: received %s of receipt %d after one of receipt %d", describe(keyOf(object), object), receipt, h.receipts[of])
+		h.fail("G3: received %s of receipt %d after one of receipt %d", describe(world.KeyOf(object), object), receipt, h.receipts[of])
 	}
 	h.receipts[of] = max(receipt, h.receipts[of])
 }
 
 // checkStoreNotBehind checks that the store is as new as the received state (G4).
-func (h *Handler) checkStoreNotBehind(key string, received *Object) {
+func (h *Handler) checkStoreNotBehind(key string, received *world.Object) {
 	m := h.mirror
-	if m.get == nil || m.world.regressed() {
+	if m.get == nil || m.world.Regressed() {
 		return
 	}
 	m.checkSnapshotSometimes()
@@ -243,28 +244,28 @@ func (h *Handler) checkStoreNotBehind(key string, received *Object) {
 	h.observer.mu.Unlock()
 	// What a state looks like to a store that lags is what it looks like to no other.
 	fits := (&observer{mirror: m}).matches(held)
-	if m.world.truth.find(key, from, fits) < 0 && !m.world.regressed() {
-		m.world.fail("G4: %s receives %s, and the store has %s", h.name, describe(key, received), describe(key, held))
+	if m.world.Truth.Find(key, from, fits) < 0 && !m.world.Regressed() {
+		m.world.Fail("G4: %s receives %s, and the store has %s", h.name, describe(key, received), describe(key, held))
 	}
 	if held == nil || held != received || m.byGroup == nil {
 		return
 	}
-	for _, group := range groupsOf(received) {
+	for _, group := range world.GroupsOf(received) {
 		keys, err := m.byGroup(group)
 		if err != nil || (!slices.Contains(keys, key) && m.get(key) == received) {
-			m.world.fail("G4: %s receives %s, and the index has it not under %q: %v %v", h.name, describe(key, received), group, keys, err)
+			m.world.Fail("G4: %s receives %s, and the index has it not under %q: %v %v", h.name, describe(key, received), group, keys, err)
 		}
 	}
 }
 
 func (h *Handler) fail(format string, args ...any) {
-	h.mirror.world.fail("%s: "+format, append([]any{h.name}, args...)...)
+	h.mirror.world.Fail("%s: "+format, append([]any{h.name}, args...)...)
 }
 
 // checkSync checks, once it has synced, that it has received all owed keys (G5), except those that
 // have changed since, which may be undelivered.
 func (h *Handler) checkSync() {
-	if h.mirror.world.regressed() {
+	if h.mirror.world.Regressed() {
 		return
 	}
 	if h.registration == nil || len(h.owed) == 0 || !h.registration.HasSynced() {
@@ -272,10 +273,10 @@ func (h *Handler) checkSync() {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.mirror.world.truth.now()
+	now := h.mirror.world.Truth.Now()
 	for _, key := range h.owed {
 		s := now[key]
-		if s.moment > h.owedAt || !s.shown() || !h.receives(s) || h.mirror.hasRefused(s.serial) || h.mirror.world.damage.wasDamaged(s.serial) {
+		if s.Moment > h.owedAt || !s.Shown() || !h.receives(s) || h.mirror.hasRefused(s.Serial) || h.mirror.world.Damage.WasDamaged(s.Serial) {
 			continue // a damaged object is delivered later, or never
 		}
 		if initial, received := h.everReceived[key]; !received {
@@ -288,7 +289,7 @@ func (h *Handler) checkSync() {
 }
 
 // shown returns the replayed state.
-func (h *Handler) shown() map[string]*Object {
+func (h *Handler) shown() map[string]*world.Object {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.view)
@@ -298,7 +299,7 @@ func (h *Handler) shown() map[string]*Object {
 func (h *Handler) hold() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stall == nil && !h.mirror.world.functions.isRepaired() {
+	if h.stall == nil && !h.mirror.world.Functions.IsRepaired() {
 		h.stall = make(chan struct{})
 	}
 }
@@ -315,7 +316,7 @@ func (h *Handler) release() {
 // owe sets the keys that the handler, which joins now, must receive before it has synced.
 func (h *Handler) owe(keys []string) {
 	h.owed = keys
-	h.owedAt = h.mirror.world.truth.present()
+	h.owedAt = h.mirror.world.Truth.Present()
 }
 
 // joinLate is called before the handler joins a mirror that runs, hasJoined once it has joined.
@@ -328,7 +329,7 @@ func (h *Handler) hasJoined() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.late {
-		h.joined = h.mirror.client.sent()
+		h.joined = h.mirror.client.Sent()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // mirror is one mirror of the source that is run: a reflector and everything that it feeds. Unused
@@ -36,7 +37,7 @@ func newMirror(r *run, index int, setup script.MirrorSetup) *mirror {
 	m.make(rand.New(rand.NewPCG(r.script.Seed, uint64(index)+100)))
 	if m.member != nil {
 		if err := r.set.Add(m.member); err != nil {
-			r.world.fail("%s cannot be added to a set: %v", m.name, err)
+			r.world.Fail("%s cannot be added to a set: %v", m.name, err)
 		}
 	}
 	for i, h := range setup.Handlers {
@@ -76,14 +77,6 @@ func (m *mirror) runAgain(ctx context.Context) {
 
 func (m *mirror) await() { <-m.done }
 
-func (m *mirror) receivedCount() int {
-	n := 0
-	for _, h := range m.handlers {
-		n += h.received
-	}
-	return n
-}
-
 // add adds a handler, if the mirror has handlers.
 func (m *mirror) add(setup script.HandlerSetup, name string) {
 	if m.join == nil {
@@ -100,7 +93,7 @@ func (m *mirror) add(setup script.HandlerSetup, name string) {
 	case err == nil:
 		m.handlers = append(m.handlers, h)
 	case !m.stopped():
-		m.world.fail("%s takes no handler: %v", m.name, err)
+		m.world.Fail("%s takes no handler: %v", m.name, err)
 	}
 }
 
@@ -108,18 +101,18 @@ func (m *mirror) add(setup script.HandlerSetup, name string) {
 // store or, before the run, of the source.
 func (m *mirror) owed() (owed []string) {
 	if !m.begun() {
-		for key, s := range m.world.truth.now() {
-			if s.shown() {
+		for key, s := range m.world.Truth.Now() {
+			if s.Shown() {
 				owed = append(owed, key)
 			}
 		}
 		return owed
 	}
-	now := m.world.truth.now()
+	now := m.world.Truth.Now()
 	for _, obj := range m.list() {
 		// The backend may have changed before the handler is called.
-		if o := asObject(obj); o != nil && now[keyOf(o)].serial == serialOf(o) {
-			owed = append(owed, keyOf(o))
+		if o := asObject(obj); o != nil && now[world.KeyOf(o)].Serial == world.SerialOf(o) {
+			owed = append(owed, world.KeyOf(o))
 		}
 	}
 	return owed

@@ -9,6 +9,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // make builds the mirror of the setup.
@@ -51,10 +52,10 @@ func (m *mirror) readFrom(indexer cache.Indexer) {
 	m.list = indexer.List
 	m.snapshots.version = indexer.LastStoreSyncResourceVersion
 	m.snapshots.take = indexer.(cache.Snapshotter).Snapshot
-	m.get = func(key string) *Object {
+	m.get = func(key string) *world.Object {
 		obj, _, err := indexer.GetByKey(key)
 		if err != nil && !errors.Is(err, cache.ErrQuarantined) {
-			m.world.fail("%s: GetByKey(%q): %v", m.name, key, err)
+			m.world.Fail("%s: GetByKey(%q): %v", m.name, key, err)
 		}
 		return asObject(obj)
 	}
@@ -63,13 +64,13 @@ func (m *mirror) readFrom(indexer cache.Indexer) {
 }
 
 func (m *mirror) makeTyped(options cache.ReflectorOptions) {
-	informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(m.client.source("")), cache.InformerConfig[*Object]{
+	informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(m.client.Source("")), cache.InformerConfig[*world.Object]{
 		Name: m.name, KeyFunction: keyFunction, RecreateAsUpdate: m.setup.Merge, ReflectorOptions: options,
 		ResyncPeriod: m.setup.Resync,
-		Indexes:      cache.TypedIndexers[*Object]{groupsIndex: func(o *Object) ([]string, error) { return m.index(o) }},
-		Transform: func(o *Object) (*Object, error) {
+		Indexes:      cache.TypedIndexers[*world.Object]{groupsIndex: func(o *world.Object) ([]string, error) { return m.index(o) }},
+		Transform: func(o *world.Object) (*world.Object, error) {
 			kept, err := m.transform(o)
-			typed, _ := kept.(*Object)
+			typed, _ := kept.(*world.Object)
 			return typed, err
 		},
 	})
@@ -78,7 +79,7 @@ func (m *mirror) makeTyped(options cache.ReflectorOptions) {
 	m.run = func(ctx context.Context) { m.ran(informer.Run(ctx)) }
 	m.again = func(ctx context.Context) {
 		if err := informer.Run(ctx); !errors.Is(err, cache.ErrAlreadyRan) {
-			m.world.fail("B12: a second Run of %s returned %v", m.name, err)
+			m.world.Fail("B12: a second Run of %s returned %v", m.name, err)
 		}
 	}
 	m.informer(informer.Shared())
@@ -95,8 +96,8 @@ func (m *mirror) makeTyped(options cache.ReflectorOptions) {
 }
 
 func (m *mirror) makeShared(options cache.ReflectorOptions) {
-	source, sources := m.client.sources()
-	informer := cache.NewSharedIndexInformerWithOptions(source, &Object{}, cache.SharedIndexInformerOptions{
+	source, sources := m.client.Sources()
+	informer := cache.NewSharedIndexInformerWithOptions(source, &world.Object{}, cache.SharedIndexInformerOptions{
 		Namespaces: sources, Indexers: m.indexers(), KeyFunction: keyFunction, Transform: m.transform, ResyncPeriod: m.setup.Resync,
 		RecreateAsUpdate: m.setup.Merge, ReflectorOptions: options,
 	})
@@ -125,14 +126,14 @@ func (m *mirror) informer(informer cache.SharedIndexInformer) {
 func (m *mirror) statusOf(x any) cache.Status {
 	reporter, ok := x.(interface{ Status() cache.Status })
 	if !ok {
-		m.world.fail("%s has no status", m.name)
+		m.world.Fail("%s has no status", m.name)
 	}
 	return reporter.Status()
 }
 
 func (m *mirror) ran(err error) {
 	if err != nil {
-		m.world.fail("G9: Run of %s returned %v", m.name, err)
+		m.world.Fail("G9: Run of %s returned %v", m.name, err)
 	}
 }
 
@@ -142,10 +143,10 @@ func (m *mirror) makeController(options cache.ReflectorOptions) {
 	h := newHandler(m.Mirror, m.firstHandler(), m.name+"/handler")
 	m.handlers = []*Handler{h}
 	config := &cache.Config{
-		ObjectType: &Object{}, Store: indexer, Handler: h.untyped(), Transform: m.transform, RecreateAsUpdate: m.setup.Merge,
+		ObjectType: &world.Object{}, Store: indexer, Handler: h.untyped(), Transform: m.transform, RecreateAsUpdate: m.setup.Merge,
 		FullResyncPeriod: m.setup.Resync, ReflectorOptions: options,
 	}
-	config.ListerWatcher, config.Namespaces = m.client.sources()
+	config.ListerWatcher, config.Namespaces = m.client.Sources()
 	m.readFrom(indexer)
 	m.controller(cache.New(config))
 }
@@ -178,7 +179,7 @@ func (m *mirror) makeProcess(options cache.ReflectorOptions) {
 	m.handlers = []*Handler{h}
 	m.readFrom(indexer)
 	m.controller(cache.New(&cache.Config{
-		Queue: queue, ListerWatcher: m.client.source(""), ObjectType: &Object{}, FullResyncPeriod: m.setup.Resync,
+		Queue: queue, ListerWatcher: m.client.Source(""), ObjectType: &world.Object{}, FullResyncPeriod: m.setup.Resync,
 		ReflectorOptions: options,
 		Process: func(obj any, initial bool) error {
 			defer m.calls.begin("Process")()
@@ -239,7 +240,7 @@ func (m *mirror) makeForeign(options cache.ReflectorOptions) {
 
 func (m *mirror) reflector(store cache.ReflectorStore, options cache.ReflectorOptions) {
 	options.ResyncPeriod = m.setup.Resync
-	r := cache.NewReflectorWithOptions(m.client.source(""), &Object{}, store, options)
+	r := cache.NewReflectorWithOptions(m.client.Source(""), &world.Object{}, store, options)
 	m.run = r.RunWithContext
 	m.applied = func() string { return r.Status().AppliedVersion }
 	m.synced = func() bool { return r.Status().Synced }

@@ -11,18 +11,19 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // Mirror is a mirror as its readers see it, with what it has reported, and what the checks have seen
 // of it. Unused parts are nil.
 type Mirror struct {
-	world  *world
-	client *client
+	world  *world.World
+	client *world.Client
 	setup  script.MirrorSetup
 	name   string
 	calls  *calls
 
-	get     func(key string) *Object
+	get     func(key string) *world.Object
 	list    func() []any
 	byGroup func(group string) ([]string, error)
 	groups  func() []string
@@ -62,7 +63,7 @@ type report struct {
 }
 
 // newCheckedMirror returns a mirror of which nothing is known yet; its maker sets how it is read.
-func newCheckedMirror(w *world, index int, setup script.MirrorSetup) *Mirror {
+func newCheckedMirror(w *world.World, index int, setup script.MirrorSetup) *Mirror {
 	m := &Mirror{
 		world:           w,
 		setup:           setup,
@@ -70,18 +71,18 @@ func newCheckedMirror(w *world, index int, setup script.MirrorSetup) *Mirror {
 		transformed:     map[int]int{},
 		refused:         map[int]bool{},
 	}
-	m.client = newClient(w, index, setup, m)
-	m.name = m.client.name
+	m.client = world.NewClient(w, index, setup, m)
+	m.name = m.client.Name
 	m.calls = &calls{mirror: m, nests: setup.Kind == script.KindProcess}
 	m.observer = observer{mirror: m, what: "store of " + m.name}
 	return m
 }
 
-// beginSource records a call into the source.
-func (m *Mirror) beginSource(what string) (end func()) { return m.calls.beginSource(what) }
+// BeginSource records a call into the source.
+func (m *Mirror) BeginSource(what string) (end func()) { return m.calls.beginSource(what) }
 
-// hasSynced says whether it has synced.
-func (m *Mirror) hasSynced() bool { return m.synced() }
+// HasSynced says whether it has synced.
+func (m *Mirror) HasSynced() bool { return m.synced() }
 
 // isInformer says whether it is an informer, whose handlers may come and go.
 func (m *Mirror) isInformer() bool { return m.verify != nil }
@@ -150,7 +151,7 @@ func (m *Mirror) hasUndecoded() bool {
 func (m *Mirror) hasQuarantined() bool { return len(m.status().Quarantined) > 0 }
 
 // slack is the time by which slow functions may delay what is read behind a batch of events.
-func (m *Mirror) slack() time.Duration { return 33 * 2 * m.world.functions.slowest() }
+func (m *Mirror) slack() time.Duration { return 33 * 2 * m.world.Functions.Slowest() }
 
 // receiveReport is its error handler.
 func (m *Mirror) receiveReport(_ context.Context, _ *cache.Reflector, err error) {
@@ -158,8 +159,8 @@ func (m *Mirror) receiveReport(_ context.Context, _ *cache.Reflector, err error)
 	switch cause {
 	case "regression":
 		m.regressed.Add(1)
-		if !m.world.regressed() && !m.world.hasSentOldBookmarks() && m.setup.Kind != script.KindOverlap {
-			m.world.fail("B31: %s reports a regression of a source that never went back: %v", m.name, err)
+		if !m.world.Regressed() && !m.world.HasSentOldBookmarks() && m.setup.Kind != script.KindOverlap {
+			m.world.Fail("B31: %s reports a regression of a source that never went back: %v", m.name, err)
 		}
 	case cache.CauseVersionTooLarge:
 		m.unknown.Store(true)
@@ -173,9 +174,9 @@ func (m *Mirror) receiveReport(_ context.Context, _ *cache.Reflector, err error)
 	}
 	m.reports = append(m.reports, report{time.Now(), err, err.Error()})
 	m.mu.Unlock()
-	m.world.note("%s reports: %v", m.name, firstLine(err.Error()))
+	m.world.Note("%s reports: %v", m.name, firstLine(err.Error()))
 	if cause == "" {
-		m.world.fail("G12: %s: a report without a cause: %v", m.name, err)
+		m.world.Fail("G12: %s: a report without a cause: %v", m.name, err)
 	}
 }
 
@@ -205,4 +206,13 @@ func (m *Mirror) hasRefused(serial int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.refused[serial]
+}
+
+// receivedCount is the number of calls of its present handlers.
+func (m *Mirror) receivedCount() int {
+	n := 0
+	for _, h := range m.handlers {
+		n += h.received
+	}
+	return n
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // observer observes the states of keys over time, as a reader or a handler. The observed states of a
@@ -13,7 +14,7 @@ type observer struct {
 	mirror *Mirror
 	what   string
 	// receives, if not nil, says whether a state passes the observer's filter.
-	receives func(state) bool
+	receives func(world.State) bool
 
 	mu sync.Mutex
 	// at is the position in the life of each key.
@@ -23,32 +24,32 @@ type observer struct {
 }
 
 // observe is called with each observed state; nil is absent.
-func (o *observer) observe(key string, object *Object) {
+func (o *observer) observe(key string, object *world.Object) {
 	fits := o.matches(object)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.at == nil {
 		o.at, o.back = map[string]int{}, map[string]int{}
 	}
-	truth := o.mirror.world.truth
-	if found := truth.find(key, o.at[key], fits); found >= 0 {
+	truth := o.mirror.world.Truth
+	if found := truth.Find(key, o.at[key], fits); found >= 0 {
 		o.at[key] = found
 		return
 	}
-	found := truth.find(key, 0, fits)
+	found := truth.Find(key, 0, fits)
 	switch {
 	case found < 0:
-		o.mirror.world.fail("G2: %s shows %s, which the source never had", o.what, describe(key, object))
+		o.mirror.world.Fail("G2: %s shows %s, which the source never had", o.what, describe(key, object))
 		return
 	case o.mirror.setup.Kind == script.KindOverlap: // of several writers the last one decides
-	case truth.wasUnwanted(key) && o.mirror.world.proxy.wasEverBehind():
+	case truth.WasUnwanted(key) && o.mirror.world.Proxy.WasEverBehind():
 		// A list behind its items has dropped the key, and the watch replays states of it: without an entry
 		// nothing tells that they are older.
-	case o.mirror.world.proxy.wasEverBehind() && o.mirror.world.hasServedOldLists():
+	case o.mirror.world.Proxy.WasEverBehind() && o.mirror.world.HasServedOldLists():
 		// A list behind its items has a lower version than they have, so that an older list may pass
 		// for a newer one.
 	case o.back[key] >= o.mirror.regressions():
-		o.mirror.world.fail("G2: %s regresses to %s, and %d regressions have been reported", o.what,
+		o.mirror.world.Fail("G2: %s regresses to %s, and %d regressions have been reported", o.what,
 			describe(key, object), o.mirror.regressions())
 	}
 	o.back[key]++
@@ -56,31 +57,31 @@ func (o *observer) observe(key string, object *Object) {
 }
 
 // matches returns a function that says whether a state of the source may be shown as object.
-func (o *observer) matches(object *Object) func(state) bool {
+func (o *observer) matches(object *world.Object) func(world.State) bool {
 	if object == nil {
-		return func(s state) bool {
-			isFiltered := o.receives != nil && s.present() && !o.receives(s)
+		return func(s world.State) bool {
+			isFiltered := o.receives != nil && s.Present() && !o.receives(s)
 			return isFiltered || o.mirror.maybeAbsent(s)
 		}
 	}
-	serial := serialOf(object)
-	return func(s state) bool { return s.serial == serial }
+	serial := world.SerialOf(object)
+	return func(s world.State) bool { return s.Serial == serial }
 }
 
 // maybeAbsent says whether s may be absent from a mirror: if it is unwanted, has no key or, in a
 // foreign store, cannot be applied.
-func (m *Mirror) maybeAbsent(s state) bool {
-	if m.setup.Kind == script.KindForeign && s.present() && m.world.damage.wasDamaged(s.serial) {
+func (m *Mirror) maybeAbsent(s world.State) bool {
+	if m.setup.Kind == script.KindForeign && s.Present() && m.world.Damage.WasDamaged(s.Serial) {
 		return true
 	}
-	return !s.shown() && (!s.present() || s.unwanted || s.bad == script.BadKey || m.setup.Kind == script.KindForeign)
+	return !s.Shown() && (!s.Present() || s.Unwanted || s.Bad == script.BadKey || m.setup.Kind == script.KindForeign)
 }
 
-func describe(key string, object *Object) string {
+func describe(key string, object *world.Object) string {
 	if object == nil {
 		return key + " absent"
 	}
-	return key + "@" + object.ResourceVersion + " serial " + strconv.Itoa(serialOf(object))
+	return key + "@" + object.ResourceVersion + " serial " + strconv.Itoa(world.SerialOf(object))
 }
 
 // versions checks that the applied version does not regress without a report (G11).
@@ -107,13 +108,13 @@ func (v *versions) check(m *Mirror) string {
 	}
 	switch {
 	case v.descents > m.regressions():
-		m.world.fail("G11: %s has applied %q, before it had %q, and has regressed %d times with %d reports", m.name, text, v.text,
+		m.world.Fail("G11: %s has applied %q, before it had %q, and has regressed %d times with %d reports", m.name, text, v.text,
 			v.descents, m.regressions())
 	case v.synced && !synced:
-		m.world.fail("G5: %s had synced and has not any more", m.name)
+		m.world.Fail("G5: %s had synced and has not any more", m.name)
 	case synced && text == "" && m.applied() == "" && (m.setup.Kind != script.KindProcess || len(m.list()) > 0):
 		// A queue has synced by a list without objects before its consumer has handled the version of that.
-		m.world.fail("G5: %s has synced and no version", m.name)
+		m.world.Fail("G5: %s has synced and no version", m.name)
 	}
 	v.last, v.text, v.synced = number, text, synced
 	return text

@@ -7,6 +7,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // Several writers of one store: two reflectors, and direct Replaces. Whatever they overwrite, the
@@ -18,7 +19,7 @@ func (m *mirror) makeOverlap(options cache.ReflectorOptions) {
 	m.readFrom(indexer)
 	m.reflector(indexer, options)
 	options.Name += "-second"
-	second := cache.NewReflectorWithOptions(m.client.source(""), &Object{}, indexer, options)
+	second := cache.NewReflectorWithOptions(m.client.Source(""), &world.Object{}, indexer, options)
 	first := m.run
 	m.run = func(ctx context.Context) {
 		var running sync.WaitGroup
@@ -32,25 +33,25 @@ func (m *mirror) makeOverlap(options cache.ReflectorOptions) {
 // replaceContent replaces the content of a store by the source's.
 func (m *mirror) replaceContent(indexer cache.Indexer) error {
 	objects := []any{}
-	for _, obj := range m.world.source.Objects() {
+	for _, obj := range m.world.Source.Objects() {
 		o := asObject(obj)
-		if o.Annotations[badMark] != "" {
+		if o.Annotations[world.BadMark] != "" {
 			return nil // a Replace with it would be refused
 		}
-		m.client.stampForCaller(o)
+		m.client.StampForCaller(o)
 		objects = append(objects, o)
 	}
-	return indexer.Replace(objects, m.world.source.ResourceVersion())
+	return indexer.Replace(objects, m.world.Source.ResourceVersion())
 }
 
 // replaceStep makes another writer replace the content of a store.
 func (r *run) replaceStep(s script.Step) {
 	m := r.mirrorAt(s.Mirror)
-	if m.replace == nil || !m.begun() || m.stopped() || r.world.functions.failsIndexes() {
+	if m.replace == nil || !m.begun() || m.stopped() || r.world.Functions.FailsIndexes() {
 		return
 	}
 	if err := m.replace(); err != nil {
-		r.world.fail("G7: Replace of %s: %v", m.name, err)
+		r.world.Fail("G7: Replace of %s: %v", m.name, err)
 	}
 }
 
@@ -81,23 +82,23 @@ func (r *run) askSet(members, stopped []*mirror) {
 	ctx, cancel := context.WithTimeout(r.ctx, setPatience)
 	defer cancel()
 	for _, m := range members {
-		m.client.beginQuestion()
-		defer m.client.endQuestion()
+		m.client.BeginQuestion()
+		defer m.client.EndQuestion()
 	}
 	isHealthy := r.set.Healthy(time.Minute) == nil
 	hasSynced := r.set.WaitSynced(ctx) == nil
-	isFresh := r.set.Fresh(withCaller(ctx)) == nil
+	isFresh := r.set.Fresh(world.WithCaller(ctx)) == nil
 	for _, m := range stopped {
 		if isHealthy {
-			r.world.fail("G12: a set is healthy, and its %s has stopped", m.name)
+			r.world.Fail("G12: a set is healthy, and its %s has stopped", m.name)
 		}
 		if isFresh {
-			r.world.fail("G1: a set is fresh, and its %s has stopped", m.name)
+			r.world.Fail("G1: a set is fresh, and its %s has stopped", m.name)
 		}
 	}
 	for _, m := range members {
 		if hasSynced && !m.synced() {
-			r.world.fail("G5: a set has synced, and its %s has not", m.name)
+			r.world.Fail("G5: a set has synced, and its %s has not", m.name)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"time"
+
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // The check of time: after a watch that worked no reflector waits longer than client-go would (B27),
@@ -19,11 +21,11 @@ const (
 // pauseCheck follows the requests of a reflector.
 type pauseCheck struct {
 	mirror  *Mirror
-	history history
+	history world.History
 	// slack is for functions that are slow.
 	slack time.Duration
 	// last is the last request that is no check, ended its end.
-	last  *request
+	last  *world.Request
 	ended time.Time
 	// checkedAfter is true if a check of the version ended with the last request or later. An older
 	// version is a failure of its own.
@@ -34,7 +36,7 @@ type pauseCheck struct {
 
 // checkPauses checks the pauses between all requests of a mirror.
 func (m *Mirror) checkPauses() {
-	for _, h := range m.client.histories() {
+	for _, h := range m.client.Histories() {
 		check := pauseCheck{mirror: m, history: h, slack: m.slack()}
 		check.run()
 	}
@@ -42,8 +44,8 @@ func (m *Mirror) checkPauses() {
 
 // run checks the pauses between all requests of a reflector.
 func (c *pauseCheck) run() {
-	for _, r := range c.history.requests {
-		if r.check {
+	for _, r := range c.history.Requests {
+		if r.Check {
 			c.waitFor(r)
 			continue
 		}
@@ -51,32 +53,32 @@ func (c *pauseCheck) run() {
 		c.end(r)
 	}
 	if !c.mirror.stopped() {
-		c.begin(&request{at: time.Now()})
+		c.begin(&world.Request{At: time.Now()})
 	}
 }
 
 // begin checks the pause before a request.
-func (c *pauseCheck) begin(next *request) {
-	if c.last == nil || c.last.open {
+func (c *pauseCheck) begin(next *world.Request) {
+	if c.last == nil || c.last.Open {
 		return
 	}
-	for _, page := range c.history.pages {
-		if page.at.Before(next.at) {
+	for _, page := range c.history.Pages {
+		if page.At.Before(next.At) {
 			c.waitFor(page)
 		}
 	}
-	pause := next.at.Sub(c.ended)
+	pause := next.At.Sub(c.ended)
 	if most := c.most() + c.slack; pause > most {
 		w := c.mirror.world
-		w.fail("B27: %s asked for nothing for %v after %v, client-go would for at most %v",
-			c.mirror.name, pause, c.ended.Sub(w.start), most)
+		w.Fail("B27: %s asked for nothing for %v after %v, client-go would for at most %v",
+			c.mirror.name, pause, c.ended.Sub(w.Start), most)
 	}
 }
 
 // waitFor notes a request that is no request of its own: a check beside the last one, or a page.
-func (c *pauseCheck) waitFor(r *request) {
-	end := r.at.Add(r.duration())
-	if r.check && !end.Before(c.ended) {
+func (c *pauseCheck) waitFor(r *world.Request) {
+	end := r.At.Add(r.Duration())
+	if r.Check && !end.Before(c.ended) {
 		c.checkedAfter = true
 	}
 	if end.After(c.ended) {
@@ -92,33 +94,33 @@ func (c *pauseCheck) most() time.Duration {
 	if wasLongLived(c.last) && !c.isPolling && !c.checkedAfter {
 		pause = atOnce
 	}
-	return max(pause, c.last.retryAfter+c.last.retryAfter/10)
+	return max(pause, c.last.RetryAfter+c.last.RetryAfter/10)
 }
 
 // end notes the end of a request.
-func (c *pauseCheck) end(r *request) {
+func (c *pauseCheck) end(r *world.Request) {
 	c.last = r
 	c.checkedAfter = false
-	c.ended = r.at.Add(r.duration())
-	c.isPolling = c.isPolling || r.isNotAllowed
+	c.ended = r.At.Add(r.Duration())
+	c.isPolling = c.isPolling || r.IsNotAllowed
 }
 
 // checkReturns checks that no two reflectors that were sent away at one moment return at one moment
 // (G13).
-func checkReturns(w *world, mirrors []*Mirror) {
+func checkReturns(w *world.World, mirrors []*Mirror) {
 	type instant struct{ since, until time.Time }
 	returned := map[instant]*Mirror{}
 	for _, m := range mirrors {
-		for _, h := range m.client.histories() {
-			for _, at := range h.waits {
-				waited := at.until.Sub(at.since)
-				isRetry := waited >= at.duration && waited <= at.duration+at.duration/10
+		for _, h := range m.client.Histories() {
+			for _, at := range h.Waits {
+				waited := at.Until.Sub(at.Since)
+				isRetry := waited >= at.Duration && waited <= at.Duration+at.Duration/10
 				if !isRetry {
 					continue // it returned for another reason
 				}
-				both := instant{at.since, at.until}
+				both := instant{at.Since, at.Until}
 				if other := returned[both]; other != nil {
-					w.fail("G13: %s and %s return in one instant, %v after a Retry-After",
+					w.Fail("G13: %s and %s return in one instant, %v after a Retry-After",
 						other.name, m.name, waited)
 				}
 				returned[both] = m

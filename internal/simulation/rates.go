@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // The limits of G13: requests in the first minute of a series of failures, and in any later minute.
@@ -19,13 +21,13 @@ const (
 // rateCheck checks the requests of a reflector.
 type rateCheck struct {
 	mirror   *Mirror
-	requests []*request
+	requests []*world.Request
 }
 
 // checkRates checks each reflector of a mirror.
 func (m *Mirror) checkRates() {
-	for _, h := range m.client.histories() {
-		check := rateCheck{mirror: m, requests: h.requests}
+	for _, h := range m.client.Histories() {
+		check := rateCheck{mirror: m, requests: h.Requests}
 		check.run()
 	}
 }
@@ -36,19 +38,19 @@ func (c *rateCheck) run() {
 	from, began := 0, time.Time{}
 	for i, r := range c.requests {
 		if i == 0 {
-			began = r.at
+			began = r.At
 		}
-		if c.isPolling(i) && r.at.Sub(c.lastFailure(i)) >= healthyTime {
+		if c.isPolling(i) && r.At.Sub(c.lastFailure(i)) >= healthyTime {
 			// Lists that work, in place of watches, end a series as well.
 			c.checkStretch(began, from, i)
-			from, began = i, r.at
+			from, began = i, r.At
 		}
 		// A list is one with the watch after it, however long it takes, unless a page failed.
-		broken := r.failed || i+1 < len(c.requests) && c.requests[i+1].firstPage == r
-		if r.duration() >= shortWatch && !r.check && (!r.list || broken) {
+		broken := r.Failed || i+1 < len(c.requests) && c.requests[i+1].FirstPage == r
+		if r.Duration() >= shortWatch && !r.Check && (!r.List || broken) {
 			c.checkStretch(began, from, i+1)
 			// What follows may be because of how this one ended.
-			from, began = i+1, r.at.Add(r.duration())
+			from, began = i+1, r.At.Add(r.Duration())
 		}
 	}
 	c.checkStretch(began, from, len(c.requests))
@@ -62,13 +64,13 @@ const healthyTime = 2 * time.Minute
 // allowed, and request i is not the first list after that. It may be another try of a watch.
 func (c *rateCheck) isPolling(i int) bool {
 	polls := c.requests[:i]
-	if c.requests[i].list {
+	if c.requests[i].List {
 		polls = c.requests[:i+1]
 	}
 	lists := 0
 	for _, r := range slices.Backward(polls) {
-		if !r.list {
-			return r.isNotAllowed && lists > 1
+		if !r.List {
+			return r.IsNotAllowed && lists > 1
 		}
 		lists++
 	}
@@ -78,26 +80,23 @@ func (c *rateCheck) isPolling(i int) bool {
 // lastFailure returns when a request last failed before request i was made. One that is
 // running, such as a check of the version that hangs, has not failed yet.
 func (c *rateCheck) lastFailure(i int) time.Time {
-	now := c.requests[i].at
+	now := c.requests[i].At
 	last := time.Time{}
 	for _, r := range c.requests[:i] {
-		end := r.failureKnown()
-		if r.failed && !r.isNotAllowed && !end.After(now) && end.After(last) {
+		end := failureKnown(r)
+		if r.Failed && !r.IsNotAllowed && !end.After(now) && end.After(last) {
 			last = end
 		}
 	}
 	return last
 }
 
-// patienceAfterEnd is how long a reflector waits for a call whose context has ended.
-const patienceAfterEnd = 30 * time.Second
-
 // failureKnown returns when the reflector knew that a request had failed. A source that hangs may
 // return long after the reflector has given up the call.
-func (r *request) failureKnown() time.Time {
-	end := r.at.Add(r.duration())
-	givenUp := r.abandoned.Add(patienceAfterEnd)
-	if !r.abandoned.IsZero() && givenUp.Before(end) {
+func failureKnown(r *world.Request) time.Time {
+	end := r.At.Add(r.Duration())
+	givenUp := r.Abandoned.Add(patience)
+	if !r.Abandoned.IsZero() && givenUp.Before(end) {
 		return givenUp
 	}
 	return end
@@ -107,39 +106,39 @@ func (r *request) failureKnown() time.Time {
 // events may be received late.
 func (c *rateCheck) checkDeadlines() {
 	const batches, batch = 8, 32 // before the deadline is looked at
-	grace := 30*time.Second + 2*time.Minute + batches*batch*c.mirror.world.functions.slowest()
+	grace := 30*time.Second + 2*time.Minute + batches*batch*c.mirror.world.Functions.Slowest()
 	for _, r := range c.requests {
-		opened := !r.list && (r.open || !r.ended.IsZero())
-		if opened && r.duration()-r.answered.Sub(r.at) > r.timeout+grace {
-			c.mirror.world.fail("B19: %s left a watch open for %v that had asked for %v", c.mirror.name, r.duration(), r.timeout)
+		opened := !r.List && (r.Open || !r.Ended.IsZero())
+		if opened && r.Duration()-r.Answered.Sub(r.At) > r.Timeout+grace {
+			c.mirror.world.Fail("B19: %s left a watch open for %v that had asked for %v", c.mirror.name, r.Duration(), r.Timeout)
 		}
 	}
 }
 
 // wasLongLived says whether it was a watch that was of use for so long that its end is no short
 // one's. One whose first state never ended, or was of wrong types, was of none.
-func wasLongLived(r *request) bool {
-	if r.list || r.endless || r.answered.IsZero() || r.failed && r.ended.IsZero() {
+func wasLongLived(r *world.Request) bool {
+	if r.List || r.Endless || r.Answered.IsZero() || r.Failed && r.Ended.IsZero() {
 		return false
 	}
-	if r.wrong && r.items > 0 {
+	if r.Wrong && r.Items > 0 {
 		return false
 	}
-	useful := r.duration()
-	if r.events == 0 {
-		useful -= r.answered.Sub(r.at)
+	useful := r.Duration()
+	if r.Events == 0 {
+		useful -= r.Answered.Sub(r.At)
 	}
 	return useful >= shortWatch
 }
 
 // workedForShort says whether it was a short watch of some use: it advanced the version, lived for some
 // seconds, or was closed without an error.
-func workedForShort(r *request) bool {
-	if r.list || r.answered.IsZero() || r.duration() >= shortWatch {
+func workedForShort(r *world.Request) bool {
+	if r.List || r.Answered.IsZero() || r.Duration() >= shortWatch {
 		return false
 	}
-	closed := !r.failed && !r.ended.IsZero() && (r.events > 0 || r.ended.Sub(r.answered) >= time.Second)
-	return r.moved || closed || r.duration() >= workingWatch
+	closed := !r.Failed && !r.Ended.IsZero() && (r.Events > 0 || r.Ended.Sub(r.Answered) >= time.Second)
+	return r.Moved || closed || r.Duration() >= workingWatch
 }
 
 // checkStretch checks the requests from one up to another as a stretch of failures that
@@ -147,15 +146,15 @@ func workedForShort(r *request) bool {
 // and a watch that lived for so long ends no run of failures, which takes two minutes.
 func (c *rateCheck) checkStretch(start time.Time, from, to int) {
 	found := c.exceeds(start, c.requests[from:to])
-	if next := slices.IndexFunc(c.requests[from:to], func(r *request) bool { return !r.check }); found != "" && next >= 0 &&
-		from > 0 && !c.requests[from-1].list && !c.requests[from-1].failed &&
-		c.exceeds(c.requests[from+next].at, c.requests[from:to]) == "" {
+	if next := slices.IndexFunc(c.requests[from:to], func(r *world.Request) bool { return !r.Check }); found != "" && next >= 0 &&
+		from > 0 && !c.requests[from-1].List && !c.requests[from-1].Failed &&
+		c.exceeds(c.requests[from+next].At, c.requests[from:to]) == "" {
 		return // a watch whose end was only acted on once slow handlers, or a deaf check, had let it
 	}
-	for i := from; found != "" && i < to && c.requests[i].at.Before(start); i++ {
+	for i := from; found != "" && i < to && c.requests[i].At.Before(start); i++ {
 		r := c.requests[i]
-		if r.check && (r.failed || start.Sub(r.at) < shortWatch) && start.Sub(r.at) < time.Minute &&
-			c.exceeds(r.at, c.requests[i:to]) == "" {
+		if r.Check && (r.Failed || start.Sub(r.At) < shortWatch) && start.Sub(r.At) < time.Minute &&
+			c.exceeds(r.At, c.requests[i:to]) == "" {
 			return // the failures began with a check beside the watch before, or so soon after it that it is counted with them
 		}
 	}
@@ -166,7 +165,7 @@ func (c *rateCheck) checkStretch(start time.Time, from, to int) {
 		}
 	}
 	if found != "" {
-		c.mirror.world.fail("G13: %s made %s", c.mirror.name, found)
+		c.mirror.world.Fail("G13: %s made %s", c.mirror.name, found)
 	}
 }
 
@@ -175,51 +174,51 @@ func (c *rateCheck) checkStretch(start time.Time, from, to int) {
 // that had lived broke.
 func (c *rateCheck) runFrom(i int) (began time.Time, first int, ok bool) {
 	r := c.requests[i]
-	if r.check && !r.failed {
+	if r.Check && !r.Failed {
 		return time.Time{}, 0, false
 	}
 	if wasLongLived(r) {
-		end := r.at.Add(r.duration())
-		return end, i + 1, r.failed || c.mirror.reportedAt(end)
+		end := r.At.Add(r.Duration())
+		return end, i + 1, r.Failed || c.mirror.reportedAt(end)
 	}
 	failed := r
-	if r.list && !r.failed && i+1 < len(c.requests) {
+	if r.List && !r.Failed && i+1 < len(c.requests) {
 		failed = c.requests[i+1]
 	}
-	return r.at, i, (failed.failed || !failed.list) && !wasLongLived(failed)
+	return r.At, i, (failed.Failed || !failed.List) && !wasLongLived(failed)
 }
 
 // exceeds describes how requests exceed the limits of a series of failures that began at start; empty
 // if they do not.
-func (c *rateCheck) exceeds(start time.Time, requests []*request) string {
+func (c *rateCheck) exceeds(start time.Time, requests []*world.Request) string {
 	first := firstMinute
 	later := laterMinute
 	if slices.ContainsFunc(requests, workedForShort) {
 		later = laterMinuteMoving
 	}
 	tooMany := func(n int, since time.Time, most int) string {
-		return fmt.Sprintf("%d requests in the minute after %v, at most %d may be", n, since.Sub(c.mirror.world.start), most)
+		return fmt.Sprintf("%d requests in the minute after %v, at most %d may be", n, since.Sub(c.mirror.world.Start), most)
 	}
 	all := len(requests)
-	requests = slices.DeleteFunc(slices.Clone(requests), func(r *request) bool { return r.relist })
+	requests = slices.DeleteFunc(slices.Clone(requests), func(r *world.Request) bool { return r.Relist })
 	relists := all - len(requests)
 	first += relists // each is followed by a watch
 	later += relists
 	within := 0
 	for i, r := range requests {
-		if r.at.Before(start) {
+		if r.At.Before(start) {
 			continue // a check of the version beside the watch before
 		}
-		if r.at.Sub(start) < time.Minute {
+		if r.At.Sub(start) < time.Minute {
 			within++
 			continue
 		}
 		in := 0
-		for j := i; j < len(requests) && requests[j].at.Sub(r.at) < time.Minute; j++ {
+		for j := i; j < len(requests) && requests[j].At.Sub(r.At) < time.Minute; j++ {
 			in++
 		}
 		if in > later {
-			return tooMany(in, r.at, later)
+			return tooMany(in, r.At, later)
 		}
 	}
 	if within > first {

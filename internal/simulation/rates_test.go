@@ -8,15 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // requestAt makes one that failed, or else a watch that was opened at once, took so long.
-func requestAt(start time.Time, at, took time.Duration, failed bool) *request {
-	r := &request{at: start.Add(at), answered: start.Add(at), failed: failed}
+func requestAt(start time.Time, at, took time.Duration, failed bool) *world.Request {
+	r := &world.Request{At: start.Add(at), Answered: start.Add(at), Failed: failed}
 	if failed {
-		r.answered = r.at.Add(took)
+		r.Answered = r.At.Add(took)
 	} else {
-		r.ended = r.at.Add(took)
+		r.Ended = r.At.Add(took)
 	}
 	return r
 }
@@ -26,15 +27,15 @@ func requestAt(start time.Time, at, took time.Duration, failed bool) *request {
 // may have begun long ago, or if the limits after it are forgotten.
 func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 	const s = time.Second
-	hung := func(start time.Time) *request { return requestAt(start, 0, 10*s, true) }
-	lived := func(start time.Time) *request { return requestAt(start, 0, 10*s, false) }
-	silent := func(start time.Time) *request {
+	hung := func(start time.Time) *world.Request { return requestAt(start, 0, 10*s, true) }
+	lived := func(start time.Time) *world.Request { return requestAt(start, 0, 10*s, false) }
+	silent := func(start time.Time) *world.Request {
 		r := lived(start)
-		r.endless = true
+		r.Endless = true
 		return r
 	}
 	for name, c := range map[string]struct {
-		before   func(time.Time) *request
+		before   func(time.Time) *world.Request
 		in, then int // failures from the 11th second on, and in that after the first minute
 		holds    bool
 	}{
@@ -50,18 +51,18 @@ func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(script.Script{}, nil)
-				defer w.close()
+				w := world.New(script.Script{}, nil)
+				defer w.Close()
 				check := &rateCheck{mirror: &Mirror{name: "m", world: w}}
-				check.requests = append(check.requests, c.before(w.start))
+				check.requests = append(check.requests, c.before(w.Start))
 				for range c.in {
-					check.requests = append(check.requests, requestAt(w.start, 11*s, 0, true))
+					check.requests = append(check.requests, requestAt(w.Start, 11*s, 0, true))
 				}
 				for range c.then {
-					check.requests = append(check.requests, requestAt(w.start, 60*s, 0, true))
+					check.requests = append(check.requests, requestAt(w.Start, 60*s, 0, true))
 				}
 				check.run()
-				require.Equal(t, c.holds, !w.failed(), w.runFailures())
+				require.Equal(t, c.holds, !w.Failed(), w.Failures())
 			})
 		})
 	}
@@ -71,43 +72,43 @@ func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 // minutes before it. Fails if a check that hangs counts before it fails, if the end of a page that
 // failed long ago begins the series, or if the first list after the refusal does.
 func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
-	for name, before := range map[string]func(start time.Time) *request{
-		"a check that fails later": func(start time.Time) *request {
+	for name, before := range map[string]func(start time.Time) *world.Request{
+		"a check that fails later": func(start time.Time) *world.Request {
 			r := requestAt(start, 0, time.Hour, true)
-			r.list = true
-			r.check = true
+			r.List = true
+			r.Check = true
 			return r
 		},
-		"a list whose pages hang": func(start time.Time) *request {
+		"a list whose pages hang": func(start time.Time) *world.Request {
 			r := requestAt(start, 0, 0, false)
-			r.list = true
-			r.answered = start.Add(3 * time.Minute)
-			r.ended = time.Time{}
+			r.List = true
+			r.Answered = start.Add(3 * time.Minute)
+			r.Ended = time.Time{}
 			return r
 		},
-		"a page that failed long ago": func(start time.Time) *request {
+		"a page that failed long ago": func(start time.Time) *world.Request {
 			r := requestAt(start, 0, time.Minute, true)
-			r.list = true
+			r.List = true
 			return r
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(script.Script{}, nil)
-				defer w.close()
+				w := world.New(script.Script{}, nil)
+				defer w.Close()
 				check := &rateCheck{mirror: &Mirror{name: "m", world: w}}
-				refused := requestAt(w.start, 0, 0, true)
-				refused.isNotAllowed = true
-				check.requests = append(check.requests, refused, before(w.start))
+				refused := requestAt(w.Start, 0, 0, true)
+				refused.IsNotAllowed = true
+				check.requests = append(check.requests, refused, before(w.Start))
 				const failures = firstMinute
 				for i := range failures {
 					at := 4*time.Minute + time.Duration(i)*time.Second
-					r := requestAt(w.start, at, 0, true)
-					r.list = true
+					r := requestAt(w.Start, at, 0, true)
+					r.List = true
 					check.requests = append(check.requests, r)
 				}
 				check.run()
-				require.False(t, w.failed(), w.runFailures())
+				require.False(t, w.Failed(), w.Failures())
 			})
 		})
 	}
@@ -117,13 +118,13 @@ func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 // a series whose last failure is more than two minutes old.
 func TestG13AnotherTryOfAWatchAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(script.Script{}, nil)
-		defer w.close()
+		w := world.New(script.Script{}, nil)
+		defer w.Close()
 		check := &rateCheck{mirror: &Mirror{name: "m", world: w}}
 		request := func(at time.Duration, list, failed bool) {
-			r := requestAt(w.start, at, 0, failed)
-			r.list = list
-			r.isNotAllowed = !list
+			r := requestAt(w.Start, at, 0, failed)
+			r.List = list
+			r.IsNotAllowed = !list
 			check.requests = append(check.requests, r)
 		}
 		request(0, false, true)
@@ -138,6 +139,6 @@ func TestG13AnotherTryOfAWatchAfterTwoHealthyMinutesBeginsASeries(t *testing.T) 
 		request(retried, false, true)
 		request(retried, true, false)
 		check.run()
-		require.False(t, w.failed(), w.runFailures())
+		require.False(t, w.Failed(), w.Failures())
 	})
 }

@@ -6,17 +6,18 @@ import (
 	"strings"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // reasons are the causes for which a reflector abandons a request.
 var reasons = []cache.Cause{"regression", "no-bookmark", cache.CauseOverdueWatch}
 
 // checkReports checks that each failure was reported once, with a cause (G12).
-func checkReports(w *world, mirrors []*Mirror) {
+func checkReports(w *world.World, mirrors []*Mirror) {
 	for _, m := range mirrors {
 		reports := m.reportsSoFar()
-		for _, h := range m.client.histories() {
-			for _, f := range h.faults {
+		for _, h := range m.client.Histories() {
+			for _, f := range h.Faults {
 				m.checkReported(f, reports)
 			}
 		}
@@ -26,36 +27,36 @@ func checkReports(w *world, mirrors []*Mirror) {
 }
 
 // checkReported checks that a failure was reported once.
-func (m *Mirror) checkReported(f fault, reports []report) {
+func (m *Mirror) checkReported(f world.Fault, reports []report) {
 	slack := m.slack()
 	n := 0
 	isAbandoned := false
 	for _, r := range reports {
-		isInTime := !r.at.Before(f.at) && !r.at.After(f.at.Add(slack))
-		if f.cause != "" && isInTime && cache.CauseOf(r.err) == f.cause {
+		isInTime := !r.at.Before(f.At) && !r.at.After(f.At.Add(slack))
+		if f.Cause != "" && isInTime && cache.CauseOf(r.err) == f.Cause {
 			n = 1 // of another namespace's reflector may be a second one
 		}
-		n += strings.Count(r.text, faultMark(f.number))
+		n += strings.Count(r.text, world.FaultMark(f.Number))
 		// A request that is given up for another reason may fail at that same moment: of a
 		// list that regresses in time, or a stream that is late, only that is said.
-		isAbandoned = isAbandoned || r.at.Equal(f.at) && slices.Contains(reasons, cache.CauseOf(r.err))
+		isAbandoned = isAbandoned || r.at.Equal(f.At) && slices.Contains(reasons, cache.CauseOf(r.err))
 	}
-	isExcused := f.excused || isAbandoned || m.stoppedBy(f.at.Add(slack))
+	isExcused := f.Excused || isAbandoned || m.stoppedBy(f.At.Add(slack))
 	if n == 1 || n == 0 && isExcused {
 		return
 	}
-	m.world.fail("G12: %s reported %d times: %v %s, of %v", m.name, n, f.err, faultMark(f.number), f.at.Sub(m.world.start))
+	m.world.Fail("G12: %s reported %d times: %v %s, of %v", m.name, n, f.Err, world.FaultMark(f.Number), f.At.Sub(m.world.Start))
 }
 
 // checkDamage checks that damaged responses were reported (B24). Some may have had no reader, but not
 // all, unless all mirrors were stopped by then.
-func checkDamage(w *world, mirrors []*Mirror) {
+func checkDamage(w *world.World, mirrors []*Mirror) {
 	const few = 4
-	count, last := w.damage.count()
-	if count < few || w.damage.hasReachedCaller() {
+	count, last := w.Damage.Count()
+	if count < few || w.Damage.HasReachedCaller() {
 		return
 	}
-	if !w.lastDeath().IsZero() {
+	if !w.LastDeath().IsZero() {
 		return // a dead connection has not carried what was damaged on it
 	}
 	stopped := true
@@ -69,7 +70,7 @@ func checkDamage(w *world, mirrors []*Mirror) {
 		}
 	}
 	if !stopped {
-		w.fail("B24: %d answers were damaged, and nobody has reported anything of it", count)
+		w.Fail("B24: %d answers were damaged, and nobody has reported anything of it", count)
 	}
 }
 
@@ -93,7 +94,7 @@ func (m *Mirror) checkQuarantined(reports []report) {
 	}
 	for _, q := range m.status().Quarantined {
 		if !known[q.Key] {
-			m.world.fail("G6: %s quarantines %s, and has not reported it", m.name, q.Key)
+			m.world.Fail("G6: %s quarantines %s, and has not reported it", m.name, q.Key)
 		}
 	}
 }

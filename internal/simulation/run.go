@@ -12,13 +12,14 @@ import (
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/recording"
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // run is one run of a script: a world and its mirrors. It belongs to the script's goroutine.
 type run struct {
 	ctx     context.Context
 	script  script.Script
-	world   *world
+	world   *world.World
 	mirrors []*mirror
 	// set has the typed informers.
 	set cache.InformerSet
@@ -37,16 +38,16 @@ func Run(t *testing.T, input script.Script) (result script.Result) {
 // Record is Run, and also returns the recorded lines.
 func Record(t *testing.T, input script.Script) (result script.Result, lines []recording.Line) {
 	t.Helper()
-	recorder := &recorder{}
+	recorder := &world.Recorder{}
 	synctest.Test(t, func(*testing.T) { result = perform(input, recorder) })
-	return result, recorder.lines
+	return result, recorder.Lines
 }
 
 // longest is the limit of a run in virtual time.
 const longest = 48 * time.Hour
 
 // perform runs a script. It is called inside of a bubble.
-func perform(input script.Script, recorder *recorder) script.Result {
+func perform(input script.Script, recorder *world.Recorder) script.Result {
 	// Ends a run that would continue forever in virtual time.
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
@@ -61,15 +62,15 @@ func perform(input script.Script, recorder *recorder) script.Result {
 		if step.After > 0 {
 			time.Sleep(step.After)
 		}
-		recorder.step(step)
+		recorder.Step(step)
 		r.do(step)
-		if r.world.failed() {
+		if r.world.Failed() {
 			break
 		}
 	}
 	r.beginAnyway()
 	switch {
-	case r.world.failed():
+	case r.world.Failed():
 	case input.Setup.Abrupt:
 		r.stopAbruptly()
 	default:
@@ -81,12 +82,12 @@ func perform(input script.Script, recorder *recorder) script.Result {
 }
 
 // newRun makes everything; begin starts the mirrors.
-func newRun(ctx context.Context, input script.Script, recorder *recorder) *run {
-	r := &run{ctx: ctx, script: input, world: newWorld(input, recorder)}
+func newRun(ctx context.Context, input script.Script, recorder *world.Recorder) *run {
+	r := &run{ctx: ctx, script: input, world: world.New(input, recorder)}
 	for i, m := range input.Setup.Mirrors {
 		r.mirrors = append(r.mirrors, newMirror(r, i, m))
 	}
-	r.world.beginRecording()
+	r.world.BeginRecording()
 	return r
 }
 
@@ -123,13 +124,13 @@ func (r *run) compare(when string) { compare(r.world, r.checked(), when) }
 
 // end stops everything that still runs and waits for it.
 func (r *run) end() {
-	r.world.releaseEverything()
+	r.world.ReleaseEverything()
 	for i := range r.mirrors {
 		r.eachHandler(i, (*Handler).release)
 	}
 	r.stopAll()
 	r.questions.Wait()
-	r.world.close()
+	r.world.Close()
 }
 
 // stopAll ends all runs at the same moment, and checks that each returns at once.
@@ -145,7 +146,7 @@ func (r *run) stopAll() {
 // stopAbruptly ends every run in any state; calls that ignore their context or hang are released
 // some time later.
 func (r *run) stopAbruptly() {
-	r.world.note("-- abrupt end")
+	r.world.Note("-- abrupt end")
 	for _, m := range r.mirrors {
 		m.stop()
 	}
@@ -156,7 +157,7 @@ func (r *run) stopAbruptly() {
 func (r *run) afterwards() { checkStopped(r.world, r.checked()) }
 
 func (r *run) result() script.Result {
-	result := r.world.result()
+	result := r.world.Result()
 	for _, m := range r.mirrors {
 		result.Received += m.receivedCount()
 	}

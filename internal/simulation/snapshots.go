@@ -9,6 +9,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/script"
+	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
 // snapshots takes and checks snapshots of a mirror's store, between steps of the script and during
@@ -16,7 +17,7 @@ import (
 type snapshots struct {
 	// take is nil for a mirror without snapshots; typed is nil unless it is a typed informer.
 	take  func() cache.Reader[any]
-	typed func() cache.Reader[*Object]
+	typed func() cache.Reader[*world.Object]
 	// version returns the version of the store.
 	version func() string
 
@@ -37,7 +38,7 @@ const (
 // keptSnapshot is a snapshot with its original content.
 type keptSnapshot struct {
 	// typed is nil, or what counts.
-	typed    *cache.Reader[*Object]
+	typed    *cache.Reader[*world.Object]
 	snapshot cache.Reader[any]
 	said     snapshotContent
 }
@@ -45,7 +46,7 @@ type keptSnapshot struct {
 // snapshotContent is all that a snapshot says.
 type snapshotContent struct {
 	version string
-	objects map[string]*Object
+	objects map[string]*world.Object
 	groups  map[string][]string
 }
 
@@ -95,7 +96,7 @@ func (m *Mirror) checkKeptSnapshots() {
 	for _, k := range kept {
 		now := m.readSnapshot(k)
 		if now.version != k.said.version || !maps.Equal(now.objects, k.said.objects) || !maps.EqualFunc(now.groups, k.said.groups, slices.Equal) {
-			m.world.fail("G10: a snapshot of %s at version %q had %v and %v, and has at %q %v and %v", m.name,
+			m.world.Fail("G10: a snapshot of %s at version %q had %v and %v, and has at %q %v and %v", m.name,
 				k.said.version, spellObjects(k.said.objects), k.said.groups, now.version, spellObjects(now.objects), now.groups)
 		}
 	}
@@ -107,15 +108,15 @@ func (m *Mirror) readSnapshot(k keptSnapshot) snapshotContent {
 		return m.pictureOfTyped(*k.typed)
 	}
 	s := k.snapshot
-	p := snapshotContent{s.ResourceVersion(), map[string]*Object{}, map[string][]string{}}
+	p := snapshotContent{s.ResourceVersion(), map[string]*world.Object{}, map[string][]string{}}
 	for key, obj := range s.All() {
 		p.objects[key] = asObject(obj)
 		if got, exists := s.Lookup(key); !exists || got != obj {
-			m.world.fail("G10: a snapshot of %s has %s, and does not find it", m.name, key)
+			m.world.Fail("G10: a snapshot of %s has %s, and does not find it", m.name, key)
 		}
 	}
 	if n := len(slices.Collect(s.Values())); n != len(p.objects) || n != s.Len() {
-		m.world.fail("G10: a snapshot of %s lists %d objects, says that there are %d, and has %d keys", m.name, n, s.Len(), len(p.objects))
+		m.world.Fail("G10: a snapshot of %s lists %d objects, says that there are %d, and has %d keys", m.name, n, s.Len(), len(p.objects))
 	}
 	values, err := s.IndexValues(groupsIndex)
 	for _, group := range values {
@@ -124,24 +125,24 @@ func (m *Mirror) readSnapshot(k keptSnapshot) snapshotContent {
 			err = failure
 		}
 		for _, obj := range found {
-			p.groups[group] = append(p.groups[group], keyOf(asObject(obj)))
+			p.groups[group] = append(p.groups[group], world.KeyOf(asObject(obj)))
 		}
 		slices.Sort(p.groups[group])
 	}
 	if err != nil {
-		m.world.fail("G10: a snapshot of %s does not know its index: %v", m.name, err)
+		m.world.Fail("G10: a snapshot of %s does not know its index: %v", m.name, err)
 	}
 	return p
 }
 
-func (m *Mirror) pictureOfTyped(s cache.Reader[*Object]) snapshotContent {
+func (m *Mirror) pictureOfTyped(s cache.Reader[*world.Object]) snapshotContent {
 	p := snapshotContent{s.ResourceVersion(), maps.Collect(s.All()), map[string][]string{}}
 	inNamespaces := 0
 	for _, namespace := range script.Namespaces {
 		inNamespaces += s.ByNamespace(namespace).Len()
 	}
 	if inNamespaces != len(p.objects) || s.Len() != inNamespaces {
-		m.world.fail("G10: a snapshot of %s has %d objects in its namespaces, and %d of %d in all", m.name, inNamespaces, len(p.objects), s.Len())
+		m.world.Fail("G10: a snapshot of %s has %d objects in its namespaces, and %d of %d in all", m.name, inNamespaces, len(p.objects), s.Len())
 	}
 	values, err := s.IndexValues(groupsIndex)
 	for _, group := range values {
@@ -153,7 +154,7 @@ func (m *Mirror) pictureOfTyped(s cache.Reader[*Object]) snapshotContent {
 		p.groups[group] = slices.Sorted(maps.Keys(maps.Collect(found)))
 	}
 	if err != nil {
-		m.world.fail("G10: a typed snapshot of %s does not know its index: %v", m.name, err)
+		m.world.Fail("G10: a typed snapshot of %s does not know its index: %v", m.name, err)
 	}
 	return p
 }
@@ -162,7 +163,7 @@ func (m *Mirror) pictureOfTyped(s cache.Reader[*Object]) snapshotContent {
 func (m *Mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 	want := map[string][]string{}
 	for key, o := range p.objects {
-		for _, group := range groupsOf(o) {
+		for _, group := range world.GroupsOf(o) {
 			want[group] = append(want[group], key)
 		}
 	}
@@ -170,7 +171,7 @@ func (m *Mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 		slices.Sort(keys)
 	}
 	if !maps.EqualFunc(want, p.groups, slices.Equal) {
-		m.world.fail("G10: a snapshot of %s at version %q has the index %v, its objects say %v", m.name, p.version, p.groups, want)
+		m.world.Fail("G10: a snapshot of %s at version %q has the index %v, its objects say %v", m.name, p.version, p.groups, want)
 	}
 	if !synced || !m.showsPointInTime() {
 		return
@@ -189,31 +190,31 @@ func (m *Mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 // lookAtCut has checked that it has no less (G10).
 func (m *Mirror) checkSnapshotVersion(p snapshotContent) {
 	version, err := strconv.ParseUint(p.version, 10, 64)
-	if err != nil || m.world.regressed() || m.world.proxy.wasEverBehind() {
+	if err != nil || m.world.Regressed() || m.world.Proxy.WasEverBehind() {
 		return // a list may have been newer than its version
 	}
-	until := m.world.truth.latest(version)
-	for key := range m.world.truth.now() {
+	until := m.world.Truth.Latest(version)
+	for key := range m.world.Truth.Now() {
 		fits := m.looksLike(key, p.objects[key])
-		if spans := m.world.truth.spans(key, fits); len(spans) > 0 && spans[0].from > until && !m.world.regressed() {
-			m.world.fail("G10: a snapshot of %s at version %q has %s, which came later", m.name, p.version, describe(key, p.objects[key]))
+		if spans := m.world.Truth.Spans(key, fits); len(spans) > 0 && spans[0].From > until && !m.world.Regressed() {
+			m.world.Fail("G10: a snapshot of %s at version %q has %s, which came later", m.name, p.version, describe(key, p.objects[key]))
 		}
 	}
 }
 
 // compareSnapshot checks that a snapshot is what the store shows while nothing happens (G10).
-func (m *Mirror) compareSnapshot(when string, shown map[string]*Object) {
+func (m *Mirror) compareSnapshot(when string, shown map[string]*world.Object) {
 	if m.snapshots.take == nil {
 		return
 	}
 	p := m.readSnapshot(keptSnapshot{snapshot: m.snapshots.take()})
 	if version := m.snapshots.version(); p.version != version || !maps.Equal(p.objects, shown) {
-		m.world.fail("G10: a snapshot of %s %s is of version %q with %v, the store of %q with %v", m.name, when,
+		m.world.Fail("G10: a snapshot of %s %s is of version %q with %v, the store of %q with %v", m.name, when,
 			p.version, spellObjects(p.objects), version, spellObjects(shown))
 	}
 }
 
-func spellObjects(objects map[string]*Object) (texts []string) {
+func spellObjects(objects map[string]*world.Object) (texts []string) {
 	for _, key := range slices.Sorted(maps.Keys(objects)) {
 		texts = append(texts, describe(key, objects[key]))
 	}

@@ -41,12 +41,12 @@ var steps = map[string]func(*run, script.Step){
 
 // do carries out a step.
 func (r *run) do(s script.Step) {
-	r.world.note("-- %v", s)
+	r.world.Note("-- %v", s)
 	step := steps[s.Do]
 	if step != nil {
 		step(r, s)
-	} else if !r.world.do(s) {
-		r.world.fail("there is no step %q", s.Do)
+	} else if !r.world.Do(s) {
+		r.world.Fail("there is no step %q", s.Do)
 		return
 	}
 	r.check()
@@ -79,7 +79,7 @@ func (r *run) leave(s script.Step) {
 	h := m.handlers[i]
 	h.release()
 	if err := m.leave(h); err != nil && !m.stopped() {
-		r.world.fail("G9: %s cannot be shut down: %v", h.name, err)
+		r.world.Fail("G9: %s cannot be shut down: %v", h.name, err)
 	}
 	h.markLeft()
 	m.handlers = slices.Delete(slices.Clone(m.handlers), i, i+1)
@@ -100,9 +100,9 @@ func (r *run) runAgain(s script.Step) {
 	}()
 	<-done
 	if took := time.Since(before); took > 0 {
-		r.world.fail("B12: a second Run of %s took %v", m.name, took)
+		r.world.Fail("B12: a second Run of %s took %v", m.name, took)
 	}
 	if m.again == nil && m.count(cache.ErrAlreadyRan) == reported {
-		r.world.fail("B12: a second Run of %s was not reported", m.name)
+		r.world.Fail("B12: a second Run of %s was not reported", m.name)
 	}
 }

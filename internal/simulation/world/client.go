@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// client is a mirror as its source sees it: what its taps have in common.
-type client struct {
-	world *world
+// Client is a mirror as its source sees it: what its taps have in common.
+type Client struct {
+	world *World
 	setup script.MirrorSetup
-	name  string
-	owner owner
+	Name  string
+	owner Owner
 	// taps are those of its reflectors: one, or one for each namespace.
 	taps []*tap
 	// asked counts the running calls of Fresh and Verify.
@@ -31,16 +31,16 @@ type client struct {
 	faults         int
 }
 
-// owner is the mirror that a client belongs to.
-type owner interface {
-	// beginSource is called when a call into the source begins, and its result when it ends.
-	beginSource(what string) (end func())
-	hasSynced() bool
+// Owner is the mirror that a client belongs to.
+type Owner interface {
+	// BeginSource is called when a call into the source begins, and its result when it ends.
+	BeginSource(what string) (end func())
+	HasSynced() bool
 }
 
-// newClient makes the client of a mirror of the world.
-func newClient(w *world, index int, setup script.MirrorSetup, owner owner) *client {
-	c := &client{world: w, setup: setup, name: fmt.Sprintf("%s-%d", setup.Kind, index), owner: owner}
+// NewClient makes the client of a mirror of the world.
+func NewClient(w *World, index int, setup script.MirrorSetup, owner Owner) *Client {
+	c := &Client{world: w, setup: setup, Name: fmt.Sprintf("%s-%d", setup.Kind, index), owner: owner}
 	w.clients = append(w.clients, c)
 	return c
 }
@@ -48,20 +48,20 @@ func newClient(w *world, index int, setup script.MirrorSetup, owner owner) *clie
 // callerKey marks the context of a caller: its requests are not the reflector's.
 type callerKey struct{}
 
-// withCaller marks the context of a caller.
-func withCaller(ctx context.Context) context.Context {
+// WithCaller marks the context of a caller.
+func WithCaller(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callerKey{}, true)
 }
 
 func isOfCaller(ctx context.Context) bool { return ctx.Value(callerKey{}) != nil }
 
-// source makes a source of all namespaces ("") or one, with a tap before it.
-func (c *client) source(namespace string) cache.ListerWatcher {
+// Source makes a source of all namespaces ("") or one, with a tap before it.
+func (c *Client) Source(namespace string) cache.ListerWatcher {
 	t := &tap{client: c, namespace: namespace}
 	c.taps = append(c.taps, t)
 	w := c.world
 	if w.server == nil {
-		t.source = w.source.Namespace(namespace)
+		t.source = w.Source.Namespace(namespace)
 		return t
 	}
 	kube, err := kubeapi.New(kubeapi.Options{
@@ -75,29 +75,29 @@ func (c *client) source(namespace string) cache.ListerWatcher {
 	return tapOfItems{t}
 }
 
-// sources makes one source of all namespaces, or one of each.
-func (c *client) sources() (one cache.ListerWatcher, each map[string]cache.Source) {
+// Sources makes one source of all namespaces, or one of each.
+func (c *Client) Sources() (one cache.ListerWatcher, each map[string]cache.Source) {
 	if !c.setup.HasNamespaces() {
-		return c.source(""), nil
+		return c.Source(""), nil
 	}
 	each = map[string]cache.Source{}
 	for _, namespace := range script.Namespaces {
-		each[namespace] = cache.ToListerWatcherWithContext(c.source(namespace))
+		each[namespace] = cache.ToListerWatcherWithContext(c.Source(namespace))
 	}
 	return nil, each
 }
 
 // note adds to the trace.
-func (c *client) note(format string, args ...any) { c.world.note(format, args...) }
+func (c *Client) note(format string, args ...any) { c.world.Note(format, args...) }
 
-// stampForCaller sets a unique receipt on an object sent to a caller.
-func (c *client) stampForCaller(o *Object) {
+// StampForCaller sets a unique receipt on an object sent to a caller.
+func (c *Client) StampForCaller(o *Object) {
 	if o != nil {
-		setMark(o, receiptMark, strconv.Itoa(c.nextCallerReceipt()))
+		SetMark(o, receiptMark, strconv.Itoa(c.nextCallerReceipt()))
 	}
 }
 
-func (c *client) nextReceipt() int {
+func (c *Client) nextReceipt() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.receipts++
@@ -105,38 +105,38 @@ func (c *client) nextReceipt() int {
 }
 
 // nextCallerReceipt returns a receipt for an object sent to a caller of Verify, which no mirror shows.
-func (c *client) nextCallerReceipt() int {
+func (c *Client) nextCallerReceipt() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.callerReceipts--
 	return c.callerReceipts
 }
 
-// sent returns the number of objects that it has been sent.
-func (c *client) sent() int {
+// Sent returns the number of objects that it has been sent.
+func (c *Client) Sent() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.receipts
 }
 
-func (c *client) nextFault() int {
+func (c *Client) nextFault() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults++
 	return c.faults
 }
 
-// tapCount is the number of its taps.
-func (c *client) tapCount() int { return len(c.taps) }
+// TapCount is the number of its taps.
+func (c *Client) TapCount() int { return len(c.taps) }
 
-// beginQuestion notes that a call of Fresh or Verify begins, endQuestion that it has ended.
-func (c *client) beginQuestion() { c.asked.Add(1) }
+// BeginQuestion notes that a call of Fresh or Verify begins, EndQuestion that it has ended.
+func (c *Client) BeginQuestion() { c.asked.Add(1) }
 
-func (c *client) endQuestion() { c.asked.Add(-1) }
+func (c *Client) EndQuestion() { c.asked.Add(-1) }
 
-// histories returns the record of each tap.
-func (c *client) histories() []history {
-	histories := make([]history, len(c.taps))
+// Histories returns the record of each tap.
+func (c *Client) Histories() []History {
+	histories := make([]History, len(c.taps))
 	for i, t := range c.taps {
 		histories[i] = t.history()
 	}
@@ -144,7 +144,7 @@ func (c *client) histories() []history {
 }
 
 // requestCount is the number of its requests.
-func (c *client) requestCount() int {
+func (c *Client) requestCount() int {
 	n := 0
 	for _, t := range c.taps {
 		n += len(t.requests)
@@ -152,15 +152,15 @@ func (c *client) requestCount() int {
 	return n
 }
 
-// loseEvents makes its watches lose their next events, n each.
-func (c *client) loseEvents(n int) {
+// LoseEvents makes its watches lose their next events, n each.
+func (c *Client) LoseEvents(n int) {
 	for _, t := range c.taps {
 		t.lost.Store(int64(n))
 	}
 }
 
-// stopLosing ends that, and says whether any watch has lost all of them.
-func (c *client) stopLosing() bool {
+// StopLosing ends that, and says whether any watch has lost all of them.
+func (c *Client) StopLosing() bool {
 	hasLost := false
 	for _, t := range c.taps {
 		isLost := t.lost.Swap(0) == 0
@@ -176,13 +176,13 @@ func (t *tap) losesEvent(key string) bool {
 	}
 	t.lost.Add(-1) // its watch is the only one that does
 	w := t.client.world
-	w.truth.hide(key)
+	w.Truth.hide(key)
 	w.silent.Store(true)
-	w.note("%s loses an event of %s", t.client.name, key)
+	w.Note("%s loses an event of %s", t.client.Name, key)
 	return true
 }
 
 // abandonedVersionChecks says whether checks of the source's version have failed too often.
-func (c *client) abandonedVersionChecks() bool {
+func (c *Client) abandonedVersionChecks() bool {
 	return slices.ContainsFunc(c.taps, (*tap).abandonedVersionChecks)
 }

@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"errors"
@@ -17,35 +17,35 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
-// recorder records a run for corpora of fuzz targets; nil records nothing. It may be called
+// Recorder records a run for corpora of fuzz targets; nil records nothing. It may be called
 // concurrently, without any lock held, because it calls the source.
-type recorder struct {
+type Recorder struct {
 	start time.Time
 
 	mu    sync.Mutex
-	lines []recording.Line
+	Lines []recording.Line
 }
 
-func (r *recorder) add(line recording.Line) {
+func (r *Recorder) add(line recording.Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	line.At = time.Since(r.start)
-	r.lines = append(r.lines, line)
+	r.Lines = append(r.Lines, line)
 }
 
 // begin is called when the source has its first objects and the mirrors are made, before
 // any of them runs.
-func (r *recorder) begin(w *world) {
+func (r *Recorder) begin(w *World) {
 	if r == nil {
 		return
 	}
-	r.start = w.start
+	r.start = w.Start
 	line := recording.Line{Do: recording.Run, Seed: w.script.Seed}
-	for _, obj := range w.source.Objects() {
+	for _, obj := range w.Source.Objects() {
 		line.Objects = append(line.Objects, recordedObject(obj))
 	}
 	for _, is := range w.clients {
-		m := recording.Mirror{Name: is.name, Kind: string(is.setup.Kind), Resync: is.setup.Resync}
+		m := recording.Mirror{Name: is.Name, Kind: string(is.setup.Kind), Resync: is.setup.Resync}
 		for _, h := range is.setup.Handlers {
 			m.Handlers = append(m.Handlers, recording.Handler{Coalesced: cache.Delivery(h.Delivery) == cache.Coalesced, Slow: h.Slow})
 		}
@@ -54,22 +54,22 @@ func (r *recorder) begin(w *world) {
 	r.add(line)
 }
 
-func (r *recorder) step(s script.Step) {
+func (r *Recorder) Step(s script.Step) {
 	if r != nil {
 		r.add(recording.Line{Do: recording.Step, Step: s.Do, Key: s.Key, What: s.What, N: s.N, For: s.For, Mirror: s.Mirror})
 	}
 }
 
 // passed records a line of a tap.
-func (r *recorder) passed(t *tap, line recording.Line) {
-	line.Source = t.client.name
+func (r *Recorder) passed(t *tap, line recording.Line) {
+	line.Source = t.client.Name
 	if t.namespace != "" {
 		line.Source += "/" + t.namespace
 	}
 	r.add(line)
 }
 
-func (r *recorder) asked(t *tap, list bool, options metav1.ListOptions) {
+func (r *Recorder) asked(t *tap, list bool, options metav1.ListOptions) {
 	if r == nil {
 		return
 	}
@@ -78,25 +78,25 @@ func (r *recorder) asked(t *tap, list bool, options metav1.ListOptions) {
 		do = recording.List
 	}
 	r.passed(t, recording.Line{Do: do, Ask: &recording.Ask{
-		Now: t.client.world.source.Version(), Version: options.ResourceVersion, Match: string(options.ResourceVersionMatch),
+		Now: t.client.world.Source.Version(), Version: options.ResourceVersion, Match: string(options.ResourceVersionMatch),
 		Limit: options.Limit, Continue: options.Continue != "", Streaming: options.SendInitialEvents != nil,
 	}})
 }
 
-func (r *recorder) refused(t *tap, err error) {
+func (r *Recorder) refused(t *tap, err error) {
 	if r != nil {
 		r.passed(t, recording.Line{Do: recording.Refused, Failure: failureOf(err)})
 	}
 }
 
-func (r *recorder) ended(t *tap) {
+func (r *Recorder) ended(t *tap) {
 	if r != nil {
 		r.passed(t, recording.Line{Do: recording.Ended})
 	}
 }
 
 // listed records a whole list.
-func (r *recorder) listed(t *tap, list runtime.Object) {
+func (r *Recorder) listed(t *tap, list runtime.Object) {
 	page := r.page(t)
 	if page == nil {
 		return
@@ -112,7 +112,7 @@ func (r *recorder) listed(t *tap, list runtime.Object) {
 }
 
 // page records a page that arrives item by item. An incomplete one is not recorded.
-func (r *recorder) page(t *tap) *recordedPage {
+func (r *Recorder) page(t *tap) *recordedPage {
 	if r == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (r *recorder) page(t *tap) *recordedPage {
 }
 
 type recordedPage struct {
-	recorder *recorder
+	recorder *Recorder
 	tap      *tap
 	objects  []recording.Object
 }
@@ -140,7 +140,7 @@ func (p *recordedPage) end(list metav1.ListMeta) {
 }
 
 // event records an event of a watch.
-func (r *recorder) event(t *tap, event watch.Event) {
+func (r *Recorder) event(t *tap, event watch.Event) {
 	switch object := event.Object.(type) {
 	case nil:
 	case *metav1.Status:
@@ -152,7 +152,7 @@ func (r *recorder) event(t *tap, event watch.Event) {
 	}
 }
 
-func (r *recorder) objectEvent(t *tap, is watch.EventType, obj runtime.Object) {
+func (r *Recorder) objectEvent(t *tap, is watch.EventType, obj runtime.Object) {
 	if r == nil {
 		return
 	}
@@ -168,7 +168,7 @@ func (r *recorder) objectEvent(t *tap, is watch.EventType, obj runtime.Object) {
 
 func recordedObject(obj runtime.Object) (o recording.Object) {
 	if is := objectOf(obj); is != nil {
-		o.Serial, o.Bad, o.Unwanted = serialOf(is), is.Annotations[badMark], is.Annotations[unwantedMark] != ""
+		o.Serial, o.Bad, o.Unwanted = SerialOf(is), is.Annotations[BadMark], is.Annotations[UnwantedMark] != ""
 	} else {
 		_, o.Undecoded = obj.(cache.UndecodableObject)
 	}

@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// network is an in-memory network with an API server. Besides what a cachetest.Listener can do, its
+// Network is an in-memory network with an API server. Besides what a cachetest.Listener can do, its
 // connections can die as behind a firewall that forgets them: they stay open and carry nothing any
 // more, while new ones work (B30).
-type network struct {
+type Network struct {
 	Listener *cachetest.Listener
 	URL      string
 
@@ -32,12 +32,12 @@ type network struct {
 }
 
 // newNetwork starts a server, over HTTP/2 or HTTP/1.1. It runs until close.
-func newNetwork(handler http.Handler, isHTTP2 bool) *network {
+func newNetwork(handler http.Handler, isHTTP2 bool) *Network {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(!isHTTP2)
 	protocols.SetUnencryptedHTTP2(isHTTP2)
 	listener := cachetest.NewListener()
-	n := &network{
+	n := &Network{
 		Listener: listener,
 		URL:      listener.URL(),
 		served:   make(chan struct{}),
@@ -59,7 +59,7 @@ func newNetwork(handler http.Handler, isHTTP2 bool) *network {
 }
 
 // counting counts the running requests. None begins after close.
-func (n *network) counting(handler http.Handler) http.Handler {
+func (n *Network) counting(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
 		isClosed := n.closed
@@ -76,9 +76,9 @@ func (n *network) counting(handler http.Handler) http.Handler {
 }
 
 // client returns a client of the server.
-func (n *network) client() *http.Client { return &http.Client{Transport: n.transport} }
+func (n *Network) client() *http.Client { return &http.Client{Transport: n.transport} }
 
-func (n *network) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (n *Network) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := n.Listener.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (n *network) dial(ctx context.Context, network, address string) (net.Conn, 
 }
 
 // killConnections makes the present connections carry nothing any more.
-func (n *network) killConnections() {
+func (n *Network) killConnections() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, c := range n.connections {
@@ -104,15 +104,15 @@ func (n *network) killConnections() {
 	n.died = time.Now()
 }
 
-// lastDeath is when connections died last; zero if none ever did.
-func (n *network) lastDeath() time.Time {
+// LastDeath is when connections died last; zero if none ever did.
+func (n *Network) lastDeath() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.died
 }
 
 // close ends the server and all connections, and waits for running requests.
-func (n *network) close() {
+func (n *Network) close() {
 	n.transport.CloseIdleConnections()
 	n.mu.Lock()
 	n.closed = true

@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
-// damage changes bytes of responses in the network (B24): of the next lists, frames of watches, or
+// Damage changes bytes of responses in the network (B24): of the next lists, frames of watches, or
 // frames of streaming lists. The result is never valid JSON, because a valid one could not be
 // noticed.
-type damage struct {
+type Damage struct {
 	mu   sync.Mutex
 	next map[string]pendingDamage
 	// done are the results. No result occurs twice: equal bytes twice count as the server's.
@@ -58,7 +58,7 @@ func kindOfAnswer(r *http.Request) string {
 }
 
 // begin damages the next responses of a kind.
-func (d *damage) begin(answers string, s script.Step) {
+func (d *Damage) begin(answers string, s script.Step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.next == nil {
@@ -71,20 +71,20 @@ func (d *damage) begin(answers string, s script.Step) {
 	d.next[answers] = pendingDamage{left: s.N, how: how, at: max(int(s.For), 0)}
 }
 
-// beginOnWatches damages one byte of the next frames of watches, at an offset.
-func (d *damage) beginOnWatches(frames, at int) {
+// BeginOnWatches damages one byte of the next frames of watches, at an offset.
+func (d *Damage) BeginOnWatches(frames, at int) {
 	d.begin(watchAnswer, script.Step{N: frames, What: script.DamagedByte, For: time.Duration(at)})
 }
 
-// heal cancels all pending damage.
-func (d *damage) heal() {
+// Heal cancels all pending damage.
+func (d *Damage) Heal() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.next)
 }
 
 // apply returns a response or frame with pending damage applied, and the kind of damage, "" if none.
-func (d *damage) apply(answers string, p []byte) (damaged []byte, how string) {
+func (d *Damage) apply(answers string, p []byte) (damaged []byte, how string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	next := d.next[answers]
@@ -112,7 +112,7 @@ func (d *damage) apply(answers string, p []byte) (damaged []byte, how string) {
 }
 
 // change changes the first byte at or after from for which the result is invalid JSON and new.
-func (d *damage) change(p []byte, from int) (changed []byte, at int) {
+func (d *Damage) change(p []byte, from int) (changed []byte, at int) {
 	const others = "\" x}{,\x00]\\\n:"
 	for i := range p {
 		at = (from + i) % len(p)
@@ -144,23 +144,23 @@ func serialAround(p []byte, at int) int {
 	return serial
 }
 
-// wasDamaged says whether a byte of a state has ever been damaged.
-func (d *damage) wasDamaged(serial int) bool {
+// WasDamaged says whether a byte of a state has ever been damaged.
+func (d *Damage) WasDamaged(serial int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.serials[serial]
 }
 
-// damagedRecently says whether anything was damaged, or may be mistaken for damaged, in the last
+// DamagedRecently says whether anything was damaged, or may be mistaken for damaged, in the last
 // minutes.
-func (d *damage) damagedRecently() bool {
+func (d *Damage) DamagedRecently() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.noted || !d.last.IsZero() && time.Since(d.last) < 3*time.Minute
 }
 
-// damagedSince says whether anything has been damaged since a time.
-func (d *damage) damagedSince(began time.Time) bool {
+// DamagedSince says whether anything has been damaged since a time.
+func (d *Damage) DamagedSince(began time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.last.IsZero() && !d.last.Before(began)
@@ -168,26 +168,26 @@ func (d *damage) damagedSince(began time.Time) bool {
 
 // noteUndecodable records that an undecodable object may be sent, which each mirror requests once
 // more, at some time.
-func (d *damage) noteUndecodable() {
+func (d *Damage) noteUndecodable() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.noted = true
 }
 
-// reachCaller notes that a caller of Fresh or Verify may have received damage.
-func (d *damage) reachCaller() { d.reachedCaller.Store(true) }
+// ReachCaller notes that a caller of Fresh or Verify may have received damage.
+func (d *Damage) ReachCaller() { d.reachedCaller.Store(true) }
 
-func (d *damage) hasReachedCaller() bool { return d.reachedCaller.Load() }
+func (d *Damage) HasReachedCaller() bool { return d.reachedCaller.Load() }
 
-// count returns the number of damaged responses, and the time of the last one.
-func (d *damage) count() (broken int, last time.Time) {
+// Count returns the number of damaged responses, and the time of the last one.
+func (d *Damage) Count() (broken int, last time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.broken, d.last
 }
 
 // damaging makes objects with a decodeMark undecodable, and damages the bytes of responses.
-func (w *world) damaging(next http.Handler) http.Handler {
+func (w *World) damaging(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(&damagedAnswer{ResponseWriter: rw, world: w, kind: kindOfAnswer(r)}, r)
 	})
@@ -197,7 +197,7 @@ func (w *world) damaging(next http.Handler) http.Handler {
 // watch in one call.
 type damagedAnswer struct {
 	http.ResponseWriter
-	world *world
+	world *World
 	kind  string
 	code  int
 }
@@ -220,9 +220,9 @@ func (a *damagedAnswer) Write(p []byte) (int, error) {
 	if a.code != http.StatusOK {
 		return a.ResponseWriter.Write(p)
 	}
-	damaged, how := a.world.damage.apply(a.kind, p)
+	damaged, how := a.world.Damage.apply(a.kind, p)
 	if how != "" {
-		a.world.note("a %s is damaged (%s): %q", a.kind, how, damaged)
+		a.world.Note("a %s is damaged (%s): %q", a.kind, how, damaged)
 	}
 	n, err := a.ResponseWriter.Write(damaged)
 	switch how {

@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"math"
@@ -8,9 +8,9 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
-// truth is the model: all states of the source over its life. Moments count its changes and, unlike
+// Truth is the model: all states of the source over its life. Moments count its changes and, unlike
 // versions, never regress.
-type truth struct {
+type Truth struct {
 	mu     sync.Mutex
 	moment int
 	keys   map[string]*life
@@ -22,23 +22,23 @@ type truth struct {
 
 // life has the states of one key. Before the first one it was absent.
 type life struct {
-	states []state
+	states []State
 	// hidden is true once a deletion was hidden from all watches, or a watch lost an event: from then on the key may
 	// be older in a mirror than other keys.
 	hidden bool
 }
 
-// state is the state of a key from its moment to that of the next state.
-type state struct {
-	moment   int
-	serial   int // 0 if absent
-	version  uint64
-	bad      string
-	unwanted bool
+// State is the state of a key from its moment to that of the next state.
+type State struct {
+	Moment   int
+	Serial   int // 0 if absent
+	Version  uint64
+	Bad      string
+	Unwanted bool
 	// incarnation numbers the objects of a key over time, which have different UIDs.
 	incarnation int
-	// groups are the values of the index.
-	groups string
+	// Groups are the values of the index.
+	Groups string
 }
 
 type reached struct {
@@ -46,23 +46,23 @@ type reached struct {
 	moment  int
 }
 
-func (s state) present() bool { return s.serial != 0 }
+func (s State) Present() bool { return s.Serial != 0 }
 
-// shown says whether a mirror shows the state as it is.
-func (s state) shown() bool { return s.present() && s.bad == "" && !s.unwanted }
+// Shown says whether a mirror shows the state as it is.
+func (s State) Shown() bool { return s.Present() && s.Bad == "" && !s.Unwanted }
 
-// wasUnwanted says whether a transform has ever dropped a key.
-func (t *truth) wasUnwanted(key string) bool {
+// WasUnwanted says whether a transform has ever dropped a key.
+func (t *Truth) WasUnwanted(key string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	life := t.keys[key]
-	return life != nil && slices.ContainsFunc(life.states, func(s state) bool { return s.unwanted })
+	return life != nil && slices.ContainsFunc(life.states, func(s State) bool { return s.Unwanted })
 }
 
-func newTruth() *truth { return &truth{keys: map[string]*life{}} }
+func newTruth() *Truth { return &Truth{keys: map[string]*life{}} }
 
 // tick begins a new moment, in which the source reaches version.
-func (t *truth) tick(version uint64) int {
+func (t *Truth) tick(version uint64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.moment++
@@ -70,15 +70,15 @@ func (t *truth) tick(version uint64) int {
 	return t.moment
 }
 
-// present is the moment at present.
-func (t *truth) present() int {
+// Present is the moment at present.
+func (t *Truth) Present() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.moment
 }
 
 // add adds a state of key.
-func (t *truth) add(key string, s state) {
+func (t *Truth) add(key string, s State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.keys[key]
@@ -87,20 +87,20 @@ func (t *truth) add(key string, s state) {
 		t.keys[key] = l
 	}
 	l.states = append(l.states, s)
-	if !s.present() || s.bad == script.BadKey {
-		t.removal = s.version
+	if !s.Present() || s.Bad == script.BadKey {
+		t.removal = s.Version
 	}
 }
 
 // lastRemoval is the version of the last state without which a list deletes the key: a deletion, or
 // an object whose key cannot be read.
-func (t *truth) lastRemoval() uint64 {
+func (t *Truth) lastRemoval() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.removal
 }
 
-func (t *truth) hide(key string) {
+func (t *Truth) hide(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l := t.keys[key]; l != nil {
@@ -108,17 +108,17 @@ func (t *truth) hide(key string) {
 	}
 }
 
-func (t *truth) isHidden(key string) bool {
+func (t *Truth) IsHidden(key string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.keys[key] != nil && t.keys[key].hidden
 }
 
-// now returns the last state of each key.
-func (t *truth) now() map[string]state {
+// Now returns the last state of each key.
+func (t *Truth) Now() map[string]State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := make(map[string]state, len(t.keys))
+	now := make(map[string]State, len(t.keys))
 	for key, l := range t.keys {
 		now[key] = l.states[len(l.states)-1]
 	}
@@ -126,13 +126,13 @@ func (t *truth) now() map[string]state {
 }
 
 // at returns the state of a key at a moment.
-func (t *truth) at(key string, moment int) state {
+func (t *Truth) at(key string, moment int) State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var at state
+	var at State
 	if l := t.keys[key]; l != nil {
 		for _, s := range l.states {
-			if s.moment > moment {
+			if s.Moment > moment {
 				break
 			}
 			at = s
@@ -141,12 +141,12 @@ func (t *truth) at(key string, moment int) state {
 	return at
 }
 
-// find returns the first position at or after from whose state fits, -1 if none does. Position 0
+// Find returns the first position at or after from whose state fits, -1 if none does. Position 0
 // is the absence before the first state.
-func (t *truth) find(key string, from int, fits func(state) bool) int {
+func (t *Truth) Find(key string, from int, fits func(State) bool) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if from == 0 && fits(state{}) {
+	if from == 0 && fits(State{}) {
 		return 0
 	}
 	l := t.keys[key]
@@ -161,9 +161,9 @@ func (t *truth) find(key string, from int, fits func(state) bool) int {
 	return -1
 }
 
-// since returns the earliest moment at which the source was at version, or at the nearest one
+// Since returns the earliest moment at which the source was at version, or at the nearest one
 // below; 0 if it never was.
-func (t *truth) since(version uint64) int {
+func (t *Truth) Since(version uint64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first, best := 0, uint64(0)
@@ -175,8 +175,8 @@ func (t *truth) since(version uint64) int {
 	return first
 }
 
-// latest returns the last moment at which the source was at version or below it.
-func (t *truth) latest(version uint64) int {
+// Latest returns the last moment at which the source was at version or below it.
+func (t *Truth) Latest(version uint64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range slices.Backward(t.versions) {
@@ -188,29 +188,29 @@ func (t *truth) latest(version uint64) int {
 }
 
 // span is a half-open range of moments.
-type span struct{ from, to int }
+type span struct{ From, to int }
 
-// spansFrom returns all moments from one on.
-func spansFrom(moment int) []span { return []span{{moment, math.MaxInt}} }
+// SpansFrom returns all moments from one on.
+func SpansFrom(moment int) []span { return []span{{moment, math.MaxInt}} }
 
-// spans returns the moments at which the state of a key fits, all for a hidden key.
-func (t *truth) spans(key string, fits func(state) bool) []span {
-	if t.isHidden(key) {
-		return spansFrom(0)
+// Spans returns the moments at which the state of a key fits, all for a hidden key.
+func (t *Truth) Spans(key string, fits func(State) bool) []span {
+	if t.IsHidden(key) {
+		return SpansFrom(0)
 	}
-	return t.allSpans(key, fits)
+	return t.AllSpans(key, fits)
 }
 
-// allSpans returns the spans of any key.
-func (t *truth) allSpans(key string, fits func(state) bool) []span {
+// AllSpans returns the spans of any key.
+func (t *Truth) AllSpans(key string, fits func(State) bool) []span {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.keys[key]
 	if l == nil {
-		return spansFrom(0)
+		return SpansFrom(0)
 	}
 	var spans []span
-	add := func(s state, from, to int) {
+	add := func(s State, from, to int) {
 		if !fits(s) {
 			return
 		}
@@ -220,23 +220,23 @@ func (t *truth) allSpans(key string, fits func(state) bool) []span {
 		}
 		spans = append(spans, span{from, to})
 	}
-	add(state{}, 0, l.states[0].moment)
+	add(State{}, 0, l.states[0].Moment)
 	for i, s := range l.states {
 		end := math.MaxInt
 		if i+1 < len(l.states) {
-			end = l.states[i+1].moment
+			end = l.states[i+1].Moment
 		}
-		add(s, s.moment, end)
+		add(s, s.Moment, end)
 	}
 	return spans
 }
 
-// intersect returns the intersection of two sorted lists of spans.
-func intersect(a, b []span) []span {
+// Intersect returns the intersection of two sorted lists of spans.
+func Intersect(a, b []span) []span {
 	var common []span
 	for _, x := range a {
 		for _, y := range b {
-			if from, to := max(x.from, y.from), min(x.to, y.to); from < to {
+			if from, to := max(x.From, y.From), min(x.to, y.to); from < to {
 				common = append(common, span{from, to})
 			}
 		}

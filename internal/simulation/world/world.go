@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"fmt"
@@ -16,16 +16,16 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
-// world is what the mirrors of one run live in: a source with its network and its faults, the truth
+// World is what the mirrors of one run live in: a source with its network and its faults, the truth
 // about it, and the failures and last events of the run. It belongs to the script's goroutine unless
 // stated otherwise.
-type world struct {
+type World struct {
 	script  script.Script
-	start   time.Time
-	source  *cachetest.Source
-	server  *network // nil without HTTP
-	truth   *truth
-	clients []*client
+	Start   time.Time
+	Source  *cachetest.Source
+	server  *Network // nil without HTTP
+	Truth   *Truth
+	clients []*Client
 	random  *rand.Rand
 
 	serial, incarnations int
@@ -39,7 +39,7 @@ type world struct {
 	outages atomic.Int64
 	// skipped are the versions that were not issued a second time.
 	skipped []skip
-	// retryAfter is the end of the latest Retry-After.
+	// RetryAfter is the end of the latest Retry-After.
 	retryAfter time.Time
 	// silent is true once a deletion was hidden from all watches, or a watch lost an event.
 	silent atomic.Bool
@@ -51,14 +51,14 @@ type world struct {
 	oldBookmarks atomic.Bool
 	// willRestore is true if the script restores the source.
 	willRestore bool
-	// damage changes the bytes of responses; wrongTypes is the number of next lists with only
+	// Damage changes the bytes of responses; wrongTypes is the number of next lists with only
 	// objects of another type.
-	damage     damage
+	Damage     Damage
 	wrongTypes atomic.Int64
-	proxy      proxy
-	functions  functions
+	Proxy      Proxy
+	Functions  Functions
 	// recorder records what happens; nil records nothing.
-	recorder *recorder
+	recorder *Recorder
 
 	mu       sync.Mutex
 	failures []string
@@ -66,44 +66,44 @@ type world struct {
 	checks   int
 }
 
-// fail records a failure. It may be called concurrently.
-func (w *world) fail(format string, args ...any) {
+// Fail records a failure. It may be called concurrently.
+func (w *World) Fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	text := fmt.Sprintf("%v: ", time.Since(w.start)) + fmt.Sprintf(format, args...)
-	w.trace.add(w.start, "FAIL "+format, args...)
+	text := fmt.Sprintf("%v: ", time.Since(w.Start)) + fmt.Sprintf(format, args...)
+	w.trace.add(w.Start, "FAIL "+format, args...)
 	if len(w.failures) < 20 {
 		w.failures = append(w.failures, text)
 	}
 }
 
-// failed says whether there is a failure.
-func (w *world) failed() bool {
+// Failed says whether there is a failure.
+func (w *World) Failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.failures) > 0
 }
 
-// note adds to the trace. It may be called concurrently.
-func (w *world) note(format string, args ...any) {
+// Note adds to the trace. It may be called concurrently.
+func (w *World) Note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.trace.add(w.start, format, args...)
+	w.trace.add(w.Start, format, args...)
 }
 
-// checked counts a check.
-func (w *world) checked() {
+// Checked counts a check.
+func (w *World) Checked() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checks++
 }
 
-// newWorld makes the world of a script, with its first objects. It is called inside of a bubble.
-func newWorld(input script.Script, r *recorder) *world {
-	w := &world{
+// New makes the world of a script, with its first objects. It is called inside of a bubble.
+func New(input script.Script, r *Recorder) *World {
+	w := &World{
 		script:   input,
-		start:    time.Now(),
-		truth:    newTruth(),
+		Start:    time.Now(),
+		Truth:    newTruth(),
 		recorder: r,
 		random:   rand.New(rand.NewPCG(input.Seed, 1)),
 	}
@@ -111,7 +111,7 @@ func newWorld(input script.Script, r *recorder) *world {
 		return s.Do == "restore"
 	})
 	setup := input.Setup
-	w.source = cachetest.NewSource(cachetest.Options{
+	w.Source = cachetest.NewSource(cachetest.Options{
 		GroupVersionKind: objectKind, Resource: schema.GroupResource{Group: objectKind.Group, Resource: "things"},
 		NewObject:    func() apiruntime.Object { return &Object{TypeMeta: typeMeta()} },
 		NewList:      func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
@@ -123,12 +123,12 @@ func newWorld(input script.Script, r *recorder) *world {
 	if setup.HTTP {
 		handler := cachetest.NewHandler(cachetest.HandlerOptions{Resources: []cachetest.Resource{{
 			GroupVersionResource: objectKind.GroupVersion().WithResource("things"),
-			Source:               w.source,
+			Source:               w.Source,
 		}}})
 		w.server = newNetwork(r.answers(w.damaging(handler)), setup.HTTP2)
 	}
 	for i := range setup.Objects {
-		w.write(script.KeyAt(i), "", false)
+		w.Write(script.KeyAt(i), "", false)
 	}
 	return w
 }
@@ -137,66 +137,66 @@ func typeMeta() metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: objectKind.GroupVersion().String(), Kind: objectKind.Kind}
 }
 
-// beginRecording is called when all mirrors are made, before any of them runs.
-func (w *world) beginRecording() { w.recorder.begin(w) }
+// BeginRecording is called when all mirrors are made, before any of them runs.
+func (w *World) BeginRecording() { w.recorder.begin(w) }
 
-// releaseEverything ends what handlers and requests wait for.
-func (w *world) releaseEverything() {
-	w.functions.repaired.Store(true)
-	w.source.ReleaseHanging()
+// ReleaseEverything ends what handlers and requests wait for.
+func (w *World) ReleaseEverything() {
+	w.Functions.repaired.Store(true)
+	w.Source.ReleaseHanging()
 }
 
-// close ends the source and the network, after the mirrors.
-func (w *world) close() {
+// Close ends the source and the network, after the mirrors.
+func (w *World) Close() {
 	if w.server != nil {
 		w.server.close()
 	}
-	w.source.Close()
+	w.Source.Close()
 }
 
-// untilRetryAfter is the time until the end of the latest Retry-After.
-func (w *world) untilRetryAfter() time.Duration { return time.Until(w.retryAfter) }
+// UntilRetryAfter is the time until the end of the latest Retry-After.
+func (w *World) UntilRetryAfter() time.Duration { return time.Until(w.retryAfter) }
 
-// hasServedOldLists says whether lists have returned an older state.
-func (w *world) hasServedOldLists() bool { return w.oldLists.Load() }
+// HasServedOldLists says whether lists have returned an older state.
+func (w *World) HasServedOldLists() bool { return w.oldLists.Load() }
 
-// regressionCount is how often the source went back.
-func (w *world) regressionCount() int64 { return w.regressions.Load() }
+// RegressionCount is how often the source went back.
+func (w *World) RegressionCount() int64 { return w.regressions.Load() }
 
-// hasSentOldBookmarks says whether bookmarks have had an older version.
-func (w *world) hasSentOldBookmarks() bool { return w.oldBookmarks.Load() }
+// HasSentOldBookmarks says whether bookmarks have had an older version.
+func (w *World) HasSentOldBookmarks() bool { return w.oldBookmarks.Load() }
 
-// hasNetwork says whether mirrors read the source over HTTP.
-func (w *world) hasNetwork() bool { return w.server != nil }
+// HasNetwork says whether mirrors read the source over HTTP.
+func (w *World) HasNetwork() bool { return w.server != nil }
 
-// lastDeath is when connections died last; zero if none ever did.
-func (w *world) lastDeath() time.Time {
+// LastDeath is when connections died last; zero if none ever did.
+func (w *World) LastDeath() time.Time {
 	if w.server == nil {
 		return time.Time{}
 	}
 	return w.server.lastDeath()
 }
 
-// closeWatches ends all watches.
-func (w *world) closeWatches() { w.source.CloseWatches() }
+// CloseWatches ends all watches.
+func (w *World) CloseWatches() { w.Source.CloseWatches() }
 
-// draw returns a random number below n.
-func (w *world) draw(n int) int { return w.random.IntN(n) }
+// Draw returns a random number below n.
+func (w *World) Draw(n int) int { return w.random.IntN(n) }
 
-// runFailures are the failures so far.
-func (w *world) runFailures() []string {
+// Failures are the failures so far.
+func (w *World) Failures() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.failures)
 }
 
-// result returns what the world has counted and recorded.
-func (w *world) result() script.Result {
+// Result returns what the world has counted and recorded.
+func (w *World) Result() script.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := script.Result{
 		Seed:     w.script.Seed,
-		Virtual:  time.Since(w.start),
+		Virtual:  time.Since(w.Start),
 		Checks:   w.checks,
 		Failures: w.failures,
 	}

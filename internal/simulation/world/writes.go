@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"bytes"
@@ -11,89 +11,89 @@ import (
 // Writes to the source. The truth records a state before the source has it, so that no mirror can
 // show an unrecorded one. Only the script's goroutine writes.
 
-// write creates or updates the object of a key.
-func (w *world) write(key, bad string, unwanted bool) {
+// Write creates or updates the object of a key.
+func (w *World) Write(key, bad string, unwanted bool) {
 	w.serial++
 	object := newObject(key)
-	setMark(object, serialMark, strconv.Itoa(w.serial))
-	object.Labels = map[string]string{groupMark: w.someGroups()}
+	SetMark(object, serialMark, strconv.Itoa(w.serial))
+	object.Labels = map[string]string{GroupMark: w.someGroups()}
 	switch {
 	case bad == script.BadDecode && w.server != nil:
 		object.Labels[decodeMark] = "garbled"
-		w.damage.noteUndecodable()
+		w.Damage.noteUndecodable()
 	case bad == script.BadDecode:
 		bad = script.BadTransform
-		setMark(object, badMark, bad)
+		SetMark(object, BadMark, bad)
 	case bad != "":
-		setMark(object, badMark, bad)
+		SetMark(object, BadMark, bad)
 	}
 	if unwanted {
-		setMark(object, unwantedMark, "true")
+		SetMark(object, UnwantedMark, "true")
 	}
 	version := w.nextVersion()
-	incarnation := w.truth.now()[key].incarnation
+	incarnation := w.Truth.Now()[key].incarnation
 	if incarnation == 0 {
 		w.incarnations++
 		incarnation = w.incarnations
 	}
-	w.truth.add(key, state{
-		moment:      w.truth.tick(version),
-		serial:      w.serial,
-		version:     version,
-		bad:         bad,
-		unwanted:    unwanted,
+	w.Truth.add(key, State{
+		Moment:      w.Truth.tick(version),
+		Serial:      w.serial,
+		Version:     version,
+		Bad:         bad,
+		Unwanted:    unwanted,
 		incarnation: incarnation,
-		groups:      object.Labels[groupMark],
+		Groups:      object.Labels[GroupMark],
 	})
-	w.note("write %s@%d serial %d bad %q unwanted %v", key, version, w.serial, bad, unwanted)
-	if err := w.source.Apply(object); err != nil {
-		w.fail("the source does not take %s: %v", key, err)
+	w.Note("write %s@%d serial %d bad %q unwanted %v", key, version, w.serial, bad, unwanted)
+	if err := w.Source.Apply(object); err != nil {
+		w.Fail("the source does not take %s: %v", key, err)
 	}
 }
 
 // someGroups draws zero to two values of the index.
-func (w *world) someGroups() string {
+func (w *World) someGroups() string {
 	groups := []string{"", "x", "y", "z", "x.y", "y.z"}
 	return groups[w.random.IntN(len(groups))]
 }
 
-// remove deletes the object of a key, if there is one. Watches do not receive hidden deletions.
-func (w *world) remove(key string, hidden bool) {
-	now := w.truth.now()[key]
-	if !now.present() {
+// Remove deletes the object of a key, if there is one. Watches do not receive hidden deletions.
+func (w *World) Remove(key string, hidden bool) {
+	now := w.Truth.Now()[key]
+	if !now.Present() {
 		return
 	}
-	if now.bad == script.BadKey {
+	if now.Bad == script.BadKey {
 		// The deletion of an unreadable object is applied only by the next list.
-		w.write(key, "", false)
+		w.Write(key, "", false)
 	}
 	version := w.nextVersion()
-	w.truth.add(key, state{moment: w.truth.tick(version), version: version})
+	w.Truth.add(key, State{Moment: w.Truth.tick(version), Version: version})
 	if hidden {
-		w.truth.hide(key)
+		w.Truth.hide(key)
 		w.silent.Store(true)
 	}
-	w.note("remove %s@%d hidden %v", key, version, hidden)
+	w.Note("remove %s@%d hidden %v", key, version, hidden)
 	namespace, name := script.SplitKey(key)
-	remove := w.source.Delete
+	remove := w.Source.Delete
 	if hidden {
-		remove = w.source.DeleteSilently
+		remove = w.Source.DeleteSilently
 	}
 	if _, err := remove(namespace, name); err != nil {
-		w.fail("the source does not delete %s: %v", key, err)
+		w.Fail("the source does not delete %s: %v", key, err)
 	}
 }
 
 // nextVersion returns the version of the next change. The first one after a restore is higher than
 // all before, and no watch from an older one is accepted: otherwise a client could resume from a
 // version of the lost history, which no client could notice.
-func (w *world) nextVersion() uint64 {
+func (w *World) nextVersion() uint64 {
 	if w.restored {
-		w.skipped = append(w.skipped, skip{w.source.Version(), w.newest + 1})
-		w.source.AdvanceCompacted(w.newest + 1 - w.source.Version())
+		w.skipped = append(w.skipped, skip{w.Source.Version(), w.newest + 1})
+		w.Source.AdvanceCompacted(w.newest + 1 - w.Source.Version())
 		if !w.script.Setup.RefuseFutureWatches {
 			// Otherwise a watch of the lost history would continue with new writes.
-			w.source.BreakWatches(w.failure("expired"))
+			w.Source.BreakWatches(w.failure("expired"))
 			// The lost versions are expired from now on, so the outage may remain unnoticed.
 			for _, c := range w.clients {
 				for _, t := range c.taps {
@@ -103,32 +103,32 @@ func (w *world) nextVersion() uint64 {
 		}
 		w.restored = false
 	}
-	w.newest = max(w.newest, w.source.Version()+1)
-	return w.source.Version() + 1
+	w.newest = max(w.newest, w.Source.Version()+1)
+	return w.Source.Version() + 1
 }
 
 // advance advances the source's version by 1 + more without a change.
-func (w *world) advance(more int) {
-	w.source.Advance(w.nextVersion() - w.source.Version() + uint64(more))
-	w.newest = max(w.newest, w.source.Version())
+func (w *World) advance(more int) {
+	w.Source.Advance(w.nextVersion() - w.Source.Version() + uint64(more))
+	w.newest = max(w.newest, w.Source.Version())
 }
 
 // skip is a range of versions: those above one, up to another.
 type skip struct{ above, upTo uint64 }
 
-// restore reverts the source by some versions, like a server restored from a backup.
-func (w *world) restore(versions int) {
-	to := w.source.Version() - min(uint64(versions), w.source.Version()-1)
+// Restore reverts the source by some versions, like a server restored from a backup.
+func (w *World) Restore(versions int) {
+	to := w.Source.Version() - min(uint64(versions), w.Source.Version()-1)
 	for _, s := range slices.Backward(w.skipped) {
 		if s.above < to && to <= s.upTo {
 			to = s.above // versions in between were never issued
 		}
 	}
-	at := w.truth.latest(to)
+	at := w.Truth.Latest(to)
 	if !w.script.Setup.RefuseFutureWatches {
 		w.outages.Add(1)
 	}
-	if err := w.source.Rollback(to); err != nil {
+	if err := w.Source.Rollback(to); err != nil {
 		if !w.script.Setup.RefuseFutureWatches {
 			w.outages.Add(-1)
 		}
@@ -136,23 +136,23 @@ func (w *world) restore(versions int) {
 	}
 	w.restored = true
 	// A server that was restored has its versions again.
-	w.proxy.forget(0, 0)
+	w.Proxy.forget(0, 0)
 	w.regressions.Add(1)
 	w.everRestored.Store(true)
-	moment := w.truth.tick(to)
-	for key, now := range w.truth.now() {
-		then := w.truth.at(key, at)
-		if then.serial == now.serial {
+	moment := w.Truth.tick(to)
+	for key, now := range w.Truth.Now() {
+		then := w.Truth.at(key, at)
+		if then.Serial == now.Serial {
 			continue
 		}
 		if then.incarnation != now.incarnation {
 			// A reader that sees both must see the deletion of the former.
-			w.truth.add(key, state{moment: moment})
+			w.Truth.add(key, State{Moment: moment})
 		}
-		then.moment = moment
-		w.truth.add(key, then)
+		then.Moment = moment
+		w.Truth.add(key, then)
 	}
-	w.note("restore to %d", to)
+	w.Note("restore to %d", to)
 }
 
 // damageLabel turns the value of a decodeMark into something that is none, of the same length.

@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"context"
@@ -21,31 +21,31 @@ import (
 
 // tap is between a reflector and its source. It numbers each passing object (its receipt) and each
 // failure, and records requests. Otherwise it only changes the types of lists that must be wrong
-// (wrong_type.go), and refuses the first watch after an outage (see world.outages).
+// (wrong_type.go), and refuses the first watch after an outage (see World.outages).
 type tap struct {
 	source cache.ListerWatcherWithContext
-	client *client
+	client *Client
 	// namespace is that of its source; empty is all.
 	namespace string
 
 	mu       sync.Mutex
-	requests []*request
+	requests []*Request
 	// lost is the number of next events to lose.
 	lost atomic.Int64
 	// outages is the number of the world's outages that this reflector has noticed.
 	outages int64
 	// listing is the list of which another page may be requested.
-	listing *request
-	faults  []*fault
+	listing *Request
+	faults  []*Fault
 	// pages are the further pages of lists.
-	pages []*request
+	pages []*Request
 	// newest is the newest version that it has passed on.
 	newest uint64
 	// listsHaveVersions is true once it has passed on a list with a version, streamed or not. Until
 	// then a list without one may be that of a source that has none (B32).
 	listsHaveVersions bool
 	// waits are the pauses that failures with a Retry-After began.
-	waits []wait
+	waits []Wait
 }
 
 // numberedError is an error of the source's that can be distinguished from all others.
@@ -54,10 +54,10 @@ type numberedError struct {
 	err    error
 }
 
-func (n *numberedError) Error() string { return fmt.Sprintf("%v %s", n.err, faultMark(n.number)) }
+func (n *numberedError) Error() string { return fmt.Sprintf("%v %s", n.err, FaultMark(n.number)) }
 func (n *numberedError) Unwrap() error { return n.err }
 
-func faultMark(number int) string { return fmt.Sprintf("[fault %d]", number) }
+func FaultMark(number int) string { return fmt.Sprintf("[fault %d]", number) }
 
 // IsWatchListSemanticsUnSupported passes on what the source says of itself.
 func (t *tap) IsWatchListSemanticsUnSupported() bool {
@@ -76,11 +76,11 @@ func (t *tap) Watch(options metav1.ListOptions) (watch.Interface, error) {
 }
 
 func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	defer t.client.owner.beginSource("List")()
+	defer t.client.owner.BeginSource("List")()
 	if isOfCaller(ctx) {
 		list, err := t.source.ListWithContext(ctx, options)
 		for _, item := range itemsOf(list) {
-			t.client.stampForCaller(item)
+			t.client.StampForCaller(item)
 		}
 		return list, err
 	}
@@ -111,9 +111,9 @@ func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (
 }
 
 // answeredList notes that a page was answered.
-func (t *tap) answeredList(ctx context.Context, request *request, page metav1.ListMeta) {
+func (t *tap) answeredList(ctx context.Context, request *Request, page metav1.ListMeta) {
 	t.client.note("list of %s answered: version %s continue %v",
-		t.client.name, page.ResourceVersion, page.Continue != "")
+		t.client.Name, page.ResourceVersion, page.Continue != "")
 	t.answered(request, page.Continue != "")
 	if page.Continue == "" {
 		t.endBadList(ctx, request)
@@ -133,7 +133,7 @@ func itemsOf(list runtime.Object) []*Object {
 }
 
 func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	defer t.client.owner.beginSource("Watch")()
+	defer t.client.owner.BeginSource("Watch")()
 	if isOfCaller(ctx) {
 		return t.source.WatchWithContext(ctx, options)
 	}
@@ -144,8 +144,8 @@ func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) 
 	if t.isForbidden() {
 		return nil, t.failed(ctx, request, errForbidden())
 	}
-	if empty, limit := t.client.world.proxy.emptyWatch(options); empty != nil {
-		t.client.note("%s is sent nothing, since its version is forgotten", t.client.name)
+	if empty, limit := t.client.world.Proxy.emptyWatch(options); empty != nil {
+		t.client.note("%s is sent nothing, since its version is forgotten", t.client.Name)
 		t.answered(request, true)
 		return newTappedWatch(ctx, t, request, empty, limit), nil
 	}
@@ -166,10 +166,10 @@ type tapOfItems struct{ *tap }
 
 func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 	take func(metav1.ListMeta, runtime.Object) error) (metav1.ListMeta, error) {
-	defer t.client.owner.beginSource("ListItems")()
+	defer t.client.owner.BeginSource("ListItems")()
 	if isOfCaller(ctx) {
 		return t.source.(cache.ItemLister).ListItems(ctx, options, func(list metav1.ListMeta, item runtime.Object) error {
-			t.client.stampForCaller(objectOf(item))
+			t.client.StampForCaller(objectOf(item))
 			return take(list, item)
 		})
 	}
@@ -216,8 +216,8 @@ func (t *tap) noticesOutage() bool {
 }
 
 // begin records a request. Further pages of a list are no requests, unless they fail.
-func (t *tap) begin(list bool, options metav1.ListOptions) *request {
-	t.client.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v", t.client.name, list,
+func (t *tap) begin(list bool, options metav1.ListOptions) *Request {
+	t.client.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v", t.client.Name, list,
 		options.ResourceVersion, options.ResourceVersionMatch, options.Limit, options.Continue != "", options.SendInitialEvents != nil)
 	t.client.world.recorder.asked(t, list, options)
 	request := t.record(list, options)
@@ -226,19 +226,19 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *request {
 }
 
 // record adds a request to the record.
-func (t *tap) record(list bool, options metav1.ListOptions) *request {
+func (t *tap) record(list bool, options metav1.ListOptions) *Request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.returnLocked()
-	request := &request{at: time.Now(), list: list, version: options.ResourceVersion, endless: options.SendInitialEvents != nil}
-	request.relist = t.client.asked.Load() > 0 && options.ResourceVersion == "" && options.Continue == ""
-	request.check = list && t.isCheckLocked(options)
-	if request.check {
+	request := &Request{At: time.Now(), List: list, version: options.ResourceVersion, Endless: options.SendInitialEvents != nil}
+	request.Relist = t.client.asked.Load() > 0 && options.ResourceVersion == "" && options.Continue == ""
+	request.Check = list && t.isCheckLocked(options)
+	if request.Check {
 		t.requests = append(t.requests, request)
 		return request
 	}
 	if list && options.Continue != "" && t.listing != nil {
-		request.firstPage = t.listing
+		request.FirstPage = t.listing
 		t.pages = append(t.pages, request)
 		return request
 	}
@@ -246,11 +246,11 @@ func (t *tap) record(list bool, options metav1.ListOptions) *request {
 		t.listing = request
 	}
 	if list || options.SendInitialEvents != nil {
-		request.wrong = t.client.world.wrongTypes.Add(-1) >= 0
+		request.Wrong = t.client.world.wrongTypes.Add(-1) >= 0
 	}
 	request.isStream = options.SendInitialEvents != nil
 	if options.TimeoutSeconds != nil {
-		request.timeout = time.Duration(*options.TimeoutSeconds) * time.Second
+		request.Timeout = time.Duration(*options.TimeoutSeconds) * time.Second
 	}
 	t.requests = append(t.requests, request)
 	return request
@@ -263,44 +263,44 @@ func (t *tap) isCheckLocked(options metav1.ListOptions) bool {
 		return true
 	}
 	isOfVersion := options.Limit == 1 && options.ResourceVersion == "" && options.Continue == ""
-	return isOfVersion && slices.ContainsFunc(t.requests, func(r *request) bool {
-		return !r.list && !r.stopped && r.ended.Equal(time.Now())
+	return isOfVersion && slices.ContainsFunc(t.requests, func(r *Request) bool {
+		return !r.List && !r.stopped && r.Ended.Equal(time.Now())
 	})
 }
 
 // watchingLocked says whether a watch is open.
 func (t *tap) watchingLocked() bool {
-	return slices.ContainsFunc(t.requests, func(r *request) bool { return !r.list && r.open })
+	return slices.ContainsFunc(t.requests, func(r *Request) bool { return !r.List && r.Open })
 }
 
-func (t *tap) answered(request *request, open bool) {
+func (t *tap) answered(request *Request, open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if request.firstPage != nil {
-		request.answered = time.Now()
-		request = request.firstPage
+	if request.FirstPage != nil {
+		request.Answered = time.Now()
+		request = request.FirstPage
 	}
-	request.answered, request.open = time.Now(), open
+	request.Answered, request.Open = time.Now(), open
 }
 
 // noteAbandoned notes when the context of a list ends before the source answers.
-func (t *tap) noteAbandoned(ctx context.Context, request *request) (answers func() bool) {
+func (t *tap) noteAbandoned(ctx context.Context, request *Request) (answers func() bool) {
 	return context.AfterFunc(ctx, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		request.abandoned = time.Now()
+		request.Abandoned = time.Now()
 	})
 }
 
 // failed numbers the error of a call.
-func (t *tap) failed(ctx context.Context, request *request, err error) error {
+func (t *tap) failed(ctx context.Context, request *Request, err error) error {
 	t.client.world.recorder.refused(t, err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	request.answered, request.failed, request.open = time.Now(), true, false
+	request.Answered, request.Failed, request.Open = time.Now(), true, false
 	t.waitLocked(request, err)
-	if request.firstPage != nil {
-		request.firstPage.open = false
+	if request.FirstPage != nil {
+		request.FirstPage.Open = false
 		t.requests = append(t.requests, request)
 	}
 	number := t.faultLocked(ctx, err)
@@ -309,22 +309,22 @@ func (t *tap) failed(ctx context.Context, request *request, err error) error {
 
 func (t *tap) faultLocked(ctx context.Context, err error) int {
 	number := t.client.nextFault()
-	t.faults = append(t.faults, &fault{number: number, at: time.Now(), err: err, excused: ctx.Err() != nil})
-	t.client.note("%s is failed: %v %s", t.client.name, err, faultMark(number))
+	t.faults = append(t.faults, &Fault{Number: number, At: time.Now(), Err: err, Excused: ctx.Err() != nil})
+	t.client.note("%s is failed: %v %s", t.client.Name, err, FaultMark(number))
 	return number
 }
 
 // stamp sets the receipt of an object.
-func (t *tap) stamp(o *Object) { setMark(o, receiptMark, strconv.Itoa(t.client.nextReceipt())) }
+func (t *tap) stamp(o *Object) { SetMark(o, receiptMark, strconv.Itoa(t.client.nextReceipt())) }
 
 // waitLocked notes the Retry-After of a failed request.
-func (t *tap) waitLocked(request *request, err error) {
+func (t *tap) waitLocked(request *Request, err error) {
 	seconds, hasDelay := apierrors.SuggestsClientDelay(err)
 	if hasDelay && seconds > 0 {
-		request.retryAfter = time.Duration(seconds) * time.Second
-		t.waits = append(t.waits, wait{since: time.Now(), duration: request.retryAfter})
+		request.RetryAfter = time.Duration(seconds) * time.Second
+		t.waits = append(t.waits, Wait{Since: time.Now(), Duration: request.RetryAfter})
 	}
-	request.isNotAllowed = apierrors.IsMethodNotSupported(err)
+	request.IsNotAllowed = apierrors.IsMethodNotSupported(err)
 }
 
 // returnLocked notes that the next request is made.
@@ -333,8 +333,8 @@ func (t *tap) returnLocked() {
 		return
 	}
 	last := &t.waits[len(t.waits)-1]
-	if last.until.IsZero() {
-		last.until = time.Now()
+	if last.Until.IsZero() {
+		last.Until = time.Now()
 	}
 }
 
@@ -345,7 +345,7 @@ func (t *tap) abandonedVersionChecks() bool {
 	defer t.mu.Unlock()
 	failed := 0
 	for _, r := range t.requests {
-		if r.check && r.failed {
+		if r.Check && r.Failed {
 			failed++
 		}
 	}

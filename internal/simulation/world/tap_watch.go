@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 type tappedWatch struct {
 	tap     *tap
 	ctx     context.Context
-	request *request
+	request *Request
 	source  watch.Interface
 	// limit ends an empty watch. Other watches have the proxy's current limit.
 	limit    watchLimit
@@ -29,7 +29,7 @@ type tappedWatch struct {
 	finished chan struct{}
 }
 
-func newTappedWatch(ctx context.Context, t *tap, request *request, source watch.Interface, limit watchLimit) *tappedWatch {
+func newTappedWatch(ctx context.Context, t *tap, request *Request, source watch.Interface, limit watchLimit) *tappedWatch {
 	w := &tappedWatch{
 		tap: t, ctx: ctx, request: request, source: source, limit: limit,
 		result: make(chan watch.Event), stopped: make(chan struct{}), finished: make(chan struct{}),
@@ -79,7 +79,7 @@ func (w *tappedWatch) currentLimit() (watchLimit, <-chan struct{}) {
 	if w.limit.after > 0 {
 		return w.limit, nil
 	}
-	return w.tap.client.world.proxy.currentLimit()
+	return w.tap.client.world.Proxy.currentLimit()
 }
 
 // endByProxy ends the watch as a proxy does.
@@ -93,16 +93,16 @@ func (w *tappedWatch) endByProxy(limit watchLimit) {
 }
 
 func (w *tappedWatch) ended() {
-	w.tap.client.note("%s's watch ended", w.tap.client.name)
+	w.tap.client.note("%s's watch ended", w.tap.client.Name)
 	w.tap.client.world.recorder.ended(w.tap)
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
-	w.request.ended, w.request.open = time.Now(), false
+	w.request.Ended, w.request.Open = time.Now(), false
 }
 
 // pass returns false if the watch was stopped.
 func (w *tappedWatch) pass(event watch.Event) bool {
-	if o := objectOf(event.Object); o != nil && event.Type != watch.Bookmark && !w.initial() && w.tap.losesEvent(keyOf(o)) {
+	if o := objectOf(event.Object); o != nil && event.Type != watch.Bookmark && !w.initial() && w.tap.losesEvent(KeyOf(o)) {
 		return true
 	}
 	if about, err := meta.Accessor(event.Object); err == nil {
@@ -115,12 +115,12 @@ func (w *tappedWatch) pass(event watch.Event) bool {
 		if event.Type != watch.Bookmark {
 			w.tap.stamp(object)
 		}
-		w.tap.client.note("%s is sent %s %s@%s serial %s receipt %s", w.tap.client.name, event.Type, keyOf(object), object.ResourceVersion,
+		w.tap.client.note("%s is sent %s %s@%s serial %s receipt %s", w.tap.client.Name, event.Type, KeyOf(object), object.ResourceVersion,
 			object.Annotations[serialMark], object.Annotations[receiptMark])
 	case *metav1.Status:
 		event, undelivered = w.numberedEvent(event, object)
 	default:
-		w.tap.client.note("%s is sent %s %T", w.tap.client.name, event.Type, object)
+		w.tap.client.note("%s is sent %s %T", w.tap.client.Name, event.Type, object)
 	}
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
@@ -150,12 +150,12 @@ func (w *tappedWatch) numberedEvent(event watch.Event, status *metav1.Status) (w
 	w.tap.waitLocked(w.request, &apierrors.StatusError{ErrStatus: *status})
 	last := w.tap.faults[len(w.tap.faults)-1]
 	w.tap.mu.Unlock()
-	marked.Message += " " + faultMark(number)
+	marked.Message += " " + FaultMark(number)
 	event.Object = marked
 	return event, func() {
 		w.tap.mu.Lock()
 		defer w.tap.mu.Unlock()
-		last.excused = true
+		last.Excused = true
 	}
 }
 
@@ -163,7 +163,7 @@ func (w *tappedWatch) numberedEvent(event watch.Event, status *metav1.Status) (w
 func (w *tappedWatch) initial() bool {
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
-	return w.request.endless
+	return w.request.Endless
 }
 
 // delivered says whether the event ended the initial events of a streaming list.
@@ -172,15 +172,15 @@ func (w *tappedWatch) delivered(event watch.Event) (end bool) {
 	defer w.tap.mu.Unlock()
 	switch event.Type {
 	case watch.Error:
-		w.request.failed = true // which is of no use
+		w.request.Failed = true // which is of no use
 	default:
-		w.request.events++
+		w.request.Events++
 		if o := objectOf(event.Object); o == nil || o.ResourceVersion != w.request.version {
-			w.request.moved = true
+			w.request.Moved = true
 		}
 		if o := objectOf(event.Object); event.Type == watch.Bookmark && o != nil && o.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
-			end = w.request.endless
-			w.request.endless = false
+			end = w.request.Endless
+			w.request.Endless = false
 			w.tap.listsHaveVersions = true
 		}
 	}

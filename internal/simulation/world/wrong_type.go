@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"context"
@@ -22,15 +22,15 @@ var (
 )
 
 // itemOfWrongType is an item as its list is to have it.
-func (t *tap) itemOfWrongType(request *request, item runtime.Object) runtime.Object {
+func (t *tap) itemOfWrongType(request *Request, item runtime.Object) runtime.Object {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := request.wholeList()
 	o, err := meta.Accessor(item)
-	if !list.wrong || err != nil {
+	if !list.Wrong || err != nil {
 		return item
 	}
-	list.items++
+	list.Items++
 	return ofOtherType(o)
 }
 
@@ -47,9 +47,9 @@ func ofOtherType(o metav1.Object) *unstructured.Unstructured {
 }
 
 // listOfWrongType is a list as it is to be.
-func (t *tap) listOfWrongType(request *request, list runtime.Object) runtime.Object {
+func (t *tap) listOfWrongType(request *Request, list runtime.Object) runtime.Object {
 	things, ok := list.(*metav1.PartialObjectMetadataList)
-	if !ok || !request.wholeList().wrong {
+	if !ok || !request.wholeList().Wrong {
 		return list
 	}
 	other := &unstructured.UnstructuredList{}
@@ -61,27 +61,27 @@ func (t *tap) listOfWrongType(request *request, list runtime.Object) runtime.Obj
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	request.wholeList().items += len(other.Items)
+	request.wholeList().Items += len(other.Items)
 	return other
 }
 
 // endBadList is called when a list has been answered to its end. One that had objects, all of
 // another type (B25), or no version (B32), has failed, and must be reported.
-func (t *tap) endBadList(ctx context.Context, request *request) {
+func (t *tap) endBadList(ctx context.Context, request *Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := request.wholeList()
 	if list.versionless {
 		t.failListLocked(ctx, list, errNoVersion, cache.CauseInvalidResponse)
 	}
-	if list.wrong && list.items > 0 {
+	if list.Wrong && list.Items > 0 {
 		t.failListLocked(ctx, list, errWrongTypes, "wrong-type")
 	}
 }
 
 // failListLocked records that a list that was answered has failed, and must be reported with a cause.
-func (t *tap) failListLocked(ctx context.Context, list *request, err error, cause cache.Cause) {
-	list.failed = true
+func (t *tap) failListLocked(ctx context.Context, list *Request, err error, cause cache.Cause) {
+	list.Failed = true
 	t.faultLocked(ctx, err)
-	t.faults[len(t.faults)-1].cause = cause
+	t.faults[len(t.faults)-1].Cause = cause
 }

@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"strconv"
@@ -13,11 +13,11 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
-// proxy is what stands between the mirrors and a server of theirs: a load balancer that ends watches
+// Proxy is what stands between the mirrors and a server of theirs: a load balancer that ends watches
 // (B27), and habits of servers that are no kube-apiserver: one that answers forgotten versions with
 // nothing (B28), lists behind their items (B31) or without a version (B32), and namespaces that are
 // forbidden. The taps carry it out, so that it is the same with and without HTTP.
-type proxy struct {
+type Proxy struct {
 	mu sync.Mutex
 	// limit is that of all watches; zero is none. limitChanged is closed when it changes.
 	limit        watchLimit
@@ -49,7 +49,7 @@ type watchLimit struct {
 }
 
 // limitWatches sets the limit of all watches that are open or opened later.
-func (p *proxy) limitWatches(s script.Step) {
+func (p *Proxy) limitWatches(s script.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limit = watchLimit{
@@ -65,7 +65,7 @@ func (p *proxy) limitWatches(s script.Step) {
 }
 
 // currentLimit is the present limit of watches, and a channel that is closed once it has changed.
-func (p *proxy) currentLimit() (watchLimit, <-chan struct{}) {
+func (p *Proxy) currentLimit() (watchLimit, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.limitChanged == nil {
@@ -83,22 +83,22 @@ func (l watchLimit) reached(began time.Time) <-chan time.Time {
 }
 
 // forget makes watches from versions below one empty.
-func (p *proxy) forget(version uint64, emptyFor time.Duration) {
+func (p *Proxy) forget(version uint64, emptyFor time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.forgotten = version
 	p.emptyFor = emptyFor
 }
 
-// hasForgotten says whether the server has forgotten any version.
-func (p *proxy) hasForgotten() bool {
+// HasForgotten says whether the server has forgotten any version.
+func (p *Proxy) HasForgotten() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.forgotten > 0
 }
 
 // oldestKnown is the oldest version that the server has not forgotten.
-func (p *proxy) oldestKnown() uint64 {
+func (p *Proxy) oldestKnown() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.forgotten
@@ -106,7 +106,7 @@ func (p *proxy) oldestKnown() uint64 {
 
 // emptyWatch returns a watch that is empty because of its version, and its limit. It ends before half
 // of its timeout: one that ends later is an ordinary one.
-func (p *proxy) emptyWatch(options metav1.ListOptions) (empty watch.Interface, limit watchLimit) {
+func (p *Proxy) emptyWatch(options metav1.ListOptions) (empty watch.Interface, limit watchLimit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	version, err := strconv.ParseUint(options.ResourceVersion, 10, 64)
@@ -124,7 +124,7 @@ func (p *proxy) emptyWatch(options metav1.ListOptions) (empty watch.Interface, l
 }
 
 // putBehind makes the next lists have versions behind their items.
-func (p *proxy) putBehind(lists int, by uint64) {
+func (p *Proxy) putBehind(lists int, by uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.behind = lists
@@ -132,14 +132,14 @@ func (p *proxy) putBehind(lists int, by uint64) {
 	p.everBehind = p.everBehind || lists > 0
 }
 
-func (p *proxy) wasEverBehind() bool {
+func (p *Proxy) WasEverBehind() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.everBehind
 }
 
 // takeBehind returns by how many versions the next list is behind its items.
-func (p *proxy) takeBehind() uint64 {
+func (p *Proxy) takeBehind() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.behind <= 0 {
@@ -150,7 +150,7 @@ func (p *proxy) takeBehind() uint64 {
 }
 
 // dropVersions makes the next lists have no version.
-func (p *proxy) dropVersions(lists int, isEmptied bool) {
+func (p *Proxy) dropVersions(lists int, isEmptied bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.versionless = lists
@@ -158,7 +158,7 @@ func (p *proxy) dropVersions(lists int, isEmptied bool) {
 }
 
 // takeVersionless says whether the next list has no version, and no items either.
-func (p *proxy) takeVersionless() (isVersionless, isEmptied bool) {
+func (p *Proxy) takeVersionless() (isVersionless, isEmptied bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.versionless <= 0 {
@@ -168,15 +168,15 @@ func (p *proxy) takeVersionless() (isVersionless, isEmptied bool) {
 	return true, p.isEmptied
 }
 
-// endsWatches says whether it has ever ended watches cleanly.
-func (p *proxy) endsWatches() bool {
+// EndsWatches says whether it has ever ended watches cleanly.
+func (p *Proxy) EndsWatches() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.everEnded
 }
 
-// forbid forbids a namespace, or allows all.
-func (p *proxy) forbid(namespace string) {
+// Forbid forbids a namespace, or allows all.
+func (p *Proxy) Forbid(namespace string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.forbidden == nil {
@@ -189,20 +189,20 @@ func (p *proxy) forbid(namespace string) {
 	p.forbidden[namespace] = true
 }
 
-func (p *proxy) isForbidden(namespace string) bool {
+func (p *Proxy) IsForbidden(namespace string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.forbidden[namespace]
 }
 
-func (p *proxy) forbidsAny() bool {
+func (p *Proxy) ForbidsAny() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.forbidden) > 0
 }
 
 // heal ends what ends. Versions stay forgotten, and forbidden namespaces are allowed later.
-func (p *proxy) heal() {
+func (p *Proxy) heal() {
 	p.limitWatches(script.Step{})
 	p.putBehind(0, 0)
 	p.dropVersions(0, false)
@@ -211,26 +211,26 @@ func (p *proxy) heal() {
 // errForbidden is the error of a forbidden namespace.
 func errForbidden() error {
 	things := schema.GroupResource{Group: objectKind.Group, Resource: "things"}
-	return apierrors.NewForbidden(things, "", errBad)
+	return apierrors.NewForbidden(things, "", ErrBad)
 }
 
-// isForbidden says whether this tap's namespace is forbidden.
+// IsForbidden says whether this tap's namespace is forbidden.
 func (t *tap) isForbidden() bool {
-	return t.namespace != "" && t.client.world.proxy.isForbidden(t.namespace)
+	return t.namespace != "" && t.client.world.Proxy.IsForbidden(t.namespace)
 }
 
 // proxyList decides how the proxy changes a new list.
-func (t *tap) proxyList(request *request) {
+func (t *tap) proxyList(request *Request) {
 	w := t.client.world
-	if !request.list || request.check || request.firstPage != nil || request.wrong {
+	if !request.List || request.Check || request.FirstPage != nil || request.Wrong {
 		return
 	}
-	if t.listsHaveVersions && t.client.owner.hasSynced() {
-		request.versionless, request.isEmptied = w.proxy.takeVersionless()
+	if t.listsHaveVersions && t.client.owner.HasSynced() {
+		request.versionless, request.isEmptied = w.Proxy.takeVersionless()
 	}
-	canReplay := t.client.setup.Kind != script.KindForeign && !w.regressed() && !w.willRestore
+	canReplay := t.client.setup.Kind != script.KindForeign && !w.Regressed() && !w.willRestore
 	if canReplay && !request.versionless {
-		request.behind = w.proxy.takeBehind()
+		request.behind = w.Proxy.takeBehind()
 	}
 }
 
@@ -238,7 +238,7 @@ func (t *tap) proxyList(request *request) {
 // version. One behind its items is not older than what the reflector has seen, like one that the
 // server read before it read the items; and it does not replay deletions, which no client could
 // tell from creations. The reflector may see the version of a page that is cut off later.
-func (t *tap) listMeta(request *request, page metav1.ListMeta) metav1.ListMeta {
+func (t *tap) listMeta(request *Request, page metav1.ListMeta) metav1.ListMeta {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := request.wholeList()
@@ -248,8 +248,8 @@ func (t *tap) listMeta(request *request, page metav1.ListMeta) metav1.ListMeta {
 	version := numberOf(page.ResourceVersion)
 	if list.behind > 0 && version > 0 {
 		behind := version - min(list.behind, version-1)
-		least := t.client.world.proxy.oldestKnown()
-		version = min(version, max(behind, t.newest, t.client.world.truth.lastRemoval(), least))
+		least := t.client.world.Proxy.oldestKnown()
+		version = min(version, max(behind, t.newest, t.client.world.Truth.lastRemoval(), least))
 		page.ResourceVersion = strconv.FormatUint(version, 10)
 	}
 	t.newest = max(t.newest, version)

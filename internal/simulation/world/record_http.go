@@ -1,4 +1,4 @@
-package simulation
+package world
 
 import (
 	"net/http"
@@ -7,7 +7,7 @@ import (
 )
 
 // answers records the responses of a handler, before they are damaged.
-func (r *recorder) answers(next http.Handler) http.Handler {
+func (r *Recorder) answers(next http.Handler) http.Handler {
 	if r == nil {
 		return next
 	}
