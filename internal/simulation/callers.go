@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/watchmirror/cache/internal/simulation/check"
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
@@ -21,19 +22,19 @@ func (r *run) verifyStep(s script.Step) { r.ask("Verify", r.mirrorAt(s.Mirror)) 
 // lose makes the watches of an informer lose their next events.
 func (r *run) lose(s script.Step) {
 	m := r.mirrorAt(s.Mirror)
-	if m.verify == nil {
+	if m.Verify == nil {
 		return // only Verify would find it
 	}
-	m.client.LoseEvents(s.N)
+	m.Client.LoseEvents(s.N)
 }
 
 // ask makes a call on its own goroutine, for which the world waits at its end.
 func (r *run) ask(what string, m *mirror) {
-	if m.verify == nil || !m.begun() {
+	if m.Verify == nil || !m.begun() {
 		return
 	}
-	q := newCallerRequest(what, m.Mirror)
-	r.questions.Go(func() { _ = q.send(r.ctx) }) // send checks the error
+	q := check.NewQuestion(what, m.Mirror)
+	r.questions.Go(func() { _ = q.Send(r.ctx) }) // send checks the error
 }
 
 // askFinally calls Fresh of each running informer after a last write to a healthy source, and Verify after its watches have lost an
@@ -41,7 +42,7 @@ func (r *run) ask(what string, m *mirror) {
 func (r *run) askFinally() {
 	kept, lost := script.KeyAt(0), script.KeyAt(len(script.Namespaces)) // of one namespace
 	for _, m := range r.mirrors {
-		if m.verify == nil || m.stopped() {
+		if m.Verify == nil || m.Stopped() {
 			continue
 		}
 		plant := r.world.Draw(3)
@@ -53,26 +54,26 @@ func (r *run) askFinally() {
 		r.world.Write(kept, "", false)
 		r.askHealthy("Fresh", m)
 		r.askHealthy("Verify", m)
-		m.client.LoseEvents(1)
+		m.Client.LoseEvents(1)
 		if plant == 1 {
 			r.world.Remove(lost, false)
 		} else {
 			r.world.Write(lost, "", false)
 		}
 		settle()
-		hasLost := m.client.StopLosing()
+		hasLost := m.Client.StopLosing()
 		r.world.Write(kept, "", false) // advances the version past the lost event
 		settle()
 		var expected []string
-		isOld := !m.looksLike(lost, m.get(lost))(r.world.Truth.Now()[lost])
+		isOld := !m.LooksLike(lost, m.Get(lost))(r.world.Truth.Now()[lost])
 		if hasLost && isOld { // else its watch was not open
 			expected = []string{lost}
 		}
 		if found := r.askHealthy("Verify", m); !slices.Equal(found, expected) {
-			r.world.Fail("G1: Verify of %s found %v, and events were lost of %v", m.name, found, expected)
+			r.world.Fail("G1: Verify of %s found %v, and events were lost of %v", m.Name, found, expected)
 		}
 		if found := r.askHealthy("Verify", m); len(found) > 0 {
-			r.world.Fail("G1: Verify of %s has found %v again", m.name, found)
+			r.world.Fail("G1: Verify of %s has found %v again", m.Name, found)
 		}
 	}
 }
@@ -82,11 +83,11 @@ const backoffReset = 2*time.Minute + time.Second
 
 // askHealthy makes a call that must succeed because the source is healthy.
 func (r *run) askHealthy(what string, m *mirror) (found []string) {
-	q := newCallerRequest(what, m.Mirror)
-	err := q.send(r.ctx)
-	if !q.whole {
-		r.world.Fail("G1: %s of %s, of a source that is well: %v", what, m.name, err)
+	q := check.NewQuestion(what, m.Mirror)
+	err := q.Send(r.ctx)
+	if !q.Whole {
+		r.world.Fail("G1: %s of %s, of a source that is well: %v", what, m.Name, err)
 	}
 	settle()
-	return q.differences
+	return q.Differences
 }

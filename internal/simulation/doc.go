@@ -15,43 +15,22 @@
 //
 // # A run
 //
-//	Script ──steps──▶ world ──writes──▶ truth (what the source was given)
-//	                    │                  ▲ all checks compare with it
-//	                    ▼                  │
-//	              cachetest.Source     observer, handler, checks, finale
-//	                    │  directly, or  ▲
-//	                    ▼  over HTTP     │ content, handler calls, reports
-//	                   tap ──────▶ mirror (1 to 3 of 9 kinds, with handlers)
+//	Script ──steps──▶ run ──▶ world: source, network, faults, the truth about all of it
+//	                   │                        │ taps
+//	                   │                        ▼
+//	                   └────────────▶ mirror: 1 to 3 of 9 kinds, with handlers
+//	                                            │ content, calls, reports
+//	                                            ▼
+//	                                  check: compares them with the truth
 //
-// A script.Script is plain data: a Setup, and Steps with the pauses between them.
-//
-// The truth records every state of the source with its moment. Moments count the changes of the
-// source and, unlike versions, never regress. A state is recorded before the source has it, so
-// that no mirror can show an unrecorded one.
-//
-// A tap is between each reflector and its source. It sets marks: it numbers objects (receipts) and
-// failures. So the order in which objects were sent, the number of transforms of each, and the
-// reports of each failure can be checked afterwards. It also does what the world's proxy says: load
-// balancers that end watches (B27), servers that answer a forgotten version with nothing (B28), lists
-// behind their items (B31) or without a version (B32), and forbidden namespaces.
-//
-// # Checks
-//
-// At each call: a handler receives a change that follows the previous one, in order, and the
-// store is not behind it (handler.go); each observed state of a key follows the one observed
-// before (observer.go); a transform receives each receipt once (mirror.go); user code is not
-// called after the run (calls.go).
-//
-// After each step, whatever the mirrors are doing (checks.go): readers see the source at one
-// moment, not before the moment of the applied version; versions do not regress without a report;
-// backlogs are bounded.
+// A script.Script is plain data: a Setup, and Steps with the pauses between them. Checks run in each
+// call of a user's function and after each step.
 //
 // At the end (finale.go) all faults are ended. After the pause that G1 allows, the store, its
-// index and each handler's replayed view must equal the source, without quarantined objects
-// (compare.go). That must still hold after three minutes, without any handler call. Then requests
-// are counted (rates.go), pauses are compared with client-go's (pauses.go), reports are matched with
-// failures (reports.go), and everything is
-// stopped at the same moment: each Run must return at once and leave no goroutine.
+// index and each handler's replayed view must equal the source, without quarantined objects. That
+// must still hold after three minutes, without any handler call. Then requests, pauses and reports
+// of the whole run are checked, and everything is stopped at the same moment: each Run must return
+// at once and leave no goroutine.
 //
 // Some scripts end with a restore (Setup.RestoreLast): the healthy source regresses to an older
 // state, refuses one watch of each reflector and accepts the next without an error. Every mirror
@@ -61,9 +40,7 @@
 // the syntax, since valid bytes could have been sent. Some scripts end with a last write whose
 // frame is damaged (Setup.DamageLast): it must be shown although nothing follows (B24).
 //
-// A failure begins with the broken promise, "1m2s: G7: ..."; script.FailureKind reads it. A check
-// may be lenient where the library promises nothing (after a source has regressed, for undecodable
-// objects); a comment gives the reason.
+// A failure begins with the broken promise, "1m2s: G7: ..."; script.FailureKind reads it.
 //
 // # What a seed fixes
 //
@@ -74,40 +51,27 @@
 //
 // # How it is built
 //
-//	script/                  scripts as data: generating, shrinking and replaying them; results
-//	run.go, steps.go         one run; the steps that concern mirrors
-//	finale.go, callers.go    ending all faults, three calm minutes, stopping; callers of Fresh
-//	mirror.go, mirror_kinds.go, foreign_store.go, overlap.go
-//	                         mirrors of all kinds, a store of another package, several writers of
-//	                         one store, and a set whose members may stop
+//	script/             scripts as data: generating, shrinking and replaying them; results
+//	world/              what mirrors live in: source, network, faults, the truth, taps
+//	check/              what mirrors must do: the checks, and handlers that check their calls
+//	run.go              one run of a script, from Run to its result
+//	steps.go            the steps that concern mirrors, their handlers and callers
+//	callers.go          callers of Fresh and Verify
+//	mirror.go, mirror_kinds.go, foreign_store.go
+//	                    mirrors of all kinds, and a store of another package
+//	overlap.go          several writers of one store; a set whose members may stop
+//	finale.go           ending all faults, three calm minutes, stopping
+//	recording/          recorded runs, for corpora of fuzz targets
+//	soak/               a day of churn
+//	cmd/                many seeds, in their own processes
+//	testdata/scripts/   small scripts of fixed faults, which the tests run
 //
-//	world/                   what mirrors live in: source, network, faults, the truth, taps
-//	recording/               recorded runs, for corpora of fuzz targets
+// Package world knows neither mirrors nor checks, and package check does not know how mirrors are
+// built and run; only this package knows all three.
 //
-//	mirror_seen.go           a mirror as the checks see it
-//	handler.go, filter.go    a handler that replays its calls and checks each of them, also behind
-//	                         a filter, and files objects by a field
-//	calls.go, user_functions.go
-//	                         calls of user code, and the return of Run; transforms and indexes
-//	observer.go, checks.go   observed states of a key; checks after each step
-//	snapshots.go             snapshots of a store, compared at once and again at the end
-//	freshness.go             calls of Fresh and Verify
-//	rates.go, pauses.go      requests per minute; pauses, beside client-go's
-//	compare.go, reports.go   the final content and the reports, compared with the truth
-//	finally.go               the calm, and what is left after the end
+// # To add to it
 //
-//	cmd/                     many seeds, in their own processes
-//	testdata/scripts/        small scripts of fixed faults, which the tests run
-//
-// # To add a step
-//
-// One that changes the world is added in package world. One that concerns a mirror is named in steps
-// (steps.go), and in choices (script/generate.go).
-//
-// # To add a check
-//
-// Check as early as possible, and report with World.Fail and the number of the guarantee: "G7: %s
-// shows ...". Checks run on many goroutines; the world's lock guards failures and trace, each part
-// has a lock for the rest. Break the library on purpose and see the check fail. Name the check in
-// docs/testing.md.
+// The pages of packages world and check say how a fault and a check are added. A step that concerns
+// mirrors is named in steps (steps.go), and in choices (script/generate.go). It must be possible
+// whatever happened before. A mirror of another kind is a script.Kind and a case in mirror.make.
 package simulation

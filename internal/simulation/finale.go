@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/watchmirror/cache/internal/simulation/check"
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
@@ -14,42 +15,42 @@ func (r *run) finale() {
 	r.world.Note("-- finale")
 	repaired := time.Now()
 	r.heal()
-	pause := max(pauseAtMost, r.world.UntilRetryAfter())
+	pause := max(check.PauseAtMost, r.world.UntilRetryAfter())
 	if r.world.IsBehindNewest() {
 		pause += restoreAtMost
 	}
-	if r.world.Damage.DamagedRecently() || slices.ContainsFunc(r.mirrors, (*mirror).hasUndecoded) {
+	if r.world.Damage.DamagedRecently() || slices.ContainsFunc(r.mirrors, (*mirror).HasUndecoded) {
 		pause += damagedAtMost
 	}
 	pause += r.unnoticedAtMost()
 	time.Sleep(pause)
 	settle()
 	if slices.ContainsFunc(r.mirrors, func(m *mirror) bool {
-		return m.hasReportedSince(repaired, "regression") || m.hasReportedSince(repaired, "wrong-type")
+		return m.HasReportedSince(repaired, "regression") || m.HasReportedSince(repaired, "wrong-type")
 	}) {
 		// If a source regressed and has passed the mirror's version since, only the first list after
 		// heal notices it, and another list follows after a pause (B15). Likewise after a list of
 		// wrong types whose last page was requested after heal (B25).
-		time.Sleep(pauseAtMost)
+		time.Sleep(check.PauseAtMost)
 		settle()
 	}
 	r.check()
 	r.allowNamespaces()
-	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.hasReportedSince(repaired, "store-error") }) {
+	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.HasReportedSince(repaired, "store-error") }) {
 		r.compare("after the pause that G1 allows")
 	}
 	r.askFinally()
 	r.damageLast()
 	r.restoreLast()
 	if slices.ContainsFunc(r.script.Steps, func(s script.Step) bool { return s.What == script.NotAllowed }) {
-		time.Sleep(polling + time.Second) // what a lost event changed is seen by the next list
+		time.Sleep(check.Polling + time.Second) // what a lost event changed is seen by the next list
 	}
-	before := countCalls(r.checked())
-	time.Sleep(calm)
+	before := check.CountCalls(r.checked())
+	time.Sleep(check.CalmTime)
 	settle()
 	r.compare("after a calm")
-	checkCalm(r.world, r.checked(), before)
-	checkHistory(r.world, r.checked())
+	check.Calm(r.world, r.checked(), before)
+	check.History(r.world, r.checked())
 	r.stopAll()
 }
 
@@ -63,16 +64,16 @@ func (r *run) damageLast() {
 	began := time.Now()
 	watches := 0
 	for _, m := range r.mirrors {
-		if !m.stopped() {
-			watches += m.client.TapCount()
+		if !m.Stopped() {
+			watches += m.Client.TapCount()
 		}
 	}
 	r.world.Damage.BeginOnWatches(watches, at-1)
 	r.world.Write(script.KeyAt(at), "", false)
-	time.Sleep(pauseAtMost + damagedAtMost)
+	time.Sleep(check.PauseAtMost + damagedAtMost)
 	r.world.Damage.Heal() // a watch of another namespace has not been sent anything
 	settle()
-	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.hasReportedSince(began, "store-error") }) {
+	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.HasReportedSince(began, "store-error") }) {
 		r.compare("after a damaged byte (B24)")
 	}
 }
@@ -86,9 +87,9 @@ func (r *run) restoreLast() {
 	}
 	restored := time.Now()
 	r.world.Restore(n)
-	time.Sleep(pauseAtMost + restoreAtMost)
+	time.Sleep(check.PauseAtMost + restoreAtMost)
 	settle()
-	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.hasReportedSince(restored, "store-error") }) {
+	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.HasReportedSince(restored, "store-error") }) {
 		r.compare("after a restore (B23)")
 	}
 }
@@ -150,12 +151,12 @@ func (r *run) allowNamespaces() {
 		return
 	}
 	for _, m := range r.mirrors {
-		if m.setup.HasNamespaces() && !m.stopped() {
-			m.compareAllowed()
+		if m.Setup.HasNamespaces() && !m.Stopped() {
+			m.CompareAllowed()
 		}
 	}
 	r.world.Proxy.Forbid("")
-	time.Sleep(pauseAtMost)
+	time.Sleep(check.PauseAtMost)
 	settle()
 	r.check()
 }
@@ -164,7 +165,7 @@ func (r *run) allowNamespaces() {
 func (r *run) heal() {
 	r.world.Repair()
 	for i := range r.mirrors {
-		r.eachHandler(i, (*Handler).release)
+		r.eachHandler(i, (*check.Handler).Release)
 	}
 	r.world.Heal()
 	settle() // else a watch that was delayed is opened in the middle of what follows
@@ -178,5 +179,5 @@ func (r *run) heal() {
 }
 
 func (r *run) isRefusedByAny(serial int) bool {
-	return slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.hasRefused(serial) })
+	return slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.HasRefused(serial) })
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/watchmirror/cache/internal/simulation/check"
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
@@ -23,7 +24,7 @@ func newForeignStore(w *world.World) *foreignStore {
 }
 
 func (s *foreignStore) put(obj any) error {
-	key, err := keyFunction(obj)
+	key, err := check.KeyFunction(obj)
 	if err == nil && s.world.Functions.FailsIndexes() {
 		err = fmt.Errorf("the script says that stores refuse: %w", world.ErrBad)
 	}
@@ -40,7 +41,7 @@ func (s *foreignStore) Add(obj any) error    { return s.put(obj) }
 func (s *foreignStore) Update(obj any) error { return s.put(obj) }
 
 func (s *foreignStore) Delete(obj any) error {
-	key, err := keyFunction(obj)
+	key, err := check.KeyFunction(obj)
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (s *foreignStore) Replace(list []any, _ string) error {
 	objects := make(map[string]any, len(list))
 	for _, obj := range list {
 		// Refusing the whole list because of one object would cause endless lists.
-		if key, err := keyFunction(obj); err == nil {
+		if key, err := check.KeyFunction(obj); err == nil {
 			objects[key] = obj
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/check"
 	"github.com/watchmirror/cache/internal/simulation/script"
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
@@ -13,13 +14,13 @@ import (
 // mirror is one mirror of the source that is run: a reflector and everything that it feeds. Unused
 // parts are nil.
 type mirror struct {
-	*Mirror
+	*check.Mirror
 
 	run   func(context.Context)
 	again func(context.Context)
 	// join adds a handler, leave removes it and waits for its last call.
-	join  func(*Handler) error
-	leave func(*Handler) error
+	join  func(*check.Handler) error
+	leave func(*check.Handler) error
 	// member is the informer that belongs to the run's set.
 	member cache.AnyInformer
 	// replace makes another writer replace the content of its store; nil unless it has several.
@@ -31,17 +32,17 @@ type mirror struct {
 
 func newMirror(r *run, index int, setup script.MirrorSetup) *mirror {
 	m := &mirror{
-		Mirror: newCheckedMirror(r.world, index, setup),
+		Mirror: check.NewMirror(r.world, index, setup),
 		done:   make(chan struct{}),
 	}
 	m.make(rand.New(rand.NewPCG(r.script.Seed, uint64(index)+100)))
 	if m.member != nil {
 		if err := r.set.Add(m.member); err != nil {
-			r.world.Fail("%s cannot be added to a set: %v", m.name, err)
+			r.world.Fail("%s cannot be added to a set: %v", m.Name, err)
 		}
 	}
 	for i, h := range setup.Handlers {
-		m.add(h, fmt.Sprintf("%s/%d", m.name, i))
+		m.add(h, fmt.Sprintf("%s/%d", m.Name, i))
 	}
 	return m
 }
@@ -56,13 +57,13 @@ func (m *mirror) begin(ctx context.Context) {
 	go func() {
 		defer close(m.done)
 		m.run(ctx)
-		m.calls.runReturned()
+		m.Calls.RunReturned()
 	}()
 }
 
 // stop ends the context of the run.
 func (m *mirror) stop() {
-	m.calls.cancel()
+	m.Calls.Cancel()
 	m.cancel()
 }
 
@@ -82,18 +83,18 @@ func (m *mirror) add(setup script.HandlerSetup, name string) {
 	if m.join == nil {
 		return
 	}
-	h := newHandler(m.Mirror, setup, name)
-	h.owe(m.owed())
+	h := check.NewHandler(m.Mirror, setup, name)
+	h.Owe(m.owed())
 	if m.begun() {
-		h.joinLate()
+		h.JoinLate()
 	}
 	err := m.join(h)
-	h.hasJoined()
+	h.HasJoined()
 	switch {
 	case err == nil:
-		m.handlers = append(m.handlers, h)
-	case !m.stopped():
-		m.world.Fail("%s takes no handler: %v", m.name, err)
+		m.Handlers = append(m.Handlers, h)
+	case !m.Stopped():
+		m.World.Fail("%s takes no handler: %v", m.Name, err)
 	}
 }
 
@@ -101,17 +102,17 @@ func (m *mirror) add(setup script.HandlerSetup, name string) {
 // store or, before the run, of the source.
 func (m *mirror) owed() (owed []string) {
 	if !m.begun() {
-		for key, s := range m.world.Truth.Now() {
+		for key, s := range m.World.Truth.Now() {
 			if s.Shown() {
 				owed = append(owed, key)
 			}
 		}
 		return owed
 	}
-	now := m.world.Truth.Now()
-	for _, obj := range m.list() {
+	now := m.World.Truth.Now()
+	for _, obj := range m.List() {
 		// The backend may have changed before the handler is called.
-		if o := asObject(obj); o != nil && now[world.KeyOf(o)].Serial == world.SerialOf(o) {
+		if o := check.AsObject(obj); o != nil && now[world.KeyOf(o)].Serial == world.SerialOf(o) {
 			owed = append(owed, world.KeyOf(o))
 		}
 	}

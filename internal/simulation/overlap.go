@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/check"
 	"github.com/watchmirror/cache/internal/simulation/script"
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
@@ -15,11 +16,11 @@ import (
 
 // makeOverlap makes two reflectors into one Indexer.
 func (m *mirror) makeOverlap(options cache.ReflectorOptions) {
-	indexer := cache.NewIndexer(keyFunction, m.indexers())
+	indexer := cache.NewIndexer(check.KeyFunction, m.indexers())
 	m.readFrom(indexer)
 	m.reflector(indexer, options)
 	options.Name += "-second"
-	second := cache.NewReflectorWithOptions(m.client.Source(""), &world.Object{}, indexer, options)
+	second := cache.NewReflectorWithOptions(m.Client.Source(""), &world.Object{}, indexer, options)
 	first := m.run
 	m.run = func(ctx context.Context) {
 		var running sync.WaitGroup
@@ -33,25 +34,25 @@ func (m *mirror) makeOverlap(options cache.ReflectorOptions) {
 // replaceContent replaces the content of a store by the source's.
 func (m *mirror) replaceContent(indexer cache.Indexer) error {
 	objects := []any{}
-	for _, obj := range m.world.Source.Objects() {
-		o := asObject(obj)
+	for _, obj := range m.World.Source.Objects() {
+		o := check.AsObject(obj)
 		if o.Annotations[world.BadMark] != "" {
 			return nil // a Replace with it would be refused
 		}
-		m.client.StampForCaller(o)
+		m.Client.StampForCaller(o)
 		objects = append(objects, o)
 	}
-	return indexer.Replace(objects, m.world.Source.ResourceVersion())
+	return indexer.Replace(objects, m.World.Source.ResourceVersion())
 }
 
 // replaceStep makes another writer replace the content of a store.
 func (r *run) replaceStep(s script.Step) {
 	m := r.mirrorAt(s.Mirror)
-	if m.replace == nil || !m.begun() || m.stopped() || r.world.Functions.FailsIndexes() {
+	if m.replace == nil || !m.begun() || m.Stopped() || r.world.Functions.FailsIndexes() {
 		return
 	}
 	if err := m.replace(); err != nil {
-		r.world.Fail("G7: Replace of %s: %v", m.name, err)
+		r.world.Fail("G7: Replace of %s: %v", m.Name, err)
 	}
 }
 
@@ -67,7 +68,7 @@ func (r *run) setStep(script.Step) {
 			continue
 		}
 		members = append(members, m)
-		if m.stopped() {
+		if m.Stopped() {
 			stopped = append(stopped, m)
 		}
 	}
@@ -82,23 +83,23 @@ func (r *run) askSet(members, stopped []*mirror) {
 	ctx, cancel := context.WithTimeout(r.ctx, setPatience)
 	defer cancel()
 	for _, m := range members {
-		m.client.BeginQuestion()
-		defer m.client.EndQuestion()
+		m.Client.BeginQuestion()
+		defer m.Client.EndQuestion()
 	}
 	isHealthy := r.set.Healthy(time.Minute) == nil
 	hasSynced := r.set.WaitSynced(ctx) == nil
 	isFresh := r.set.Fresh(world.WithCaller(ctx)) == nil
 	for _, m := range stopped {
 		if isHealthy {
-			r.world.Fail("G12: a set is healthy, and its %s has stopped", m.name)
+			r.world.Fail("G12: a set is healthy, and its %s has stopped", m.Name)
 		}
 		if isFresh {
-			r.world.Fail("G1: a set is fresh, and its %s has stopped", m.name)
+			r.world.Fail("G1: a set is fresh, and its %s has stopped", m.Name)
 		}
 	}
 	for _, m := range members {
-		if hasSynced && !m.synced() {
-			r.world.Fail("G5: a set has synced, and its %s has not", m.name)
+		if hasSynced && !m.Synced() {
+			r.world.Fail("G5: a set has synced, and its %s has not", m.Name)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/check"
 	"github.com/watchmirror/cache/internal/simulation/recording"
 	"github.com/watchmirror/cache/internal/simulation/script"
 	"github.com/watchmirror/cache/internal/simulation/world"
@@ -108,8 +109,8 @@ func (r *run) beginAnyway() {
 }
 
 // checked are the mirrors as the checks see them.
-func (r *run) checked() []*Mirror {
-	mirrors := make([]*Mirror, len(r.mirrors))
+func (r *run) checked() []*check.Mirror {
+	mirrors := make([]*check.Mirror, len(r.mirrors))
 	for i, m := range r.mirrors {
 		mirrors[i] = m.Mirror
 	}
@@ -117,16 +118,16 @@ func (r *run) checked() []*Mirror {
 }
 
 // check checks all mirrors, whatever they are doing.
-func (r *run) check() { checkNow(r.world, r.checked()) }
+func (r *run) check() { check.Now(r.world, r.checked()) }
 
 // compare checks that all running mirrors equal the source.
-func (r *run) compare(when string) { compare(r.world, r.checked(), when) }
+func (r *run) compare(when string) { check.Compare(r.world, r.checked(), when) }
 
 // end stops everything that still runs and waits for it.
 func (r *run) end() {
 	r.world.ReleaseEverything()
 	for i := range r.mirrors {
-		r.eachHandler(i, (*Handler).release)
+		r.eachHandler(i, (*check.Handler).Release)
 	}
 	r.stopAll()
 	r.questions.Wait()
@@ -150,16 +151,16 @@ func (r *run) stopAbruptly() {
 	for _, m := range r.mirrors {
 		m.stop()
 	}
-	time.Sleep(patience + 5*time.Second)
+	time.Sleep(check.Patience + 5*time.Second)
 }
 
 // afterwards checks that nothing is left after everything has been stopped.
-func (r *run) afterwards() { checkStopped(r.world, r.checked()) }
+func (r *run) afterwards() { check.Stopped(r.world, r.checked()) }
 
 func (r *run) result() script.Result {
 	result := r.world.Result()
 	for _, m := range r.mirrors {
-		result.Received += m.receivedCount()
+		result.Received += m.ReceivedCount()
 	}
 	return result
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/check"
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
@@ -14,8 +15,8 @@ var steps = map[string]func(*run, script.Step){
 	// Handlers and mirrors.
 	"join":    (*run).join,
 	"leave":   (*run).leave,
-	"stall":   func(r *run, s script.Step) { r.eachHandler(s.Mirror, (*Handler).hold) },
-	"release": func(r *run, s script.Step) { r.eachHandler(s.Mirror, (*Handler).release) },
+	"stall":   func(r *run, s script.Step) { r.eachHandler(s.Mirror, (*check.Handler).Hold) },
+	"release": func(r *run, s script.Step) { r.eachHandler(s.Mirror, (*check.Handler).Release) },
 	"stop": func(r *run, s script.Step) {
 		if m := r.mirrorAt(s.Mirror); m.begun() {
 			m.stop()
@@ -54,8 +55,8 @@ func (r *run) do(s script.Step) {
 
 func (r *run) mirrorAt(i int) *mirror { return r.mirrors[i%len(r.mirrors)] }
 
-func (r *run) eachHandler(mirror int, do func(*Handler)) {
-	for _, h := range r.mirrorAt(mirror).handlers {
+func (r *run) eachHandler(mirror int, do func(*check.Handler)) {
+	for _, h := range r.mirrorAt(mirror).Handlers {
 		do(h)
 	}
 }
@@ -63,36 +64,36 @@ func (r *run) eachHandler(mirror int, do func(*Handler)) {
 // join adds a handler while the mirror runs.
 func (r *run) join(s script.Step) {
 	m := r.mirrorAt(s.Mirror)
-	if len(m.handlers) > 6 {
+	if len(m.Handlers) > 6 {
 		return
 	}
-	m.add(script.HandlerSetup{Delivery: s.N % 3, Slow: s.For}, fmt.Sprintf("%s/late-%d", m.name, len(m.handlers)))
+	m.add(script.HandlerSetup{Delivery: s.N % 3, Slow: s.For}, fmt.Sprintf("%s/late-%d", m.Name, len(m.Handlers)))
 }
 
 // leave removes a handler, and waits for its last call on a goroutine of its own.
 func (r *run) leave(s script.Step) {
 	m := r.mirrorAt(s.Mirror)
-	if m.leave == nil || len(m.handlers) == 0 {
+	if m.leave == nil || len(m.Handlers) == 0 {
 		return
 	}
-	i := s.N % len(m.handlers)
-	h := m.handlers[i]
-	h.release()
-	if err := m.leave(h); err != nil && !m.stopped() {
-		r.world.Fail("G9: %s cannot be shut down: %v", h.name, err)
+	i := s.N % len(m.Handlers)
+	h := m.Handlers[i]
+	h.Release()
+	if err := m.leave(h); err != nil && !m.Stopped() {
+		r.world.Fail("G9: %s cannot be shut down: %v", h.Name, err)
 	}
-	h.markLeft()
-	m.handlers = slices.Delete(slices.Clone(m.handlers), i, i+1)
+	h.MarkLeft()
+	m.Handlers = slices.Delete(slices.Clone(m.Handlers), i, i+1)
 }
 
 // runAgain runs a mirror that runs already: that must return at once and change nothing.
 func (r *run) runAgain(s script.Step) {
 	m := r.mirrorAt(s.Mirror)
-	if m.stopped() || !m.begun() {
+	if m.Stopped() || !m.begun() {
 		return // a reflector that has returned may run again
 	}
 	settle() // else it could be the first
-	before, reported := time.Now(), m.count(cache.ErrAlreadyRan)
+	before, reported := time.Now(), m.Count(cache.ErrAlreadyRan)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -100,9 +101,9 @@ func (r *run) runAgain(s script.Step) {
 	}()
 	<-done
 	if took := time.Since(before); took > 0 {
-		r.world.Fail("B12: a second Run of %s took %v", m.name, took)
+		r.world.Fail("B12: a second Run of %s took %v", m.Name, took)
 	}
-	if m.again == nil && m.count(cache.ErrAlreadyRan) == reported {
-		r.world.Fail("B12: a second Run of %s was not reported", m.name)
+	if m.again == nil && m.Count(cache.ErrAlreadyRan) == reported {
+		r.world.Fail("B12: a second Run of %s was not reported", m.Name)
 	}
 }

@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"context"
@@ -15,34 +15,35 @@ import (
 )
 
 // Mirror is a mirror as its readers see it, with what it has reported, and what the checks have seen
-// of it. Unused parts are nil.
+// of it. Its maker sets how it is read: Get to Verify, and the functions of Snapshots. Unused parts
+// are nil.
 type Mirror struct {
-	world  *world.World
-	client *world.Client
-	setup  script.MirrorSetup
-	name   string
-	calls  *calls
+	World  *world.World
+	Client *world.Client
+	Setup  script.MirrorSetup
+	Name   string
+	Calls  *Calls
 
-	get     func(key string) *world.Object
-	list    func() []any
-	byGroup func(group string) ([]string, error)
-	groups  func() []string
-	applied func() string
-	synced  func() bool
-	status  func() cache.Status
-	// fresh and verify are methods of an informer.
-	fresh, verify func(context.Context) error
+	Get     func(key string) *world.Object
+	List    func() []any
+	ByGroup func(group string) ([]string, error)
+	Groups  func() []string
+	Applied func() string
+	Synced  func() bool
+	Status  func() cache.Status
+	// Fresh and Verify are methods of an informer.
+	Fresh, Verify func(context.Context) error
 
-	handlers []*Handler
+	Handlers []*Handler
 	observer observer
 	version  versions
-	// snapshots are of its content; see checkSnapshot.
-	snapshots snapshots
+	// Snapshots are of its content; see checkSnapshot.
+	Snapshots Snapshots
 
 	// regressed counts its reports of version regressions.
 	regressed atomic.Int64
-	// unknown is true once its version may belong to a history that the source has lost. After an expired stream that is so
-	// until the next stream has ended.
+	// unknown is true once its version may belong to a history that the source has lost. After an
+	// expired stream that is so until the next stream has ended.
 	unknown atomic.Bool
 
 	mu      sync.Mutex
@@ -62,36 +63,37 @@ type report struct {
 	text string
 }
 
-// newCheckedMirror returns a mirror of which nothing is known yet; its maker sets how it is read.
-func newCheckedMirror(w *world.World, index int, setup script.MirrorSetup) *Mirror {
+// NewMirror returns a mirror of which nothing is known yet.
+func NewMirror(w *world.World, index int, setup script.MirrorSetup) *Mirror {
 	m := &Mirror{
-		world:           w,
-		setup:           setup,
+		World:           w,
+		Setup:           setup,
 		everQuarantined: map[string]bool{},
 		transformed:     map[int]int{},
 		refused:         map[int]bool{},
 	}
-	m.client = world.NewClient(w, index, setup, m)
-	m.name = m.client.Name
-	m.calls = &calls{mirror: m, nests: setup.Kind == script.KindProcess}
-	m.observer = observer{mirror: m, what: "store of " + m.name}
+	m.Client = world.NewClient(w, index, setup, m)
+	m.Name = m.Client.Name
+	m.Calls = &Calls{mirror: m, nests: setup.Kind == script.KindProcess}
+	m.observer = observer{mirror: m, what: "store of " + m.Name}
 	return m
 }
 
 // BeginSource records a call into the source.
-func (m *Mirror) BeginSource(what string) (end func()) { return m.calls.beginSource(what) }
+func (m *Mirror) BeginSource(what string) (end func()) { return m.Calls.beginSource(what) }
 
 // HasSynced says whether it has synced.
-func (m *Mirror) HasSynced() bool { return m.synced() }
+func (m *Mirror) HasSynced() bool { return m.Synced() }
 
 // isInformer says whether it is an informer, whose handlers may come and go.
-func (m *Mirror) isInformer() bool { return m.verify != nil }
+func (m *Mirror) isInformer() bool { return m.Verify != nil }
 
-func (m *Mirror) stopped() bool { return m.calls.isCancelled() }
+// Stopped says whether the context of its run has ended.
+func (m *Mirror) Stopped() bool { return m.Calls.isCancelled() }
 
 // hasTransform says whether its objects are transformed.
 func (m *Mirror) hasTransform() bool {
-	switch m.setup.Kind {
+	switch m.Setup.Kind {
 	case script.KindReflector, script.KindForeign, script.KindOverlap:
 		return false
 	}
@@ -101,14 +103,14 @@ func (m *Mirror) hasTransform() bool {
 // showsPointInTime says whether its content always equals the source at one moment. A queue that is
 // popped key by key changes the order, and so do several writers.
 func (m *Mirror) showsPointInTime() bool {
-	return m.setup.Kind != script.KindProcess && m.setup.Kind != script.KindOverlap
+	return m.Setup.Kind != script.KindProcess && m.Setup.Kind != script.KindOverlap
 }
 
 // stoppedBy says whether the run's context had ended by then.
 func (m *Mirror) stoppedBy(at time.Time) bool {
-	m.calls.mu.Lock()
-	defer m.calls.mu.Unlock()
-	return !m.calls.cancelled.IsZero() && !m.calls.cancelled.After(at)
+	m.Calls.mu.Lock()
+	defer m.Calls.mu.Unlock()
+	return !m.Calls.cancelled.IsZero() && !m.Calls.cancelled.After(at)
 }
 
 // reportedAt says whether something was reported at that moment.
@@ -118,8 +120,8 @@ func (m *Mirror) reportedAt(at time.Time) bool {
 	return slices.ContainsFunc(m.reports, func(r report) bool { return r.at.Equal(at) })
 }
 
-// count returns the number of reports of a cause.
-func (m *Mirror) count(cause error) int {
+// Count returns the number of reports of a cause.
+func (m *Mirror) Count(cause error) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
@@ -131,9 +133,9 @@ func (m *Mirror) count(cause error) int {
 	return n
 }
 
-// hasReportedSince says whether it has reported a cause since a time. After the refusal of a foreign
+// HasReportedSince says whether it has reported a cause since a time. After the refusal of a foreign
 // store, and after a regression, a list follows after another pause.
-func (m *Mirror) hasReportedSince(since time.Time, cause cache.Cause) bool {
+func (m *Mirror) HasReportedSince(since time.Time, cause cache.Cause) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(m.reports, func(r report) bool {
@@ -141,26 +143,26 @@ func (m *Mirror) hasReportedSince(since time.Time, cause cache.Cause) bool {
 	})
 }
 
-// hasUndecoded says whether it quarantines an object that could not be decoded. It lists that again once a watch has been
+// HasUndecoded says whether it quarantines an object that could not be decoded. It lists that again once a watch has been
 // open for some seconds, which may first be possible after heal.
-func (m *Mirror) hasUndecoded() bool {
-	return slices.ContainsFunc(m.status().Quarantined, func(q cache.Quarantined) bool { return q.Stage == "decode" })
+func (m *Mirror) HasUndecoded() bool {
+	return slices.ContainsFunc(m.Status().Quarantined, func(q cache.Quarantined) bool { return q.Stage == "decode" })
 }
 
 // hasQuarantined says whether it quarantines anything, which a later list may change.
-func (m *Mirror) hasQuarantined() bool { return len(m.status().Quarantined) > 0 }
+func (m *Mirror) hasQuarantined() bool { return len(m.Status().Quarantined) > 0 }
 
 // slack is the time by which slow functions may delay what is read behind a batch of events.
-func (m *Mirror) slack() time.Duration { return 33 * 2 * m.world.Functions.Slowest() }
+func (m *Mirror) slack() time.Duration { return 33 * 2 * m.World.Functions.Slowest() }
 
-// receiveReport is its error handler.
-func (m *Mirror) receiveReport(_ context.Context, _ *cache.Reflector, err error) {
+// ReceiveReport is its error handler.
+func (m *Mirror) ReceiveReport(_ context.Context, _ *cache.Reflector, err error) {
 	cause := cache.CauseOf(err)
 	switch cause {
 	case "regression":
 		m.regressed.Add(1)
-		if !m.world.Regressed() && !m.world.HasSentOldBookmarks() && m.setup.Kind != script.KindOverlap {
-			m.world.Fail("B31: %s reports a regression of a source that never went back: %v", m.name, err)
+		if !m.World.Regressed() && !m.World.HasSentOldBookmarks() && m.Setup.Kind != script.KindOverlap {
+			m.World.Fail("B31: %s reports a regression of a source that never went back: %v", m.Name, err)
 		}
 	case cache.CauseVersionTooLarge:
 		m.unknown.Store(true)
@@ -174,9 +176,9 @@ func (m *Mirror) receiveReport(_ context.Context, _ *cache.Reflector, err error)
 	}
 	m.reports = append(m.reports, report{time.Now(), err, err.Error()})
 	m.mu.Unlock()
-	m.world.Note("%s reports: %v", m.name, firstLine(err.Error()))
+	m.World.Note("%s reports: %v", m.Name, firstLine(err.Error()))
 	if cause == "" {
-		m.world.Fail("G12: %s: a report without a cause: %v", m.name, err)
+		m.World.Fail("G12: %s: a report without a cause: %v", m.Name, err)
 	}
 }
 
@@ -202,16 +204,16 @@ func (m *Mirror) refuse(serial int) {
 	m.refused[serial] = true
 }
 
-func (m *Mirror) hasRefused(serial int) bool {
+func (m *Mirror) HasRefused(serial int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.refused[serial]
 }
 
-// receivedCount is the number of calls of its present handlers.
-func (m *Mirror) receivedCount() int {
+// ReceivedCount is the number of calls of its present handlers.
+func (m *Mirror) ReceivedCount() int {
 	n := 0
-	for _, h := range m.handlers {
+	for _, h := range m.Handlers {
 		n += h.received
 	}
 	return n

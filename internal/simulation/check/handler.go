@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"maps"
@@ -16,9 +16,9 @@ import (
 // against the previous ones.
 type Handler struct {
 	mirror       *Mirror
-	name         string
-	setup        script.HandlerSetup
-	registration cache.ResourceEventHandlerRegistration
+	Name         string
+	Setup        script.HandlerSetup
+	Registration cache.ResourceEventHandlerRegistration
 	observer     observer
 
 	mu       sync.Mutex
@@ -49,11 +49,11 @@ type Handler struct {
 	joined int
 }
 
-func newHandler(m *Mirror, setup script.HandlerSetup, name string) *Handler {
+func NewHandler(m *Mirror, setup script.HandlerSetup, name string) *Handler {
 	h := &Handler{
 		mirror:       m,
-		name:         name,
-		setup:        setup,
+		Name:         name,
+		Setup:        setup,
 		observer:     observer{mirror: m, what: "handler " + name},
 		view:         map[string]*world.Object{},
 		everReceived: map[string]bool{},
@@ -79,14 +79,14 @@ func (h *Handler) OnAdd(obj any, initial bool) {
 	if _, received := h.everReceived[key]; !received {
 		h.everReceived[key] = initial
 	}
-	if initial && h.registration != nil && h.registration.HasSynced() {
+	if initial && h.Registration != nil && h.Registration.HasSynced() {
 		h.fail("G5: OnAdd of %s as of the initial list, which it has had", describe(key, object))
 	}
 	h.view[key] = object
 	h.filed.add(object)
 	h.sequence = append(h.sequence, world.ReceiptOf(object))
 	h.mu.Unlock()
-	h.mirror.world.Note("%s OnAdd %s receipt %d initial %v", h.name, describe(key, object), world.ReceiptOf(object), initial)
+	h.mirror.World.Note("%s OnAdd %s receipt %d initial %v", h.Name, describe(key, object), world.ReceiptOf(object), initial)
 	h.checkOrder(object)
 	h.checkState(key, object)
 }
@@ -95,7 +95,7 @@ func (h *Handler) OnAdd(obj any, initial bool) {
 func (h *Handler) OnUpdate(oldObj, newObj any) {
 	object, done := h.called("OnUpdate", newObj)
 	defer done()
-	old := asObject(oldObj)
+	old := AsObject(oldObj)
 	if object == nil || old == nil {
 		return
 	}
@@ -108,15 +108,15 @@ func (h *Handler) OnUpdate(oldObj, newObj any) {
 		h.fail("G3: OnUpdate of %s has as old %s receipt %d, and it received %s receipt %d", describe(key, object),
 			describe(key, old), world.ReceiptOf(old), describe(key, known), world.ReceiptOf(known))
 	}
-	if old.UID != object.UID && !h.mirror.setup.Merge && h.mirror.setup.Kind != script.KindProcess {
+	if old.UID != object.UID && !h.mirror.Setup.Merge && h.mirror.Setup.Kind != script.KindProcess {
 		h.fail("G3: OnUpdate of %s has another UID than the old one", describe(key, object))
 	}
 	switch {
 	case old == object:
 		h.resyncs++
 	case old.UID == object.UID && old.ResourceVersion == object.ResourceVersion &&
-		h.mirror.setup.Kind != script.KindProcess && !h.mirror.wasQuarantined(key) && !h.mirror.world.Regressed() &&
-		!h.mirror.world.Proxy.WasEverBehind() && // a watch sends a listed state again
+		h.mirror.Setup.Kind != script.KindProcess && !h.mirror.wasQuarantined(key) && !h.mirror.World.Regressed() &&
+		!h.mirror.World.Proxy.WasEverBehind() && // a watch sends a listed state again
 		h.mirror.regressions() == 0 && !h.mirror.unknown.Load(): // after one content counts, and each receipt makes it another
 		h.fail("B8: OnUpdate of %s, which has not changed", describe(key, object))
 		fallthrough
@@ -127,7 +127,7 @@ func (h *Handler) OnUpdate(oldObj, newObj any) {
 	h.filed.add(object)
 	h.view[key] = object
 	h.mu.Unlock()
-	h.mirror.world.Note("%s OnUpdate %s receipt %d", h.name, describe(key, object), world.ReceiptOf(object))
+	h.mirror.World.Note("%s OnUpdate %s receipt %d", h.Name, describe(key, object), world.ReceiptOf(object))
 	if old != object {
 		h.checkOrder(object)
 	}
@@ -150,14 +150,14 @@ func (h *Handler) OnDelete(obj any) {
 	delete(h.view, key)
 	h.sequence = append(h.sequence, -world.ReceiptOf(object))
 	h.mu.Unlock()
-	h.mirror.world.Note("%s OnDelete %s tombstone %v", h.name, describe(key, object), isTombstone(obj))
+	h.mirror.World.Note("%s OnDelete %s tombstone %v", h.Name, describe(key, object), isTombstone(obj))
 	h.observer.observe(key, nil)
 	h.checkStoreNotBehind(key, nil)
 }
 
 // called begins a call; done ends it, with the script's delay or panic.
 func (h *Handler) called(what string, obj any) (object *world.Object, done func()) {
-	left := h.mirror.calls.begin(what)
+	left := h.mirror.Calls.Begin(what)
 	h.mu.Lock()
 	h.received++
 	received, stall := h.received, h.stall
@@ -169,9 +169,9 @@ func (h *Handler) called(what string, obj any) (object *world.Object, done func(
 		h.fail("G9: %s was called after the handler had been shut down", what)
 	}
 	h.mu.Unlock()
-	object = asObject(obj)
+	object = AsObject(obj)
 	if object == nil {
-		h.mirror.world.Fail("%s: %s was given a %T", h.name, what, obj)
+		h.mirror.World.Fail("%s: %s was given a %T", h.Name, what, obj)
 	}
 	return object, func() {
 		h.linger(stall)
@@ -179,7 +179,7 @@ func (h *Handler) called(what string, obj any) (object *world.Object, done func(
 		h.calling = false
 		h.mu.Unlock()
 		left()
-		if every := h.setup.PanicEvery; every > 0 && received%every == 0 && !h.mirror.world.Functions.IsRepaired() {
+		if every := h.Setup.PanicEvery; every > 0 && received%every == 0 && !h.mirror.World.Functions.IsRepaired() {
 			panic("the script says that this handler panics")
 		}
 	}
@@ -187,12 +187,12 @@ func (h *Handler) called(what string, obj any) (object *world.Object, done func(
 
 // linger waits for the script's delay.
 func (h *Handler) linger(stall chan struct{}) {
-	w := h.mirror.world
+	w := h.mirror.World
 	if w.Functions.IsRepaired() {
 		return
 	}
-	if h.setup.Slow > 0 {
-		time.Sleep(h.setup.Slow)
+	if h.Setup.Slow > 0 {
+		time.Sleep(h.Setup.Slow)
 	}
 	if stall != nil {
 		<-stall
@@ -204,7 +204,7 @@ func (h *Handler) checkState(key string, object *world.Object) {
 	h.observer.observe(key, object)
 	h.checkStoreNotBehind(key, object)
 	if h.mirror.hasTransform() && object.Annotations[world.TransformedMark] != "1" {
-		h.mirror.world.Fail("G14: %s received %s, transformed %q", h.name, describe(key, object), object.Annotations[world.TransformedMark])
+		h.mirror.World.Fail("G14: %s received %s, transformed %q", h.Name, describe(key, object), object.Annotations[world.TransformedMark])
 	}
 }
 
@@ -214,15 +214,15 @@ const orderLost = 1000
 
 // checkOrder checks that an ordered handler receives objects in the order of their arrival (G3).
 func (h *Handler) checkOrder(object *world.Object) {
-	sent := h.mirror.client.Sent()
+	sent := h.mirror.Client.Sent()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	receipt := world.ReceiptOf(object)
-	if h.setup.Delivery == int(cache.Coalesced) || sent-h.joined > orderLost || receipt <= h.joined || h.mirror.setup.Kind == script.KindProcess {
+	if h.Setup.Delivery == int(cache.Coalesced) || sent-h.joined > orderLost || receipt <= h.joined || h.mirror.Setup.Kind == script.KindProcess {
 		return
 	}
 	of := ""
-	if h.mirror.client.TapCount() > 1 {
+	if h.mirror.Client.TapCount() > 1 {
 		of = object.Namespace
 	}
 	if receipt < h.receipts[of] {
@@ -234,49 +234,49 @@ func (h *Handler) checkOrder(object *world.Object) {
 // checkStoreNotBehind checks that the store is as new as the received state (G4).
 func (h *Handler) checkStoreNotBehind(key string, received *world.Object) {
 	m := h.mirror
-	if m.get == nil || m.world.Regressed() {
+	if m.Get == nil || m.World.Regressed() {
 		return
 	}
 	m.checkSnapshotSometimes()
-	held := m.get(key)
+	held := m.Get(key)
 	h.observer.mu.Lock()
 	from := h.observer.at[key]
 	h.observer.mu.Unlock()
 	// What a state looks like to a store that lags is what it looks like to no other.
 	fits := (&observer{mirror: m}).matches(held)
-	if m.world.Truth.Find(key, from, fits) < 0 && !m.world.Regressed() {
-		m.world.Fail("G4: %s receives %s, and the store has %s", h.name, describe(key, received), describe(key, held))
+	if m.World.Truth.Find(key, from, fits) < 0 && !m.World.Regressed() {
+		m.World.Fail("G4: %s receives %s, and the store has %s", h.Name, describe(key, received), describe(key, held))
 	}
-	if held == nil || held != received || m.byGroup == nil {
+	if held == nil || held != received || m.ByGroup == nil {
 		return
 	}
 	for _, group := range world.GroupsOf(received) {
-		keys, err := m.byGroup(group)
-		if err != nil || (!slices.Contains(keys, key) && m.get(key) == received) {
-			m.world.Fail("G4: %s receives %s, and the index has it not under %q: %v %v", h.name, describe(key, received), group, keys, err)
+		keys, err := m.ByGroup(group)
+		if err != nil || (!slices.Contains(keys, key) && m.Get(key) == received) {
+			m.World.Fail("G4: %s receives %s, and the index has it not under %q: %v %v", h.Name, describe(key, received), group, keys, err)
 		}
 	}
 }
 
 func (h *Handler) fail(format string, args ...any) {
-	h.mirror.world.Fail("%s: "+format, append([]any{h.name}, args...)...)
+	h.mirror.World.Fail("%s: "+format, append([]any{h.Name}, args...)...)
 }
 
 // checkSync checks, once it has synced, that it has received all owed keys (G5), except those that
 // have changed since, which may be undelivered.
 func (h *Handler) checkSync() {
-	if h.mirror.world.Regressed() {
+	if h.mirror.World.Regressed() {
 		return
 	}
-	if h.registration == nil || len(h.owed) == 0 || !h.registration.HasSynced() {
+	if h.Registration == nil || len(h.owed) == 0 || !h.Registration.HasSynced() {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.mirror.world.Truth.Now()
+	now := h.mirror.World.Truth.Now()
 	for _, key := range h.owed {
 		s := now[key]
-		if s.Moment > h.owedAt || !s.Shown() || !h.receives(s) || h.mirror.hasRefused(s.Serial) || h.mirror.world.Damage.WasDamaged(s.Serial) {
+		if s.Moment > h.owedAt || !s.Shown() || !h.receives(s) || h.mirror.HasRefused(s.Serial) || h.mirror.World.Damage.WasDamaged(s.Serial) {
 			continue // a damaged object is delivered later, or never
 		}
 		if initial, received := h.everReceived[key]; !received {
@@ -295,16 +295,16 @@ func (h *Handler) shown() map[string]*world.Object {
 	return maps.Clone(h.view)
 }
 
-// hold blocks calls until release.
-func (h *Handler) hold() {
+// Hold blocks calls until release.
+func (h *Handler) Hold() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stall == nil && !h.mirror.world.Functions.IsRepaired() {
+	if h.stall == nil && !h.mirror.World.Functions.IsRepaired() {
 		h.stall = make(chan struct{})
 	}
 }
 
-func (h *Handler) release() {
+func (h *Handler) Release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stall != nil {
@@ -313,28 +313,28 @@ func (h *Handler) release() {
 	}
 }
 
-// owe sets the keys that the handler, which joins now, must receive before it has synced.
-func (h *Handler) owe(keys []string) {
+// Owe sets the keys that the handler, which joins now, must receive before it has synced.
+func (h *Handler) Owe(keys []string) {
 	h.owed = keys
-	h.owedAt = h.mirror.world.Truth.Present()
+	h.owedAt = h.mirror.World.Truth.Present()
 }
 
-// joinLate is called before the handler joins a mirror that runs, hasJoined once it has joined.
-func (h *Handler) joinLate() {
+// JoinLate is called before the handler joins a mirror that runs, HasJoined once it has joined.
+func (h *Handler) JoinLate() {
 	h.late = true
 	h.joined = math.MaxInt // until that is known
 }
 
-func (h *Handler) hasJoined() {
+func (h *Handler) HasJoined() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.late {
-		h.joined = h.mirror.client.Sent()
+		h.joined = h.mirror.Client.Sent()
 	}
 }
 
-// markLeft notes that the handler was removed.
-func (h *Handler) markLeft() {
+// MarkLeft notes that the handler was removed.
+func (h *Handler) MarkLeft() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.left = true

@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"context"
@@ -17,66 +17,66 @@ import (
 // callerPatience is the timeout of a caller: longer than a healthy source needs.
 const callerPatience = time.Minute
 
-// callerRequest is one call of Fresh or Verify.
-type callerRequest struct {
+// Question is one call of Fresh or Verify.
+type Question struct {
 	mirror *Mirror
 	what   string
 	// since is the moment of the call, turns the number of regressions of the source by then.
 	since int
 	turns int64
-	// differences are those that it found; whole is false if it could not compare everything.
-	differences []string
-	whole       bool
+	// Differences are those that it found; whole is false if it could not compare everything.
+	Differences []string
+	Whole       bool
 }
 
-// newCallerRequest makes a call of Fresh or Verify at the present moment.
-func newCallerRequest(what string, m *Mirror) *callerRequest {
-	return &callerRequest{
+// NewQuestion makes a call of Fresh or Verify at the present moment.
+func NewQuestion(what string, m *Mirror) *Question {
+	return &Question{
 		mirror: m,
 		what:   what,
-		since:  m.world.Truth.Present(),
-		turns:  m.world.RegressionCount(),
-		whole:  true,
+		since:  m.World.Truth.Present(),
+		turns:  m.World.RegressionCount(),
+		Whole:  true,
 	}
 }
 
-// send asks, and checks what can be read once there is an answer.
-func (q *callerRequest) send(ctx context.Context) error {
-	m, w := q.mirror, q.mirror.world
-	call := m.fresh
+// Send asks, and checks what can be read once there is an answer.
+func (q *Question) Send(ctx context.Context) error {
+	m, w := q.mirror, q.mirror.World
+	call := m.Fresh
 	if q.what == "Verify" {
-		call = m.verify
+		call = m.Verify
 	}
 	ctx, cancel := context.WithTimeout(world.WithCaller(ctx), callerPatience)
 	defer cancel()
 	began := time.Now()
-	m.client.BeginQuestion()
+	m.Client.BeginQuestion()
 	err := call(ctx)
-	m.client.EndQuestion()
-	w.Note("%s of %s returned after %v: %v", q.what, m.name, time.Since(began), err)
+	m.Client.EndQuestion()
+	w.Note("%s of %s returned after %v: %v", q.what, m.Name, time.Since(began), err)
 	q.recordErrors(err)
 	damaged := w.Damage.DamagedSince(began)
 	if damaged || err != nil {
 		w.Damage.ReachCaller()
 	}
-	switch stopped := m.calls.cancelledAt(); {
+	switch stopped := m.Calls.cancelledAt(); {
 	case time.Since(began) > callerPatience:
-		w.Fail("G9: %s of %s returned %v after its context had ended", q.what, m.name, time.Since(began)-callerPatience)
+		w.Fail("G9: %s of %s returned %v after its context had ended", q.what, m.Name, time.Since(began)-callerPatience)
 	case !stopped.IsZero() && time.Now().After(stopped) && began.Before(stopped):
-		w.Fail("G9: %s of %s returned %v after the informer had been stopped", q.what, m.name, time.Since(stopped))
+		w.Fail("G9: %s of %s returned %v after the informer had been stopped", q.what, m.Name, time.Since(stopped))
 	case errors.Is(err, cache.ErrInformerStopped):
 		if stopped.IsZero() {
-			w.Fail("G9: %s of %s says that it has stopped, and it has not", q.what, m.name)
+			w.Fail("G9: %s of %s says that it has stopped, and it has not", q.what, m.Name)
 		}
 	case w.RegressionCount() > q.turns || w.HasServedOldLists():
 		// The source claimed an older version than it has.
 	default:
-		for _, key := range q.differences {
+		for _, key := range q.Differences {
 			if !w.Truth.IsHidden(key) {
-				w.Fail("G1: Verify of %s reports %s, which does not differ", m.name, key)
+				w.Fail("G1: Verify of %s reports %s, which does not differ", m.Name, key)
 			}
 		}
-		if q.whole && !damaged {
+		if q.Whole && !damaged {
 			q.checkNothingMissed()
 		}
 	}
@@ -84,7 +84,7 @@ func (q *callerRequest) send(ctx context.Context) error {
 }
 
 // recordErrors notes what an error says. Several namespaces have one each.
-func (q *callerRequest) recordErrors(err error) {
+func (q *Question) recordErrors(err error) {
 	var found *cache.DivergenceError
 	several, joined := err.(interface{ Unwrap() []error })
 	switch {
@@ -94,29 +94,29 @@ func (q *callerRequest) recordErrors(err error) {
 			q.recordErrors(one)
 		}
 	case errors.As(err, &found):
-		q.differences = slices.Concat(q.differences, found.Missing, found.Extra, found.Outdated)
+		q.Differences = slices.Concat(q.Differences, found.Missing, found.Extra, found.Outdated)
 	default:
-		q.whole = false
+		q.Whole = false
 	}
 }
 
 // checkNothingMissed checks that no shown state was replaced before the call. Verify finds lost events, Fresh does not.
-func (q *callerRequest) checkNothingMissed() {
-	m, truth := q.mirror, q.mirror.world.Truth
+func (q *Question) checkNothingMissed() {
+	m, truth := q.mirror, q.mirror.World.Truth
 	shown := map[string]*world.Object{}
-	for _, obj := range m.list() {
-		if o := asObject(obj); o != nil {
+	for _, obj := range m.List() {
+		if o := AsObject(obj); o != nil {
 			shown[world.KeyOf(o)] = o
 		}
 	}
-	m.world.Checked()
+	m.World.Checked()
 	for key, now := range truth.Now() {
 		// If each of two listed states may have been deleted after its list, their absence is no difference yet.
 		if truth.IsHidden(key) && (q.what == "Fresh" || shown[key] == nil && now.Moment > q.since) {
 			continue
 		}
-		if len(world.Intersect(world.SpansFrom(q.since), truth.AllSpans(key, m.looksLike(key, shown[key])))) == 0 {
-			m.world.Fail("G1: %s of %s has returned, and it shows %s, which was over when it was asked", q.what, m.name,
+		if len(world.Intersect(world.SpansFrom(q.since), truth.AllSpans(key, m.LooksLike(key, shown[key])))) == 0 {
+			m.World.Fail("G1: %s of %s has returned, and it shows %s, which was over when it was asked", q.what, m.Name,
 				describe(key, shown[key]))
 		}
 	}

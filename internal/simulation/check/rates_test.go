@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"testing"
@@ -53,7 +53,7 @@ func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := world.New(script.Script{}, nil)
 				defer w.Close()
-				check := &rateCheck{mirror: &Mirror{name: "m", world: w}}
+				check := &rateCheck{mirror: &Mirror{Name: "m", World: w}}
 				check.requests = append(check.requests, c.before(w.Start))
 				for range c.in {
 					check.requests = append(check.requests, requestAt(w.Start, 11*s, 0, true))
@@ -96,7 +96,7 @@ func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := world.New(script.Script{}, nil)
 				defer w.Close()
-				check := &rateCheck{mirror: &Mirror{name: "m", world: w}}
+				check := &rateCheck{mirror: &Mirror{Name: "m", World: w}}
 				refused := requestAt(w.Start, 0, 0, true)
 				refused.IsNotAllowed = true
 				check.requests = append(check.requests, refused, before(w.Start))
@@ -120,7 +120,7 @@ func TestG13AnotherTryOfAWatchAfterTwoHealthyMinutesBeginsASeries(t *testing.T) 
 	synctest.Test(t, func(t *testing.T) {
 		w := world.New(script.Script{}, nil)
 		defer w.Close()
-		check := &rateCheck{mirror: &Mirror{name: "m", world: w}}
+		check := &rateCheck{mirror: &Mirror{Name: "m", World: w}}
 		request := func(at time.Duration, list, failed bool) {
 			r := requestAt(w.Start, at, 0, failed)
 			r.List = list

@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
-// transform is that of every mirror that has one.
-func (m *Mirror) transform(obj any) (any, error) {
-	defer m.calls.begin("transform")()
-	m.world.Functions.LingerInTransform()
+// Transform is that of every mirror that has one.
+func (m *Mirror) Transform(obj any) (any, error) {
+	defer m.Calls.Begin("transform")()
+	m.World.Functions.LingerInTransform()
 	o, ok := obj.(*world.Object)
 	if !ok {
-		m.world.Fail("G14: the transform of %s was given a %T", m.name, obj)
+		m.World.Fail("G14: the transform of %s was given a %T", m.Name, obj)
 		return obj, nil
 	}
 	m.mu.Lock()
@@ -22,14 +22,14 @@ func (m *Mirror) transform(obj any) (any, error) {
 	times := m.transformed[world.ReceiptOf(o)]
 	m.mu.Unlock()
 	if times > 1 {
-		m.world.Fail("G14: %s transformed %s of receipt %d %d times", m.name, world.KeyOf(o), world.ReceiptOf(o), times)
+		m.World.Fail("G14: %s transformed %s of receipt %d %d times", m.Name, world.KeyOf(o), world.ReceiptOf(o), times)
 	}
 	switch {
 	case o.Annotations[world.BadMark] == script.BadTransform:
 		return nil, world.ErrBad
 	case o.Annotations[world.BadMark] == script.BadTransformPanic:
 		panic(world.ErrBad)
-	case m.world.Functions.FailsTransforms():
+	case m.World.Functions.FailsTransforms():
 		m.refuse(world.SerialOf(o))
 		return nil, world.ErrBad
 	case o.Annotations[world.UnwantedMark] != "":
@@ -39,23 +39,23 @@ func (m *Mirror) transform(obj any) (any, error) {
 	return o, nil
 }
 
-// index is the index function of every mirror that has one.
-func (m *Mirror) index(obj any) ([]string, error) {
-	defer m.calls.begin("index function")()
-	m.world.Functions.LingerInIndex()
-	if o := asObject(obj); o != nil && m.world.Functions.FailsIndexes() {
+// Index is the index function of every mirror that has one.
+func (m *Mirror) Index(obj any) ([]string, error) {
+	defer m.Calls.Begin("index function")()
+	m.World.Functions.LingerInIndex()
+	if o := AsObject(obj); o != nil && m.World.Functions.FailsIndexes() {
 		m.refuse(world.SerialOf(o))
 		return nil, world.ErrBad
 	}
 	return byGroup(obj)
 }
 
-// groupsIndex is the name of the index by GroupMark.
-const groupsIndex = "groups"
+// GroupsIndex is the name of the index by GroupMark.
+const GroupsIndex = "groups"
 
-// asObject returns the Object of a store's or handler's argument, of a tombstone the last known one;
+// AsObject returns the Object of a store's or handler's argument, of a tombstone the last known one;
 // nil if there is none.
-func asObject(obj any) *world.Object {
+func AsObject(obj any) *world.Object {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj
 	}
@@ -68,17 +68,17 @@ func isTombstone(obj any) bool {
 	return ok
 }
 
-// keyFunction is the one of every mirror.
-func keyFunction(obj any) (string, error) {
+// KeyFunction is the one of every mirror.
+func KeyFunction(obj any) (string, error) {
 	if o, ok := obj.(*world.Object); ok && o.Annotations[world.BadMark] == script.BadKey {
 		return "", world.ErrBad
 	}
 	return cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 }
 
-// byGroup is an index function: none, one or several values.
+// ByGroup is an index function: none, one or several values.
 func byGroup(obj any) ([]string, error) {
-	o := asObject(obj)
+	o := AsObject(obj)
 	if o == nil {
 		return nil, fmt.Errorf("index function was given a %T", obj)
 	}

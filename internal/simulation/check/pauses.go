@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"time"
@@ -10,10 +10,10 @@ import (
 // and reflectors that a source has sent away for the same time do not return in the same instant.
 
 const (
-	// pauseAtMost is the longest pause without a Retry-After (G1), plus a second for a restored source.
-	pauseAtMost = 61 * time.Second
-	// polling is the time between two lists of a source that cannot be watched.
-	polling = 30 * time.Second
+	// PauseAtMost is the longest pause without a Retry-After (G1), plus a second for a restored source.
+	PauseAtMost = 61 * time.Second
+	// Polling is the time between two lists of a source that cannot be watched.
+	Polling = 30 * time.Second
 	// atOnce is the longest pause after a watch that lived for 10 s.
 	atOnce = 300 * time.Millisecond
 )
@@ -36,7 +36,7 @@ type pauseCheck struct {
 
 // checkPauses checks the pauses between all requests of a mirror.
 func (m *Mirror) checkPauses() {
-	for _, h := range m.client.Histories() {
+	for _, h := range m.Client.Histories() {
 		check := pauseCheck{mirror: m, history: h, slack: m.slack()}
 		check.run()
 	}
@@ -52,7 +52,7 @@ func (c *pauseCheck) run() {
 		c.begin(r)
 		c.end(r)
 	}
-	if !c.mirror.stopped() {
+	if !c.mirror.Stopped() {
 		c.begin(&world.Request{At: time.Now()})
 	}
 }
@@ -69,9 +69,9 @@ func (c *pauseCheck) begin(next *world.Request) {
 	}
 	pause := next.At.Sub(c.ended)
 	if most := c.most() + c.slack; pause > most {
-		w := c.mirror.world
+		w := c.mirror.World
 		w.Fail("B27: %s asked for nothing for %v after %v, client-go would for at most %v",
-			c.mirror.name, pause, c.ended.Sub(w.Start), most)
+			c.mirror.Name, pause, c.ended.Sub(w.Start), most)
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *pauseCheck) waitFor(r *world.Request) {
 // client-go's, unless a check of the version followed. After anything else the limits of G13 may have been reached by requests of another
 // kind, so it is only bounded.
 func (c *pauseCheck) most() time.Duration {
-	pause := pauseAtMost
+	pause := PauseAtMost
 	if wasLongLived(c.last) && !c.isPolling && !c.checkedAfter {
 		pause = atOnce
 	}
@@ -107,24 +107,31 @@ func (c *pauseCheck) end(r *world.Request) {
 
 // checkReturns checks that no two reflectors that were sent away at one moment return at one moment
 // (G13).
-func checkReturns(w *world.World, mirrors []*Mirror) {
-	type instant struct{ since, until time.Time }
-	returned := map[instant]*Mirror{}
+func checkReturns(mirrors []*Mirror) {
+	seen := returns{}
 	for _, m := range mirrors {
-		for _, h := range m.client.Histories() {
-			for _, at := range h.Waits {
-				waited := at.Until.Sub(at.Since)
-				isRetry := waited >= at.Duration && waited <= at.Duration+at.Duration/10
-				if !isRetry {
-					continue // it returned for another reason
-				}
-				both := instant{at.Since, at.Until}
-				if other := returned[both]; other != nil {
-					w.Fail("G13: %s and %s return in one instant, %v after a Retry-After",
-						other.name, m.name, waited)
-				}
-				returned[both] = m
+		for _, h := range m.Client.Histories() {
+			for _, wait := range h.Waits {
+				seen.check(m, wait)
 			}
 		}
 	}
+}
+
+// returns are the mirrors whose reflectors have returned after a Retry-After, by the beginning and
+// the end of their pauses.
+type returns map[[2]time.Time]*Mirror
+
+func (r returns) check(m *Mirror, wait world.Wait) {
+	waited := wait.Until.Sub(wait.Since)
+	isRetry := waited >= wait.Duration && waited <= wait.Duration+wait.Duration/10
+	if !isRetry {
+		return // it returned for another reason
+	}
+	pause := [2]time.Time{wait.Since, wait.Until}
+	if other := r[pause]; other != nil {
+		m.World.Fail("G13: %s and %s return in one instant, %v after a Retry-After",
+			other.Name, m.Name, waited)
+	}
+	r[pause] = m
 }

@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"strconv"
@@ -9,17 +9,17 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
-// checkNow checks all mirrors, whatever they are doing.
-func checkNow(w *world.World, mirrors []*Mirror) {
+// Now checks all mirrors, whatever they are doing.
+func Now(w *world.World, mirrors []*Mirror) {
 	w.Checked()
 	for _, m := range mirrors {
-		if m.stopped() {
+		if m.Stopped() {
 			continue
 		}
 		m.checkContent()
 		m.checkSnapshot()
 		m.checkBacklogs()
-		for _, h := range m.handlers {
+		for _, h := range m.Handlers {
 			h.checkSync()
 		}
 	}
@@ -29,31 +29,31 @@ func checkNow(w *world.World, mirrors []*Mirror) {
 // version (G2, G7, G11).
 func (m *Mirror) checkContent() {
 	claimed := m.version.check(m)
-	synced := m.synced()
+	synced := m.Synced()
 	shown := map[string]*world.Object{}
-	for _, obj := range m.list() {
-		o := asObject(obj)
+	for _, obj := range m.List() {
+		o := AsObject(obj)
 		if o == nil {
-			m.world.Fail("%s shows a %T", m.name, obj)
+			m.World.Fail("%s shows a %T", m.Name, obj)
 			continue
 		}
 		if shown[world.KeyOf(o)] != nil {
-			m.world.Fail("%s shows %s twice", m.name, world.KeyOf(o))
+			m.World.Fail("%s shows %s twice", m.Name, world.KeyOf(o))
 		}
 		shown[world.KeyOf(o)] = o
 	}
-	for key := range m.world.Truth.Now() {
+	for key := range m.World.Truth.Now() {
 		m.observer.observe(key, shown[key])
 	}
 	for key, o := range shown {
 		if m.hasTransform() && o.Annotations[world.TransformedMark] != "1" {
-			m.world.Fail("G14: %s shows %s, transformed %q", m.name, describe(key, o), o.Annotations[world.TransformedMark])
+			m.World.Fail("G14: %s shows %s, transformed %q", m.Name, describe(key, o), o.Annotations[world.TransformedMark])
 		}
 	}
 	if !synced || !m.showsPointInTime() {
 		return
 	}
-	if !m.setup.HasNamespaces() {
+	if !m.Setup.HasNamespaces() {
 		m.checkPointInTime(shown, "", claimed)
 		return
 	}
@@ -67,17 +67,17 @@ func (m *Mirror) checkContent() {
 // prefix.
 func (m *Mirror) checkPointInTime(shown map[string]*world.Object, prefix, claimed string) {
 	from := 0
-	if version, err := strconv.ParseUint(claimed, 10, 64); err == nil && !m.world.Regressed() {
-		from = m.world.Truth.Since(version)
+	if version, err := strconv.ParseUint(claimed, 10, 64); err == nil && !m.World.Regressed() {
+		from = m.World.Truth.Since(version)
 	}
 	moments := world.SpansFrom(from)
-	for key := range m.world.Truth.Now() {
+	for key := range m.World.Truth.Now() {
 		if !strings.HasPrefix(key, prefix) {
 			continue
 		}
-		next := world.Intersect(moments, m.world.Truth.Spans(key, m.looksLike(key, shown[key])))
+		next := world.Intersect(moments, m.World.Truth.Spans(key, m.LooksLike(key, shown[key])))
 		if len(next) == 0 {
-			m.world.Fail("G2, G11: %s at version %q shows %s beside what was not there at that time: %s", m.name, claimed,
+			m.World.Fail("G2, G11: %s at version %q shows %s beside what was not there at that time: %s", m.Name, claimed,
 				describe(key, shown[key]), m.spell(shown))
 			return
 		}
@@ -85,12 +85,12 @@ func (m *Mirror) checkPointInTime(shown map[string]*world.Object, prefix, claime
 	}
 }
 
-// looksLike returns a function that says whether a state of the source may be shown as object. States
+// LooksLike returns a function that says whether a state of the source may be shown as object. States
 // that the mirror cannot or does not show match any object.
-func (m *Mirror) looksLike(key string, object *world.Object) func(world.State) bool {
+func (m *Mirror) LooksLike(key string, object *world.Object) func(world.State) bool {
 	return func(s world.State) bool {
 		switch {
-		case s.Present() && (s.Bad != "" || m.hasRefused(s.Serial) || m.world.Damage.WasDamaged(s.Serial)):
+		case s.Present() && (s.Bad != "" || m.HasRefused(s.Serial) || m.World.Damage.WasDamaged(s.Serial)):
 			return true
 		case !s.Shown():
 			return object == nil || (s.Unwanted && !m.hasTransform() && world.SerialOf(object) == s.Serial)
@@ -101,7 +101,7 @@ func (m *Mirror) looksLike(key string, object *world.Object) func(world.State) b
 
 func (m *Mirror) spell(shown map[string]*world.Object) string {
 	text := ""
-	for key, now := range m.world.Truth.Now() {
+	for key, now := range m.World.Truth.Now() {
 		text += describe(key, shown[key]) + " (the source has serial " + strconv.Itoa(now.Serial) + "); "
 	}
 	return text
@@ -113,7 +113,7 @@ func (m *Mirror) checkBacklogs() {
 		return
 	}
 	const keys = 60 // more than there ever are, live or believed to be
-	for _, h := range m.status().Handlers {
+	for _, h := range m.Status().Handlers {
 		limit := 1024 + 2*keys
 		switch h.Delivery {
 		case cache.Coalesced:
@@ -122,7 +122,7 @@ func (m *Mirror) checkBacklogs() {
 			continue
 		}
 		if h.Backlog > limit {
-			m.world.Fail("G8: %d changes wait for %s, at most %d may", h.Backlog, h.Name, limit)
+			m.World.Fail("G8: %d changes wait for %s, at most %d may", h.Backlog, h.Name, limit)
 		}
 	}
 }

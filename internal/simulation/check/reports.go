@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ var reasons = []cache.Cause{"regression", "no-bookmark", cache.CauseOverdueWatch
 func checkReports(w *world.World, mirrors []*Mirror) {
 	for _, m := range mirrors {
 		reports := m.reportsSoFar()
-		for _, h := range m.client.Histories() {
+		for _, h := range m.Client.Histories() {
 			for _, f := range h.Faults {
 				m.checkReported(f, reports)
 			}
@@ -45,7 +45,7 @@ func (m *Mirror) checkReported(f world.Fault, reports []report) {
 	if n == 1 || n == 0 && isExcused {
 		return
 	}
-	m.world.Fail("G12: %s reported %d times: %v %s, of %v", m.name, n, f.Err, world.FaultMark(f.Number), f.At.Sub(m.world.Start))
+	m.World.Fail("G12: %s reported %d times: %v %s, of %v", m.Name, n, f.Err, world.FaultMark(f.Number), f.At.Sub(m.World.Start))
 }
 
 // checkDamage checks that damaged responses were reported (B24). Some may have had no reader, but not
@@ -76,7 +76,7 @@ func checkDamage(w *world.World, mirrors []*Mirror) {
 
 // checkQuarantined checks that each quarantined object was reported, by key (G6).
 func (m *Mirror) checkQuarantined(reports []report) {
-	if m.stopped() {
+	if m.Stopped() {
 		return
 	}
 	known := map[string]bool{}
@@ -92,9 +92,9 @@ func (m *Mirror) checkQuarantined(reports []report) {
 			}
 		}
 	}
-	for _, q := range m.status().Quarantined {
+	for _, q := range m.Status().Quarantined {
 		if !known[q.Key] {
-			m.world.Fail("G6: %s quarantines %s, and has not reported it", m.name, q.Key)
+			m.World.Fail("G6: %s quarantines %s, and has not reported it", m.Name, q.Key)
 		}
 	}
 }

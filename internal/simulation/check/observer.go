@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"strconv"
@@ -31,7 +31,7 @@ func (o *observer) observe(key string, object *world.Object) {
 	if o.at == nil {
 		o.at, o.back = map[string]int{}, map[string]int{}
 	}
-	truth := o.mirror.world.Truth
+	truth := o.mirror.World.Truth
 	if found := truth.Find(key, o.at[key], fits); found >= 0 {
 		o.at[key] = found
 		return
@@ -39,17 +39,17 @@ func (o *observer) observe(key string, object *world.Object) {
 	found := truth.Find(key, 0, fits)
 	switch {
 	case found < 0:
-		o.mirror.world.Fail("G2: %s shows %s, which the source never had", o.what, describe(key, object))
+		o.mirror.World.Fail("G2: %s shows %s, which the source never had", o.what, describe(key, object))
 		return
-	case o.mirror.setup.Kind == script.KindOverlap: // of several writers the last one decides
-	case truth.WasUnwanted(key) && o.mirror.world.Proxy.WasEverBehind():
+	case o.mirror.Setup.Kind == script.KindOverlap: // of several writers the last one decides
+	case truth.WasUnwanted(key) && o.mirror.World.Proxy.WasEverBehind():
 		// A list behind its items has dropped the key, and the watch replays states of it: without an entry
 		// nothing tells that they are older.
-	case o.mirror.world.Proxy.WasEverBehind() && o.mirror.world.HasServedOldLists():
+	case o.mirror.World.Proxy.WasEverBehind() && o.mirror.World.HasServedOldLists():
 		// A list behind its items has a lower version than they have, so that an older list may pass
 		// for a newer one.
 	case o.back[key] >= o.mirror.regressions():
-		o.mirror.world.Fail("G2: %s regresses to %s, and %d regressions have been reported", o.what,
+		o.mirror.World.Fail("G2: %s regresses to %s, and %d regressions have been reported", o.what,
 			describe(key, object), o.mirror.regressions())
 	}
 	o.back[key]++
@@ -71,10 +71,10 @@ func (o *observer) matches(object *world.Object) func(world.State) bool {
 // maybeAbsent says whether s may be absent from a mirror: if it is unwanted, has no key or, in a
 // foreign store, cannot be applied.
 func (m *Mirror) maybeAbsent(s world.State) bool {
-	if m.setup.Kind == script.KindForeign && s.Present() && m.world.Damage.WasDamaged(s.Serial) {
+	if m.Setup.Kind == script.KindForeign && s.Present() && m.World.Damage.WasDamaged(s.Serial) {
 		return true
 	}
-	return !s.Shown() && (!s.Present() || s.Unwanted || s.Bad == script.BadKey || m.setup.Kind == script.KindForeign)
+	return !s.Shown() && (!s.Present() || s.Unwanted || s.Bad == script.BadKey || m.Setup.Kind == script.KindForeign)
 }
 
 func describe(key string, object *world.Object) string {
@@ -98,8 +98,8 @@ type versions struct {
 func (v *versions) check(m *Mirror) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	text, synced := m.applied(), m.synced()
-	if m.setup.Kind == script.KindOverlap {
+	text, synced := m.Applied(), m.Synced()
+	if m.Setup.Kind == script.KindOverlap {
 		return text // of several writers the last one decides
 	}
 	number, _ := strconv.ParseUint(text, 10, 64)
@@ -108,13 +108,13 @@ func (v *versions) check(m *Mirror) string {
 	}
 	switch {
 	case v.descents > m.regressions():
-		m.world.Fail("G11: %s has applied %q, before it had %q, and has regressed %d times with %d reports", m.name, text, v.text,
+		m.World.Fail("G11: %s has applied %q, before it had %q, and has regressed %d times with %d reports", m.Name, text, v.text,
 			v.descents, m.regressions())
 	case v.synced && !synced:
-		m.world.Fail("G5: %s had synced and has not any more", m.name)
-	case synced && text == "" && m.applied() == "" && (m.setup.Kind != script.KindProcess || len(m.list()) > 0):
+		m.World.Fail("G5: %s had synced and has not any more", m.Name)
+	case synced && text == "" && m.Applied() == "" && (m.Setup.Kind != script.KindProcess || len(m.List()) > 0):
 		// A queue has synced by a list without objects before its consumer has handled the version of that.
-		m.world.Fail("G5: %s has synced and no version", m.name)
+		m.World.Fail("G5: %s has synced and no version", m.Name)
 	}
 	v.last, v.text, v.synced = number, text, synced
 	return text

@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"maps"
@@ -12,14 +12,14 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
-// snapshots takes and checks snapshots of a mirror's store, between steps of the script and during
+// Snapshots takes and checks snapshots of a mirror's store, between steps of the script and during
 // handler calls.
-type snapshots struct {
-	// take is nil for a mirror without snapshots; typed is nil unless it is a typed informer.
-	take  func() cache.Reader[any]
-	typed func() cache.Reader[*world.Object]
-	// version returns the version of the store.
-	version func() string
+type Snapshots struct {
+	// Take is nil for a mirror without snapshots; typed is nil unless it is a typed informer.
+	Take  func() cache.Reader[any]
+	Typed func() cache.Reader[*world.Object]
+	// Version returns the version of the store.
+	Version func() string
 
 	calls atomic.Int64
 
@@ -53,34 +53,34 @@ type snapshotContent struct {
 // checkSnapshot takes a snapshot and checks that its objects, its index and its version
 // belong together, and that the source was so once (G10).
 func (m *Mirror) checkSnapshot() {
-	if m.snapshots.take == nil {
+	if m.Snapshots.Take == nil {
 		return
 	}
-	synced := m.synced()
-	one := keptSnapshot{snapshot: m.snapshots.take()}
+	synced := m.Synced()
+	one := keptSnapshot{snapshot: m.Snapshots.Take()}
 	one.said = m.readSnapshot(one)
 	m.checkSnapshotContent(one.said, synced)
-	m.snapshots.keep(one)
-	if m.snapshots.typed == nil {
+	m.Snapshots.keep(one)
+	if m.Snapshots.Typed == nil {
 		return
 	}
-	typed := m.snapshots.typed()
+	typed := m.Snapshots.Typed()
 	two := keptSnapshot{typed: &typed}
 	two.said = m.readSnapshot(two)
 	m.checkSnapshotContent(two.said, synced)
-	m.snapshots.keep(two)
+	m.Snapshots.keep(two)
 }
 
-// checkSnapshotSometimes is lookAtSnapshot for callers that are called very often, and while the store is
-// being written to.
+// checkSnapshotSometimes is checkSnapshot for callers that are called very often, and while the store
+// is being written to.
 func (m *Mirror) checkSnapshotSometimes() {
-	if m.snapshots.calls.Add(1)%callsBetween == 0 {
+	if m.Snapshots.calls.Add(1)%callsBetween == 0 {
 		m.checkSnapshot()
 	}
 }
 
 // keep retains some of the snapshots.
-func (s *snapshots) keep(k keptSnapshot) {
+func (s *Snapshots) keep(k keptSnapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.made++; s.made%keepEvery == 0 && len(s.kept) < keepMost {
@@ -90,13 +90,13 @@ func (s *snapshots) keep(k keptSnapshot) {
 
 // checkKeptSnapshots checks that the snapshots which were kept are as they were (G10).
 func (m *Mirror) checkKeptSnapshots() {
-	m.snapshots.mu.Lock()
-	kept := slices.Clone(m.snapshots.kept)
-	m.snapshots.mu.Unlock()
+	m.Snapshots.mu.Lock()
+	kept := slices.Clone(m.Snapshots.kept)
+	m.Snapshots.mu.Unlock()
 	for _, k := range kept {
 		now := m.readSnapshot(k)
 		if now.version != k.said.version || !maps.Equal(now.objects, k.said.objects) || !maps.EqualFunc(now.groups, k.said.groups, slices.Equal) {
-			m.world.Fail("G10: a snapshot of %s at version %q had %v and %v, and has at %q %v and %v", m.name,
+			m.World.Fail("G10: a snapshot of %s at version %q had %v and %v, and has at %q %v and %v", m.Name,
 				k.said.version, spellObjects(k.said.objects), k.said.groups, now.version, spellObjects(now.objects), now.groups)
 		}
 	}
@@ -110,27 +110,27 @@ func (m *Mirror) readSnapshot(k keptSnapshot) snapshotContent {
 	s := k.snapshot
 	p := snapshotContent{s.ResourceVersion(), map[string]*world.Object{}, map[string][]string{}}
 	for key, obj := range s.All() {
-		p.objects[key] = asObject(obj)
+		p.objects[key] = AsObject(obj)
 		if got, exists := s.Lookup(key); !exists || got != obj {
-			m.world.Fail("G10: a snapshot of %s has %s, and does not find it", m.name, key)
+			m.World.Fail("G10: a snapshot of %s has %s, and does not find it", m.Name, key)
 		}
 	}
 	if n := len(slices.Collect(s.Values())); n != len(p.objects) || n != s.Len() {
-		m.world.Fail("G10: a snapshot of %s lists %d objects, says that there are %d, and has %d keys", m.name, n, s.Len(), len(p.objects))
+		m.World.Fail("G10: a snapshot of %s lists %d objects, says that there are %d, and has %d keys", m.Name, n, s.Len(), len(p.objects))
 	}
-	values, err := s.IndexValues(groupsIndex)
+	values, err := s.IndexValues(GroupsIndex)
 	for _, group := range values {
-		found, failure := s.ByIndex(groupsIndex, group)
+		found, failure := s.ByIndex(GroupsIndex, group)
 		if failure != nil {
 			err = failure
 		}
 		for _, obj := range found {
-			p.groups[group] = append(p.groups[group], world.KeyOf(asObject(obj)))
+			p.groups[group] = append(p.groups[group], world.KeyOf(AsObject(obj)))
 		}
 		slices.Sort(p.groups[group])
 	}
 	if err != nil {
-		m.world.Fail("G10: a snapshot of %s does not know its index: %v", m.name, err)
+		m.World.Fail("G10: a snapshot of %s does not know its index: %v", m.Name, err)
 	}
 	return p
 }
@@ -142,11 +142,11 @@ func (m *Mirror) pictureOfTyped(s cache.Reader[*world.Object]) snapshotContent {
 		inNamespaces += s.ByNamespace(namespace).Len()
 	}
 	if inNamespaces != len(p.objects) || s.Len() != inNamespaces {
-		m.world.Fail("G10: a snapshot of %s has %d objects in its namespaces, and %d of %d in all", m.name, inNamespaces, len(p.objects), s.Len())
+		m.World.Fail("G10: a snapshot of %s has %d objects in its namespaces, and %d of %d in all", m.Name, inNamespaces, len(p.objects), s.Len())
 	}
-	values, err := s.IndexValues(groupsIndex)
+	values, err := s.IndexValues(GroupsIndex)
 	for _, group := range values {
-		found, failure := s.AllByIndex(groupsIndex, group)
+		found, failure := s.AllByIndex(GroupsIndex, group)
 		if failure != nil {
 			err = failure
 			continue
@@ -154,7 +154,7 @@ func (m *Mirror) pictureOfTyped(s cache.Reader[*world.Object]) snapshotContent {
 		p.groups[group] = slices.Sorted(maps.Keys(maps.Collect(found)))
 	}
 	if err != nil {
-		m.world.Fail("G10: a typed snapshot of %s does not know its index: %v", m.name, err)
+		m.World.Fail("G10: a typed snapshot of %s does not know its index: %v", m.Name, err)
 	}
 	return p
 }
@@ -171,12 +171,12 @@ func (m *Mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 		slices.Sort(keys)
 	}
 	if !maps.EqualFunc(want, p.groups, slices.Equal) {
-		m.world.Fail("G10: a snapshot of %s at version %q has the index %v, its objects say %v", m.name, p.version, p.groups, want)
+		m.World.Fail("G10: a snapshot of %s at version %q has the index %v, its objects say %v", m.Name, p.version, p.groups, want)
 	}
 	if !synced || !m.showsPointInTime() {
 		return
 	}
-	if m.setup.HasNamespaces() {
+	if m.Setup.HasNamespaces() {
 		for _, namespace := range script.Namespaces {
 			m.checkPointInTime(p.objects, namespace+"/", p.version)
 		}
@@ -187,29 +187,29 @@ func (m *Mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 }
 
 // checkSnapshotVersion checks that a snapshot has what the source had at its version: no more, as
-// lookAtCut has checked that it has no less (G10).
+// checkPointInTime has checked that it has no less (G10).
 func (m *Mirror) checkSnapshotVersion(p snapshotContent) {
 	version, err := strconv.ParseUint(p.version, 10, 64)
-	if err != nil || m.world.Regressed() || m.world.Proxy.WasEverBehind() {
+	if err != nil || m.World.Regressed() || m.World.Proxy.WasEverBehind() {
 		return // a list may have been newer than its version
 	}
-	until := m.world.Truth.Latest(version)
-	for key := range m.world.Truth.Now() {
-		fits := m.looksLike(key, p.objects[key])
-		if spans := m.world.Truth.Spans(key, fits); len(spans) > 0 && spans[0].From > until && !m.world.Regressed() {
-			m.world.Fail("G10: a snapshot of %s at version %q has %s, which came later", m.name, p.version, describe(key, p.objects[key]))
+	until := m.World.Truth.Latest(version)
+	for key := range m.World.Truth.Now() {
+		fits := m.LooksLike(key, p.objects[key])
+		if spans := m.World.Truth.Spans(key, fits); len(spans) > 0 && spans[0].From > until && !m.World.Regressed() {
+			m.World.Fail("G10: a snapshot of %s at version %q has %s, which came later", m.Name, p.version, describe(key, p.objects[key]))
 		}
 	}
 }
 
 // compareSnapshot checks that a snapshot is what the store shows while nothing happens (G10).
 func (m *Mirror) compareSnapshot(when string, shown map[string]*world.Object) {
-	if m.snapshots.take == nil {
+	if m.Snapshots.Take == nil {
 		return
 	}
-	p := m.readSnapshot(keptSnapshot{snapshot: m.snapshots.take()})
-	if version := m.snapshots.version(); p.version != version || !maps.Equal(p.objects, shown) {
-		m.world.Fail("G10: a snapshot of %s %s is of version %q with %v, the store of %q with %v", m.name, when,
+	p := m.readSnapshot(keptSnapshot{snapshot: m.Snapshots.Take()})
+	if version := m.Snapshots.Version(); p.version != version || !maps.Equal(p.objects, shown) {
+		m.World.Fail("G10: a snapshot of %s %s is of version %q with %v, the store of %q with %v", m.Name, when,
 			p.version, spellObjects(p.objects), version, spellObjects(shown))
 	}
 }

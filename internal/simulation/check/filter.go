@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"slices"
@@ -43,11 +43,11 @@ func (h *Handler) removeFiled(call string, last, o *world.Object) {
 		return
 	}
 	h.filed.remove(last)
-	w := h.mirror.world
+	w := h.mirror.World
 	// A final state may have been received without the update that led to it, and a queue sends final
 	// states, as client-go's does.
 	isUnseen := w.Truth.IsHidden(world.KeyOf(o)) || w.Damage.WasDamaged(world.SerialOf(o))
-	if isUnseen || h.mirror.setup.Kind == script.KindProcess {
+	if isUnseen || h.mirror.Setup.Kind == script.KindProcess {
 		return
 	}
 	h.fail("B29: %s of %s says group %q, and the handler has filed it under %q",
@@ -69,30 +69,30 @@ func (h *Handler) compareFiled(when string, view map[string]*world.Object) {
 
 // passes says whether an object passes the handler's filter.
 func (h *Handler) passes(o *world.Object) bool {
-	return h.setup.Filter == "" || slices.Contains(world.GroupsOf(o), filteredGroup)
+	return h.Setup.Filter == "" || slices.Contains(world.GroupsOf(o), filteredGroup)
 }
 
 // receives says whether a state passes the handler's filter.
 func (h *Handler) receives(s world.State) bool {
-	return h.setup.Filter == "" || slices.Contains(world.SplitGroups(s.Groups), filteredGroup)
+	return h.Setup.Filter == "" || slices.Contains(world.SplitGroups(s.Groups), filteredGroup)
 }
 
-// untyped is the handler behind its filter.
-func (h *Handler) untyped() cache.ResourceEventHandler {
-	if h.setup.Filter == "" {
+// Untyped is the handler behind its filter.
+func (h *Handler) Untyped() cache.ResourceEventHandler {
+	if h.Setup.Filter == "" {
 		return h
 	}
 	return cache.FilteringResourceEventHandler{
 		FilterFunc: func(obj any) bool {
-			o := asObject(obj)
+			o := AsObject(obj)
 			return o != nil && h.passes(o)
 		},
 		Handler: h,
 	}
 }
 
-// typed is the handler behind a typed filter.
-func (h *Handler) typed() cache.TypedResourceEventHandler[*world.Object] {
+// Typed is the handler behind a typed filter.
+func (h *Handler) Typed() cache.TypedResourceEventHandler[*world.Object] {
 	return cache.TypedFilteringResourceEventHandler[*world.Object]{
 		FilterFunc: h.passes,
 		Handler:    typedHandler{h},
@@ -116,18 +116,18 @@ func (t typedHandler) OnDelete(deleted cache.DeletedObject[*world.Object]) {
 	t.handler.OnDelete(o)
 }
 
-func (h *Handler) options() cache.HandlerOptions {
+func (h *Handler) Options() cache.HandlerOptions {
 	return cache.HandlerOptions{
-		Name:          h.name,
-		Delivery:      cache.Delivery(h.setup.Delivery),
+		Name:          h.Name,
+		Delivery:      cache.Delivery(h.Setup.Delivery),
 		RecoverPanics: true,
 		Logger:        &klog.Logger{},
 	}
 }
 
-// register sets the registration; calls may have begun.
-func (h *Handler) register(registration cache.ResourceEventHandlerRegistration) {
+// Register sets the registration; calls may have begun.
+func (h *Handler) Register(registration cache.ResourceEventHandlerRegistration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.registration = registration
+	h.Registration = registration
 }

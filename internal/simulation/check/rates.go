@@ -1,4 +1,4 @@
-package simulation
+package check
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ type rateCheck struct {
 
 // checkRates checks each reflector of a mirror.
 func (m *Mirror) checkRates() {
-	for _, h := range m.client.Histories() {
+	for _, h := range m.Client.Histories() {
 		check := rateCheck{mirror: m, requests: h.Requests}
 		check.run()
 	}
@@ -95,7 +95,7 @@ func (c *rateCheck) lastFailure(i int) time.Time {
 // return long after the reflector has given up the call.
 func failureKnown(r *world.Request) time.Time {
 	end := r.At.Add(r.Duration())
-	givenUp := r.Abandoned.Add(patience)
+	givenUp := r.Abandoned.Add(Patience)
 	if !r.Abandoned.IsZero() && givenUp.Before(end) {
 		return givenUp
 	}
@@ -106,11 +106,11 @@ func failureKnown(r *world.Request) time.Time {
 // events may be received late.
 func (c *rateCheck) checkDeadlines() {
 	const batches, batch = 8, 32 // before the deadline is looked at
-	grace := 30*time.Second + 2*time.Minute + batches*batch*c.mirror.world.Functions.Slowest()
+	grace := 30*time.Second + 2*time.Minute + batches*batch*c.mirror.World.Functions.Slowest()
 	for _, r := range c.requests {
 		opened := !r.List && (r.Open || !r.Ended.IsZero())
 		if opened && r.Duration()-r.Answered.Sub(r.At) > r.Timeout+grace {
-			c.mirror.world.Fail("B19: %s left a watch open for %v that had asked for %v", c.mirror.name, r.Duration(), r.Timeout)
+			c.mirror.World.Fail("B19: %s left a watch open for %v that had asked for %v", c.mirror.Name, r.Duration(), r.Timeout)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (c *rateCheck) checkStretch(start time.Time, from, to int) {
 		}
 	}
 	if found != "" {
-		c.mirror.world.Fail("G13: %s made %s", c.mirror.name, found)
+		c.mirror.World.Fail("G13: %s made %s", c.mirror.Name, found)
 	}
 }
 
@@ -197,7 +197,7 @@ func (c *rateCheck) exceeds(start time.Time, requests []*world.Request) string {
 		later = laterMinuteMoving
 	}
 	tooMany := func(n int, since time.Time, most int) string {
-		return fmt.Sprintf("%d requests in the minute after %v, at most %d may be", n, since.Sub(c.mirror.world.Start), most)
+		return fmt.Sprintf("%d requests in the minute after %v, at most %d may be", n, since.Sub(c.mirror.World.Start), most)
 	}
 	all := len(requests)
 	requests = slices.DeleteFunc(slices.Clone(requests), func(r *world.Request) bool { return r.Relist })
