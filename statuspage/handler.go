@@ -158,7 +158,7 @@ func (q request) answer(code int, contentType string, text []byte) {
 // status samples a cache and returns its status and number of objects.
 func (q request) status(e *entry) statusOf {
 	raw, now := e.sample(q.registry.interval())
-	s := statusOf{Name: e.name, Status: raw, now: now}
+	s := newStatusOf(e.name, raw, now)
 	if objects, known := e.snapshot(); known {
 		s.Objects = new(objects.Len())
 	}

@@ -53,6 +53,7 @@ func TestTheOverviewShowsAllCaches(t *testing.T) {
 		require.Len(t, caches, 2)
 		first, second := caches[0].(map[string]any), caches[1].(map[string]any)
 		assert.Equal(t, "nodes", first["name"])
+		assert.Equal(t, "retrying", first["activity"])
 		assert.Equal(t, "paused", first["status"].(map[string]any)["phase"])
 		assert.Equal(t, "connection-refused", first["status"].(map[string]any)["lastFailure"].(map[string]any)["cause"])
 		assert.Equal(t, "watching", second["status"].(map[string]any)["phase"])
@@ -236,6 +237,8 @@ func TestEqualFailuresAreOneRowWithTheirCountAndTimeSpan(t *testing.T) {
 		assert.Equal(t, status.LastFailure.Time.Format(time.RFC3339Nano), failures[0]["last"])
 		page := get(&registry, "?name=pods").Body.String()
 		assert.Contains(t, page, "<h2>Present problems</h2><p><b>Retrying for 10\u00a0min: connection-refused</b></p>")
+		assert.Contains(t, page, "<dt>State</dt><dd>retrying for 10\u00a0min</dd>")
+		assert.Equal(t, "retrying", getJSON(t, &registry, "?name=pods")["activity"])
 		assert.NotContains(t, page, "Past failure")
 
 		source.Heal()

@@ -15,11 +15,17 @@ import (
 // statusOf is a status as the pages and the JSON form show it.
 type statusOf struct {
 	// Name is the name passed to Add.
-	Name         string `json:"name"`
-	Objects      *int   `json:"objects,omitempty"`
+	Name    string `json:"name"`
+	Objects *int   `json:"objects,omitempty"`
+	// Activity is the phase in words for people, as in the history.
+	Activity     string `json:"activity"`
 	cache.Status `json:"status"`
 
 	now time.Time
+}
+
+func newStatusOf(name string, status cache.Status, now time.Time) statusOf {
+	return statusOf{Name: name, Activity: status.Activity(), Status: status, now: now}
 }
 
 // errorText returns an error's text, cut to fit into a page.
@@ -52,8 +58,14 @@ func (s statusOf) Color() string {
 	return "busy"
 }
 
-// For is how long the state has lasted.
-func (s statusOf) For() string { return shortDuration(s.now.Sub(s.PhaseSince)) }
+// For is how long the activity has lasted. While attempts fail, that is since the first of them.
+func (s statusOf) For() string {
+	failingFor := s.FailingFor()
+	if failingFor != "" && s.Phase != cache.PhaseStopped {
+		return failingFor
+	}
+	return shortDuration(s.now.Sub(s.PhaseSince))
+}
 
 // FailingFor is empty if the last attempt has not failed.
 func (s statusOf) FailingFor() string {
@@ -121,7 +133,7 @@ func (s statusOf) Problems() []problem {
 }
 
 func (s statusOf) failing() problem {
-	p := problem{Title: fmt.Sprintf("%s for %s", s.Activity(), s.FailingFor())}
+	p := problem{Title: fmt.Sprintf("%s for %s", s.Activity, s.FailingFor())}
 	p.Title = strings.ToUpper(p.Title[:1]) + p.Title[1:]
 	if s.LastFailure != nil {
 		p.Title += ": " + string(s.LastFailure.Cause)
@@ -161,7 +173,7 @@ func (s statusOf) Quarantine() []cache.Quarantined {
 func (s statusOf) Sources() []statusOf {
 	var all []statusOf
 	for _, one := range s.Namespaces {
-		all = append(all, statusOf{Name: one.Namespace, Status: one, now: s.now})
+		all = append(all, newStatusOf(one.Namespace, one, s.now))
 	}
 	return all
 }
@@ -208,7 +220,7 @@ func (s statusOf) stateFacts() []fact {
 		synced = "yes"
 	}
 	return []fact{
-		{Name: "Phase", Value: fmt.Sprintf("%s for %s", s.Phase, s.For())},
+		{Name: "State", Value: fmt.Sprintf("%s for %s", s.Activity, s.For())},
 		{Name: "Synced", Value: synced},
 		{Name: "Objects", Value: objects},
 		{Name: "Staleness", Value: s.Staleness()},
