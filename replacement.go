@@ -9,6 +9,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -47,6 +48,9 @@ type storeReplacement struct {
 	// retained has the keys whose newest state was refused, with its origin, or is in Retain. Their
 	// stored and quarantined states stay.
 	retained map[table.Key]table.Origin
+	// unwanted has the states that the transform has dropped from visible parts. The table has no
+	// entry of their keys, which tells that an older state must not be stored.
+	unwanted map[table.Key]table.Origin
 
 	// marks has the stored entries that the list contains. Commit deletes the others.
 	marks *table.Listing
@@ -73,6 +77,7 @@ func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
 		versionsReset: options.VersionsReset,
 		mayBeTooOld:   options.Staged,
 		retained:      map[table.Key]table.Origin{},
+		unwanted:      map[table.Key]table.Origin{},
 		marks:         storage.table.BeginListing(),
 		displaced:     map[table.Key]table.Slot{},
 	}
@@ -198,6 +203,7 @@ func (r *storeReplacement) keepChanged() {
 		if c.prepared.unchanged || !r.takesPart(c) {
 			continue
 		}
+		r.noteUnwanted(c)
 		c.received = received{} // it may be larger than what was prepared from it
 		if kept < i {
 			r.batch[kept] = *c
@@ -206,6 +212,19 @@ func (r *storeReplacement) keepChanged() {
 	}
 	clear(r.batch[kept:])
 	r.batch = r.batch[:kept]
+}
+
+// noteUnwanted records whether a listed state of a visible part was dropped by the transform.
+func (r *storeReplacement) noteUnwanted(c *change) {
+	if !r.isVisible || !r.mergesKeys || r.in.transform == nil {
+		return
+	}
+	if !c.prepared.deletes {
+		delete(r.unwanted, c.prepared.key)
+		return
+	}
+	own := strings.Clone(c.prepared.key.String()) // the key may share memory with the object
+	r.unwanted[table.KeyOf(own)] = c.prepared.origin
 }
 
 // takesPart records a refused change, and reports whether the write needs the change.
@@ -336,6 +355,10 @@ func (r *storeReplacement) earlierState(
 	staged := r.stagedChange(key, found)
 	if staged != nil {
 		return staged.prepared.origin, true // also if the transform has dropped it
+	}
+	unwanted, isUnwanted := r.unwanted[key]
+	if isUnwanted {
+		return unwanted, true
 	}
 	displaced, isDisplaced := r.displaced[key]
 	if isDisplaced {

@@ -90,3 +90,55 @@ func TestG6OfAKeyThatAListHasTwiceTheNewestStateIsKept(t *testing.T) {
 		}
 	}
 }
+
+// G2, G14: a transform drops the newest state of a key that a list has twice, far from an older one. The
+// key is absent, in a first list and in a relist. Fails if only states that are stored count.
+func TestG6OfAKeyThatAListHasTwiceADroppedNewestStateCounts(t *testing.T) {
+	const dropped = "a/x@7"
+	for name, before := range map[string][]apiruntime.Object{
+		"a first list":              nil,
+		"a relist":                  {validPod("y", "1")},
+		"a relist of a stored key":  {validPod("x", "3")},
+		"a relist of a dropped key": {validPod("x", "7")},
+	} {
+		for distance, between := range map[string]int{"together": 0, "in several parts": 250} {
+			for _, way := range []string{wholeList, pagedList, itemByItem} {
+				t.Run(fmt.Sprintf("%s, %s, %s", name, distance, way), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						twice := slices.Concat(
+							[]apiruntime.Object{validPod("x", "7")},
+							validPods(between),
+							[]apiruntime.Object{validPod("x", "5")})
+						states := [][]apiruntime.Object{twice}
+						if before != nil {
+							states = [][]apiruntime.Object{before, twice}
+						}
+						source := newStateSource(states...)
+						m := &streamedMirror{t: t, strategy: strategyFor(way)}
+						options := cache.SharedIndexInformerOptions{
+							ReflectorOptions: m.options(),
+							Transform: func(obj any) (any, error) {
+								if identified(obj) == dropped {
+									return nil, nil
+								}
+								return obj, nil
+							},
+						}
+						inf := cache.NewSharedIndexInformerWithOptions(
+							source.asListerWatcher(way), &object{}, options)
+						m.store = inf.GetStore()
+						m.status = inf.(reporter)
+						m.run(inf.RunWithContext)
+						if before != nil {
+							source.expire()
+							time.Sleep(time.Minute)
+						}
+						assert.NotContains(t, m.store.ListKeys(), "a/x")
+						assert.Len(t, m.store.ListKeys(), between)
+						assert.Equal(t, keptNewer(" at version 7", " at version 5"), duplicateTexts(t, m))
+					})
+				})
+			}
+		}
+	}
+}
