@@ -108,7 +108,8 @@ const damagedAtMost = 2 * time.Minute
 const forgottenAtMost = 4 * time.Minute
 
 // fruitlessAtMost is the same if such lists have found nothing before, because watches ended early for
-// another reason: the next one follows after an hour.
+// another reason. The next one follows after an hour: else a proxy that ends every idle watch would
+// cause a list each minute.
 const fruitlessAtMost = time.Hour + forgottenAtMost
 
 // deadAtMost is the time after which the death of a connection is noticed: the longest timeout of a

@@ -161,7 +161,7 @@ func (m *Mirror) ReceiveReport(_ context.Context, _ *cache.Reflector, err error)
 	switch cause {
 	case "regression":
 		m.regressed.Add(1)
-		if !m.World.Regressed() && !m.World.HasSentOldBookmarks() && m.Setup.Kind != script.KindOverlap {
+		if !m.World.Regressed() && !m.World.HasSentOldBookmarks() {
 			m.World.Fail("B31: %s reports a regression of a source that never went back: %v", m.Name, err)
 		}
 	case cache.CauseVersionTooLarge:

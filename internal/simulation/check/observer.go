@@ -41,7 +41,8 @@ func (o *observer) observe(key string, object *world.Object) {
 	case found < 0:
 		o.mirror.World.Fail("G2: %s shows %s, which the source never had", o.what, describe(key, object))
 		return
-	case o.mirror.Setup.Kind == script.KindOverlap: // of several writers the last one decides
+	case o.mirror.Setup.Kind == script.KindOverlap:
+		// The last list to commit decides, and the one before it may have been newer.
 	case truth.WasUnwanted(key) && o.mirror.World.Proxy.WasEverBehind():
 		// A list behind its items has dropped the key, and the watch replays states of it: without an entry
 		// nothing tells that they are older.
@@ -100,7 +101,9 @@ func (v *versions) check(m *Mirror) string {
 	defer v.mu.Unlock()
 	text, synced := m.Applied(), m.Synced()
 	if m.Setup.Kind == script.KindOverlap {
-		return text // of several writers the last one decides
+		// The last list to commit decides, also about the version: one may have been requested before
+		// another writer's Replace, and end after it.
+		return text
 	}
 	number, _ := strconv.ParseUint(text, 10, 64)
 	if number < v.last {

@@ -87,8 +87,9 @@ func (c *pauseCheck) waitFor(r *world.Request) {
 }
 
 // most is the longest allowed pause after the last request. After a watch that lived for 10 s it is
-// client-go's, unless a check of the version followed. After anything else the limits of G13 may have been reached by requests of another
-// kind, so it is only bounded.
+// client-go's, unless a check of the version followed. A shorter one counts in the limits of G13,
+// which requests before it may have reached, and a list after it keeps the limit of 3 a minute. So
+// the pause after it, as after anything else, is only bounded.
 func (c *pauseCheck) most() time.Duration {
 	pause := PauseAtMost
 	if wasLongLived(c.last) && !c.isPolling && !c.checkedAfter {
