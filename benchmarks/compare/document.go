@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -13,7 +14,7 @@ const documentBegins = `# Results
 
 `
 
-// writeDocument writes the table and what follows from it.
+// writeDocument writes the tables and what follows from it.
 func (r *report) writeDocument(path string, where []string, command string) error {
 	text := documentBegins + r.conclusion() + "\n" + r.markdown(where, command)
 	return os.WriteFile(path, []byte(text), 0o644)
@@ -46,28 +47,48 @@ func (r row) achieved() string {
 	return r.ratio + "x"
 }
 
-// markdown is the table, with where and how it was measured.
+// markdown is where and how it was measured, with a table of the calls that programs make
+// first and one of all other workloads.
 func (r *report) markdown(where []string, command string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured with `%s`. %s.\n\n", command, strings.Join(where, "; "))
-	write := func(cells []string) {
-		for _, cell := range cells {
-			b.WriteString("| " + escaped.Replace(cell) + " ")
-		}
-		b.WriteString("|\n")
-	}
-	write(columns.cells())
-	write(strings.Split(strings.Repeat("--- ", len(columns.cells())-1)+"---", " "))
+	fmt.Fprintf(&b, "Measured with `%s`. %s.\n", command, strings.Join(where, "; "))
+	var simple, others []row
 	for _, row := range r.rows {
-		if row.missed {
-			row.verdict = "**" + row.verdict + "**"
+		if row.simple {
+			simple = append(simple, row)
+		} else {
+			others = append(others, row)
 		}
-		write(row.cells())
 	}
+	writeSection(&b, "Calls that programs make first", simple)
+	writeSection(&b, "All other workloads", others)
 	if r.unequal {
 		b.WriteString("\n" + unequalNote + "\n")
 	}
 	return b.String()
+}
+
+// writeSection writes a table below its heading, or nothing if there are no rows.
+func writeSection(b *strings.Builder, heading string, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n## %s\n\n", heading)
+	writeCells(b, columns.cells())
+	writeCells(b, slices.Repeat([]string{"---"}, len(columns.cells())))
+	for _, row := range rows {
+		if row.missed {
+			row.verdict = "**" + row.verdict + "**"
+		}
+		writeCells(b, row.cells())
+	}
+}
+
+func writeCells(b *strings.Builder, cells []string) {
+	for _, cell := range cells {
+		b.WriteString("| " + escaped.Replace(cell) + " ")
+	}
+	b.WriteString("|\n")
 }
 
 // escaped keeps a cell's text from being markup.

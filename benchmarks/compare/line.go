@@ -96,7 +96,7 @@ func (l line) pass(
 
 // measured returns the figures of all passes.
 func (l line) measured(r results) measured {
-	m := measured{title: l.name, unequal: l.unequal()}
+	m := measured{title: l.name, unequal: l.unequal(), simple: l.simple()}
 	if m.unequal {
 		m.title += fmt.Sprintf(" (client-go: %d of %d)", l.theirItems, l.task.Items)
 	}

@@ -184,9 +184,30 @@ func TestTheDocumentBeginsWithTheGoalsThatAreMissed(t *testing.T) {
 	require.NoError(t, err)
 	text := string(written)
 	require.Contains(t, text, "1 of 2 goals are reached. Missed are:\n\n- D1 a\\|b, Informer\\[T], ns/call: 2 instead of &lt;= 1\n")
-	require.Contains(t, text, "Measured with `make compare`. a machine.\n\n| workload | figure | goal | client-go | ours | ratio | spread | verdict |\n| --- |")
+	require.Contains(t, text, "Measured with `make compare`. a machine.\n\n## All other workloads\n\n"+
+		"| workload | figure | goal | client-go | ours | ratio | spread | verdict |\n| --- |")
 	require.Contains(t, text, `| D1 a\|b, Informer\[T] | ns/call | &lt;= 1 | 4 | 2 | 2.00 | 0 / 0 % | **FAIL: short by 100 %** |`)
 	require.Contains(t, text, "| PASS |")
+}
+
+// One run writes one document. Fails if a workload is in no table or in both, or if the calls
+// that programs make first are not found at once.
+func TestTheDocumentHasATableOfSimpleCallsAndOneOfAllOthers(t *testing.T) {
+	var r report
+	for _, l := range []line{{name: "A2 list"}, {name: "D1 Update", first: true}, {name: "E memory"}} {
+		l.figures = []figure{nanoseconds("call", goal{})}
+		r.add(l.name, l.measured(results{theirs: took(4), ours: took(2)}))
+	}
+	simple, others, found := strings.Cut(r.markdown(nil, "make compare"), "## All other workloads")
+	require.True(t, found)
+	_, simple, found = strings.Cut(simple, "## Calls that programs make first")
+	require.True(t, found)
+	require.Contains(t, simple, "| D1 Update |")
+	require.NotContains(t, others, "| D1 Update |")
+	for _, name := range []string{"| A2 list |", "| E memory |"} {
+		require.NotContains(t, simple, name)
+		require.Contains(t, others, name)
+	}
 }
 
 // nanoseconds is a figure of one item.

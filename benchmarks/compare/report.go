@@ -26,6 +26,8 @@ type row struct {
 	line, figure, goal, theirs, ours, ratio, spread, verdict string
 	// reached and missed say whether there is a goal, and whether it is missed.
 	reached, missed bool
+	// simple says that the line is one of the calls that programs make first.
+	simple bool
 }
 
 // columns are the names of a row's parts.
@@ -107,6 +109,7 @@ func newRow(m measured, f finding, verdict string) row {
 		verdict: verdict,
 		reached: hasGoal && !missed,
 		missed:  missed,
+		simple:  m.simple,
 	}
 }
 

@@ -31,6 +31,8 @@ type measured struct {
 	figures []finding
 	// unequal says that the sides got different numbers of items: there is no ratio.
 	unequal bool
+	// simple says that it is one of the calls that programs make first.
+	simple bool
 }
 
 // finding is a figure that was measured.
@@ -111,11 +113,12 @@ func (l callLine) measure(ctx context.Context, progress io.Writer, profiles stri
 	if err != nil {
 		return m, fmt.Errorf("%s: %w", l.line.Name, err)
 	}
-	m = measured{title: l.line.Name, figures: []finding{{figure: l.figure(), samples: samples{
+	turns := finding{figure: l.figure(), samples: samples{
 		theirs: same(result.Theirs),
 		ours:   same(result.Ours),
 		ratios: sample{best: result.High, median: result.Ratio, worst: result.Low},
-	}}}}
+	}}
+	m = measured{title: l.title(), figures: []finding{turns}, simple: l.simple()}
 	if result.Allocations != nil {
 		m.figures = append(m.figures, finding{figure: l.allocations(), samples: samples{
 			theirs: same(result.Allocations[0]),
