@@ -37,8 +37,8 @@ func (r *run) ask(what string, m *mirror) {
 	r.questions.Go(func() { _ = q.Send(r.ctx) }) // send checks the error
 }
 
-// askFinally calls Fresh of each running informer after a last write to a healthy source, and Verify after its watches have lost an
-// event of a random kind.
+// askFinally calls Fresh of each running informer after a last write to a healthy source, and
+// Verify after its watches have lost an event of a random kind.
 func (r *run) askFinally() {
 	kept, lost := script.KeyAt(0), script.KeyAt(len(script.Namespaces)) // of one namespace
 	for _, m := range r.mirrors {

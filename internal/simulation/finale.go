@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/internal/simulation/check"
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
@@ -25,9 +26,7 @@ func (r *run) finale() {
 	pause += r.unnoticedAtMost()
 	time.Sleep(pause)
 	settle()
-	if slices.ContainsFunc(r.mirrors, func(m *mirror) bool {
-		return m.HasReportedSince(repaired, "regression") || m.HasReportedSince(repaired, "wrong-type")
-	}) {
+	if r.hasReportedSince(repaired, "regression") || r.hasReportedSince(repaired, "wrong-type") {
 		// If a source regressed and has passed the mirror's version since, only the first list after
 		// heal notices it, and another list follows after a pause (B15). Likewise after a list of
 		// wrong types whose last page was requested after heal (B25).
@@ -36,13 +35,16 @@ func (r *run) finale() {
 	}
 	r.check()
 	r.allowNamespaces()
-	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.HasReportedSince(repaired, "store-error") }) {
+	if !r.hasReportedSince(repaired, "store-error") {
 		r.compare("after the pause that G1 allows")
 	}
 	r.askFinally()
 	r.damageLast()
 	r.restoreLast()
-	if slices.ContainsFunc(r.script.Steps, func(s script.Step) bool { return s.What == script.NotAllowed }) {
+	isPolled := slices.ContainsFunc(r.script.Steps, func(s script.Step) bool {
+		return s.What == script.NotAllowed
+	})
+	if isPolled {
 		time.Sleep(check.Polling + time.Second) // what a lost event changed is seen by the next list
 	}
 	before := check.CountCalls(r.checked())
@@ -73,13 +75,13 @@ func (r *run) damageLast() {
 	time.Sleep(check.PauseAtMost + damagedAtMost)
 	r.world.Damage.Heal() // a watch of another namespace has not been sent anything
 	settle()
-	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.HasReportedSince(began, "store-error") }) {
+	if !r.hasReportedSince(began, "store-error") {
 		r.compare("after a damaged byte (B24)")
 	}
 }
 
-// restoreLast reverts a healthy source to an older state, and checks that mirrors notice it although
-// nothing is written after it (B23).
+// restoreLast reverts a healthy source to an older state, and checks that mirrors notice it
+// although nothing is written after it (B23).
 func (r *run) restoreLast() {
 	n := r.script.Setup.RestoreLast
 	if n == 0 {
@@ -89,7 +91,7 @@ func (r *run) restoreLast() {
 	r.world.Restore(n)
 	time.Sleep(check.PauseAtMost + restoreAtMost)
 	settle()
-	if !slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.HasReportedSince(restored, "store-error") }) {
+	if !r.hasReportedSince(restored, "store-error") {
 		r.compare("after a restore (B23)")
 	}
 }
@@ -107,17 +109,17 @@ const damagedAtMost = 2 * time.Minute
 // with pauses, and a list (B28).
 const forgottenAtMost = 4 * time.Minute
 
-// fruitlessAtMost is the same if such lists have found nothing before, because watches ended early for
-// another reason. The next one follows after an hour: else a proxy that ends every idle watch would
-// cause a list each minute.
+// fruitlessAtMost is the same if such lists have found nothing before, because watches ended early
+// for another reason. The next one follows after an hour: else a proxy that ends every idle watch
+// would cause a list each minute.
 const fruitlessAtMost = time.Hour + forgottenAtMost
 
 // deadAtMost is the time after which the death of a connection is noticed: the longest timeout of a
 // watch, and the grace after it (B30).
 const deadAtMost = 10*time.Minute + 31*time.Second
 
-// unnoticedAtMost is the additional time to converge after faults that do not end, and that the mirrors
-// have to notice.
+// unnoticedAtMost is the additional time to converge after faults that do not end, and that the
+// mirrors have to notice.
 func (r *run) unnoticedAtMost() time.Duration {
 	pause := time.Duration(0)
 	if died := r.world.LastDeath(); !died.IsZero() {
@@ -181,4 +183,11 @@ func (r *run) heal() {
 
 func (r *run) isRefusedByAny(serial int) bool {
 	return slices.ContainsFunc(r.mirrors, func(m *mirror) bool { return m.HasRefused(serial) })
+}
+
+// hasReportedSince says whether any mirror has reported a cause since a time.
+func (r *run) hasReportedSince(since time.Time, cause cache.Cause) bool {
+	return slices.ContainsFunc(r.mirrors, func(m *mirror) bool {
+		return m.HasReportedSince(since, cause)
+	})
 }

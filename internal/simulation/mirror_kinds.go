@@ -45,7 +45,10 @@ func (m *mirror) make(random *rand.Rand) {
 }
 
 func (m *mirror) indexers() cache.Indexers {
-	return cache.Indexers{check.GroupsIndex: m.Index, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	return cache.Indexers{
+		check.GroupsIndex:    m.Index,
+		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+	}
 }
 
 // readFrom uses an indexer as the content of the mirror.
@@ -60,15 +63,23 @@ func (m *mirror) readFrom(indexer cache.Indexer) {
 		}
 		return check.AsObject(obj)
 	}
-	m.ByGroup = func(group string) ([]string, error) { return indexer.IndexKeys(check.GroupsIndex, group) }
+	m.ByGroup = func(group string) ([]string, error) {
+		return indexer.IndexKeys(check.GroupsIndex, group)
+	}
 	m.Groups = func() []string { return indexer.ListIndexFuncValues(check.GroupsIndex) }
 }
 
 func (m *mirror) makeTyped(options cache.ReflectorOptions) {
-	informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(m.Client.Source("")), cache.InformerConfig[*world.Object]{
-		Name: m.Name, KeyFunction: check.KeyFunction, RecreateAsUpdate: m.Setup.Merge, ReflectorOptions: options,
-		ResyncPeriod: m.Setup.Resync,
-		Indexes:      cache.TypedIndexers[*world.Object]{check.GroupsIndex: func(o *world.Object) ([]string, error) { return m.Index(o) }},
+	source := cache.ToListerWatcherWithContext(m.Client.Source(""))
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[*world.Object]{
+		Name:             m.Name,
+		KeyFunction:      check.KeyFunction,
+		RecreateAsUpdate: m.Setup.Merge,
+		ReflectorOptions: options,
+		ResyncPeriod:     m.Setup.Resync,
+		Indexes: cache.TypedIndexers[*world.Object]{
+			check.GroupsIndex: func(o *world.Object) ([]string, error) { return m.Index(o) },
+		},
 		Transform: func(o *world.Object) (*world.Object, error) {
 			kept, err := m.Transform(o)
 			typed, _ := kept.(*world.Object)
@@ -99,8 +110,13 @@ func (m *mirror) makeTyped(options cache.ReflectorOptions) {
 func (m *mirror) makeShared(options cache.ReflectorOptions) {
 	source, sources := m.Client.Sources()
 	informer := cache.NewSharedIndexInformerWithOptions(source, &world.Object{}, cache.SharedIndexInformerOptions{
-		Namespaces: sources, Indexers: m.indexers(), KeyFunction: check.KeyFunction, Transform: m.Transform, ResyncPeriod: m.Setup.Resync,
-		RecreateAsUpdate: m.Setup.Merge, ReflectorOptions: options,
+		Namespaces:       sources,
+		Indexers:         m.indexers(),
+		KeyFunction:      check.KeyFunction,
+		Transform:        m.Transform,
+		ResyncPeriod:     m.Setup.Resync,
+		RecreateAsUpdate: m.Setup.Merge,
+		ReflectorOptions: options,
 	})
 	m.readFrom(informer.GetIndexer())
 	m.run = informer.RunWithContext
@@ -121,7 +137,9 @@ func (m *mirror) informer(informer cache.SharedIndexInformer) {
 		h.Register(registration)
 		return err
 	}
-	m.leave = func(h *check.Handler) error { return cache.ShutDownEventHandler(informer, h.Registration) }
+	m.leave = func(h *check.Handler) error {
+		return cache.ShutDownEventHandler(informer, h.Registration)
+	}
 }
 
 func (m *mirror) statusOf(x any) cache.Status {
@@ -144,8 +162,13 @@ func (m *mirror) makeController(options cache.ReflectorOptions) {
 	h := check.NewHandler(m.Mirror, m.firstHandler(), m.Name+"/handler")
 	m.Handlers = []*check.Handler{h}
 	config := &cache.Config{
-		ObjectType: &world.Object{}, Store: indexer, Handler: h.Untyped(), Transform: m.Transform, RecreateAsUpdate: m.Setup.Merge,
-		FullResyncPeriod: m.Setup.Resync, ReflectorOptions: options,
+		ObjectType:       &world.Object{},
+		Store:            indexer,
+		Handler:          h.Untyped(),
+		Transform:        m.Transform,
+		RecreateAsUpdate: m.Setup.Merge,
+		FullResyncPeriod: m.Setup.Resync,
+		ReflectorOptions: options,
 	}
 	config.ListerWatcher, config.Namespaces = m.Client.Sources()
 	m.readFrom(indexer)
@@ -180,7 +203,10 @@ func (m *mirror) makeProcess(options cache.ReflectorOptions) {
 	m.Handlers = []*check.Handler{h}
 	m.readFrom(indexer)
 	m.controller(cache.New(&cache.Config{
-		Queue: queue, ListerWatcher: m.Client.Source(""), ObjectType: &world.Object{}, FullResyncPeriod: m.Setup.Resync,
+		Queue:            queue,
+		ListerWatcher:    m.Client.Source(""),
+		ObjectType:       &world.Object{},
+		FullResyncPeriod: m.Setup.Resync,
 		ReflectorOptions: options,
 		Process: func(obj any, initial bool) error {
 			defer m.Calls.Begin("Process")()

@@ -23,7 +23,8 @@ func TestRecordRuns(t *testing.T) {
 	for seed := *fromFlag; seed < *fromFlag+uint64(*seedsFlag); seed++ {
 		result, lines := Record(t, script.Generate(seed))
 		require.Empty(t, result.Failures, "seed %d", seed)
-		require.NoError(t, recording.WriteFile(filepath.Join(*recordFlag, fmt.Sprintf("%06d.jsonl", seed)), lines))
+		require.NoError(t, recording.WriteFile(filepath.Join(*recordFlag, fmt.Sprintf("%06d.jsonl",
+			seed)), lines))
 	}
 }
 

@@ -53,7 +53,8 @@ func perform(input script.Script, recorder *world.Recorder) script.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	if len(input.Setup.Mirrors) == 0 {
-		input.Setup.Mirrors = []script.MirrorSetup{{Kind: script.KindTyped}} // a world without any says nothing
+		// A world without any says nothing.
+		input.Setup.Mirrors = []script.MirrorSetup{{Kind: script.KindTyped}}
 	}
 	r := newRun(ctx, input, recorder)
 	for i, step := range input.Steps {

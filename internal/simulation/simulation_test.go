@@ -34,7 +34,8 @@ func TestMirrorsEqualTheSourceWhateverHappens(t *testing.T) {
 			result := Run(t, script.Generate(seed))
 			if len(result.Failures) > 0 {
 				trace := result.Trace
-				t.Errorf("%s\n\n%s", strings.Join(result.Failures, "\n"), strings.Join(trace[max(0, len(trace)-30000):], "\n"))
+				t.Errorf("%s\n\n%s",
+					strings.Join(result.Failures, "\n"), strings.Join(trace[max(0, len(trace)-30000):], "\n"))
 			}
 		})
 	}

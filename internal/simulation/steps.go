@@ -67,7 +67,8 @@ func (r *run) join(s script.Step) {
 	if len(m.Handlers) > 6 {
 		return
 	}
-	m.add(script.HandlerSetup{Delivery: s.N % 3, Slow: s.For}, fmt.Sprintf("%s/late-%d", m.Name, len(m.Handlers)))
+	m.add(script.HandlerSetup{Delivery: s.N % 3, Slow: s.For}, fmt.Sprintf("%s/late-%d",
+		m.Name, len(m.Handlers)))
 }
 
 // leave removes a handler, and waits for its last call on a goroutine of its own.

@@ -44,7 +44,8 @@ func (c *Calls) enter(what string, source bool) (end func()) {
 	case !c.returned.IsZero():
 		c.mirror.World.Fail("G9: %s: %s was called after Run had returned", c.mirror.Name, what)
 	case !c.cancelled.IsZero() && now.Sub(c.cancelled) > receivedGrace && !(c.nests && c.running > 1):
-		c.mirror.World.Fail("G9: %s: %s was called %v after the context had ended", c.mirror.Name, what, now.Sub(c.cancelled))
+		c.mirror.World.Fail("G9: %s: %s was called %v after the context had ended",
+			c.mirror.Name, what, now.Sub(c.cancelled))
 	}
 	return func() {
 		c.mu.Lock()
@@ -85,7 +86,8 @@ func (c *Calls) RunReturned() {
 	case c.cancelled.IsZero():
 		c.mirror.World.Fail("G9: Run of %s returned while its context had not ended", c.mirror.Name)
 	case c.running > 0:
-		c.mirror.World.Fail("G9: Run of %s returned while %d calls were under way", c.mirror.Name, c.running)
+		c.mirror.World.Fail("G9: Run of %s returned while %d calls were under way",
+			c.mirror.Name, c.running)
 	case !now.Equal(c.cancelled) && !now.Equal(c.lastLeft):
 		c.mirror.World.Fail("G9: Run of %s returned %v after the end of its context; the last call had ended %v before",
 			c.mirror.Name, now.Sub(c.cancelled), now.Sub(c.lastLeft))

@@ -49,14 +49,17 @@ func (m *Mirror) compareContent(when string, now map[string]world.State, shown m
 		switch {
 		case s.Present() && m.cannotApply(s):
 			if !held[key] && m.Setup.Kind != script.KindForeign {
-				m.World.Fail("G6: %s %s: the source's %s is bad (%s), and not in the status", m.Name, when, key, s.Bad)
+				m.World.Fail("G6: %s %s: the source's %s is bad (%s), and not in the status",
+					m.Name, when, key, s.Bad)
 			}
 		case !s.Present() || (s.Unwanted && m.hasTransform()):
 			if object != nil {
-				m.World.Fail("G7: %s shows %s %s; the source has it no more, or nobody wants it", m.Name, describe(key, object), when)
+				m.World.Fail("G7: %s shows %s %s; the source has it no more, or nobody wants it",
+					m.Name, describe(key, object), when)
 			}
 		case object == nil || world.SerialOf(object) != s.Serial:
-			m.World.Fail("G1: %s shows %s %s; the source has serial %d at version %d", m.Name, describe(key, object), when, s.Serial, s.Version)
+			m.World.Fail("G1: %s shows %s %s; the source has serial %d at version %d",
+				m.Name, describe(key, object), when, s.Serial, s.Version)
 		case held[key] && m.Setup.Kind != script.KindProcess: // which may have failed for an earlier state
 			m.World.Fail("G6: %s shows %s as it is %s, and holds it in quarantine", m.Name, key, when)
 		}
@@ -96,11 +99,15 @@ func (m *Mirror) compareIndex(when string, shown map[string]*world.Object) {
 		slices.Sort(keys)
 		slices.Sort(want[group])
 		if err != nil || !slices.Equal(keys, want[group]) {
-			m.World.Fail("B14: %s %s: the index has under %q %v (%v), the objects say %v", m.Name, when, group, keys, err, want[group])
+			m.World.Fail("B14: %s %s: the index has under %q %v (%v), the objects say %v",
+				m.Name, when, group, keys, err, want[group])
 		}
 	}
-	if have, wanted := slices.Sorted(slices.Values(m.Groups())), slices.Sorted(maps.Keys(want)); !slices.Equal(have, wanted) {
-		m.World.Fail("B14: %s %s: the index has the values %v, the objects %v", m.Name, when, have, wanted)
+	have := slices.Sorted(slices.Values(m.Groups()))
+	wanted := slices.Sorted(maps.Keys(want))
+	if !slices.Equal(have, wanted) {
+		m.World.Fail("B14: %s %s: the index has the values %v, the objects %v",
+			m.Name, when, have, wanted)
 	}
 }
 
@@ -150,7 +157,8 @@ func (m *Mirror) compareSequences() {
 			continue
 		}
 		if !slices.Equal(first.sequence, h.sequence) {
-			m.World.Fail("G3: %s received %v, %s received %v", first.Name, first.sequence, h.Name, h.sequence)
+			m.World.Fail("G3: %s received %v, %s received %v",
+				first.Name, first.sequence, h.Name, h.sequence)
 		}
 	}
 }

@@ -25,8 +25,8 @@ func Now(w *world.World, mirrors []*Mirror) {
 	}
 }
 
-// checkContent checks that readers see the source at one moment, not before the moment of the applied
-// version (G2, G7, G11).
+// checkContent checks that readers see the source at one moment, not before the moment of the
+// applied version (G2, G7, G11).
 func (m *Mirror) checkContent() {
 	claimed := m.version.check(m)
 	synced := m.Synced()
@@ -47,7 +47,8 @@ func (m *Mirror) checkContent() {
 	}
 	for key, o := range shown {
 		if m.hasTransform() && o.Annotations[world.TransformedMark] != "1" {
-			m.World.Fail("G14: %s shows %s, transformed %q", m.Name, describe(key, o), o.Annotations[world.TransformedMark])
+			m.World.Fail("G14: %s shows %s, transformed %q",
+				m.Name, describe(key, o), o.Annotations[world.TransformedMark])
 		}
 	}
 	if !synced || !m.showsPointInTime() {
@@ -77,7 +78,8 @@ func (m *Mirror) checkPointInTime(shown map[string]*world.Object, prefix, claime
 		}
 		next := world.Intersect(moments, m.World.Truth.Spans(key, m.LooksLike(key, shown[key])))
 		if len(next) == 0 {
-			m.World.Fail("G2, G11: %s at version %q shows %s beside what was not there at that time: %s", m.Name, claimed,
+			m.World.Fail("G2, G11: %s at version %q shows %s beside what was not there at that time: %s",
+				m.Name, claimed,
 				describe(key, shown[key]), m.spell(shown))
 			return
 		}
@@ -85,8 +87,8 @@ func (m *Mirror) checkPointInTime(shown map[string]*world.Object, prefix, claime
 	}
 }
 
-// LooksLike returns a function that says whether a state of the source may be shown as object. States
-// that the mirror cannot or does not show match any object.
+// LooksLike returns a function that says whether a state of the source may be shown as object.
+// States that the mirror cannot or does not show match any object.
 func (m *Mirror) LooksLike(key string, object *world.Object) func(world.State) bool {
 	return func(s world.State) bool {
 		switch {

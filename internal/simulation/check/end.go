@@ -40,7 +40,8 @@ func Calm(w *world.World, mirrors []*Mirror, before map[*Handler]handlerCalls) {
 		}
 		if period := m.Setup.Resync; period > 0 {
 			if least := (int(CalmTime/period) - 1) * len(h.shown()); again < least {
-				w.Fail("B20: %s was resynced %d times in %v of calm, at least %d were due", h.Name, again, CalmTime, least)
+				w.Fail("B20: %s was resynced %d times in %v of calm, at least %d were due",
+					h.Name, again, CalmTime, least)
 			}
 		}
 	}

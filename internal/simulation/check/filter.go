@@ -10,8 +10,8 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
-// Handlers behind filters, and what a program does that files objects by a field: it finds an object
-// again only if it is given the state that it has filed (B29).
+// Handlers behind filters, and what a program does that files objects by a field: it finds an
+// object again only if it is given the state that it has filed (B29).
 
 // filteredGroup is the group of the objects that pass a filter.
 const filteredGroup = "x"
@@ -116,6 +116,7 @@ func (t typedHandler) OnDelete(deleted cache.DeletedObject[*world.Object]) {
 	t.handler.OnDelete(o)
 }
 
+// Options returns the options with which the handler is added.
 func (h *Handler) Options() cache.HandlerOptions {
 	return cache.HandlerOptions{
 		Name:          h.Name,

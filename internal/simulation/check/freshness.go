@@ -10,9 +10,10 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
-// Callers call Fresh and Verify of informers at any time. If Fresh or Verify returns no error, the store must have everything that was
-// committed before the call, and each difference that Verify reports must be one. Differences arise only if a watch loses an event (the
-// step "lose") or does not receive one (the step "hide").
+// Callers call Fresh and Verify of informers at any time. If Fresh or Verify returns no error, the
+// store must have everything that was committed before the call, and each difference that Verify
+// reports must be one. Differences arise only if a watch loses an event (the step "lose") or does
+// not receive one (the step "hide").
 
 // callerPatience is the timeout of a caller: longer than a healthy source needs.
 const callerPatience = time.Minute
@@ -61,9 +62,11 @@ func (q *Question) Send(ctx context.Context) error {
 	}
 	switch stopped := m.Calls.cancelledAt(); {
 	case time.Since(began) > callerPatience:
-		w.Fail("G9: %s of %s returned %v after its context had ended", q.what, m.Name, time.Since(began)-callerPatience)
+		w.Fail("G9: %s of %s returned %v after its context had ended",
+			q.what, m.Name, time.Since(began)-callerPatience)
 	case !stopped.IsZero() && time.Now().After(stopped) && began.Before(stopped):
-		w.Fail("G9: %s of %s returned %v after the informer had been stopped", q.what, m.Name, time.Since(stopped))
+		w.Fail("G9: %s of %s returned %v after the informer had been stopped",
+			q.what, m.Name, time.Since(stopped))
 	case errors.Is(err, cache.ErrInformerStopped):
 		if stopped.IsZero() {
 			w.Fail("G9: %s of %s says that it has stopped, and it has not", q.what, m.Name)
@@ -100,7 +103,8 @@ func (q *Question) recordErrors(err error) {
 	}
 }
 
-// checkNothingMissed checks that no shown state was replaced before the call. Verify finds lost events, Fresh does not.
+// checkNothingMissed checks that no shown state was replaced before the call. Verify finds lost
+// events, Fresh does not.
 func (q *Question) checkNothingMissed() {
 	m, truth := q.mirror, q.mirror.World.Truth
 	shown := map[string]*world.Object{}
@@ -111,12 +115,15 @@ func (q *Question) checkNothingMissed() {
 	}
 	m.World.Checked()
 	for key, now := range truth.Now() {
-		// If each of two listed states may have been deleted after its list, their absence is no difference yet.
+		// If each of two listed states may have been deleted after its list, their absence is no
+		// difference yet.
 		if truth.IsHidden(key) && (q.what == "Fresh" || shown[key] == nil && now.Moment > q.since) {
 			continue
 		}
-		if len(world.Intersect(world.SpansFrom(q.since), truth.AllSpans(key, m.LooksLike(key, shown[key])))) == 0 {
-			m.World.Fail("G1: %s of %s has returned, and it shows %s, which was over when it was asked", q.what, m.Name,
+		spans := truth.AllSpans(key, m.LooksLike(key, shown[key]))
+		if len(world.Intersect(world.SpansFrom(q.since), spans)) == 0 {
+			m.World.Fail("G1: %s of %s has returned, and it shows %s, which was over when it was asked",
+				q.what, m.Name,
 				describe(key, shown[key]))
 		}
 	}

@@ -22,7 +22,8 @@ func (m *Mirror) Transform(obj any) (any, error) {
 	times := m.transformed[world.ReceiptOf(o)]
 	m.mu.Unlock()
 	if times > 1 {
-		m.World.Fail("G14: %s transformed %s of receipt %d %d times", m.Name, world.KeyOf(o), world.ReceiptOf(o), times)
+		m.World.Fail("G14: %s transformed %s of receipt %d %d times",
+			m.Name, world.KeyOf(o), world.ReceiptOf(o), times)
 	}
 	switch {
 	case o.Annotations[world.BadMark] == script.BadTransform:
@@ -53,8 +54,8 @@ func (m *Mirror) Index(obj any) ([]string, error) {
 // GroupsIndex is the name of the index by GroupMark.
 const GroupsIndex = "groups"
 
-// AsObject returns the Object of a store's or handler's argument, of a tombstone the last known one;
-// nil if there is none.
+// AsObject returns the Object of a store's or handler's argument, of a tombstone the last known
+// one; nil if there is none.
 func AsObject(obj any) *world.Object {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj

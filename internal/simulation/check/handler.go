@@ -49,6 +49,7 @@ type Handler struct {
 	joined int
 }
 
+// NewHandler makes a handler of a mirror, which its maker adds.
 func NewHandler(m *Mirror, setup script.HandlerSetup, name string) *Handler {
 	h := &Handler{
 		mirror:       m,
@@ -86,7 +87,8 @@ func (h *Handler) OnAdd(obj any, initial bool) {
 	h.filed.add(object)
 	h.sequence = append(h.sequence, world.ReceiptOf(object))
 	h.mu.Unlock()
-	h.mirror.World.Note("%s OnAdd %s receipt %d initial %v", h.Name, describe(key, object), world.ReceiptOf(object), initial)
+	h.mirror.World.Note("%s OnAdd %s receipt %d initial %v",
+		h.Name, describe(key, object), world.ReceiptOf(object), initial)
 	h.checkOrder(object)
 	h.checkState(key, object)
 }
@@ -105,33 +107,47 @@ func (h *Handler) OnUpdate(oldObj, newObj any) {
 	case known == nil:
 		h.fail("G3: OnUpdate of %s, of which it knows nothing", describe(key, object))
 	case known != old:
-		h.fail("G3: OnUpdate of %s has as old %s receipt %d, and it received %s receipt %d", describe(key, object),
+		h.fail("G3: OnUpdate of %s has as old %s receipt %d, and it received %s receipt %d",
+			describe(key, object),
 			describe(key, old), world.ReceiptOf(old), describe(key, known), world.ReceiptOf(known))
 	}
 	if old.UID != object.UID && !h.mirror.Setup.Merge && h.mirror.Setup.Kind != script.KindProcess {
 		h.fail("G3: OnUpdate of %s has another UID than the old one", describe(key, object))
 	}
-	switch {
-	case old == object:
+	if old == object {
 		h.resyncs++
-	case old.UID == object.UID && old.ResourceVersion == object.ResourceVersion &&
-		h.mirror.Setup.Kind != script.KindProcess && !h.mirror.wasQuarantined(key) && !h.mirror.World.Regressed() &&
-		!h.mirror.World.Proxy.WasEverBehind() && // a watch sends a listed state again
-		h.mirror.regressions() == 0 && !h.mirror.unknown.Load(): // after one content counts, and each receipt makes it another
-		h.fail("B8: OnUpdate of %s, which has not changed", describe(key, object))
-		fallthrough
-	default:
+	} else {
+		h.checkHasChanged(key, old, object)
 		h.sequence = append(h.sequence, world.ReceiptOf(object))
 	}
 	h.removeFiled("OnUpdate", h.view[key], old)
 	h.filed.add(object)
 	h.view[key] = object
 	h.mu.Unlock()
-	h.mirror.World.Note("%s OnUpdate %s receipt %d", h.Name, describe(key, object), world.ReceiptOf(object))
+	h.mirror.World.Note("%s OnUpdate %s receipt %d",
+		h.Name, describe(key, object), world.ReceiptOf(object))
 	if old != object {
 		h.checkOrder(object)
 	}
 	h.checkState(key, object)
+}
+
+// checkHasChanged checks that an update that is no resync is a change (B8). The caller holds the lock.
+func (h *Handler) checkHasChanged(key string, old, object *world.Object) {
+	m := h.mirror
+	if old.UID != object.UID || old.ResourceVersion != object.ResourceVersion {
+		return
+	}
+	if m.Setup.Kind == script.KindProcess || m.wasQuarantined(key) || m.World.Regressed() {
+		return
+	}
+	if m.World.Proxy.WasEverBehind() {
+		return // a watch sends a listed state again
+	}
+	if m.regressions() > 0 || m.unknown.Load() {
+		return // after one content counts, and each receipt makes it another
+	}
+	h.fail("B8: OnUpdate of %s, which has not changed", describe(key, object))
 }
 
 // OnDelete implements cache.ResourceEventHandler.
@@ -179,7 +195,9 @@ func (h *Handler) called(what string, obj any) (object *world.Object, done func(
 		h.calling = false
 		h.mu.Unlock()
 		left()
-		if every := h.Setup.PanicEvery; every > 0 && received%every == 0 && !h.mirror.World.Functions.IsRepaired() {
+		every := h.Setup.PanicEvery
+		isDue := every > 0 && received%every == 0
+		if isDue && !h.mirror.World.Functions.IsRepaired() {
 			panic("the script says that this handler panics")
 		}
 	}
@@ -204,7 +222,8 @@ func (h *Handler) checkState(key string, object *world.Object) {
 	h.observer.observe(key, object)
 	h.checkStoreNotBehind(key, object)
 	if h.mirror.hasTransform() && object.Annotations[world.TransformedMark] != "1" {
-		h.mirror.World.Fail("G14: %s received %s, transformed %q", h.Name, describe(key, object), object.Annotations[world.TransformedMark])
+		h.mirror.World.Fail("G14: %s received %s, transformed %q",
+			h.Name, describe(key, object), object.Annotations[world.TransformedMark])
 	}
 }
 
@@ -218,7 +237,8 @@ func (h *Handler) checkOrder(object *world.Object) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	receipt := world.ReceiptOf(object)
-	if h.Setup.Delivery == int(cache.Coalesced) || sent-h.joined > orderLost || receipt <= h.joined || h.mirror.Setup.Kind == script.KindProcess {
+	isMerged := h.Setup.Delivery == int(cache.Coalesced) || sent-h.joined > orderLost
+	if isMerged || receipt <= h.joined || h.mirror.Setup.Kind == script.KindProcess {
 		return
 	}
 	of := ""
@@ -226,7 +246,8 @@ func (h *Handler) checkOrder(object *world.Object) {
 		of = object.Namespace
 	}
 	if receipt < h.receipts[of] {
-		h.fail("G3: received %s of receipt %d after one of receipt %d", describe(world.KeyOf(object), object), receipt, h.receipts[of])
+		h.fail("G3: received %s of receipt %d after one of receipt %d",
+			describe(world.KeyOf(object), object), receipt, h.receipts[of])
 	}
 	h.receipts[of] = max(receipt, h.receipts[of])
 }
@@ -245,7 +266,8 @@ func (h *Handler) checkStoreNotBehind(key string, received *world.Object) {
 	// What a state looks like to a store that lags is what it looks like to no other.
 	fits := (&observer{mirror: m}).matches(held)
 	if m.World.Truth.Find(key, from, fits) < 0 && !m.World.Regressed() {
-		m.World.Fail("G4: %s receives %s, and the store has %s", h.Name, describe(key, received), describe(key, held))
+		m.World.Fail("G4: %s receives %s, and the store has %s",
+			h.Name, describe(key, received), describe(key, held))
 	}
 	if held == nil || held != received || m.ByGroup == nil {
 		return
@@ -253,7 +275,8 @@ func (h *Handler) checkStoreNotBehind(key string, received *world.Object) {
 	for _, group := range world.GroupsOf(received) {
 		keys, err := m.ByGroup(group)
 		if err != nil || (!slices.Contains(keys, key) && m.Get(key) == received) {
-			m.World.Fail("G4: %s receives %s, and the index has it not under %q: %v %v", h.Name, describe(key, received), group, keys, err)
+			m.World.Fail("G4: %s receives %s, and the index has it not under %q: %v %v",
+				h.Name, describe(key, received), group, keys, err)
 		}
 	}
 }
@@ -276,7 +299,10 @@ func (h *Handler) checkSync() {
 	now := h.mirror.World.Truth.Now()
 	for _, key := range h.owed {
 		s := now[key]
-		if s.Moment > h.owedAt || !s.Shown() || !h.receives(s) || h.mirror.HasRefused(s.Serial) || h.mirror.World.Damage.WasDamaged(s.Serial) {
+		if s.Moment > h.owedAt || !s.Shown() || !h.receives(s) || h.mirror.HasRefused(s.Serial) {
+			continue
+		}
+		if h.mirror.World.Damage.WasDamaged(s.Serial) {
 			continue // a damaged object is delivered later, or never
 		}
 		if initial, received := h.everReceived[key]; !received {
@@ -304,6 +330,7 @@ func (h *Handler) Hold() {
 	}
 }
 
+// Release ends what Hold began.
 func (h *Handler) Release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -319,12 +346,13 @@ func (h *Handler) Owe(keys []string) {
 	h.owedAt = h.mirror.World.Truth.Present()
 }
 
-// JoinLate is called before the handler joins a mirror that runs, HasJoined once it has joined.
+// JoinLate is called before the handler joins a mirror that runs.
 func (h *Handler) JoinLate() {
 	h.late = true
 	h.joined = math.MaxInt // until that is known
 }
 
+// HasJoined is called once it has joined.
 func (h *Handler) HasJoined() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

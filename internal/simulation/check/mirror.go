@@ -14,9 +14,9 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
-// Mirror is a mirror as its readers see it, with what it has reported, and what the checks have seen
-// of it. Its maker sets how it is read: Get to Verify, and the functions of Snapshots. Unused parts
-// are nil.
+// Mirror is a mirror as its readers see it, with what it has reported, and what the checks have
+// seen of it. Its maker sets how it is read: Get to Verify, and the functions of Snapshots. Unused
+// parts are nil.
 type Mirror struct {
 	World  *world.World
 	Client *world.Client
@@ -133,8 +133,8 @@ func (m *Mirror) Count(cause error) int {
 	return n
 }
 
-// HasReportedSince says whether it has reported a cause since a time. After the refusal of a foreign
-// store, and after a regression, a list follows after another pause.
+// HasReportedSince says whether it has reported a cause since a time. After the refusal of a
+// foreign store, and after a regression, a list follows after another pause.
 func (m *Mirror) HasReportedSince(since time.Time, cause cache.Cause) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,8 +143,8 @@ func (m *Mirror) HasReportedSince(since time.Time, cause cache.Cause) bool {
 	})
 }
 
-// HasUndecoded says whether it quarantines an object that could not be decoded. It lists that again once a watch has been
-// open for some seconds, which may first be possible after heal.
+// HasUndecoded says whether it quarantines an object that could not be decoded. It lists that again
+// once a watch has been open for some seconds, which may first be possible after heal.
 func (m *Mirror) HasUndecoded() bool {
 	return slices.ContainsFunc(m.Status().Quarantined, func(q cache.Quarantined) bool { return q.Stage == "decode" })
 }
@@ -204,6 +204,7 @@ func (m *Mirror) refuse(serial int) {
 	m.refused[serial] = true
 }
 
+// HasRefused says whether a function has failed for a state that is not bad.
 func (m *Mirror) HasRefused(serial int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

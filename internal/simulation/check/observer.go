@@ -8,8 +8,8 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
-// observer observes the states of keys over time, as a reader or a handler. The observed states of a
-// key must be a subsequence of the source's (G2), unless the mirror has reported a regression.
+// observer observes the states of keys over time, as a reader or a handler. The observed states of
+// a key must be a subsequence of the source's (G2), unless the mirror has reported a regression.
 type observer struct {
 	mirror *Mirror
 	what   string
@@ -44,8 +44,8 @@ func (o *observer) observe(key string, object *world.Object) {
 	case o.mirror.Setup.Kind == script.KindOverlap:
 		// The last list to commit decides, and the one before it may have been newer.
 	case truth.WasUnwanted(key) && o.mirror.World.Proxy.WasEverBehind():
-		// A list behind its items has dropped the key, and the watch replays states of it: without an entry
-		// nothing tells that they are older.
+		// A list behind its items has dropped the key, and the watch replays states of it: without an
+		// entry nothing tells that they are older.
 	case o.mirror.World.Proxy.WasEverBehind() && o.mirror.World.HasServedOldLists():
 		// A list behind its items has a lower version than they have, so that an older list may pass
 		// for a newer one.
@@ -111,12 +111,14 @@ func (v *versions) check(m *Mirror) string {
 	}
 	switch {
 	case v.descents > m.regressions():
-		m.World.Fail("G11: %s has applied %q, before it had %q, and has regressed %d times with %d reports", m.Name, text, v.text,
+		m.World.Fail("G11: %s has applied %q, before it had %q, and has regressed %d times with %d reports",
+			m.Name, text, v.text,
 			v.descents, m.regressions())
 	case v.synced && !synced:
 		m.World.Fail("G5: %s had synced and has not any more", m.Name)
 	case synced && text == "" && m.Applied() == "" && (m.Setup.Kind != script.KindProcess || len(m.List()) > 0):
-		// A queue has synced by a list without objects before its consumer has handled the version of that.
+		// A queue has synced by a list without objects before its consumer has handled the version of
+		// that.
 		m.World.Fail("G5: %s has synced and no version", m.Name)
 	}
 	v.last, v.text, v.synced = number, text, synced

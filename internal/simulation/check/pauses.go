@@ -6,11 +6,13 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
-// The check of time: after a watch that worked no reflector waits longer than client-go would (B27),
-// and reflectors that a source has sent away for the same time do not return in the same instant.
+// The check of time: after a watch that worked no reflector waits longer than client-go would
+// (B27), and reflectors that a source has sent away for the same time do not return in the same
+// instant.
 
 const (
-	// PauseAtMost is the longest pause without a Retry-After (G1), plus a second for a restored source.
+	// PauseAtMost is the longest pause without a Retry-After (G1), plus a second for a restored
+	// source.
 	PauseAtMost = 61 * time.Second
 	// Polling is the time between two lists of a source that cannot be watched.
 	Polling = 30 * time.Second

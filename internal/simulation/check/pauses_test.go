@@ -11,8 +11,8 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/world"
 )
 
-// Fails if returns from pauses that began at different moments count, or requests that were made for
-// another reason, or if returns in the same instant do not.
+// Fails if returns from pauses that began at different moments count, or requests that were made
+// for another reason, or if returns in the same instant do not.
 func TestG13NoTwoReflectorsReturnInTheSameInstant(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct {

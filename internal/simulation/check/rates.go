@@ -110,7 +110,8 @@ func (c *rateCheck) checkDeadlines() {
 	for _, r := range c.requests {
 		opened := !r.List && (r.Open || !r.Ended.IsZero())
 		if opened && r.Duration()-r.Answered.Sub(r.At) > r.Timeout+grace {
-			c.mirror.World.Fail("B19: %s left a watch open for %v that had asked for %v", c.mirror.Name, r.Duration(), r.Timeout)
+			c.mirror.World.Fail("B19: %s left a watch open for %v that had asked for %v",
+				c.mirror.Name, r.Duration(), r.Timeout)
 		}
 	}
 }
@@ -131,8 +132,8 @@ func wasLongLived(r *world.Request) bool {
 	return useful >= shortWatch
 }
 
-// workedForShort says whether it was a short watch of some use: it advanced the version, lived for some
-// seconds, or was closed without an error.
+// workedForShort says whether it was a short watch of some use: it advanced the version, lived for
+// some seconds, or was closed without an error.
 func workedForShort(r *world.Request) bool {
 	if r.List || r.Answered.IsZero() || r.Duration() >= shortWatch {
 		return false
@@ -188,8 +189,8 @@ func (c *rateCheck) runFrom(i int) (began time.Time, first int, ok bool) {
 	return r.At, i, (failed.Failed || !failed.List) && !wasLongLived(failed)
 }
 
-// exceeds describes how requests exceed the limits of a series of failures that began at start; empty
-// if they do not.
+// exceeds describes how requests exceed the limits of a series of failures that began at start;
+// empty if they do not.
 func (c *rateCheck) exceeds(start time.Time, requests []*world.Request) string {
 	first := firstMinute
 	later := laterMinute
@@ -197,7 +198,8 @@ func (c *rateCheck) exceeds(start time.Time, requests []*world.Request) string {
 		later = laterMinuteMoving
 	}
 	tooMany := func(n int, since time.Time, most int) string {
-		return fmt.Sprintf("%d requests in the minute after %v, at most %d may be", n, since.Sub(c.mirror.World.Start), most)
+		return fmt.Sprintf("%d requests in the minute after %v, at most %d may be",
+			n, since.Sub(c.mirror.World.Start), most)
 	}
 	all := len(requests)
 	requests = slices.DeleteFunc(slices.Clone(requests), func(r *world.Request) bool { return r.Relist })

@@ -68,9 +68,9 @@ func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 	}
 }
 
-// Where lists take the place of watches, a failure belongs to no series if nothing had failed for two
-// minutes before it. Fails if a check that hangs counts before it fails, if the end of a page that
-// failed long ago begins the series, or if the first list after the refusal does.
+// Where lists take the place of watches, a failure belongs to no series if nothing had failed for
+// two minutes before it. Fails if a check that hangs counts before it fails, if the end of a page
+// that failed long ago begins the series, or if the first list after the refusal does.
 func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 	for name, before := range map[string]func(start time.Time) *world.Request{
 		"a check that fails later": func(start time.Time) *world.Request {
@@ -114,8 +114,8 @@ func TestG13AFailureAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 	}
 }
 
-// A polled source is sometimes asked for a watch again. Fails if these requests count as late ones of
-// a series whose last failure is more than two minutes old.
+// A polled source is sometimes asked for a watch again. Fails if these requests count as late ones
+// of a series whose last failure is more than two minutes old.
 func TestG13AnotherTryOfAWatchAfterTwoHealthyMinutesBeginsASeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world.New(script.Script{}, nil)

@@ -45,11 +45,12 @@ func (m *Mirror) checkReported(f world.Fault, reports []report) {
 	if n == 1 || n == 0 && isExcused {
 		return
 	}
-	m.World.Fail("G12: %s reported %d times: %v %s, of %v", m.Name, n, f.Err, world.FaultMark(f.Number), f.At.Sub(m.World.Start))
+	m.World.Fail("G12: %s reported %d times: %v %s, of %v",
+		m.Name, n, f.Err, world.FaultMark(f.Number), f.At.Sub(m.World.Start))
 }
 
-// checkDamage checks that damaged responses were reported (B24). Some may have had no reader, but not
-// all, unless all mirrors were stopped by then.
+// checkDamage checks that damaged responses were reported (B24). Some may have had no reader, but
+// not all, unless all mirrors were stopped by then.
 func checkDamage(w *world.World, mirrors []*Mirror) {
 	const few = 4
 	count, last := w.Damage.Count()

@@ -71,8 +71,8 @@ func (m *Mirror) checkSnapshot() {
 	m.Snapshots.keep(two)
 }
 
-// checkSnapshotSometimes is checkSnapshot for callers that are called very often, and while the store
-// is being written to.
+// checkSnapshotSometimes is checkSnapshot for callers that are called very often, and while the
+// store is being written to.
 func (m *Mirror) checkSnapshotSometimes() {
 	if m.Snapshots.calls.Add(1)%callsBetween == 0 {
 		m.checkSnapshot()
@@ -95,8 +95,11 @@ func (m *Mirror) checkKeptSnapshots() {
 	m.Snapshots.mu.Unlock()
 	for _, k := range kept {
 		now := m.readSnapshot(k)
-		if now.version != k.said.version || !maps.Equal(now.objects, k.said.objects) || !maps.EqualFunc(now.groups, k.said.groups, slices.Equal) {
-			m.World.Fail("G10: a snapshot of %s at version %q had %v and %v, and has at %q %v and %v", m.Name,
+		isSame := now.version == k.said.version && maps.Equal(now.objects, k.said.objects) &&
+			maps.EqualFunc(now.groups, k.said.groups, slices.Equal)
+		if !isSame {
+			m.World.Fail("G10: a snapshot of %s at version %q had %v and %v, and has at %q %v and %v",
+				m.Name,
 				k.said.version, spellObjects(k.said.objects), k.said.groups, now.version, spellObjects(now.objects), now.groups)
 		}
 	}
@@ -116,7 +119,8 @@ func (m *Mirror) readSnapshot(k keptSnapshot) snapshotContent {
 		}
 	}
 	if n := len(slices.Collect(s.Values())); n != len(p.objects) || n != s.Len() {
-		m.World.Fail("G10: a snapshot of %s lists %d objects, says that there are %d, and has %d keys", m.Name, n, s.Len(), len(p.objects))
+		m.World.Fail("G10: a snapshot of %s lists %d objects, says that there are %d, and has %d keys",
+			m.Name, n, s.Len(), len(p.objects))
 	}
 	values, err := s.IndexValues(GroupsIndex)
 	for _, group := range values {
@@ -142,7 +146,8 @@ func (m *Mirror) pictureOfTyped(s cache.Reader[*world.Object]) snapshotContent {
 		inNamespaces += s.ByNamespace(namespace).Len()
 	}
 	if inNamespaces != len(p.objects) || s.Len() != inNamespaces {
-		m.World.Fail("G10: a snapshot of %s has %d objects in its namespaces, and %d of %d in all", m.Name, inNamespaces, len(p.objects), s.Len())
+		m.World.Fail("G10: a snapshot of %s has %d objects in its namespaces, and %d of %d in all",
+			m.Name, inNamespaces, len(p.objects), s.Len())
 	}
 	values, err := s.IndexValues(GroupsIndex)
 	for _, group := range values {
@@ -171,7 +176,8 @@ func (m *Mirror) checkSnapshotContent(p snapshotContent, synced bool) {
 		slices.Sort(keys)
 	}
 	if !maps.EqualFunc(want, p.groups, slices.Equal) {
-		m.World.Fail("G10: a snapshot of %s at version %q has the index %v, its objects say %v", m.Name, p.version, p.groups, want)
+		m.World.Fail("G10: a snapshot of %s at version %q has the index %v, its objects say %v",
+			m.Name, p.version, p.groups, want)
 	}
 	if !synced || !m.showsPointInTime() {
 		return
@@ -196,8 +202,10 @@ func (m *Mirror) checkSnapshotVersion(p snapshotContent) {
 	until := m.World.Truth.Latest(version)
 	for key := range m.World.Truth.Now() {
 		fits := m.LooksLike(key, p.objects[key])
-		if spans := m.World.Truth.Spans(key, fits); len(spans) > 0 && spans[0].From > until && !m.World.Regressed() {
-			m.World.Fail("G10: a snapshot of %s at version %q has %s, which came later", m.Name, p.version, describe(key, p.objects[key]))
+		spans := m.World.Truth.Spans(key, fits)
+		if len(spans) > 0 && spans[0].From > until && !m.World.Regressed() {
+			m.World.Fail("G10: a snapshot of %s at version %q has %s, which came later",
+				m.Name, p.version, describe(key, p.objects[key]))
 		}
 	}
 }
@@ -209,7 +217,8 @@ func (m *Mirror) compareSnapshot(when string, shown map[string]*world.Object) {
 	}
 	p := m.readSnapshot(keptSnapshot{snapshot: m.Snapshots.Take()})
 	if version := m.Snapshots.Version(); p.version != version || !maps.Equal(p.objects, shown) {
-		m.World.Fail("G10: a snapshot of %s %s is of version %q with %v, the store of %q with %v", m.Name, when,
+		m.World.Fail("G10: a snapshot of %s %s is of version %q with %v, the store of %q with %v",
+			m.Name, when,
 			p.version, spellObjects(p.objects), version, spellObjects(shown))
 	}
 }

@@ -104,7 +104,8 @@ func (c *Client) nextReceipt() int {
 	return c.receipts
 }
 
-// nextCallerReceipt returns a receipt for an object sent to a caller of Verify, which no mirror shows.
+// nextCallerReceipt returns a receipt for an object sent to a caller of Verify, which no mirror
+// shows.
 func (c *Client) nextCallerReceipt() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,9 +130,10 @@ func (c *Client) nextFault() int {
 // TapCount is the number of its taps.
 func (c *Client) TapCount() int { return len(c.taps) }
 
-// BeginQuestion notes that a call of Fresh or Verify begins, EndQuestion that it has ended.
+// BeginQuestion notes that a call of Fresh or Verify begins.
 func (c *Client) BeginQuestion() { c.asked.Add(1) }
 
+// EndQuestion notes that it has ended.
 func (c *Client) EndQuestion() { c.asked.Add(-1) }
 
 // Histories returns the record of each tap.

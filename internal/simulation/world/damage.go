@@ -83,7 +83,8 @@ func (d *Damage) Heal() {
 	clear(d.next)
 }
 
-// apply returns a response or frame with pending damage applied, and the kind of damage, "" if none.
+// apply returns a response or frame with pending damage applied, and the kind of damage, "" if
+// none.
 func (d *Damage) apply(answers string, p []byte) (damaged []byte, how string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,6 +178,7 @@ func (d *Damage) noteUndecodable() {
 // ReachCaller notes that a caller of Fresh or Verify may have received damage.
 func (d *Damage) ReachCaller() { d.reachedCaller.Store(true) }
 
+// HasReachedCaller says whether ReachCaller was called.
 func (d *Damage) HasReachedCaller() bool { return d.reachedCaller.Load() }
 
 // Count returns the number of damaged responses, and the time of the last one.

@@ -42,10 +42,13 @@ func newObject(key string) *Object {
 	}
 }
 
+// KeyOf returns the key of an object.
 func KeyOf(o *Object) string { return o.Namespace + "/" + o.Name }
 
+// SerialOf returns the number of the write that produced a state.
 func SerialOf(o *Object) int { return numberIn(o, serialMark) }
 
+// ReceiptOf returns the number that an object has among those sent to one mirror.
 func ReceiptOf(o *Object) int { return numberIn(o, receiptMark) }
 
 func numberIn(o *Object, mark string) int {
@@ -53,6 +56,7 @@ func numberIn(o *Object, mark string) int {
 	return n
 }
 
+// SetMark sets an annotation.
 func SetMark(o *Object, mark, value string) {
 	if o.Annotations == nil {
 		o.Annotations = map[string]string{}
@@ -60,6 +64,7 @@ func SetMark(o *Object, mark, value string) {
 	o.Annotations[mark] = value
 }
 
+// GroupsOf returns the values of the index for an object.
 func GroupsOf(o *Object) []string { return SplitGroups(o.Labels[GroupMark]) }
 
 // SplitGroups returns the values of a GroupMark.

@@ -13,10 +13,11 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/script"
 )
 
-// Proxy is what stands between the mirrors and a server of theirs: a load balancer that ends watches
-// (B27), and habits of servers that are no kube-apiserver: one that answers forgotten versions with
-// nothing (B28), lists behind their items (B31) or without a version (B32), and namespaces that are
-// forbidden. The taps carry it out, so that it is the same with and without HTTP.
+// Proxy is what stands between the mirrors and a server of theirs: a load balancer that ends
+// watches (B27), and habits of servers that are no kube-apiserver: one that answers forgotten
+// versions with nothing (B28), lists behind their items (B31) or without a version (B32), and
+// namespaces that are forbidden. The taps carry it out, so that it is the same with and without
+// HTTP.
 type Proxy struct {
 	mu sync.Mutex
 	// limit is that of all watches; zero is none. limitChanged is closed when it changes.
@@ -104,8 +105,8 @@ func (p *Proxy) oldestKnown() uint64 {
 	return p.forgotten
 }
 
-// emptyWatch returns a watch that is empty because of its version, and its limit. It ends before half
-// of its timeout: one that ends later is an ordinary one.
+// emptyWatch returns a watch that is empty because of its version, and its limit. It ends before
+// half of its timeout: one that ends later is an ordinary one.
 func (p *Proxy) emptyWatch(options metav1.ListOptions) (empty watch.Interface, limit watchLimit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,6 +133,7 @@ func (p *Proxy) putBehind(lists int, by uint64) {
 	p.everBehind = p.everBehind || lists > 0
 }
 
+// WasEverBehind says whether any list has been behind its items.
 func (p *Proxy) WasEverBehind() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,12 +191,14 @@ func (p *Proxy) Forbid(namespace string) {
 	p.forbidden[namespace] = true
 }
 
+// IsForbidden says whether a namespace is forbidden.
 func (p *Proxy) IsForbidden(namespace string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.forbidden[namespace]
 }
 
+// ForbidsAny says whether any namespace is forbidden.
 func (p *Proxy) ForbidsAny() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,9 +238,9 @@ func (t *tap) proxyList(request *Request) {
 	}
 }
 
-// listMeta returns the metadata of a page as the proxy passes it on. All pages of a list have the same
-// version. One behind its items is not older than what the reflector has seen, like one that the
-// server read before it read the items; and it does not replay deletions, which no client could
+// listMeta returns the metadata of a page as the proxy passes it on. All pages of a list have the
+// same version. One behind its items is not older than what the reflector has seen, like one that
+// the server read before it read the items; and it does not replay deletions, which no client could
 // tell from creations. The reflector may see the version of a page that is cut off later.
 func (t *tap) listMeta(request *Request, page metav1.ListMeta) metav1.ListMeta {
 	t.mu.Lock()

@@ -54,6 +54,7 @@ func (r *Recorder) begin(w *World) {
 	r.add(line)
 }
 
+// Step records a step of the script.
 func (r *Recorder) Step(s script.Step) {
 	if r != nil {
 		r.add(recording.Line{Do: recording.Step, Step: s.Do, Key: s.Key, What: s.What, N: s.N, For: s.For, Mirror: s.Mirror})

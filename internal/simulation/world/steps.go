@@ -167,7 +167,8 @@ func (w *World) failure(kind string) error {
 	return cachetest.ErrInternal()
 }
 
-// brokenStream is the error with which package kubeapi ends a cut stream, or one with an invalid frame.
+// brokenStream is the error with which package kubeapi ends a cut stream, or one with an invalid
+// frame.
 func brokenStream(cause metav1.CauseType) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Message: "the script says so",
@@ -178,8 +179,8 @@ func brokenStream(cause metav1.CauseType) *apierrors.StatusError {
 // Regressed says whether the source may have shown anybody an older state after a newer.
 func (w *World) Regressed() bool { return w.everRestored.Load() || w.oldLists.Load() }
 
-// IsBehindNewest says whether the source is older than it once was, and may stay so unnoticed: it does
-// not refuse watches from newer versions.
+// IsBehindNewest says whether the source is older than it once was, and may stay so unnoticed: it
+// does not refuse watches from newer versions.
 func (w *World) IsBehindNewest() bool {
 	return w.restored && !w.script.Setup.RefuseFutureWatches
 }

@@ -57,6 +57,7 @@ type numberedError struct {
 func (n *numberedError) Error() string { return fmt.Sprintf("%v %s", n.err, FaultMark(n.number)) }
 func (n *numberedError) Unwrap() error { return n.err }
 
+// FaultMark is the part of an error text that tells a failure from all others.
 func FaultMark(number int) string { return fmt.Sprintf("[fault %d]", number) }
 
 // IsWatchListSemanticsUnSupported passes on what the source says of itself.
@@ -217,7 +218,8 @@ func (t *tap) noticesOutage() bool {
 
 // begin records a request. Further pages of a list are no requests, unless they fail.
 func (t *tap) begin(list bool, options metav1.ListOptions) *Request {
-	t.client.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v", t.client.Name, list,
+	t.client.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v",
+		t.client.Name, list,
 		options.ResourceVersion, options.ResourceVersionMatch, options.Limit, options.Continue != "", options.SendInitialEvents != nil)
 	t.client.world.recorder.asked(t, list, options)
 	request := t.record(list, options)
@@ -256,8 +258,8 @@ func (t *tap) record(list bool, options metav1.ListOptions) *Request {
 	return request
 }
 
-// isCheckLocked says whether a list checks the source's version: one beside an open watch, or one of
-// a single object beside a watch that the source has ended in this instant.
+// isCheckLocked says whether a list checks the source's version: one beside an open watch, or one
+// of a single object beside a watch that the source has ended in this instant.
 func (t *tap) isCheckLocked(options metav1.ListOptions) bool {
 	if t.watchingLocked() {
 		return true

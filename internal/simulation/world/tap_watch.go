@@ -115,7 +115,8 @@ func (w *tappedWatch) pass(event watch.Event) bool {
 		if event.Type != watch.Bookmark {
 			w.tap.stamp(object)
 		}
-		w.tap.client.note("%s is sent %s %s@%s serial %s receipt %s", w.tap.client.Name, event.Type, KeyOf(object), object.ResourceVersion,
+		w.tap.client.note("%s is sent %s %s@%s serial %s receipt %s",
+			w.tap.client.Name, event.Type, KeyOf(object), object.ResourceVersion,
 			object.Annotations[serialMark], object.Annotations[receiptMark])
 	case *metav1.Status:
 		event, undelivered = w.numberedEvent(event, object)

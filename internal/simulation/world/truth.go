@@ -23,8 +23,8 @@ type Truth struct {
 // life has the states of one key. Before the first one it was absent.
 type life struct {
 	states []State
-	// hidden is true once a deletion was hidden from all watches, or a watch lost an event: from then on the key may
-	// be older in a mirror than other keys.
+	// hidden is true once a deletion was hidden from all watches, or a watch lost an event: from then
+	// on the key may be older in a mirror than other keys.
 	hidden bool
 }
 
@@ -46,6 +46,7 @@ type reached struct {
 	moment  int
 }
 
+// Present says whether there is an object.
 func (s State) Present() bool { return s.Serial != 0 }
 
 // Shown says whether a mirror shows the state as it is.
@@ -108,6 +109,7 @@ func (t *Truth) hide(key string) {
 	}
 }
 
+// IsHidden says whether a change of the key was hidden from any watch.
 func (t *Truth) IsHidden(key string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 )
 
 // World is what the mirrors of one run live in: a source with its network and its faults, the truth
-// about it, and the failures and last events of the run. It belongs to the script's goroutine unless
-// stated otherwise.
+// about it, and the failures and last events of the run. It belongs to the script's goroutine
+// unless stated otherwise.
 type World struct {
 	script  script.Script
 	Start   time.Time

@@ -13,8 +13,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// The tap makes lists of only wrong types (B25), in all pages or in the initial events of a streaming
-// list.
+// The tap makes lists of only wrong types (B25), in all pages or in the initial events of a
+// streaming list.
 
 var (
 	errWrongTypes = errors.New("a list has nothing but objects of another type")
@@ -79,7 +79,8 @@ func (t *tap) endBadList(ctx context.Context, request *Request) {
 	}
 }
 
-// failListLocked records that a list that was answered has failed, and must be reported with a cause.
+// failListLocked records that a list that was answered has failed, and must be reported with a
+// cause.
 func (t *tap) failListLocked(ctx context.Context, list *Request, err error, cause cache.Cause) {
 	list.Failed = true
 	t.faultLocked(ctx, err)
