@@ -46,8 +46,9 @@ func (p *publisher) endWrite() {
 	}
 }
 
-// publish appends the applied changes of a write, under the store's lock. version is the store's
-// before the write.
+// publish appends the applied changes of a write, under the store's lock: the log has the order of
+// the writes. Readers see the changes already, so that a handler which reads the store finds at
+// least the state that it was called with. version is the store's before the write.
 func (p *publisher) publish(changes []change, initial bool, version *string) {
 	set := func(i int, n *notification) bool { return changes[i].notification(n, initial) }
 	p.log.Append(len(changes), set, p.live(), p.began, version)

@@ -11,7 +11,8 @@ const countedRecords = 4096
 // Bytes estimates the memory of the table at the time of the snapshot, without the objects and
 // their names. It does not read the entries. Of an index with many values it reads a part.
 func (s *Snapshot) Bytes() int64 {
-	total := s.state.keys.bytes() + listBytes[chunk](&s.state.chunks)
+	total := s.state.keys.bytes()
+	total += listBytes[chunk](&s.state.chunks)
 	for _, namespace := range s.state.namespaces {
 		total += sizeOf[string]() + int64(len(namespace))
 	}
@@ -31,7 +32,8 @@ func (s *Snapshot) referenceBytes() int64 {
 }
 
 func (i *index) bytes() int64 {
-	total := i.values.bytes() + listBytes[record](&i.records)
+	total := i.values.bytes()
+	total += listBytes[record](&i.records)
 	step := 1 + i.allocated/countedRecords
 	for number := uint32(1); number < i.allocated; number += step {
 		total += int64(step) * i.record(number).bytes()
@@ -73,8 +75,12 @@ func listBytes[T any](l *cowList[T]) int64 {
 }
 
 func pageBytes[T any](l *cowList[T]) int64 {
-	list := int64(cap(l.pages)) * sizeOf[atomic.Pointer[cowPage[T]]]()
-	return list + int64(len(l.pages))*sizeOf[cowPage[T]]()
+	positions := int64(cap(l.pages))
+	pages := int64(len(l.pages))
+	return positions*sizeOf[atomic.Pointer[cowPage[T]]]() + pages*sizeOf[cowPage[T]]()
 }
 
-func sizeOf[T any]() int64 { return int64(reflect.TypeFor[T]().Size()) }
+func sizeOf[T any]() int64 {
+	size := reflect.TypeFor[T]().Size()
+	return int64(size)
+}

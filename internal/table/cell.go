@@ -120,7 +120,8 @@ func (c *cell) origin() Origin {
 	if c.packed.uid&longVersion == 0 {
 		return Origin{packedOrigin: c.packed}
 	}
-	return Origin{packedOrigin: c.packed, long: (*box)(c.content.value).long}
+	whole := (*box)(c.content.value)
+	return Origin{packedOrigin: c.packed, long: whole.long}
 }
 
 func (c content) isFree() bool {
@@ -174,7 +175,13 @@ func (c *cell) store(to content, origin Origin) {
 }
 
 // Address returns where the data of an interface value is, without retaining it.
-func Address(obj any) uintptr { return uintptr(split(obj).data) }
+func Address(obj any) uintptr {
+	data := split(obj).data
+	return uintptr(data)
+}
 
 // TextAddress returns where the bytes of a string are, without retaining them.
-func TextAddress(text string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(text))) }
+func TextAddress(text string) uintptr {
+	first := unsafe.StringData(text)
+	return uintptr(unsafe.Pointer(first))
+}

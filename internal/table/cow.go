@@ -8,7 +8,9 @@ import (
 // cowList is a list of pieces in pages. Snapshots share both. Pieces and pages have the epoch in
 // which they were made; the writer copies those of older epochs before it changes them. Readers may
 // load pieces concurrently.
-type cowList[T any] struct{ pages []atomic.Pointer[cowPage[T]] }
+type cowList[T any] struct {
+	pages []atomic.Pointer[cowPage[T]]
+}
 
 type cowPage[T any] struct {
 	epoch uint64
@@ -24,20 +26,25 @@ const pageLen = 32
 
 // get returns a piece, nil if there is none.
 func (l *cowList[T]) get(i uint32) *piece[T] {
-	if pages := l.pages; int(i/pageLen) < len(pages) {
-		return pages[i/pageLen].Load().items[i%pageLen].Load()
+	pages := l.pages
+	if int(i/pageLen) >= len(pages) {
+		return nil
 	}
-	return nil
+	return pages[i/pageLen].Load().items[i%pageLen].Load()
 }
 
 // clone copies the list of pages. The pages are copied when they are changed.
-func (l *cowList[T]) clone() cowList[T] { return cowList[T]{slices.Clone(l.pages)} }
+func (l *cowList[T]) clone() cowList[T] {
+	pages := slices.Clone(l.pages)
+	return cowList[T]{pages}
+}
 
 // grow adds pages until there is one for a piece. Readers with a copy of l do not see it.
 func (l *cowList[T]) grow(i uint32, epoch uint64) {
 	for int(i/pageLen) >= len(l.pages) {
 		l.pages = append(l.pages, atomic.Pointer[cowPage[T]]{})
-		l.pages[len(l.pages)-1].Store(&cowPage[T]{epoch: epoch})
+		added := &l.pages[len(l.pages)-1]
+		added.Store(&cowPage[T]{epoch: epoch})
 	}
 }
 
@@ -59,22 +66,29 @@ func (l *cowList[T]) writable(i uint32, epoch uint64) *T {
 // set makes a piece of the current epoch part of the list.
 func (l *cowList[T]) set(i uint32, to *piece[T]) {
 	l.grow(i, to.epoch)
-	page := l.pages[i/pageLen].Load()
+	position := &l.pages[i/pageLen]
+	page := position.Load()
 	if page.epoch != to.epoch {
-		copied := &cowPage[T]{epoch: to.epoch}
-		for at := range page.items {
-			copied.items[at].Store(page.items[at].Load())
-		}
-		l.pages[i/pageLen].Store(copied)
-		page = copied
+		page = page.copy(to.epoch)
+		position.Store(page)
 	}
 	page.items[i%pageLen].Store(to)
+}
+
+func (p *cowPage[T]) copy(epoch uint64) *cowPage[T] {
+	copied := &cowPage[T]{epoch: epoch}
+	for at := range p.items {
+		item := p.items[at].Load()
+		copied.items[at].Store(item)
+	}
+	return copied
 }
 
 // double repeats all pages. A page has two positions until it is changed.
 func (l *cowList[T]) double() {
 	for i := range l.pages {
-		l.pages[i].Load().epoch = 0 // no write has epoch 0
+		page := l.pages[i].Load()
+		page.epoch = 0 // no write has epoch 0
 	}
 	l.pages = slices.Concat(l.pages, l.pages)
 }
@@ -85,19 +99,28 @@ type perCell[T any] struct {
 }
 
 func (p *perCell[T]) get(number uint32) (value T) {
-	if at := number / chunkLen; int(at) < len(p.chunks) && p.chunks[at] != nil {
-		return p.chunks[at][number%chunkLen]
+	at := int(number / chunkLen)
+	if at >= len(p.chunks) {
+		return value
 	}
-	return value
+	chunk := p.chunks[at]
+	if chunk == nil {
+		return value
+	}
+	return chunk[number%chunkLen]
 }
 
 func (p *perCell[T]) set(number uint32, to T) {
 	at := int(number / chunkLen)
-	if more := at + 1 - len(p.chunks); more > 0 {
-		p.chunks = append(p.chunks, make([]*[chunkLen]T, more)...)
+	missing := at + 1 - len(p.chunks)
+	if missing > 0 {
+		more := make([]*[chunkLen]T, missing)
+		p.chunks = append(p.chunks, more...)
 	}
-	if p.chunks[at] == nil {
-		p.chunks[at] = new([chunkLen]T)
+	chunk := p.chunks[at]
+	if chunk == nil {
+		chunk = new([chunkLen]T)
+		p.chunks[at] = chunk
 	}
-	p.chunks[at][number%chunkLen] = to
+	chunk[number%chunkLen] = to
 }

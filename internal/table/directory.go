@@ -145,7 +145,8 @@ func (d *directory) double() {
 
 // first returns a number with a hash. Most hashes have one, in the first group.
 func (d *directory) first(hash uint32) (number uint32, found bool) {
-	g := &d.segments.get(hash & d.mask).value.groups[firstGroup(hash)]
+	s := &d.segments.get(hash & d.mask).value
+	g := &s.groups[firstGroup(hash)]
 	for candidates := g.candidates(hash); candidates != 0; candidates &= candidates - 1 {
 		at := place(candidates)
 		if atomic.LoadUint32(&g.hashes[at]) == hash {
@@ -162,8 +163,11 @@ func (d *directory) find(hash uint32, match func(number uint32) bool) (number ui
 		g := &s.groups[(firstGroup(hash)+i)%groups]
 		for candidates := g.candidates(hash); candidates != 0; candidates &= candidates - 1 {
 			at := place(candidates)
+			if atomic.LoadUint32(&g.hashes[at]) != hash {
+				continue
+			}
 			number = atomic.LoadUint32(&g.numbers[at])
-			if atomic.LoadUint32(&g.hashes[at]) == hash && match(number) {
+			if match(number) {
 				return number, true
 			}
 		}
@@ -249,7 +253,9 @@ func (s *segment) removeAt(group, place int) {
 			return
 		}
 		from := &s.groups[fromGroup]
-		s.groups[group].set(place, from.hashes[fromPlace], from.numbers[fromPlace])
+		hash := from.hashes[fromPlace]
+		number := from.numbers[fromPlace]
+		s.groups[group].set(place, hash, number)
 		group = fromGroup
 		place = fromPlace
 	}

@@ -42,7 +42,8 @@ func newIndex(epoch uint64, seed maphash.Seed) *index {
 }
 
 func (i *index) hash(text string) uint32 {
-	return hashOf(maphash.String(i.seed, text))
+	hash := maphash.String(i.seed, text)
+	return hashOf(hash)
 }
 
 func (i *index) record(number uint32) *record {
@@ -73,7 +74,10 @@ func (i *index) add(text string, cell uint32) reference {
 		number = i.addRecord(text, hash)
 	}
 	r := i.records.writable(number, i.epoch)
-	return reference{record: number, place: r.postings.add(cell, i.epoch)}
+	return reference{
+		record: number,
+		place:  r.postings.add(cell, i.epoch),
+	}
 }
 
 // addRecord returns a new record for a value that no cell has.
@@ -86,7 +90,9 @@ func (i *index) addRecord(text string, hash uint32) (number uint32) {
 		i.allocated++
 	}
 	// A copy: the text is usually part of an object and would keep it alive.
-	*i.records.writable(number, i.epoch) = record{text: strings.Clone(text)}
+	own := strings.Clone(text)
+	r := i.records.writable(number, i.epoch)
+	*r = record{text: own}
 	for !i.values.put(hash, number, i.epoch) {
 		i.values.double()
 	}
@@ -100,7 +106,8 @@ func (i *index) remove(from reference) (moved uint32) {
 	r := i.records.writable(from.record, i.epoch)
 	moved = r.postings.remove(from.place, i.epoch)
 	if r.postings.len == 0 {
-		i.values.remove(i.hash(r.text), from.record, i.epoch)
+		hash := i.hash(r.text)
+		i.values.remove(hash, from.record, i.epoch)
 		*r = record{next: i.free}
 		i.free = from.record
 		i.len--

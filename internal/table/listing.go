@@ -36,7 +36,10 @@ const (
 
 // BeginListing opens a listing that has confirmed nothing. Call End afterwards.
 func (t *Table) BeginListing() *Listing {
-	l := &Listing{table: t, absent: map[uint32]struct{}{}}
+	l := &Listing{
+		table:  t,
+		absent: map[uint32]struct{}{},
+	}
 	t.listings = append(t.listings, l)
 	return l
 }
@@ -47,21 +50,24 @@ func (l *Listing) Confirm(at Slot) {
 		l.absent[at.hash] = struct{}{}
 		return
 	}
-	if l.marks.get(at.Number) != confirmed {
-		l.marks.set(at.Number, confirmed)
-		l.confirmed++
+	if l.marks.get(at.Number) == confirmed {
+		return
 	}
+	l.marks.set(at.Number, confirmed)
+	l.confirmed++
 }
 
 // MayBeConfirmed reports whether Confirm may have been called for the key of a slot. False is
 // certain, and so is true for an entry that was there before the listing. Otherwise another key may
 // have its hash.
 func (l *Listing) MayBeConfirmed(at Slot) bool {
-	if at.Exists && l.marks.get(at.Number) == confirmed {
-		return true
-	}
-	if at.Exists && l.marks.get(at.Number) == unconfirmed {
-		return false
+	if at.Exists {
+		switch l.marks.get(at.Number) {
+		case confirmed:
+			return true
+		case unconfirmed:
+			return false
+		}
 	}
 	_, hashConfirmed := l.absent[at.hash]
 	return hashConfirmed
@@ -98,10 +104,16 @@ func (l *Listing) Missing() int {
 // Unconfirmed calls yield with the key of each entry that is not confirmed, until it returns false.
 // yield may remove the entry.
 func (l *Listing) Unconfirmed(yield func(Key) bool) {
-	for number := uint32(0); l.Missing() > 0 && number < l.table.state.cells; number++ {
+	for number := uint32(0); l.Missing() > 0; number++ {
 		s := l.table.state // a change in yield may have replaced it
+		if number >= s.cells {
+			return
+		}
 		c := s.cell(number).content
-		if !c.isFree() && l.marks.get(number) != confirmed && !yield(s.key(c)) {
+		if c.isFree() || l.marks.get(number) == confirmed {
+			continue
+		}
+		if !yield(s.key(c)) {
 			return
 		}
 	}
@@ -109,7 +121,6 @@ func (l *Listing) Unconfirmed(yield func(Key) bool) {
 
 // End closes the listing. Calling it twice is allowed.
 func (l *Listing) End() {
-	l.table.listings = slices.DeleteFunc(l.table.listings, func(open *Listing) bool {
-		return open == l
-	})
+	isEnded := func(open *Listing) bool { return open == l }
+	l.table.listings = slices.DeleteFunc(l.table.listings, isEnded)
 }

@@ -19,12 +19,15 @@ const blockLen = 1024
 func (p *postings) add(number uint32, epoch uint64) (place uint32) {
 	place = p.len
 	if place%blockLen == 0 {
-		p.blocks = append(slices.Clip(p.blocks), piece[[]uint32]{epoch: epoch})
+		empty := piece[[]uint32]{epoch: epoch}
+		p.blocks = append(slices.Clip(p.blocks), empty)
 		p.epoch = epoch
 	}
 	last := p.writable(place/blockLen, epoch)
-	if used := len(last.value); used == cap(last.value) {
-		last.value = slices.Grow(last.value, min(used+1, blockLen-used))
+	used := len(last.value)
+	if used == cap(last.value) {
+		more := min(used+1, blockLen-used)
+		last.value = slices.Grow(last.value, more)
 	}
 	last.value = append(last.value, number)
 	p.len++
@@ -41,12 +44,14 @@ func (p *postings) remove(place uint32, epoch uint64) (moved uint32) {
 	last.value = last.value[:used]
 	switch {
 	case used == 0:
-		p.blocks = slices.Delete(p.blocks, int(at), int(at)+1)
+		first := int(at)
+		p.blocks = slices.Delete(p.blocks, first, first+1)
 	case cap(last.value) > 4*used:
 		last.value = slices.Clone(last.value) // releases the rest of the array
 	}
 	if place < p.len {
-		p.writable(place/blockLen, epoch).value[place%blockLen] = moved
+		block := p.writable(place/blockLen, epoch)
+		block.value[place%blockLen] = moved
 	}
 	return moved
 }

@@ -7,7 +7,10 @@ import (
 
 // reference is a value of a cell in an index: the value's record, and the place of the cell in the
 // record's postings.
-type reference struct{ record, place uint32 }
+type reference struct {
+	record uint32
+	place  uint32
+}
 
 // several is the record in the reference of a cell that has several values in an index.
 const several = 1<<32 - 1
@@ -79,14 +82,19 @@ func (r *references) set(cell uint32, index int, to []reference) {
 
 // writable returns the place for a reference of a cell, with a new chunk if there is none.
 func (r *references) writable(cell uint32, index int) *reference {
-	chunk := int(cell / chunkLen)
-	if missing := chunk + 1 - len(r.chunks); missing > 0 {
-		r.chunks = append(r.chunks, make([][]reference, missing)...)
+	number := int(cell / chunkLen)
+	missing := number + 1 - len(r.chunks)
+	if missing > 0 {
+		more := make([][]reference, missing)
+		r.chunks = append(r.chunks, more...)
 	}
-	if r.chunks[chunk] == nil {
-		r.chunks[chunk] = make([]reference, chunkLen*r.indexes)
+	chunk := r.chunks[number]
+	if chunk == nil {
+		chunk = make([]reference, chunkLen*r.indexes)
+		r.chunks[number] = chunk
 	}
-	return &r.chunks[chunk][r.position(cell, index)]
+	at := r.position(cell, index)
+	return &chunk[at]
 }
 
 // countMultiple returns how many values a cell has in indexes in which it has several.
@@ -110,7 +118,9 @@ func (r *references) grow() {
 		}
 		wider := make([]reference, chunkLen*r.indexes)
 		for cell := range chunkLen {
-			copy(wider[cell*r.indexes:], chunk[cell*before:(cell+1)*before])
+			from := chunk[cell*before:][:before]
+			to := wider[cell*r.indexes:]
+			copy(to, from)
 		}
 		r.chunks[at] = wider
 	}
@@ -146,15 +156,22 @@ func (t *Table) Index(at int, number uint32, values []string) {
 
 // haveTexts reports whether references are those of values.
 func (i *index) haveTexts(refs []reference, values []string) bool {
-	return slices.EqualFunc(refs, values, func(r reference, text string) bool {
-		return i.record(r.record).text == text
-	})
+	isReferenceTo := func(r reference, text string) bool {
+		return i.text(r) == text
+	}
+	return slices.EqualFunc(refs, values, isReferenceTo)
+}
+
+// text returns the value of a reference.
+func (i *index) text(of reference) string {
+	r := i.record(of.record)
+	return r.text
 }
 
 // appendTexts appends the values of references.
 func (i *index) appendTexts(texts []string, refs []reference) []string {
 	for _, r := range refs {
-		texts = append(texts, i.record(r.record).text)
+		texts = append(texts, i.text(r))
 	}
 	return texts
 }
@@ -168,17 +185,18 @@ func (i *index) compareFirst(refs []reference, values []string) int {
 	if len(values) == 0 {
 		return -1
 	}
-	return strings.Compare(i.record(refs[0].record).text, values[0])
+	return strings.Compare(i.text(refs[0]), values[0])
 }
 
 // removeValue removes a value of a cell from an index. Another cell may get its place.
 func (t *Table) removeValue(at int, cell uint32, from reference) {
 	i := t.state.indexes[at]
-	text := i.record(from.record).text
+	text := i.text(from)
 	moved := i.remove(from)
 	if moved != cell {
 		refs := t.references.of(moved, at)
-		refs[i.search(refs, text)].place = from.place
+		position := i.search(refs, text)
+		refs[position].place = from.place
 	}
 	t.removed = true
 }
@@ -188,9 +206,10 @@ func (i *index) search(refs []reference, text string) int {
 	if len(refs) == 1 {
 		return 0
 	}
-	at, _ := slices.BinarySearchFunc(refs, text, func(r reference, text string) int {
-		return strings.Compare(i.record(r.record).text, text)
-	})
+	compare := func(r reference, text string) int {
+		return strings.Compare(i.text(r), text)
+	}
+	at, _ := slices.BinarySearchFunc(refs, text, compare)
 	return at
 }
 

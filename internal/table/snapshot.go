@@ -42,21 +42,40 @@ func (s *Snapshot) Len() int {
 
 // Get returns the entry of a key.
 func (s *Snapshot) Get(key Key) (Entry, bool) {
-	number, exists := s.state.find(key, key.hash(s.seed))
+	hash := key.hash(s.seed)
+	number, exists := s.state.find(key, hash)
 	if !exists {
 		return Entry{}, false
 	}
-	return Entry{s, s.state.cell(number)}, true
+	return s.entry(number), true
+}
+
+func (s *Snapshot) entry(number uint32) Entry {
+	return Entry{s, s.state.cell(number)}
 }
 
 // cells iterates over the cells that are not free.
 func (s *Snapshot) cells(yield func(*cell) bool) {
-	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
-		cells := &s.state.chunks.get(at).value
+	for cells := range s.chunks {
 		for i := range cells {
-			if !cells[i].content.isFree() && !yield(&cells[i]) {
+			c := &cells[i]
+			if c.content.isFree() {
+				continue
+			}
+			if !yield(c) {
 				return
 			}
+		}
+	}
+}
+
+// chunks iterates over the chunks that have cells.
+func (s *Snapshot) chunks(yield func(*chunk) bool) {
+	for first := uint32(0); first < s.state.cells; first += chunkLen {
+		number := first / chunkLen
+		p := s.state.chunks.get(number)
+		if !yield(&p.value) {
+			return
 		}
 	}
 }
@@ -74,9 +93,9 @@ func (s *Snapshot) Each(f func(Entry) bool) {
 // there is none. Places begin at 0.
 func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 	for ; next < s.state.cells; next++ {
-		c := s.state.cell(next)
-		if !c.content.isFree() {
-			return Entry{s, c}, next + 1, true
+		e = s.entry(next)
+		if !e.cell.content.isFree() {
+			return e, next + 1, true
 		}
 	}
 	return Entry{}, next, false
@@ -86,9 +105,9 @@ func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 // about 4 kB, which each of them keeps alive.
 func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 	var buffer [32 * chunkLen]byte
-	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
-		cells := &s.state.chunks.get(at).value
-		texts := string(s.state.appendTexts(buffer[:0], cells))
+	for cells := range s.chunks {
+		joined := s.state.appendTexts(buffer[:0], cells)
+		texts := string(joined)
 		for i := range cells {
 			c := cells[i].content
 			if c.isFree() {
@@ -96,7 +115,8 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 			}
 			text := c.text()
 			if c.namespace != 0 {
-				length := len(s.state.namespaces[c.namespace]) + 1 + len(text)
+				namespace := s.state.namespaces[c.namespace]
+				length := len(namespace) + 1 + len(text)
 				text = texts[:length]
 				texts = texts[length:]
 			}
@@ -153,7 +173,8 @@ func (s *Snapshot) Having(index int, value string, f func(Entry) bool) {
 // ObjectsOf calls f with each object of a snapshot that is a T until it returns false.
 func ObjectsOf[T any](s *Snapshot, f func(T) bool) {
 	for c := range s.cells {
-		if obj, ok := c.content.object(s.types).(T); ok && !f(obj) {
+		obj, isT := c.content.object(s.types).(T)
+		if isT && !f(obj) {
 			return
 		}
 	}
@@ -162,7 +183,8 @@ func ObjectsOf[T any](s *Snapshot, f func(T) bool) {
 // AppendObjectsOf appends all objects of a snapshot that are Ts to a list.
 func AppendObjectsOf[T any](list []T, s *Snapshot) []T {
 	for c := range s.cells {
-		if obj, ok := c.content.object(s.types).(T); ok {
+		obj, isT := c.content.object(s.types).(T)
+		if isT {
 			list = append(list, obj)
 		}
 	}
@@ -175,7 +197,9 @@ func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
 	list := make([]T, 0, p.len)
 	for _, block := range p.blocks {
 		for _, number := range block.value {
-			if obj, ok := s.state.cell(number).content.object(s.types).(T); ok {
+			c := s.state.cell(number).content
+			obj, isT := c.object(s.types).(T)
+			if isT {
 				list = append(list, obj)
 			}
 		}
@@ -187,7 +211,8 @@ func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
 // others. It is false for an interface type other than any.
 func HasOnly[T any](s *Snapshot) bool {
 	var none T
-	if _, every := any(&none).(*any); every {
+	_, isEvery := any(&none).(*any)
+	if isEvery {
 		return true
 	}
 	wanted := split(none).typ

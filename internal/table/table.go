@@ -158,10 +158,11 @@ func (t *Table) getLocked(text string, hash uint32) (obj any, exists bool) {
 	defer t.mu.Unlock()
 	s := t.visible.Load()
 	number, exists := s.find(KeyOf(text), hash)
-	if exists {
-		obj = t.object(s.cell(number).content)
+	if !exists {
+		return nil, false
 	}
-	return obj, exists
+	c := s.cell(number)
+	return t.object(c.content), true
 }
 
 func (t *Table) object(c content) any {
@@ -200,9 +201,14 @@ func (s *state) isText(c content, text string) bool {
 		text[slash+1:] == name && text[slash] == '/' && text[:slash] == namespace
 }
 
-func (s *state) key(c content) Key { return Key{s.namespaces[c.namespace], c.text()} }
+func (s *state) key(c content) Key {
+	return Key{
+		namespace: s.namespaces[c.namespace],
+		name:      c.text(),
+	}
+}
 
-// Len returns the number of objects.
+// Len returns the number of objects after the last Commit. It takes no lock.
 func (t *Table) Len() int {
 	return int(t.objects.Load())
 }
@@ -210,16 +216,18 @@ func (t *Table) Len() int {
 // Snapshot returns the current state, which never changes. It is O(1). Afterwards the writer copies
 // each piece of about 4 kB before it changes it.
 func (t *Table) Snapshot() *Snapshot {
-	if s := t.snapshot.Load(); s != nil {
+	s := t.snapshot.Load()
+	if s != nil {
 		return s
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.snapshot.Load(); s != nil {
+	s = t.snapshot.Load()
+	if s != nil {
 		return s
 	}
 	t.freeze()
-	s := &Snapshot{
+	s = &Snapshot{
 		Version: t.version(),
 		state:   t.visible.Load(),
 		types:   *t.types.all.Load(),
@@ -231,7 +239,8 @@ func (t *Table) Snapshot() *Snapshot {
 
 // freeze ends the epoch: the visible state never changes again. The caller holds mu.
 func (t *Table) freeze() {
-	if t.visible.Load().epoch == t.epoch {
+	s := t.visible.Load()
+	if s.epoch == t.epoch {
 		t.epoch++
 	}
 }

@@ -13,8 +13,8 @@ const InPlace = 32
 // or remove several values takes as long as several changes.
 func (t *Table) Weight(p Place, values [][]string) int {
 	n := 1
-	for i := range values {
-		n += max(0, len(values[i])-1)
+	for _, texts := range values {
+		n += max(0, len(texts)-1)
 	}
 	return n + t.references.countMultiple(p.number)
 }
@@ -24,7 +24,9 @@ func (t *Table) Weight(p Place, values [][]string) int {
 // no user code may run before Commit.
 func (t *Table) Begin(changes int) {
 	// Slices that a write in place appends to must not be reallocated while readers wait.
-	t.staged = changes > InPlace || cap(t.state.namespaces)-len(t.state.namespaces) < InPlace
+	namespaces := t.state.namespaces
+	free := cap(namespaces) - len(namespaces)
+	t.staged = changes > InPlace || free < InPlace
 	t.mu.Lock()
 	if t.staged {
 		t.freeze()
@@ -99,10 +101,11 @@ func (t *Table) Commit(setVersion func()) {
 
 // free returns the number of free entries: cells, namespaces and values of indexes.
 func (t *Table) free() int {
-	cells := int(t.state.cells) - t.state.len
-	namespaces := max(0, len(t.state.namespaces)-t.state.len)
+	s := t.state
+	cells := int(s.cells) - s.len
+	namespaces := max(0, len(s.namespaces)-s.len)
 	values := 0
-	for _, i := range t.state.indexes {
+	for _, i := range s.indexes {
 		values += int(i.allocated) - i.len
 	}
 	return cells + namespaces + values
@@ -124,11 +127,13 @@ func (t *Table) pack() {
 			continue
 		}
 		for at, i := range old.indexes {
-			values[at] = i.appendTexts(values[at][:0], references.of(from, at))
+			refs := references.of(from, at)
+			values[at] = i.appendTexts(values[at][:0], refs)
 		}
 		key := old.key(c.content)
+		obj := t.object(c.content)
 		absent := Slot{hash: key.hash(t.seed)}
-		to := t.Put(key, absent, t.object(c.content), c.origin(), values)
+		to := t.Put(key, absent, obj, c.origin(), values)
 		for i, l := range listings {
 			marks[i].set(to, l.marks.get(from))
 		}
@@ -141,7 +146,10 @@ func (t *Table) pack() {
 }
 
 // Place is the result of Seek, from which Find continues, even if the table has changed since.
-type Place struct{ hash, number uint32 }
+type Place struct {
+	hash   uint32
+	number uint32
+}
 
 // Slot is the entry of a key, if there is one, for a write.
 type Slot struct {
@@ -187,7 +195,9 @@ func (t *Table) Find(key Key, p Place) Slot {
 // Put stores an object, which must not be nil, under a key whose slot was just found, with its
 // origin and its values in each index, which are sorted and do not repeat. It retains neither the
 // values nor their texts. It returns the entry's number.
-func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
+func (t *Table) Put(
+	key Key, at Slot, obj any, origin Origin, values [][]string,
+) (number uint32) {
 	keySum := key.checksum()
 	if at.Exists {
 		number = at.Number
@@ -206,7 +216,8 @@ func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string)
 		namespace = t.namespaceNumber(key.namespace)
 	}
 	// Always store the new name: the old one may be part of the old object and would keep it alive.
-	c.store(t.types.content(obj, key.name, namespace, origin.long), origin)
+	to := t.types.content(obj, key.name, namespace, origin.long)
+	c.store(to, origin)
 	for at := range t.state.indexes {
 		t.Index(at, number, values[at])
 	}
@@ -240,7 +251,8 @@ func (t *Table) Remove(at Slot) {
 func (t *Table) AddIndexes(more int, valuesOf func(obj any) [][]string) {
 	first := t.references.indexes
 	for range more {
-		t.state.indexes = append(t.state.indexes, newIndex(t.epoch, t.seed))
+		added := newIndex(t.epoch, t.seed)
+		t.state.indexes = append(t.state.indexes, added)
 		t.references.grow()
 	}
 	for number := range t.state.cells {
@@ -248,7 +260,8 @@ func (t *Table) AddIndexes(more int, valuesOf func(obj any) [][]string) {
 		if c.isFree() {
 			continue
 		}
-		for i, values := range valuesOf(t.object(c)) {
+		obj := t.object(c)
+		for i, values := range valuesOf(obj) {
 			t.Index(first+i, number, values)
 		}
 	}
@@ -258,16 +271,23 @@ func (t *Table) AddIndexes(more int, valuesOf func(obj any) [][]string) {
 func (t *Table) add(hash uint32) (number uint32) {
 	if t.state.free > 0 {
 		number = t.state.free - 1
-		t.state.free = t.state.cell(number).content.namespace
+		c := t.state.cell(number)
+		t.state.free = c.content.namespace
 	} else {
 		number = t.state.cells
 		t.state.cells++
-		if at := number / chunkLen; int(at/pageLen) >= len(t.state.chunks.pages) {
-			t.changeState(func(s *state) { s.chunks.grow(at, t.epoch) })
+		chunk := number / chunkLen
+		page := int(chunk / pageLen)
+		if page >= len(t.state.chunks.pages) {
+			t.changeState(func(s *state) {
+				s.chunks.grow(chunk, t.epoch)
+			})
 		}
 	}
 	for !t.state.keys.put(hash, number, t.epoch) {
-		t.changeState(func(s *state) { s.keys.double() })
+		t.changeState(func(s *state) {
+			s.keys.double()
+		})
 	}
 	t.state.len++
 	return number
@@ -282,6 +302,8 @@ func (t *Table) namespaceNumber(namespace string) uint32 {
 	number = uint32(len(t.state.namespaces))
 	own := strings.Clone(namespace) // it may be part of an object
 	t.namespaces[own] = number
-	t.changeState(func(s *state) { s.namespaces = append(s.namespaces, own) })
+	t.changeState(func(s *state) {
+		s.namespaces = append(s.namespaces, own)
+	})
 	return number
 }
