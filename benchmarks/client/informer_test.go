@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -174,6 +175,28 @@ func TestBothSidesRecoverAndOnlyOursNoticesThatASourceWasRestored(t *testing.T) 
 			})
 		}
 	}
+}
+
+// Fails if a work whose time is up waits on, or says that it got what it waited for.
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := newFleet(ctx)
+	defer f.stop()
+	cancel()
+
+	looks := 0
+	never := func() bool {
+		looks++
+		require.Equal(t, 1, looks, "it looks again, though the context has ended")
+		return false
+	}
+	err := f.until(never, "the second list")
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "the second list did not come")
+
+	err = f.wait(nil, "the last change")
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "the last change did not come")
 }
 
 func TestDelaysAreSorted(t *testing.T) {
