@@ -37,21 +37,14 @@ func (b beside) measure(theirs, ours contenders) (Result, error) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(b.procs))
 	}
 	sides := [2]contenders{theirs, ours}
-	var figures [2][]float64
-	for n := range b.rounds {
-		for turn := range sides {
-			side := (n + turn) % len(sides)
-			collect()
-			delays, err := b.round(sides[side])
-			if err != nil {
-				return Result{}, err
-			}
-			slices.Sort(delays)
-			delay := delays[int(b.part*float64(len(delays)-1))]
-			figures[side] = append(figures[side], float64(delay))
+	return interleaved(b.rounds, func(side int) (float64, error) {
+		collect()
+		delays, err := b.round(sides[side])
+		if err != nil {
+			return 0, err
 		}
-	}
-	return compared(figures[0], figures[1]), nil
+		return float64(quantile(delays, b.part)), nil
+	})
 }
 
 // round returns how long the calls took.

@@ -104,12 +104,12 @@ func getsBesideReplace(s Scale) (Result, error) {
 func (b beside) both(
 	theirs makeStore, options storeOptions, objects []*object, side func(in store) contenders,
 ) (Result, error) {
+	stores, err := makeBoth(theirs, options)
+	if err != nil {
+		return Result{}, err
+	}
 	var sides [2]contenders
-	for n, make := range []makeStore{theirs, makeOurs} {
-		in, err := make(options)
-		if err != nil {
-			return Result{}, err
-		}
+	for n, in := range stores {
 		if err := in.Replace(asList(objects), "1"); err != nil {
 			return Result{}, err
 		}

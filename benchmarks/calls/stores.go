@@ -79,18 +79,28 @@ type begin func(in store, first int) (round, error)
 // begins in the middle of the objects, so that neither side finds an object in the processor's
 // caches that the other one read.
 func byTurns(s Scale, theirs makeStore, options storeOptions, t turns, begin begin) (Result, error) {
+	stores, err := makeBoth(theirs, options)
+	if err != nil {
+		return Result{}, err
+	}
 	var rounds [2]round
-	for side, make := range []makeStore{theirs, makeOurs} {
-		in, err := make(options)
-		if err != nil {
-			return Result{}, err
-		}
+	for side, in := range stores {
 		rounds[side], err = begin(in, side*s.Objects/2)
 		if err != nil {
 			return Result{}, err
 		}
 	}
 	return t.measure(rounds[0], rounds[1])
+}
+
+// makeBoth makes an empty store of another library and one of ours.
+func makeBoth(theirs makeStore, options storeOptions) ([2]store, error) {
+	their, err := theirs(options)
+	if err != nil {
+		return [2]store{}, err
+	}
+	our, err := makeOurs(options)
+	return [2]store{their, our}, err
 }
 
 // repeated is a round of so many calls, whose numbers continue from round to round.

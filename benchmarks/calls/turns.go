@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -41,25 +42,33 @@ func (t turns) measure(theirs, ours round) (Result, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 
 	sides := [2]round{theirs, ours}
-	var times [2][]float64
 	var allocations [2]float64
-	for n := range t.rounds {
-		for turn := range sides {
-			side := (n + turn) % len(sides)
-			spent, err := t.do(sides[side])
-			if err != nil {
-				return Result{}, err
-			}
-			times[side] = append(times[side], float64(spent.time)/float64(t.calls))
-			// The last round counts: by then everything has grown to its size.
-			allocations[side] = float64(spent.mallocs) / float64(t.calls)
-		}
-	}
-	result := compared(times[0], times[1])
+	result, err := interleaved(t.rounds, func(side int) (float64, error) {
+		spent, err := t.do(sides[side])
+		// The last round counts: by then everything has grown to its size.
+		allocations[side] = float64(spent.mallocs) / float64(t.calls)
+		return float64(spent.time) / float64(t.calls), err
+	})
 	if !t.othersWork {
 		result.Allocations = &allocations
 	}
-	return result, nil
+	return result, err
+}
+
+// interleaved measures both sides in each of so many rounds. They begin every other round.
+func interleaved(rounds int, measure func(side int) (float64, error)) (Result, error) {
+	var figures [2][]float64
+	for n := range rounds {
+		for turn := range figures {
+			side := (n + turn) % len(figures)
+			figure, err := measure(side)
+			if err != nil {
+				return Result{}, err
+			}
+			figures[side] = append(figures[side], figure)
+		}
+	}
+	return compared(figures[0], figures[1]), nil
 }
 
 // compared makes a result of figures of rounds.
@@ -151,7 +160,7 @@ func clock(id int32) (time.Duration, error) {
 }
 
 // quantile returns the figure that a part of all are below.
-func quantile(of []float64, part float64) float64 {
+func quantile[Figure cmp.Ordered](of []Figure, part float64) Figure {
 	sorted := slices.Sorted(slices.Values(of))
 	return sorted[int(part*float64(len(sorted)-1))]
 }
