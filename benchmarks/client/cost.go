@@ -2,9 +2,7 @@ package client
 
 import (
 	"fmt"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"syscall"
 	"time"
 )
@@ -16,18 +14,13 @@ type Cost struct {
 	Bytes, Mallocs uint64
 }
 
-// timed does work of so many operations, with a profile if there is to be one.
-func (t Task) timed(operations int, work func() error) (Result, error) {
-	finish, err := t.profile()
+// timed does work of so many operations.
+func timed(operations int, work func() error) (Result, error) {
+	spent, err := cost(work)
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Items: operations}
-	result.Cost, err = cost(work)
-	if err != nil {
-		return Result{}, err
-	}
-	return result, finish()
+	return Result{Items: operations, Cost: spent}, nil
 }
 
 // cost does the work after a collection.
@@ -62,32 +55,4 @@ func cpuTime() (time.Duration, error) {
 		return 0, fmt.Errorf("no CPU time: %w", err)
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
-}
-
-// profile begins the profiles if there are to be some; what it returns writes them.
-func (t Task) profile() (finish func() error, err error) {
-	if t.Profiles == "" {
-		return func() error { return nil }, nil
-	}
-	file, err := os.Create(t.Profiles + ".cpu")
-	if err != nil {
-		return nil, err
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return nil, err
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		if err := file.Close(); err != nil {
-			return err
-		}
-		allocs, err := os.Create(t.Profiles + ".allocs")
-		if err != nil {
-			return err
-		}
-		if err := pprof.Lookup("allocs").WriteTo(allocs, 0); err != nil {
-			return err
-		}
-		return allocs.Close()
-	}, nil
 }

@@ -31,7 +31,7 @@ func (t Task) delays(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 
-	result, err := t.timed(len(changes), func() error {
+	result, err := timed(len(changes), func() error {
 		for n := range t.Count {
 			time.Sleep(delayPause)
 			clock.arrived[n] = time.Since(clock.began)

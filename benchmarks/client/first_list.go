@@ -26,7 +26,7 @@ func (t Task) firstList(ctx context.Context) (Result, error) {
 	source.Prepare(pageSize)
 	f := newFleet(ctx)
 	defer f.stop()
-	result, err := t.timed(t.Items, func() error { return t.listOnce(f, source) })
+	result, err := timed(t.Items, func() error { return t.listOnce(f, source) })
 	if err == nil && source.Lists() != 1 {
 		err = fmt.Errorf("%d lists, not 1", source.Lists())
 	}
@@ -63,7 +63,7 @@ func (t Task) changedList(ctx context.Context) (Result, error) {
 	changed := source.Change(changedStep)
 
 	var peak heapPeak
-	result, err := t.timed(t.Items, func() error {
+	result, err := timed(t.Items, func() error {
 		return peak.during(func() error { return f.relist(source, updates) })
 	})
 	if err != nil {

@@ -48,7 +48,7 @@ func (t Task) pending(ctx context.Context) (Result, error) {
 	}
 
 	before := int64(liveHeap())
-	result, err := t.timed(t.Count, func() error {
+	result, err := timed(t.Count, func() error {
 		if err := f.send(source.Source, changes[1:]); err != nil {
 			return err
 		}

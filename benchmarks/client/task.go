@@ -106,10 +106,6 @@ type Task struct {
 	// collection runs counts as live too: up to a tenth of the heap if GOGC is 10, and
 	// more on a machine that has too little CPU for the collector to keep up.
 	StopTheWorld bool
-	// Profiles is a file name; a CPU profile and one of the allocations are written to
-	// it with .cpu and .allocs behind. Empty is none. It costs the measurement some
-	// percents.
-	Profiles string
 	// Timeout is how long the task may take.
 	Timeout time.Duration
 }
@@ -147,7 +143,7 @@ func (t Task) run(ctx context.Context, url string) (Result, error) {
 	if _, err := work(min(t.Items, pageSize)); err != nil {
 		return Result{}, fmt.Errorf("warming up: %w", err)
 	}
-	return t.timed(t.Items, func() error {
+	return timed(t.Items, func() error {
 		items, err := work(t.Items)
 		if err != nil {
 			return err
@@ -186,7 +182,7 @@ func (t Task) read(ctx context.Context, source sides.Source, items int) (int, er
 func (t Task) sync(ctx context.Context, source sides.Source) (Result, error) {
 	var cache *sides.Cache
 	var peak heapPeak
-	result, err := t.timed(t.Items, func() error {
+	result, err := timed(t.Items, func() error {
 		return peak.during(func() error {
 			var err error
 			cache, err = source.Fill(ctx, t.Strategy, pods.Strip)

@@ -44,7 +44,7 @@ func (t Task) updates(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	result, err := t.timed(t.Count, func() error {
+	result, err := timed(t.Count, func() error {
 		if err := f.send(source.Source, changes); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (t Task) paced(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return t.timed(t.Count, func() error {
+	return timed(t.Count, func() error {
 		ticks := time.NewTicker(paceEvery)
 		defer ticks.Stop()
 		for _, change := range changes {

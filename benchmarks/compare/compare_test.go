@@ -197,7 +197,7 @@ func TestTheTableSaysWhatWasMeasuredAndWhere(t *testing.T) {
 	require.Len(t, chosen, 1)
 	line := chosen[0].(line)
 	line.task.Items, line.theirItems = 1000, 500
-	measured, err := line.measure(t.Context(), io.Discard, "")
+	measured, err := line.measure(t.Context(), io.Discard)
 	require.NoError(t, err)
 
 	var r report

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
-	"strings"
 
 	"github.com/watchmirror/cache/benchmarks/client"
 	"github.com/watchmirror/cache/benchmarks/sides"
@@ -53,14 +51,14 @@ type results struct{ theirs, ours []client.Result }
 
 // measure does the passes, the sides in turn, so that whatever else the machine does
 // meets both.
-func (l line) measure(ctx context.Context, progress io.Writer, profiles string) (measured, error) {
+func (l line) measure(ctx context.Context, progress io.Writer) (measured, error) {
 	var r results
 	for pass := range l.passes {
-		theirs, err := l.pass(ctx, progress, profiles, sides.ClientGo, pass)
+		theirs, err := l.pass(ctx, progress, sides.ClientGo, pass)
 		if err != nil {
 			return measured{}, err
 		}
-		ours, err := l.pass(ctx, progress, profiles, sides.Ours, pass)
+		ours, err := l.pass(ctx, progress, sides.Ours, pass)
 		if err != nil {
 			return measured{}, err
 		}
@@ -72,16 +70,12 @@ func (l line) measure(ctx context.Context, progress io.Writer, profiles string) 
 
 // pass does one pass of a side.
 func (l line) pass(
-	ctx context.Context, progress io.Writer, profiles string, side sides.Side, pass int,
+	ctx context.Context, progress io.Writer, side sides.Side, pass int,
 ) (client.Result, error) {
 	task := l.task
 	task.Side = side
 	if side == sides.ClientGo && l.theirItems > 0 {
 		task.Items = l.theirItems
-	}
-	if profiles != "" {
-		name := strings.Map(fileRune, fmt.Sprintf("%s %s %d", l.name, side, pass+1))
-		task.Profiles = filepath.Join(profiles, name)
 	}
 	fmt.Fprintf(progress, "%s: %s, pass %d of %d\n", l.name, side, pass+1, l.passes)
 	result, err := client.Run(ctx, task)
@@ -105,15 +99,4 @@ func (l line) measured(r results) measured {
 		m.figures = append(m.figures, finding{figure: f, samples: s})
 	}
 	return m
-}
-
-// fileRune makes a file name of a line's.
-func fileRune(r rune) rune {
-	switch r {
-	case ' ':
-		return '-'
-	case ',', ':', '[', ']', '(', ')', '/':
-		return -1
-	}
-	return r
 }

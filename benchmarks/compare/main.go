@@ -63,10 +63,9 @@ func asProcess(role func(arguments []string, stdin io.Reader, stdout io.Writer) 
 
 // settings are the flags.
 type settings struct {
-	short    bool
-	only     selection
-	passes   int
-	profiles string
+	short  bool
+	only   selection
+	passes int
 	// arguments are those of the command.
 	arguments []string
 	// out is the document with the table, "" for none.
@@ -92,7 +91,6 @@ func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
 		return err
 	})
 	flags.IntVar(&s.passes, "passes", 0, "`number` of passes of each side, if not the default")
-	flags.StringVar(&s.profiles, "profiles", "", "write CPU and allocation profiles into a `directory`; figures get some percents worse")
 	flags.StringVar(&s.out, "out", "", "write the table into a `document`; the default is "+documentPath+" for all workloads and none for a part")
 	flags.StringVar(&s.recorded, "recorded", recordPath, "the `file` with what the short form found before")
 	flags.BoolVar(&s.record, "record", false, "with -short: record what is found, instead of comparing it with the record")
@@ -171,7 +169,7 @@ func compare(ctx context.Context, settings settings, stdout, stderr io.Writer) e
 		}
 	}
 	for _, w := range workloads {
-		err := report.take(stderr, w.title(), func() (measured, error) { return w.measure(ctx, stderr, settings.profiles) })
+		err := report.take(stderr, w.title(), func() (measured, error) { return w.measure(ctx, stderr) })
 		if err != nil {
 			return errors.Join(err, report.print(stdout)) // what there is may have cost much time
 		}

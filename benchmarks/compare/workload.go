@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"runtime/pprof"
 	"slices"
 	"strings"
 
@@ -21,8 +18,7 @@ type workload interface {
 	simple() bool
 	// recordedFigures returns the figures that are compared with the record.
 	recordedFigures() []string
-	// measure writes profiles into a directory, unless it is empty.
-	measure(ctx context.Context, progress io.Writer, profiles string) (measured, error)
+	measure(ctx context.Context, progress io.Writer) (measured, error)
 }
 
 // measured has the figures of a workload.
@@ -97,18 +93,11 @@ func (l callLine) allocations() figure {
 	return figure{name: "allocations/" + what, format: "%.2f", slack: 0.05}
 }
 
-func (l callLine) measure(ctx context.Context, progress io.Writer, profiles string) (m measured, err error) {
+func (l callLine) measure(ctx context.Context, progress io.Writer) (m measured, err error) {
 	if err := ctx.Err(); err != nil {
 		return m, err
 	}
 	fmt.Fprintf(progress, "%s\n", l.line.Name)
-	if profiles != "" {
-		finish, err := startProfile(filepath.Join(profiles, strings.Map(fileRune, l.line.Name)+".cpu"))
-		if err != nil {
-			return m, err
-		}
-		defer finish()
-	}
 	result, err := l.line.Measure(l.scale)
 	if err != nil {
 		return m, fmt.Errorf("%s: %w", l.line.Name, err)
@@ -126,19 +115,4 @@ func (l callLine) measure(ctx context.Context, progress io.Writer, profiles stri
 		}})
 	}
 	return m, nil
-}
-
-// startProfile begins a CPU profile.
-func startProfile(path string) (finish func(), err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, fmt.Errorf("profile: %w", err)
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return nil, fmt.Errorf("profile: %w", err)
-	}
-	return func() {
-		pprof.StopCPUProfile()
-		_ = file.Close()
-	}, nil
 }
