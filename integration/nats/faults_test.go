@@ -58,6 +58,45 @@ func TestTheCacheEqualsTheBucketAfterARestartOfTheServer(t *testing.T) {
 	assert.EqualValues(t, 50, informer.Status().LastList.Objects, "the watch was resumed, nothing was listed again")
 }
 
+// The server restarts while nobody reads the watch, since a transform is slow. Fails if what the reader
+// has missed meanwhile is not noticed once it reads again.
+func TestARestartWhileATransformIsSlowLosesNothing(t *testing.T) {
+	t.Parallel()
+	s, err := server.Start(t.TempDir())
+	require.NoError(t, err)
+	defer func() { s.Stop() }()
+	b := newBucket(t, s.Addr(), jetstream.KeyValueConfig{}, nats.Options{Timeout: time.Second})
+	blocked := make(chan struct{})
+	release := make(chan struct{})
+	transform := func(e *entry) (*entry, error) {
+		if e.Value == "slow" {
+			close(blocked)
+			<-release
+		}
+		return e, nil
+	}
+	informer := cache.NewTypedInformer(b.source, cache.InformerConfig[*entry]{Transform: transform})
+	runUntilEnd(t, informer)
+	require.NoError(t, informer.WaitSynced(t.Context()))
+
+	require.NoError(t, b.put("one", "slow"))
+	<-blocked
+	for i := range 300 { // more than the client reads ahead
+		require.NoError(t, b.put(fmt.Sprint("key-", i), "1"))
+	}
+	status := func() any { return b.js.Conn().Status() }
+	isLost := func() bool { return !b.js.Conn().IsConnected() }
+	s.Stop()
+	within(t, isLost, "a lost connection", status)
+	require.NoError(t, s.Restart())
+	within(t, b.js.Conn().IsConnected, "a connection", status)
+	require.NoError(t, b.put("key-1", "2"))
+	require.NoError(t, b.remove("key-2"))
+	close(release)
+	b.converges(t, informer)
+	assert.NotContains(t, mirrored(informer), "key-2")
+}
+
 func TestACutConnectionLosesNothing(t *testing.T) {
 	t.Parallel()
 	proxy := testproxy.New(t, shared.Addr())

@@ -139,6 +139,13 @@ func mirrored(informer *cache.Informer[*entry]) map[string]string {
 func (b *bucket) informer(t testing.TB) *cache.Informer[*entry] {
 	t.Helper()
 	informer := cache.NewTypedInformer(b.source, cache.InformerConfig[*entry]{})
+	runUntilEnd(t, informer)
+	return informer
+}
+
+// runUntilEnd runs an informer until the end of the test.
+func runUntilEnd(t testing.TB, informer *cache.Informer[*entry]) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- informer.Run(ctx) }()
@@ -146,7 +153,6 @@ func (b *bucket) informer(t testing.TB) *cache.Informer[*entry] {
 		cancel()
 		assert.NoError(t, <-ran)
 	})
-	return informer
 }
 
 // last returns the bucket's last revision.
