@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -10,7 +11,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordination "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -20,6 +24,9 @@ import (
 )
 
 const electedLease = 15 * time.Second
+
+// leasePrefix begins the name of each Lease object.
+const leasePrefix = "elections-"
 
 // election has a patience for a lease, an election and a list, on a busy machine.
 var election = ownertest.Election{Shards: 6, Replicas: 3, Patience: electedLease + patience}
@@ -56,7 +63,11 @@ func (g *group) start(t *testing.T, id string, config *rest.Config) *ownertest.P
 	process, err := g.Start(id, exec.Command(g.program,
 		"-kubeconfig", file, "-namespace", g.rig.namespace,
 		"-resource", g.rig.resource.Group+"/"+g.rig.resource.Version+"/"+g.rig.resource.Resource,
-		"-shards", fmt.Sprint(election.Shards), "-replicas", fmt.Sprint(election.Replicas), "-lease", electedLease.String()))
+		"-name", strings.TrimSuffix(leasePrefix, "-"),
+		"-shards", fmt.Sprint(election.Shards),
+		"-replicas", fmt.Sprint(election.Replicas),
+		"-lease", electedLease.String(),
+	))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = process.Kill() })
 	return process
@@ -82,6 +93,63 @@ func (g *group) leader(t *testing.T) string {
 	return ""
 }
 
+// watchLeases returns the events of the Lease objects. The first have their present state.
+func (g *group) watchLeases(t *testing.T) <-chan watch.Event {
+	client, err := kubernetes.NewForConfig(g.rig.cluster.Config())
+	require.NoError(t, err)
+	leases, err := client.CoordinationV1().Leases(g.rig.namespace).Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	t.Cleanup(leases.Stop)
+	return leases.ResultChan()
+}
+
+// leaseOf returns the name of the Lease object of a shard.
+func leaseOf(shard string) string { return leasePrefix + strings.TrimPrefix(shard, "shard ") }
+
+// awaitTakeovers waits until other replicas have acquired the leases of these shards. It fails if a
+// lease was acquired before the last renewal by its holder had expired.
+func awaitTakeovers(t *testing.T, events <-chan watch.Event, shards []string) {
+	t.Helper()
+	pending := map[string]bool{}
+	for _, shard := range shards {
+		pending[leaseOf(shard)] = true
+	}
+	renewed := map[string]*coordination.Lease{}
+	limit := time.After(election.Patience)
+	for len(pending) > 0 {
+		select {
+		case event := <-events:
+			lease, isLease := event.Object.(*coordination.Lease)
+			require.True(t, isLease, "the watch ends with %v", event)
+			before := renewed[lease.Name]
+			renewed[lease.Name] = lease
+			if isTakeover(before, lease) {
+				requireExpired(t, before, lease.Spec.AcquireTime.Time)
+				delete(pending, lease.Name)
+			}
+		case <-limit:
+			names := slices.Sorted(maps.Keys(pending))
+			require.Failf(t, "no other replica has acquired leases", "%v", names)
+		}
+	}
+}
+
+// isTakeover is true if another replica has acquired a lease that was not released.
+func isTakeover(before, lease *coordination.Lease) bool {
+	if before == nil || before.Spec.HolderIdentity == nil || lease.Spec.HolderIdentity == nil {
+		return false
+	}
+	return *lease.Spec.HolderIdentity != *before.Spec.HolderIdentity
+}
+
+// requireExpired compares times of replicas, which have the same clock.
+func requireExpired(t *testing.T, lease *coordination.Lease, at time.Time) {
+	t.Helper()
+	duration := time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+	expiry := lease.Spec.RenewTime.Add(duration)
+	require.Falsef(t, at.Before(expiry), "lease %s: acquired at %v, expires at %v", lease.Name, at, expiry)
+}
+
 func TestElectedReplicasNeverWorkOnOneObjectAtTheSameTime(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	g := newGroup(t)
@@ -96,10 +164,13 @@ func TestElectedReplicasNeverWorkOnOneObjectAtTheSameTime(t *testing.T) {
 	stop := g.rig.churn(t, 80, 20*time.Millisecond)
 
 	killed := g.leader(t)
+	led := ownertest.Shards(g.Current()[killed])
+	require.NotEmpty(t, led)
+	leases := g.watchLeases(t)
 	require.NoError(t, processes[killed].Kill())
 	without(killed)
 	begin := time.Now()
-	time.Sleep(2 * time.Second)
+	awaitTakeovers(t, leases, led)
 	stop()
 	g.await(t, ids...)
 	longest, err := g.Check(ownertest.IsAny)
