@@ -30,7 +30,7 @@ func TestB15AnInformerNoticesAnOlderEventEvenIfAReaderModifiedTheObject(t *testi
 		source := newFixedSource(podAt("a", "1", "10"), podAt("a", "1", "20"))
 		h := &errorRecorder{}
 		inf := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{Name: "test", ReflectorOptions: fixedOptions(h)})
-		recorded := &restoredRig{&rig{errors: h}}
+		recorded := &restoredRig{rig: &rig{errors: h}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- inf.Run(ctx) }()

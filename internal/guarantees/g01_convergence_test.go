@@ -298,50 +298,32 @@ func TestG1APagedRelistGetsPastAVersionThatCannotBeWatched(t *testing.T) {
 // G1: the mirror of a source that was restored during an outage converges within a minute and the
 // second of its Retry-After.
 func TestG1AMirrorConvergesWithinAMinuteOfARestoreInAnOutage(t *testing.T) {
-	for name, strategy := range strategies {
-		for _, away := range []time.Duration{2 * time.Second, 50 * time.Second, 20 * time.Minute} {
-			for _, jitter := range jitters {
-				t.Run(fmt.Sprintf("%s, away %s, jitter %v", name, away, jitter), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						r := newRestoredRig(t, strategy, jitter)
-						r.outage(away, func() {
-							assert.NoError(t, r.source.Rollback(3))
-							r.source.ResetRequests()
-						})
-						sleep(time.Minute + time.Second)
-						assert.Equal(t, recoveryRequests(strategy), requestTexts(r.source))
-						assert.Equal(t, 1, r.errors.count(cache.CauseVersionTooLarge))
-						r.assertMirrored()
-						r.stop()
-					})
-				})
-			}
-		}
-	}
+	withRestoredRigs(t, func(t *testing.T, r *restoredRig, away time.Duration) {
+		r.outage(away, func() {
+			assert.NoError(t, r.source.Rollback(3))
+			r.source.ResetRequests()
+		})
+		sleep(time.Minute + time.Second)
+		assert.Equal(t, recoveryRequests(r.strategy), requestTexts(r.source))
+		assert.Equal(t, 1, r.errors.count(cache.CauseVersionTooLarge))
+		r.assertMirrored()
+		r.stop()
+	})
 }
 
 // G1: a source that answered every version with 410, and was restored, is mirrored by the first list
 // at "". Fails if that list is refused because it is older, and repeated after a pause.
 func TestG1AMirrorConvergesWithTheFirstListAfterA410AndARestore(t *testing.T) {
-	for name, strategy := range strategies {
-		for _, away := range []time.Duration{2 * time.Second, 50 * time.Second, 20 * time.Minute} {
-			for _, jitter := range jitters {
-				t.Run(fmt.Sprintf("%s, away %s, jitter %v", name, away, jitter), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						r := newRestoredRig(t, strategy, jitter)
-						r.expireVersions(away)
-						require.NoError(t, r.source.Rollback(3))
-						r.source.ResetRequests()
-						sleep(time.Minute)
-						// A streaming list has also failed by now.
-						assert.Equal(t, []string{`list ""`, `watch "3"`}, requestTexts(r.source))
-						r.assertMirrored()
-						r.stop()
-					})
-				})
-			}
-		}
-	}
+	withRestoredRigs(t, func(t *testing.T, r *restoredRig, away time.Duration) {
+		r.expireVersions(away)
+		require.NoError(t, r.source.Rollback(3))
+		r.source.ResetRequests()
+		sleep(time.Minute)
+		// A streaming list has also failed by now.
+		assert.Equal(t, []string{`list ""`, `watch "3"`}, requestTexts(r.source))
+		r.assertMirrored()
+		r.stop()
+	})
 }
 
 // G1: the Retry-After of "too large" is honored, also where the request needs no pause of its own.

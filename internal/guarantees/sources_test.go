@@ -3,6 +3,7 @@ package guarantees
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,7 +48,7 @@ func fixedInformer(t *testing.T, source *fixedSource, change func(*cache.Informe
 
 // regressions returns the reported version regressions.
 func (m *fixedMirror) regressions() []cache.VersionRegressionError {
-	r := &restoredRig{&rig{errors: m.errors}}
+	r := &restoredRig{rig: &rig{errors: m.errors}}
 	return r.regressions()
 }
 
@@ -161,14 +162,33 @@ func filledSource(t *testing.T, objects int) *cachetest.Source {
 
 // restoredRig is a mirror at version 13 of a source that can be restored to version 3,
 // before its last object existed.
-type restoredRig struct{ *rig }
+type restoredRig struct {
+	*rig
+	strategy cache.ListStrategy
+}
+
+// withRestoredRigs runs a test with each strategy and jitter, and with outages of several durations.
+func withRestoredRigs(t *testing.T,
+	test func(t *testing.T, r *restoredRig, away time.Duration)) {
+	for name, strategy := range strategies {
+		for _, away := range []time.Duration{2 * time.Second, 50 * time.Second, 20 * time.Minute} {
+			for _, jitter := range jitters {
+				t.Run(fmt.Sprintf("%s, away %s, jitter %v", name, away, jitter), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						test(t, newRestoredRig(t, strategy, jitter), away)
+					})
+				})
+			}
+		}
+	}
+}
 
 func newRestoredRig(t *testing.T, strategy cache.ListStrategy, jitter float64) *restoredRig {
 	source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "1"), pod("b", "2"))
 	for i := range 9 {
 		require.NoError(t, source.Apply(labelled(pod("a", "1"), itoa(i))))
 	}
-	r := &restoredRig{}
+	r := &restoredRig{strategy: strategy}
 	r.rig = newRig(t, source, func(c *cache.Config) {
 		deterministic(strategy, jitter)(c)
 		c.ReflectorOptions.ErrorHandler = func(ctx context.Context, reflector *cache.Reflector, err error) {
