@@ -16,6 +16,9 @@ const (
 	lineLength = 200
 	// shortestText is how much of each text is logged in any case.
 	shortestText = 16
+	// shortValue is how much of each value is logged as long as that leaves room for the whole error,
+	// which says what has happened.
+	shortValue = 32
 	// mostLines is the most lines of a text that has several, such as a stack.
 	mostLines = 100
 	ellipsis  = "…"
@@ -27,8 +30,8 @@ func FromContext(ctx context.Context) klog.Logger { return Bounded(klog.FromCont
 // Background returns klog's default logger, with bounded lines.
 func Background() klog.Logger { return Bounded(klog.Background()) }
 
-// Bounded returns a logger that writes to the same log. If a line is too long, its longest texts
-// lose their middle. Values that the logger has already are not counted.
+// Bounded returns a logger that writes to the same log. If a line is too long, its longest values
+// lose their middle, then the error. Values that the logger has already are not counted.
 func Bounded(logger klog.Logger) klog.Logger {
 	inner := logger.GetSink()
 	if _, isBounded := inner.(sink); isBounded || inner == nil {
@@ -122,15 +125,22 @@ func bounded(message string, values []any, err error) ([]any, error) {
 			err = unwrapped(marked, lineLength-width(message, nil, values))
 		}
 	}
-	limit := lineLength
-	shortErr := shortenedError(err, limit)
-	shortValues := shortened(values, limit)
-	for width(message, shortErr, shortValues) > lineLength && limit > shortestText {
-		limit -= 2
-		shortErr = shortenedError(err, limit)
-		shortValues = shortened(values, limit)
+	valueLimit := lineLength
+	errLimit := lineLength
+	for {
+		shortValues := shortened(values, valueLimit)
+		shortErr := shortenedError(err, errLimit)
+		fits := width(message, shortErr, shortValues) <= lineLength
+		switch {
+		case fits || errLimit <= shortestText:
+			return shortValues, shortErr
+		case valueLimit > shortValue:
+			valueLimit -= 2
+		default:
+			errLimit -= 2
+			valueLimit = min(valueLimit, errLimit)
+		}
 	}
-	return shortValues, shortErr
 }
 
 // unwrapped drops the texts of wrapping errors until the rest has at most so many bytes, or the

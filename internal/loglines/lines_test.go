@@ -65,6 +65,18 @@ func TestALongLineLosesTheMiddleOfItsLongestTexts(t *testing.T) {
 	}
 }
 
+func TestTheErrorStaysWholeWhileValuesCanBeShortened(t *testing.T) {
+	logger, out := logOf()
+	err := errors.New("dial tcp: lookup shop.example: no such host")
+	logger.Error(err, "Failed", "failures", 1, "retryIn", time.Second, "cause", "unreachable",
+		"reflector", "internal/controllers/deployments/informers.go:145#7",
+		"type", "*v1.PartialObjectMetadata (apps/v1, Kind=Deployment)")
+	line := linesAfterHead(out)[0]
+	assert.LessOrEqual(t, len([]rune(line)), 200, line)
+	assert.Contains(t, line, err.Error())
+	assert.Contains(t, line, "go:145#7", "which reflector it is stays recognizable")
+}
+
 func TestALineOfUsualLengthIsUnchanged(t *testing.T) {
 	logger, out := logOf()
 	logger.WithValues("reflector", "pods").Info("Listed", "objects", 3, "lasted", time.Second)
