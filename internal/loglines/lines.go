@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -125,22 +126,29 @@ func bounded(message string, values []any, err error) ([]any, error) {
 			err = unwrapped(marked, lineLength-width(message, nil, values))
 		}
 	}
-	valueLimit := lineLength
-	errLimit := lineLength
-	for {
-		shortValues := shortened(values, valueLimit)
+	fits := func(valueLimit, errLimit int) bool {
 		shortErr := shortenedError(err, errLimit)
-		fits := width(message, shortErr, shortValues) <= lineLength
-		switch {
-		case fits || errLimit <= shortestText:
-			return shortValues, shortErr
-		case valueLimit > shortValue:
-			valueLimit -= 2
-		default:
-			errLimit -= 2
-			valueLimit = min(valueLimit, errLimit)
-		}
+		return width(message, shortErr, shortened(values, valueLimit)) <= lineLength
 	}
+	valueLimit := longest(shortValue, func(limit int) bool {
+		return fits(limit, lineLength)
+	})
+	errLimit := longest(shortestText, func(limit int) bool {
+		return fits(min(valueLimit, limit), limit)
+	})
+	valueLimit = min(valueLimit, errLimit)
+	return shortened(values, valueLimit), shortenedError(err, errLimit)
+}
+
+// longest returns the longest limit of a text that fits, and least if none does.
+func longest(least int, fits func(limit int) bool) int {
+	if fits(lineLength) {
+		return lineLength // most lines
+	}
+	missing := sort.Search(lineLength-least, func(missing int) bool {
+		return fits(lineLength - missing)
+	})
+	return lineLength - missing
 }
 
 // unwrapped drops the texts of wrapping errors until the rest has at most so many bytes, or the
