@@ -46,7 +46,7 @@ func idleSource() *local.Source {
 	for i := range idleObjects {
 		objects = append(objects, local.NewObject(i, uint64(i+1)))
 	}
-	return local.NewShared(objects...)
+	return local.NewQuiet(objects...)
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,10 +15,13 @@ import (
 
 // Source is a ListerWatcher, both client-go's and ours. Any number of informers may list and
 // watch it; an event is sent to one of those that watch, so only one may do so where there are
-// events. A watch never ends by itself, and adds neither goroutine nor memory to an informer.
+// events. A watch never ends by itself, unless the source is quiet, and adds neither goroutine nor
+// memory to an informer.
 type Source struct {
 	stream stream
 	list   func(options metav1.ListOptions) (runtime.Object, error)
+	// isQuiet: its watches have no events, and end at their timeout.
+	isQuiet bool
 }
 
 // stream is every watch of a source. A change waits in it until an informer receives it;
@@ -35,6 +39,30 @@ func NewShared(objects ...*Object) *Source {
 		return &sharedList{ListMeta: metav1.ListMeta{ResourceVersion: version}, Items: slices.Clone(objects)}, nil
 	}}
 }
+
+// NewQuiet makes a source whose lists point to the same objects, without events. Its watches end at
+// their timeout, as those of a server do: one that does not is a fault, which informers may report.
+func NewQuiet(objects ...*Object) *Source {
+	source := NewShared(objects...)
+	source.isQuiet = true
+	return source
+}
+
+// quietWatch is a watch without events.
+type quietWatch struct {
+	results chan watch.Event
+	end     *time.Timer
+}
+
+func newQuietWatch(timeout time.Duration) *quietWatch {
+	results := make(chan watch.Event)
+	end := time.AfterFunc(timeout, func() { close(results) })
+	return &quietWatch{results: results, end: end}
+}
+
+func (w *quietWatch) ResultChan() <-chan watch.Event { return w.results }
+
+func (w *quietWatch) Stop() { w.end.Stop() }
 
 // sharedList is a list of pointers: one of values would be copied by every informer, item by
 // item or whole, and the objects are not measured.
@@ -59,8 +87,14 @@ func (s *Source) ListWithContext(_ context.Context, options metav1.ListOptions) 
 	return s.list(options)
 }
 
-// Watch returns the one watch there is.
-func (s *Source) Watch(metav1.ListOptions) (watch.Interface, error) { return s.stream, nil }
+// Watch returns the one watch there is, and a new one of a quiet source.
+func (s *Source) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	if s.isQuiet {
+		seconds := *options.TimeoutSeconds // both sides set it
+		return newQuietWatch(time.Duration(seconds) * time.Second), nil
+	}
+	return s.stream, nil
+}
 
 // WatchWithContext is Watch.
 func (s *Source) WatchWithContext(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
