@@ -318,7 +318,6 @@ func manyValues(s Scale, values int, changed bool) (Result, error) {
 	t := turns{rounds: s.Rounds, calls: calls}
 	return byTurns(s, makeTheirs, options, t, func(in store, _ int) (round, error) {
 		update := func(n int) error {
-			n %= calls
 			return in.Update(states[n/few%2][n%few])
 		}
 		return repeated(calls, 0, update), in.Replace(asList(states[0]), "1")
