@@ -535,33 +535,38 @@ func TestG1AListAfterRetryAfterDoesNotWaitForARefusedStream(t *testing.T) {
 		const asked = 45 * time.Second
 		const quiet = 15 * time.Minute // longer than a refused stream prevents others
 		begin := time.Now()
-		version := 5
-		var refusedAt time.Time
+		var version atomic.Int64
+		version.Store(5)
+		var refusedAt atomic.Pointer[time.Time]
+		current := func() string { return itoa(int(version.Load())) }
 		source := &networkSource{
 			list: func(int, metav1.ListOptions) (apiruntime.Object, error) {
-				return listAt(itoa(version)), nil
+				return listAt(current()), nil
 			},
 			watch: func(_ int, w *networkWatch) error {
 				if w.options.SendInitialEvents != nil {
 					return apierrors.NewBadRequest("what is sendInitialEvents?")
 				}
-				if w.options.ResourceVersion != itoa(version) {
+				if w.options.ResourceVersion != current() {
 					return cachetest.ErrExpired()
 				}
-				isLast := refusedAt.IsZero() && time.Since(begin) > quiet
+				isLast := refusedAt.Load() == nil && time.Since(begin) > quiet
+				refuse := func() {
+					version.Add(1)
+					now := time.Now()
+					refusedAt.Store(&now)
+					w.end(errorEvent(cachetest.ErrTooManyRequests(int(asked / time.Second))))
+				}
 				time.AfterFunc(5*time.Second, func() {
-					version++
-					w.send(bookmark(itoa(version)))
+					version.Add(1)
+					if isLast {
+						time.AfterFunc(3*time.Second, refuse)
+					}
+					w.send(bookmark(current()))
 				})
 				if !isLast {
 					w.closeAfter(8 * time.Second)
-					return nil
 				}
-				time.AfterFunc(8*time.Second, func() {
-					version++
-					refusedAt = time.Now()
-					w.end(errorEvent(cachetest.ErrTooManyRequests(int(asked / time.Second))))
-				})
 				return nil
 			},
 		}
@@ -569,7 +574,7 @@ func TestG1AListAfterRetryAfterDoesNotWaitForARefusedStream(t *testing.T) {
 			o.Strategy = cache.ListStreaming
 		})
 		require.Len(t, source.lists, 2)
-		assert.LessOrEqual(t, source.lists[1].Sub(refusedAt), asked+10*time.Second)
+		assert.LessOrEqual(t, source.lists[1].Sub(*refusedAt.Load()), asked+10*time.Second)
 		assert.LessOrEqual(t, inAnyMinute(source.watches), 11)
 	})
 }
