@@ -165,7 +165,7 @@ func fieldsOf(body []byte) (fields map[string][]json.RawMessage, is int) {
 func FuzzWatchBody(f *testing.F) {
 	for _, body := range []string{
 		`{"type":"ADDED","object":{"a":1}}` + "\n" + `{"object":{"b":[]},"type":"DELETED"} `,
-		`{"type":"ADDED","object":5}{"type":"ADDED"}`, `{"kind":"PodList"}`, `{"type":"\u0041","x":[{}],"object":{}}`, `[]`, ``,
+		`{"type":"ADDED","object":5}{"type":"ADDED"}`, `{"type":"ERROR","code":410}`, `{"kind":"PodList"}`, `{"type":"\u0041","x":[{}],"object":{}}`, `[]`, ``,
 	} {
 		f.Add([]byte(body))
 	}
@@ -221,12 +221,18 @@ func tellsStatus(err error, raw json.RawMessage) bool {
 
 func modelOfFrame(raw json.RawMessage) (want event, ok bool) {
 	fields, is := fieldsOf(raw)
-	if is != anObject || len(fields["type"]) == 0 || len(fields["object"]) == 0 {
+	if is != anObject || len(fields["type"]) == 0 {
 		return want, false
 	}
 	last := func(name string) json.RawMessage { return fields[name][len(fields[name])-1] }
+	if json.Unmarshal(last("type"), &want.Type) != nil || want.Type == "" {
+		return want, false
+	}
+	if len(fields["object"]) == 0 {
+		return want, want.Type == "ERROR" // an error that is not understood is still one
+	}
 	want.Object = string(last("object"))
-	return want, json.Unmarshal(last("type"), &want.Type) == nil && want.Type != "" && want.Object != "null"
+	return want, want.Object != "null"
 }
 
 // FuzzUnstructured compares any object with apimachinery's result, and its identity with the
