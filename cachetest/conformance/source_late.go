@@ -29,6 +29,7 @@ func checkReadLate(t *sourceTrial) error {
 		}
 		want = append(want, "ADDED "+text)
 	}
+	time.Sleep(t.quiet) // what fills the watch's buffer must find it full before it is read
 	for at, wanted := range want {
 		got, _, err := w.next()
 		switch {
