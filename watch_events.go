@@ -98,8 +98,9 @@ func (w *openWatch) recordSuccess() {
 
 // collect adds the events that wait in the channel to the batch, up to an Error, which it returns:
 // fake sources may use one channel for all watches. In a burst it yields to the sender before the
-// channel counts as empty, which costs less than blocking. A single event is applied at once, since
-// a yield may take long in a busy process.
+// channel counts as empty, so that batches are larger: without that, an update of a burst takes a
+// quarter to a half more CPU (benchmarks, B1 and C3). Only speed depends on it. A single event is
+// applied at once, since a yield may take long in a busy process.
 func (w *openWatch) collect() error {
 	mayYield := w.run.clock.Since(w.progress.lastReceived) < burst
 	for len(w.batch) < table.InPlace {
