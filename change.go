@@ -91,6 +91,8 @@ type prepared struct {
 	// deletes is true if the object was deleted, or is dropped by the transform. Otherwise object
 	// is the one to store. That of a deletion is its final state, or nil if that is not known.
 	deletes bool
+	// dropped is true if the transform dropped the object.
+	dropped bool
 	object  any
 	// version is the received object's, for errors.
 	version string
@@ -230,6 +232,7 @@ func (c *change) transform(keyFunc KeyFunc, transform TransformFunc, there func(
 		p.fail(stageTransform, err)
 	case !keep:
 		p.deletes = true
+		p.dropped = true
 		p.object = nil
 	default:
 		p.object = out
@@ -328,7 +331,7 @@ type ReplacementPart struct {
 	// their key stays.
 	Retain []any
 	// Deleted are objects that were listed and have been deleted since, while the list was
-	// streamed.
+	// streamed. One that is an item of a later part is stored again, with any version.
 	Deleted []any
 	// excluded means that Deleted are objects of other replicas: the stored objects are deleted
 	// with their last known states.

@@ -216,10 +216,10 @@ func (r *storeReplacement) keepChanged() {
 
 // noteUnwanted records whether a listed state of a visible part was dropped by the transform.
 func (r *storeReplacement) noteUnwanted(c *change) {
-	if !r.isVisible || !r.mergesKeys || r.in.transform == nil {
+	if !r.isVisible || r.ofStream || r.in.transform == nil {
 		return
 	}
-	if !c.prepared.deletes {
+	if !c.prepared.dropped {
 		delete(r.unwanted, c.prepared.key)
 		return
 	}
@@ -354,7 +354,8 @@ func (r *storeReplacement) earlierState(
 	}
 	staged := r.stagedChange(key, found)
 	if staged != nil {
-		return staged.prepared.origin, true // also if the transform has dropped it
+		isDeleted := staged.prepared.deletes && !staged.prepared.dropped
+		return staged.prepared.origin, !isDeleted
 	}
 	unwanted, isUnwanted := r.unwanted[key]
 	if isUnwanted {

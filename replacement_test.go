@@ -322,3 +322,24 @@ func TestADeletionAfterTheListedStateKeepsBoth(t *testing.T) {
 	})
 	require.Equal(t, 2, kept, "the addition of version 3 and its deletion")
 }
+
+// Fails if an item is compared with the deletion of its key in an earlier part of the list, which
+// is no listed state.
+func TestAnItemAfterItsDeletionInTheSameListIsStored(t *testing.T) {
+	for name, hasList := range map[string]bool{"first list": false, "relist": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newTagStore()
+			if hasList {
+				require.NoError(t, s.Replace([]any{podAt("a", "1", "1")}, "1"))
+			}
+			r := begin(t, s)
+			r.items(podAt("a", "1", "1"))
+			_, err := r.Add(t.Context(), ReplacementPart{Deleted: []any{podAt("a", "1", "5")}})
+			require.NoError(t, err)
+			r.items(podAt("a", "1", "1"))
+			require.Empty(t, r.Replacement.(*storeReplacement).takeDuplicates())
+			r.commit("6")
+			require.Equal(t, map[string]string{"a/1": "1"}, contents(s))
+		})
+	}
+}

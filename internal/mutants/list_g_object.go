@@ -100,7 +100,7 @@ var objectMutants = []Mutant{
 		Name:   "keeps-unwanted-objects-in-a-store",
 		Guards: []string{"G14"},
 		In:     "change.transform",
-		From:   "p.deletes = true; p.object = nil",
+		From:   "p.deletes = true; p.dropped = true; p.object = nil",
 		To:     "p.unchanged = true",
 		Test:   "TestAnUnwantedObjectIsADeletionIfItWasPresent",
 		Fault:  "An object that the transform now drops stays in the store in its previous state.",
