@@ -26,8 +26,9 @@ const (
 	bookmarkTimeout = 3
 	// bookmarkWatchLimit is when such a watch counts as half open.
 	bookmarkWatchLimit = bookmarkTimeout*time.Second + watchGrace
-	// freshTimeout is the time after which a request of Fresh counts as hanging.
-	freshTimeout = bookmarkWatchLimit
+	// freshSharing is how long later calls of Fresh wait for a request. One that takes longer may
+	// hang. API servers send the bookmark after a second.
+	freshSharing = 2 * time.Second
 	// bookmarkInterval is the maximum time between two bookmarks of a healthy source. API servers
 	// send about one per minute.
 	bookmarkInterval = 90 * time.Second
@@ -44,8 +45,8 @@ func (o informerBase) Fresh(ctx context.Context) error {
 // freshRequests are the requests of Fresh for a source's version. Calls during a request share the
 // result of the next one: the running one may have an older version.
 type freshRequests struct {
-	// running is full during a request. It is empty again freshTimeout after the begin of a request
-	// that hangs, so that this delays no later call.
+	// running is full during a request. It is empty again freshSharing after the request's begin,
+	// so that one that hangs does not delay later calls.
 	running chan struct{}
 
 	mu sync.Mutex
@@ -67,8 +68,8 @@ func (f *feed) fresh(ctx context.Context) error {
 	}
 	release := sync.OnceFunc(func() { <-requests.running })
 	defer release()
-	hangs := time.AfterFunc(freshTimeout, release)
-	defer hangs.Stop()
+	sharing := time.AfterFunc(freshSharing, release)
+	defer sharing.Stop()
 
 	result, isKnown := requests.resultSince(begun)
 	if isKnown {

@@ -48,7 +48,8 @@ func TestVerifyIntervalOfANamespaceDoesNotWaitForOtherNamespaces(t *testing.T) {
 	}
 }
 
-// Fails if a call of Fresh whose request hangs, with its context or for ever, delays the calls after it.
+// Fails if a call of Fresh whose request hangs, with its context or for ever, delays the calls after
+// it, also those that begin soon.
 func TestACallOfFreshThatHangsDelaysNoLaterOne(t *testing.T) {
 	hangs := map[string]func(*cachetest.Source){
 		"a list":                           func(s *cachetest.Source) { s.HangLists(1) },
@@ -66,7 +67,7 @@ func TestACallOfFreshThatHangsDelaysNoLaterOne(t *testing.T) {
 				first := make(chan error, 1)
 				ctx, cancel := context.WithCancel(t.Context())
 				go func() { first <- informer.Fresh(ctx) }()
-				time.Sleep(time.Minute)
+				time.Sleep(time.Second)
 				for range 3 {
 					began := time.Now()
 					require.NoError(t, informer.Fresh(t.Context()))
@@ -78,6 +79,28 @@ func TestACallOfFreshThatHangsDelaysNoLaterOne(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Fails if callers that wait for a source that hangs make more than one request every 2 s.
+func TestCallsOfFreshShareTheRequestsToASourceThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		source.HangLists(11)
+		before := source.ListCalls()
+		results := make(chan error, 100)
+		ctx, cancel := context.WithCancel(t.Context())
+		for range cap(results) {
+			go func() { results <- informer.Fresh(ctx) }()
+		}
+		time.Sleep(20*time.Second + time.Millisecond)
+		require.Equal(t, 11, source.ListCalls()-before)
+
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Len(t, results, cap(results)-11, "the next request was for all that waited")
+		cancel()
+	})
 }
 
 // Fails if a watch that hangs ends the calls of Verify at intervals.
