@@ -45,11 +45,11 @@ func (r Reader[T]) Snapshot() Reader[T] {
 	if r.snapshot.table != nil {
 		return r
 	}
-	// In this order: an object that is released from the quarantine in between is in the view.
-	if r.store != nil {
-		r.quarantined = r.store.quarantine.shared.snapshot()
+	if r.store == nil {
+		r.snapshot = emptyView()
+		return r
 	}
-	r.snapshot = r.currentView()
+	r.snapshot, r.quarantined = r.store.frozen()
 	return r
 }
 
@@ -400,6 +400,14 @@ func (s *storage) view() view {
 	// In this order: then the snapshot has these indexes.
 	indexers := s.indexers.Load()
 	return view{indexers: indexers, table: s.table.Snapshot()}
+}
+
+// frozen returns the view and the entries of the quarantine of one point in time. A write publishes
+// both in one step, so that the version of the view is that of the entries, too.
+func (s *storage) frozen() (v view, quarantined *table.Snapshot) {
+	v.indexers = s.indexers.Load() // before the snapshot: see view
+	v.table = s.table.SnapshotWith(func() { quarantined = s.quarantine.shared.snapshot() })
+	return v, quarantined
 }
 
 // Snapshotter is implemented by this package's stores and informers.

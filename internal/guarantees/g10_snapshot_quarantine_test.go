@@ -1,11 +1,17 @@
 package guarantees
 
 import (
+	"context"
+	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 )
@@ -36,4 +42,72 @@ func TestG10ASnapshotsGetReadsTheQuarantineOfTheSnapshot(t *testing.T) {
 	obj, err := repaired.Get("a/x")
 	require.NoError(t, err)
 	assert.NotNil(t, obj)
+}
+
+// quarantineCycle has the events of a pod a/x from version 4 on: added in a state that the index
+// refuses, modified to a good state, deleted.
+func quarantineCycle(events int) *funcSource {
+	watched := newRecordedWatch()
+	watched.events = make(chan watch.Event, events)
+	for i := range events {
+		x := tagged(podAt("a", "x", itoa(4+i)), "good")
+		switch i % 3 {
+		case 0:
+			watched.events <- watch.Event{Type: watch.Added, Object: tagged(x, "bad")}
+		case 1:
+			watched.events <- watch.Event{Type: watch.Modified, Object: x}
+		case 2:
+			watched.events <- watch.Event{Type: watch.Deleted, Object: x}
+		}
+	}
+	return &funcSource{
+		list: func(metav1.ListOptions) (apiruntime.Object, error) {
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "3"}}, nil
+		},
+		watch: func(context.Context, int) (watch.Interface, error) { return watched, nil },
+	}
+}
+
+// G10: objects, version and quarantine of a snapshot are of one point in time, also while events
+// quarantine, repair and delete an object. Fails if one of them is read before or after the others.
+func TestG10ASnapshotsQuarantineIsThatOfItsVersion(t *testing.T) {
+	const events = 60_000
+	store := newTagStore()
+	mirror := cache.New(&cache.Config{
+		ListerWatcher: quarantineCycle(events),
+		Store:         store,
+		ReflectorOptions: cache.ReflectorOptions{
+			Strategy:     cache.ListUnpaged,
+			ErrorHandler: func(context.Context, *cache.Reflector, error) {},
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); mirror.RunWithContext(ctx) }()
+
+	wrong := map[string]int{}
+	for version := 0; version < 3+events; {
+		snapshot := store.Snapshot()
+		version, _ = strconv.Atoi(snapshot.ResourceVersion())
+		_, err := snapshot.Get("a/x")
+		found := err == nil
+		quarantined := errors.Is(err, cache.ErrQuarantined)
+		switch version % 3 {
+		case 0:
+			if found || quarantined {
+				wrong["no object was expected"]++
+			}
+		case 1:
+			if !quarantined {
+				wrong["a quarantined object was expected"]++
+			}
+		case 2:
+			if !found {
+				wrong["an object was expected"]++
+			}
+		}
+	}
+	cancel()
+	<-ended
+	assert.Empty(t, wrong)
 }

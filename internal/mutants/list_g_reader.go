@@ -6,7 +6,7 @@ var readerMutants = []Mutant{
 		Name:    "forgets-retained-snapshots",
 		Guards:  []string{"G10"},
 		Dir:     "internal/table",
-		In:      "Table.Snapshot",
+		In:      "Table.snapshotLocked",
 		From:    "t.freeze()",
 		To:      "",
 		Package: guarantees,

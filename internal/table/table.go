@@ -222,7 +222,20 @@ func (t *Table) Snapshot() *Snapshot {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s = t.snapshot.Load()
+	return t.snapshotLocked()
+}
+
+// SnapshotWith is Snapshot, and calls read while the visible state is that of the snapshot, so that
+// both belong to one point in time. It waits for a write in place.
+func (t *Table) SnapshotWith(read func()) *Snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	read()
+	return t.snapshotLocked()
+}
+
+func (t *Table) snapshotLocked() *Snapshot {
+	s := t.snapshot.Load()
 	if s != nil {
 		return s
 	}
