@@ -249,6 +249,17 @@ func (c *core) namespaceVersion(key string) string {
 	return ""
 }
 
+// get returns the object under a key, nil if there is none or a write hides it, or the error of a
+// quarantined object. The store is read once: between two reads the object may be repaired.
+func (c *core) get(key string) (obj any, err error) {
+	w := c.shown(key)
+	if w != nil {
+		return w.object, nil
+	}
+	obj, _, err = c.store.GetByKey(key)
+	return obj, err
+}
+
 // shown returns the write of a key if it is shown instead of the store's object. Readers look for
 // writes first and read the store afterwards. Unless it expires, a write is removed only once the
 // store is as new, so no reader sees an older state after a newer one.

@@ -52,10 +52,8 @@ func (i indexer) Get(obj any) (item any, exists bool, err error) {
 
 // GetByKey implements cache.Store.
 func (i indexer) GetByKey(key string) (item any, exists bool, err error) {
-	if w := i.core.shown(key); w != nil {
-		return w.object, w.object != nil, nil
-	}
-	return i.Indexer.GetByKey(key)
+	item, err = i.core.get(key)
+	return item, item != nil, err
 }
 
 // Index implements cache.Indexer.

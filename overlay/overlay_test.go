@@ -500,6 +500,62 @@ func TestAQuarantinedObjectIsReportedByGet(t *testing.T) {
 	assert.EqualError(t, err, `unstructureds "shop/b" not found`)
 }
 
+// newRepairable returns an overlay of an indexer that has quarantined shop/a until repair is called.
+// The overlay shows a write of another object.
+func newRepairable(t *testing.T) (o *overlay.Overlay[*object], repair func()) {
+	t.Helper()
+	var repaired atomic.Bool
+	indexer := newIndexer()
+	require.NoError(t, indexer.AddIndexers(cache.Indexers{"name": func(obj any) ([]string, error) {
+		name := obj.(*object).GetName()
+		if name == "a" && !repaired.Load() {
+			return nil, errors.New("no")
+		}
+		return []string{name}, nil
+	}}))
+	require.Error(t, indexer.Add(opaque("a", "u", "1")))
+	o = overlay.Over(indexer, overlay.Options[*object]{})
+	require.NoError(t, o.Observed(opaque("b", "v", "2")))
+	return o, func() {
+		repaired.Store(true)
+		require.NoError(t, indexer.Update(opaque("a", "u", "3")))
+	}
+}
+
+func TestASnapshotWithWritesReadsTheQuarantineOfTheSnapshot(t *testing.T) {
+	o, repair := newRepairable(t)
+	before := o.Snapshot()
+	repair()
+	_, err := before.Get("shop/a")
+	require.ErrorIs(t, err, cache.ErrQuarantined)
+	_, err = before.ByNamespace("shop").Get("a")
+	require.ErrorIs(t, err, cache.ErrQuarantined)
+	obj, err := o.Snapshot().Get("shop/a")
+	require.NoError(t, err)
+	assert.Equal(t, "3", obj.GetResourceVersion())
+}
+
+func TestAQuarantinedObjectIsNeverNotFoundWhileAWriteRepairsIt(t *testing.T) {
+	for range 300 {
+		o, repair := newRepairable(t)
+		var reader sync.WaitGroup
+		reading := make(chan struct{})
+		var failed error
+		reader.Go(func() {
+			close(reading)
+			var err error = cache.ErrQuarantined
+			for errors.Is(err, cache.ErrQuarantined) {
+				_, err = o.Get("shop/a")
+			}
+			failed = err
+		})
+		<-reading
+		repair()
+		reader.Wait()
+		require.NoError(t, failed, "the object exists")
+	}
+}
+
 func TestAnOverlayIsMadeOnlyOfAnIndexerOfTheLibrary(t *testing.T) {
 	wrapped := struct{ cache.Indexer }{newIndexer()}
 	assert.PanicsWithValue(

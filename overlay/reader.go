@@ -89,19 +89,8 @@ func (r Reader[T]) Lookup(name string) (obj T, exists bool) {
 	if r.showsNoWrites() {
 		return r.base.Lookup(name)
 	}
-	key := r.key(name)
-	var item any
-	if r.frozen != nil {
-		item, _ = r.frozen.get(key)
-	} else if w := r.core.shown(key); w != nil {
-		item = w.object
-	} else if r.direct {
-		return r.base.Lookup(name)
-	} else {
-		item, _, _ = r.core.store.GetByKey(key)
-	}
-	obj, exists = item.(T)
-	return obj, exists
+	obj, err := r.get(name)
+	return obj, err == nil
 }
 
 // Get returns the object under key: namespace/name or name; in a namespace's reader, the name. If
@@ -111,14 +100,23 @@ func (r Reader[T]) Get(name string) (T, error) {
 	if r.showsNoWrites() {
 		return r.base.Get(name)
 	}
-	obj, exists := r.Lookup(name)
-	if exists {
-		return obj, nil
+	return r.get(name)
+}
+
+// get is Get while a write is shown.
+func (r Reader[T]) get(name string) (obj T, err error) {
+	key := r.key(name)
+	var item any
+	if r.frozen != nil {
+		item, err = r.frozen.get(key)
+	} else {
+		item, err = r.core.get(key)
 	}
-	if _, _, err := r.core.store.GetByKey(r.key(name)); err != nil {
-		return obj, err
+	obj, fits := item.(T)
+	if !fits && (err == nil || apierrors.IsNotFound(err)) {
+		return obj, apierrors.NewNotFound(r.resource, name)
 	}
-	return obj, apierrors.NewNotFound(r.resource, name)
+	return obj, err
 }
 
 // Len returns the number of objects. While a write is shown it counts them one by one.

@@ -43,12 +43,12 @@ func (c *core) view() view {
 	return v
 }
 
-// get returns the object under a key.
-func (v view) get(key string) (obj any, exists bool) {
+// get returns the object under a key, nil if a write hides it, or the error of the store's Get.
+func (v view) get(key string) (obj any, err error) {
 	if w := v.writes[key]; w != nil {
-		return w.object, w.object != nil
+		return w.object, nil
 	}
-	return v.store.Lookup(key)
+	return v.store.Get(key)
 }
 
 // each calls yield with the keys and objects of a namespace, or of all if it is empty.
