@@ -20,9 +20,11 @@ func TestConfigFieldsGoBeforeReflectorOptions(t *testing.T) {
 	config := Config{
 		ListerWatcher: source, Store: NewStore(MetaNamespaceKeyFunc),
 		ObjectDescription: "things", FullResyncPeriod: time.Hour, MinWatchTimeout: 7 * time.Minute,
-		WatchListPageSize:            9,
-		WatchErrorHandler:            func(_ *Reflector, err error) { plain = append(plain, err) },
-		WatchErrorHandlerWithContext: func(_ context.Context, _ *Reflector, err error) { with = append(with, err) },
+		WatchListPageSize: 9,
+		WatchErrorHandler: func(_ *Reflector, err error) { plain = append(plain, err) },
+		WatchErrorHandlerWithContext: func(_ context.Context, _ *Reflector, err error) {
+			with = append(with, err)
+		},
 		ReflectorOptions: ReflectorOptions{
 			TypeDescription: "no",
 			PageSize:        1,
@@ -30,7 +32,9 @@ func TestConfigFieldsGoBeforeReflectorOptions(t *testing.T) {
 			Name:            "kept",
 		},
 	}
-	reflector := func() *Reflector { return New(&config).running.(*sharedIndexInformer).feeds[0].reflector }
+	reflector := func() *Reflector {
+		return New(&config).running.(*sharedIndexInformer).feeds[0].reflector
+	}
 	r := reflector()
 	assert.Equal(t, "things", r.TypeDescription())
 	assert.Equal(t, "kept", r.Name())

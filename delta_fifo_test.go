@@ -702,7 +702,9 @@ func TestAListUndoesADeletionThatItOverlaps(t *testing.T) {
 func TestAKnownObjectThatCannotBeReadIsDeletedWithAnEmptyTombstone(t *testing.T) {
 	for name, replace := range map[string]func(*DeltaFIFO) error{
 		"in one call": func(f *DeltaFIFO) error { return f.Replace(nil, "1") },
-		"in parts":    func(f *DeltaFIFO) error { return f.BeginReplace(ReplaceOptions{}).Commit(bg, "1") },
+		"in parts": func(f *DeltaFIFO) error {
+			return f.BeginReplace(ReplaceOptions{}).Commit(bg, "1")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := NewDeltaFIFOWithOptions(

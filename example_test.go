@@ -28,7 +28,8 @@ func mirror(ctx context.Context, source cache.Source) error {
 	ran := make(chan error, 1)
 	go func() { ran <- pods.Run(ctx) }()
 	if err = pods.WaitSynced(ctx); err == nil { // else the error has the last failure
-		err = cache.WaitForDone(ctx, handler.HasSyncedChecker()) // until the handler has processed the first list
+		// until the handler has processed the first list
+		err = cache.WaitForDone(ctx, handler.HasSyncedChecker())
 	}
 	if err == nil {
 		fmt.Println(pods.Len(), "objects at version", pods.ResourceVersion())
@@ -99,8 +100,9 @@ func ExampleInformerSet() {
 	source := cachetest.NewSource(cachetest.Options{})
 	defer source.Close()
 	source.Apply(configMap("shop", "prices", "1"))
-	shop := cache.NewTypedInformer(source.Namespace("shop"), cache.InformerConfig[*unstructured.Unstructured]{})
-	lab := cache.NewTypedInformer(source.Namespace("lab"), cache.InformerConfig[*unstructured.Unstructured]{})
+	config := cache.InformerConfig[*unstructured.Unstructured]{}
+	shop := cache.NewTypedInformer(source.Namespace("shop"), config)
+	lab := cache.NewTypedInformer(source.Namespace("lab"), config)
 
 	var set cache.InformerSet
 	if err := set.Add(shop, lab); err != nil {
@@ -151,7 +153,11 @@ func ExampleHandlerOptions() {
 func ExampleReader() {
 	source := cachetest.NewSource(cachetest.Options{})
 	defer source.Close()
-	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"), configMap("lab", "prices", "1"))
+	source.Apply(
+		configMap("shop", "prices", "1"),
+		configMap("shop", "stock", "7"),
+		configMap("lab", "prices", "1"),
+	)
 	informer := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{
 		Indexes: cache.TypedIndexers[*unstructured.Unstructured]{
 			"value": func(object *unstructured.Unstructured) ([]string, error) {
@@ -188,7 +194,11 @@ func ExampleReader() {
 func ExampleReader_Snapshot() {
 	type Pod = metav1.PartialObjectMetadata
 	pod := func(name, app string) *Pod {
-		return &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": app}}}
+		return &Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default",
+			Name:      name,
+			Labels:    map[string]string{"app": app},
+		}}
 	}
 	source := cachetest.NewSourceOf[*Pod]()
 	defer source.Close()
@@ -265,12 +275,20 @@ func ExampleNewIndexer() {
 func ExampleSnapshotter() {
 	type Pod = metav1.PartialObjectMetadata
 	pod := func(namespace, name, version string) any {
-		return &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: version}}
+		return &Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace:       namespace,
+			Name:            name,
+			ResourceVersion: version,
+		}}
 	}
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 	})
-	list := []any{pod("shop", "prices-1", "4"), pod("shop", "prices-2", "6"), pod("blog", "front", "7")}
+	list := []any{
+		pod("shop", "prices-1", "4"),
+		pod("shop", "prices-2", "6"),
+		pod("blog", "front", "7"),
+	}
 	if err := store.Replace(list, "7"); err != nil {
 		fmt.Println(err)
 	}
@@ -280,7 +298,8 @@ func ExampleSnapshotter() {
 		fmt.Println(err)
 	}
 	inShop, err := snapshot.ByIndex(cache.NamespaceIndex, "shop")
-	fmt.Println(len(inShop), "of", snapshot.Len(), "are in the shop at version", snapshot.ResourceVersion(), err)
+	version := snapshot.ResourceVersion()
+	fmt.Println(len(inShop), "of", snapshot.Len(), "are in the shop at version", version, err)
 	_, exists := snapshot.Lookup("shop/prices-1")
 	fmt.Println(exists, len(store.List()))
 	// Output:
@@ -289,14 +308,21 @@ func ExampleSnapshotter() {
 }
 
 func shop(name, version string) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace:       "shop",
+		Name:            name,
+		ResourceVersion: version,
+	}}
 }
 
 // A Reflector puts changes in; the caller that mirrors them takes them out, one key at a
 // time, until the queue is closed and empty.
 func ExampleDeltaFIFO_Pop() {
 	held := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: held, EmitDeltaTypeReplaced: true})
+	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
+		KnownObjects:          held,
+		EmitDeltaTypeReplaced: true,
+	})
 
 	err := errors.Join(
 		queue.Replace([]any{shop("prices", "1"), shop("orders", "2")}, "2"),
@@ -333,13 +359,15 @@ func ExampleDeltaFIFO_Pop() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Println("synced:", queue.HasSynced(), "held:", held.ListKeys(), "at:", held.LastStoreSyncResourceVersion())
+	fmt.Println("synced:", queue.HasSynced(), "held:", held.ListKeys())
+	fmt.Println("at version", held.LastStoreSyncResourceVersion())
 	// Output:
 	// Replaced shop/prices
 	// Updated shop/prices
 	// Replaced shop/orders
 	// Deleted shop/orders
-	// synced: true held: [shop/prices] at: 2
+	// synced: true held: [shop/prices]
+	// at version 2
 }
 
 // PopBatch hands out the pending changes in the order in which they came. A Bookmark
@@ -376,7 +404,11 @@ func ExampleDeltaFIFO_PopBatch() {
 func ExampleConfig_namespaces() {
 	server := cachetest.NewSource(cachetest.Options{})
 	defer server.Close()
-	server.Apply(configMap("shop", "prices", "1"), configMap("blog", "front", "hello"), configMap("bank", "vault", "?"))
+	server.Apply(
+		configMap("shop", "prices", "1"),
+		configMap("blog", "front", "hello"),
+		configMap("bank", "vault", "?"),
+	)
 	shut := cachetest.NewSource(cachetest.Options{}) // answers nothing but errors
 	defer shut.Close()
 	shut.FailLists(cachetest.Forever, cachetest.ErrConnectionRefused())
@@ -451,11 +483,16 @@ func ExampleDeletedObject() {
 		},
 	}
 
-	pod := &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "prices-1", Labels: map[string]string{"app": "prices"}}}
+	pod := &Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop",
+		Name:      "prices-1",
+		Labels:    map[string]string{"app": "prices"},
+	}}
 	handler.OnDelete(cache.DeletedObject[*Pod]{OptionalObj: pod})
 	unseen := cache.DeletedFinalStateUnknown{Key: "shop/prices-1", Obj: pod}
 	handler.OnDelete(cache.DeletedObject[*Pod]{OptionalObj: pod, FinalStateUnknown: &unseen})
-	handler.OnDelete(cache.DeletedObject[*Pod]{FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: "shop/prices-2"}})
+	unknown := &cache.DeletedFinalStateUnknown{Key: "shop/prices-2"}
+	handler.OnDelete(cache.DeletedObject[*Pod]{FinalStateUnknown: unknown})
 	// Output:
 	// shop/prices-1 was last labelled prices
 	// shop/prices-1 was once labelled prices

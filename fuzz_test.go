@@ -271,7 +271,12 @@ func (m *queueModel) event(op int) {
 		m.tell(m.serial)
 		err = takeOne(queueAccepter{m.queue}, event{kind: kind, obj: obj, version: itoa(m.serial)})
 	} else {
-		err = map[DeltaType]func(any) error{Added: m.queue.Add, Updated: m.queue.Update, Deleted: m.queue.Delete}[kind](obj)
+		calls := map[DeltaType]func(any) error{
+			Added:   m.queue.Add,
+			Updated: m.queue.Update,
+			Deleted: m.queue.Delete,
+		}
+		err = calls[kind](obj)
 	}
 	if obj.Labels["v"] != "bad" || kind == Deleted {
 		_, object := errors.AsType[*ObjectError](err)
@@ -959,7 +964,8 @@ func (m *storeModel) commit() {
 			delete(m.quarantine, key)
 		}
 	}
-	for _, key := range slices.Concat(slices.Collect(maps.Keys(m.held)), slices.Collect(maps.Keys(m.quarantine))) {
+	known := slices.AppendSeq(slices.Collect(maps.Keys(m.held)), maps.Keys(m.quarantine))
+	for _, key := range known {
 		if !m.listed[key] {
 			m.remove(key)
 		} else if !m.withheld[key] {

@@ -19,7 +19,9 @@ import (
 func TestEachKindOfNotificationMakesItsCalls(t *testing.T) {
 	var calls []string
 	handler := ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(obj any, initial bool) { calls = append(calls, fmt.Sprint("OnAdd ", obj, " ", initial)) },
+		AddFunc: func(obj any, initial bool) {
+			calls = append(calls, fmt.Sprint("OnAdd ", obj, " ", initial))
+		},
 		UpdateFunc: func(old, obj any) { calls = append(calls, fmt.Sprint("OnUpdate ", old, " ", obj)) },
 		DeleteFunc: func(obj any) { calls = append(calls, fmt.Sprint("OnDelete ", obj)) },
 	}

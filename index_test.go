@@ -101,7 +101,9 @@ func TestAStoreMayBeUsedByAllAtOnce(t *testing.T) {
 				case 2:
 					_ = takeOne(s, event{kind: Updated, obj: obj, version: itoa(i)})
 				case 3:
-					_, _ = s.acceptChanges(bg, changesOf(event{kind: Updated, obj: obj}, event{kind: Deleted, obj: podAt("a", itoa(i%3), itoa(i))}))
+					updated := event{kind: Updated, obj: obj}
+					deleted := event{kind: Deleted, obj: podAt("a", itoa(i%3), itoa(i))}
+					_, _ = s.acceptChanges(bg, changesOf(updated, deleted))
 				case 4:
 					r := s.BeginReplace(ReplaceOptions{})
 					_, _ = r.Add(bg, ReplacementPart{Items: []any{obj}, Deleted: []any{pod("a", itoa((i+1)%7))}})

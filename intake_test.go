@@ -37,7 +37,8 @@ func TestAnUnwantedObjectIsADeletionIfItWasPresent(t *testing.T) {
 }
 
 func TestGetOfAQuarantinedKeyDoesNotWaitForAWrite(t *testing.T) {
-	store := NewIndexer(MetaNamespaceKeyFunc, Indexers{"i": func(any) ([]string, error) { return nil, errBoom }})
+	failing := func(any) ([]string, error) { return nil, errBoom }
+	store := NewIndexer(MetaNamespaceKeyFunc, Indexers{"i": failing})
 	require.Error(t, store.Add(pod("a", "1")))
 	storage := store.(*cache).storage
 	storage.writing.Lock()

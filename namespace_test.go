@@ -215,7 +215,14 @@ func TestTheLowestVersionIsKnownAfterEveryMove(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
 		s := newTagStore()
-		kinds := [][]string{{"5", "7", "9", "10", "11", "99", "100"}, {"", "5", "12"}, {"", "x", "y", "7", "0"}, {"x"}, {"x", ""}}[random.IntN(5)]
+		all := [][]string{
+			{"5", "7", "9", "10", "11", "99", "100"},
+			{"", "5", "12"},
+			{"", "x", "y", "7", "0"},
+			{"x"},
+			{"x", ""},
+		}
+		kinds := all[random.IntN(len(all))]
 		names := []string{"a", "b", "c", "d", "e", "f"}[:random.IntN(7)]
 		for range 60 {
 			version := kinds[random.IntN(len(kinds))]
@@ -298,7 +305,9 @@ func TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject(t *testing.T) {
 		"an event": func(o *onlooker, obj *object, version string) error {
 			return takeOne(o, event{kind: Updated, obj: obj, version: version})
 		},
-		"a list": func(o *onlooker, obj *object, version string) error { return o.Replace([]any{obj}, version) },
+		"a list": func(o *onlooker, obj *object, version string) error {
+			return o.Replace([]any{obj}, version)
+		},
 		"a list in parts": func(o *onlooker, obj *object, version string) error {
 			r := o.BeginReplace(ReplaceOptions{Staged: true})
 			if _, err := r.Add(bg, ReplacementPart{Items: []any{obj}}); err != nil {

@@ -119,7 +119,9 @@ func TestTheActivityIsThePhaseInWordsForPeople(t *testing.T) {
 }
 
 func TestAKeyQuarantinedTwiceIsListedOnceWithItsNewestVersion(t *testing.T) {
-	held := func(key, version string) Quarantined { return Quarantined{Key: key, ResourceVersion: version} }
+	held := func(key, version string) Quarantined {
+		return Quarantined{Key: key, ResourceVersion: version}
+	}
 	assert.Equal(t, []Quarantined{held("a", "10"), held("b", "1"), held("c", "")}, mergeQuarantined(
 		[]Quarantined{held("a", "9"), held("c", ""), held("a", "10"), held("b", "1")}))
 }
@@ -151,7 +153,9 @@ func TestBadAnswersOfASourceAreClearErrors(t *testing.T) {
 					ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
 						return list.answer, nil
 					},
-					WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, nil },
+					WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+						return nil, nil
+					},
 				}
 				indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
 				require.NoError(t, indexer.Add(pod("kept", "1")))

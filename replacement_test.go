@@ -86,7 +86,8 @@ func TestAnUnchangedObjectStaysThroughARelist(t *testing.T) {
 	calls := 0
 	s := newTagStore(WithTransformer(func(obj any) (any, error) {
 		calls++
-		return pod(obj.(*object).Namespace, obj.(*object).Name), nil // a transform may drop the compared fields
+		// a transform may drop the compared fields
+		return pod(obj.(*object).Namespace, obj.(*object).Name), nil
 	}))
 	recreated := podAt("a", "1", "1")
 	recreated.UID = "another"
@@ -142,7 +143,8 @@ func TestOfSeveralStatesInAListTheNewestOneCounts(t *testing.T) {
 	}
 }
 
-// Fails if the end of a list applies the first of two listed states of an object that was created again in between.
+// Fails if the end of a list applies the first of two listed states of an object that was created
+// again in between.
 func TestTheNewestListedStateCountsIfTheObjectWasRecreatedMeanwhile(t *testing.T) {
 	s := newTagStore()
 	require.NoError(t, s.Replace([]any{podAt("a", "1", "3")}, "3"))
@@ -228,9 +230,14 @@ func TestARemovedKeyShowsAtOnceInAFirstList(t *testing.T) {
 // bring the values up to date.
 func TestAnIndexAddedDuringARelist(t *testing.T) {
 	s := NewIndexer(MetaNamespaceKeyFunc, nil).(*cache)
-	require.NoError(t, s.Replace([]any{tagged(podAt("a", "1", "1"), "old"), podAt("a", "2", "1")}, "1"))
+	old := []any{tagged(podAt("a", "1", "1"), "old"), podAt("a", "2", "1")}
+	require.NoError(t, s.Replace(old, "1"))
 	r := begin(t, s)
-	r.items(tagged(podAt("a", "1", "2"), "new"), tagged(podAt("a", "2", "2"), "bad"), tagged(podAt("a", "3", "2"), "new"))
+	r.items(
+		tagged(podAt("a", "1", "2"), "new"),
+		tagged(podAt("a", "2", "2"), "bad"),
+		tagged(podAt("a", "3", "2"), "new"),
+	)
 	require.NoError(t, s.AddIndexers(Indexers{tagIndex: byTag}))
 	assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "old"))
 	objects, rest := splitObjectErrors(r.Commit(bg, "3"))

@@ -213,8 +213,8 @@ func (s *storage) apply(w *storeWrite, c *change) error {
 	return nil
 }
 
-// refuse quarantines a change that cannot be applied. A list already knows of those that could not be
-// prepared. It must learn of an object that has failed for an index that was added since.
+// refuse quarantines a change that cannot be applied. A list already knows of those that could not
+// be prepared. It must learn of an object that has failed for an index that was added since.
 func (s *storage) refuse(w *storeWrite, c *change) {
 	failsForAddedIndex := c.prepared.set != nil // it has the values for all earlier indexes
 	if w.list != nil && failsForAddedIndex {

@@ -188,8 +188,8 @@ func readAll(t *testing.T, s *cache, key string, count int) {
 	assert.Contains(t, s.GetIndexers(), NamespaceIndex)
 }
 
-// The end of a list that lacks an entry, or meets quarantined ones, looks at all of them. Fails if that is done where
-// readers see it.
+// The end of a list that lacks an entry, or meets quarantined ones, looks at all of them. Fails if
+// that is done where readers see it.
 func TestReadersDoNotWaitForTheEndOfAList(t *testing.T) {
 	for name, listed := range map[string]int{"an entry is missing": 9, "an object is quarantined": 10} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +234,11 @@ func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 	for i := range 100 {
 		// They take the place of some of those that are there.
 		obj := podAt("a", itoa(i+5), "2")
-		all = append(all, change{prepared: prepared{object: obj, key: table.KeyOf(nameOf(obj)), origin: originOf(receivedOf(obj))}})
+		all = append(all, change{prepared: prepared{
+			object: obj,
+			key:    table.KeyOf(nameOf(obj)),
+			origin: originOf(receivedOf(obj)),
+		}})
 	}
 	w := storeWrite{scope: s.scope, version: "2"}
 	s.storage.begin(&w, all)
@@ -245,7 +249,9 @@ func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 			read()
 		}
 	}
-	require.NoError(t, s.storage.apply(&w, &change{prepared: prepared{deletes: true, key: table.KeyOf("a/1"), place: s.storage.table.Seek(table.KeyOf("a/1"))}}))
+	key := table.KeyOf("a/1")
+	deletion := prepared{deletes: true, key: key, place: s.storage.table.Seek(key)}
+	require.NoError(t, s.storage.apply(&w, &change{prepared: deletion}))
 	read()
 	before := s.Snapshot()
 	s.storage.end(&w, all)

@@ -92,7 +92,8 @@ func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
 			bad, ok := errors.AsType[*ObjectError](err)
 			require.True(t, ok, "%v", err)
 			assert.Contains(t, []string{stageKey, stageMetadata}, bad.Stage)
-			assert.Equal(t, "6", s.LastStoreSyncResourceVersion(), "the version of a quarantined object counts")
+			assert.Equal(
+				t, "6", s.LastStoreSyncResourceVersion(), "the version of a quarantined object counts")
 			assert.Equal(t, map[string]string{"a/1": "1"}, contents(s))
 			assert.Empty(t, s.quarantinedObjects(), "without a key nothing is kept")
 		})
@@ -113,14 +114,17 @@ func TestAnEventOlderThanTheEntryOfItsKeyIsARegression(t *testing.T) {
 		err := takeOne(s, event{kind: kind, obj: podAt("a", "1", "4"), version: "10"})
 		var regression *VersionRegressionError
 		require.ErrorAs(t, err, &regression)
-		assert.Equal(t, VersionRegressionError{Kind: "event", Key: "a/1", Current: "5", Received: "4"}, *regression)
+		want := VersionRegressionError{Kind: "event", Key: "a/1", Current: "5", Received: "4"}
+		assert.Equal(t, want, *regression)
 		assert.Equal(t, "9", s.LastStoreSyncResourceVersion(), "nothing was applied")
 		assert.Equal(t, map[string]string{"a/1": "5"}, contents(s))
 	}
 	for _, version := range []string{"5", "", "x4", "6"} {
-		require.NoError(t, takeOne(s, event{kind: Updated, obj: podAt("a", "1", version)}), "%q is none", version)
+		err := takeOne(s, event{kind: Updated, obj: podAt("a", "1", version)})
+		require.NoError(t, err, "%q is none", version)
 	}
-	require.NoError(t, takeOne(s, event{kind: Updated, obj: podAt("a", "2", "1")}), "another key is none")
+	err := takeOne(s, event{kind: Updated, obj: podAt("a", "2", "1")})
+	require.NoError(t, err, "another key is none")
 	require.NoError(t, s.Update(podAt("a", "1", "3")), "an explicit Update is right")
 	assert.Equal(t, map[string]string{"a/1": "3", "a/2": "1"}, contents(s))
 }
@@ -136,7 +140,8 @@ func TestARegressionIsNotMistakenForABadObject(t *testing.T) {
 	}))
 	require.NoError(t, s.Add(podAt("a", "1", "5")))
 	var regression *VersionRegressionError
-	require.ErrorAs(t, takeOne(s, event{kind: Updated, obj: podAt("a", "1", "4"), version: "6"}), &regression)
+	older := event{kind: Updated, obj: podAt("a", "1", "4"), version: "6"}
+	require.ErrorAs(t, takeOne(s, older), &regression)
 	assert.Empty(t, s.quarantinedObjects())
 	assert.Empty(t, s.LastStoreSyncResourceVersion())
 }
@@ -208,11 +213,19 @@ func TestAnUndecodedObjectIsClassedAndLoggedAsAnObject(t *testing.T) {
 	var out bytes.Buffer
 	r := NewNamedReflector("r", &ListWatch{}, nil, NewStore(MetaNamespaceKeyFunc), 0)
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
-	for _, err := range []error{io.ErrUnexpectedEOF, io.EOF, apierrors.NewResourceExpired(""), errWatchOverdue, errBoom} {
+	others := []error{
+		io.ErrUnexpectedEOF,
+		io.EOF,
+		apierrors.NewResourceExpired(""),
+		errWatchOverdue,
+		errBoom,
+	}
+	for _, err := range others {
 		out.Reset()
 		object := &ObjectError{Key: "a/1", Stage: stageDecode, Err: err}
 		assert.Equal(t, causeInvalidObject, CauseOf(object))
-		assert.Equal(t, causeInvalidObject, CauseOf(refusedDeletion(object, &ObjectError{Stage: stageKey, Err: errBoom})))
+		refused := &ObjectError{Stage: stageKey, Err: errBoom}
+		assert.Equal(t, causeInvalidObject, CauseOf(refusedDeletion(object, refused)))
 		DefaultWatchErrorHandler(klog.NewContext(t.Context(), logger), r, object)
 		assert.Contains(t, out.String(), "a/1")
 	}
@@ -245,7 +258,8 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 	}
 }
 
-// Fails if a store or a queue keeps the text that a key function has made beside the object's own name.
+// Fails if a store or a queue keeps the text that a key function has made beside the object's own
+// name.
 func TestAKeyThatIsTheNameOfTheObjectSharesItsStrings(t *testing.T) {
 	obj := podAt("a", "1", "1")
 	for name, keeper := range map[string]eventChecker{

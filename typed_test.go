@@ -42,7 +42,9 @@ func deletions(t *testing.T, key string, obj any) []DeletedObject[*object] {
 
 // A delete event always carries the key, the last known object and whether it is exact.
 func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
-	tombstone := func(obj any) DeletedFinalStateUnknown { return DeletedFinalStateUnknown{Key: "a/1", Obj: obj} }
+	tombstone := func(obj any) DeletedFinalStateUnknown {
+		return DeletedFinalStateUnknown{Key: "a/1", Obj: obj}
+	}
 	for name, c := range map[string]struct {
 		key         string
 		obj         any
@@ -123,7 +125,9 @@ func TestAnObjectThatChangesItsTypeIsDeletedOnce(t *testing.T) {
 			handler := typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
 				AddFunc:    func(o *object) { notified = append(notified, "add") },
 				UpdateFunc: func(_, _ *object) { notified = append(notified, "update") },
-				DeleteFunc: func(d DeletedObject[*object]) { notified = append(notified, "delete "+d.GetKey()) },
+				DeleteFunc: func(d DeletedObject[*object]) {
+					notified = append(notified, "delete "+d.GetKey())
+				},
 			}}
 			handler.OnAdd(redPod, true)
 			handler.onUpdate(table.KeyOf("a/1"), redPod, mismatch)

@@ -133,7 +133,9 @@ func newEventsModel(t *testing.T) *eventsModel {
 		refusedAt: map[string]int{},
 	}
 	r := NewReflectorWithOptions(&scripted{}, &object{}, m.store, ReflectorOptions{
-		ErrorHandler: func(_ context.Context, _ *Reflector, err error) { m.reports = append(m.reports, err) },
+		ErrorHandler: func(_ context.Context, _ *Reflector, err error) {
+			m.reports = append(m.reports, err)
+		},
 	})
 	m.run = newRun(r, false)
 	m.run.ctx = bg

@@ -109,8 +109,8 @@ func TestTheLimitsHoldWhateverFails(t *testing.T) {
 	}
 }
 
-// G13: the first minute begins with the end of a watch that lived, also if the source then asked for a
-// wait. Fails if it begins with the short watch that follows.
+// G13: the first minute begins with the end of a watch that lived, also if the source then asked
+// for a wait. Fails if it begins with the short watch that follows.
 func TestTheFirstMinuteBeginsWithTheEndOfALongWatch(t *testing.T) {
 	for _, random := range []float64{0, 0.5, 0.999} {
 		b := newDefault(random)
@@ -168,7 +168,13 @@ func TestShortWatchesThatWorkAreEvenlySpaced(t *testing.T) {
 		b.RecordRequest(now, false)
 		requested := now
 		now = now.Add(4 * time.Second)
-		pause := b.AfterWatch(now, Watch{Requested: requested, Lived: 4 * time.Second, Advanced: true, Failed: true, Requests: 1})
+		pause := b.AfterWatch(now, Watch{
+			Requested: requested,
+			Lived:     4 * time.Second,
+			Advanced:  true,
+			Failed:    true,
+			Requests:  1,
+		})
 		pauses = append(pauses, pause)
 		now = now.Add(pause)
 	}
@@ -307,8 +313,8 @@ func TestPollsKeepTheLimitAfterAFailure(t *testing.T) {
 	assert.LessOrEqual(t, later, FailingLimit)
 }
 
-// G13: a page that fails is a request besides its list, so a poll leaves room for one. Fails if a poll
-// counts as one request: four then fall into one minute.
+// G13: a page that fails is a request besides its list, so a poll leaves room for one. Fails if a
+// poll counts as one request: four then fall into one minute.
 func TestPollsLeaveRoomForAPageThatFails(t *testing.T) {
 	for _, random := range []float64{0, 0.5, 0.999} {
 		polls := func(b *Backoff, now time.Time, number int) time.Duration {

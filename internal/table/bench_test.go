@@ -11,13 +11,17 @@ type pod struct{ namespace, name, owner string }
 func pods(n int) []*pod {
 	all := make([]*pod, n)
 	for i := range all {
-		all[i] = &pod{fmt.Sprintf("namespace-%d", i/1000), fmt.Sprintf("pod-%08d", i), fmt.Sprintf("owner-%d", i/10)}
+		all[i] = &pod{
+			namespace: fmt.Sprintf("namespace-%d", i/1000),
+			name:      fmt.Sprintf("pod-%08d", i),
+			owner:     fmt.Sprintf("owner-%d", i/10),
+		}
 	}
 	return all
 }
 
-// filled returns a table with up to three indexes: namespaces with a thousand objects, tiers with ten thousand, owners
-// with ten.
+// filled returns a table with up to three indexes: namespaces with a thousand objects, tiers with
+// ten thousand, owners with ten.
 func filled(all []*pod, indexes int) *Table {
 	t := newTable(indexes)
 	tiers := make([]string, len(all)/10000+1)
@@ -26,14 +30,15 @@ func filled(all []*pod, indexes int) *Table {
 	}
 	w := begin(t, max(len(all), many))
 	for i, p := range all {
-		w.put(NewKey(p.namespace, p.name), p, [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}[:indexes])
+		values := [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}
+		w.put(NewKey(p.namespace, p.name), p, values[:indexes])
 	}
 	w.Commit(nil)
 	return t
 }
 
-// BenchmarkBytes measures the memory of a table without the objects and their texts, and the memory allocated to fill
-// it in one write.
+// BenchmarkBytes measures the memory of a table without the objects and their texts, and the memory
+// allocated to fill it in one write.
 func BenchmarkBytes(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		all := pods(n)
@@ -63,7 +68,9 @@ func BenchmarkTable(b *testing.B) {
 	b.Run("get", func(b *testing.B) { benchmarkGet(b, all) })
 	for _, indexes := range []int{0, 1, 3} {
 		for _, snapshots := range []bool{false, true} {
-			b.Run(fmt.Sprint("put/", indexes, "/", snapshots), func(b *testing.B) { benchmarkPut(b, all, indexes, snapshots) })
+			b.Run(fmt.Sprint("put/", indexes, "/", snapshots), func(b *testing.B) {
+				benchmarkPut(b, all, indexes, snapshots)
+			})
 		}
 	}
 	b.Run("churn", func(b *testing.B) { benchmarkChurn(b, all) })

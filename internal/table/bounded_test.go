@@ -17,8 +17,8 @@ func allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// worstInPlace returns how much the worst of some writes in place copies while readers wait. They include the first
-// writes after a snapshot, which copy every piece that they change.
+// worstInPlace returns how much the worst of some writes in place copies while readers wait. They
+// include the first writes after a snapshot, which copy every piece that they change.
 func worstInPlace(t *testing.T, n int) (worst int, by string) {
 	table := filled(pods(n), 3)
 	object := &object{1}
@@ -57,8 +57,9 @@ func worstInPlace(t *testing.T, n int) (worst int, by string) {
 func TestAWriteInPlaceCopiesNoMoreTheMoreThereIs(t *testing.T) {
 	few, _ := worstInPlace(t, 10_000)
 	most, by := worstInPlace(t, 80_000)
-	// One more page in a list of pages is 8 bytes for 2,016 objects. In a large directory, a segment that was not split
-	// for long has 8 or 16 places, each in another page of half a kilobyte.
+	// One more page in a list of pages is 8 bytes for 2,016 objects. In a large directory, a
+	// segment that was not split for long has 8 or 16 places, each in another page of half a
+	// kilobyte.
 	require.Less(t, most, few+24_000, "%s: %d bytes of 10,000 objects, %d of 80,000", by, few, most)
 }
 
@@ -107,8 +108,8 @@ func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
 		return key.IsIn("new/") || key.namespace > "namespace-2"
 	})
 	free()
-	// Copying anything that grows with the table would allocate more. The runtime itself may allocate some kB
-	// meanwhile.
+	// Copying anything that grows with the table would allocate more. The runtime itself may
+	// allocate some kB meanwhile.
 	require.LessOrEqual(t, allocated(func() { w.Commit(nil) }), 10_000)
 	require.Equal(t, 5_000, table.Len())
 	require.Equal(t, 5_000, table.Snapshot().Len())

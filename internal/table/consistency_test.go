@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// numberedObject has its key and the number of its last write. Its value in the first index is derived from that.
+// numberedObject has its key and the number of its last write. Its value in the first index is
+// derived from that.
 type numberedObject struct {
 	key string
 	n   uint64
@@ -23,8 +24,8 @@ const classes = 5
 
 func (o *numberedObject) class() string { return fmt.Sprint("class ", o.n%classes) }
 
-// consistency is a writer that always writes "ns/a" before "ns/b", and readers that must never see the second newer
-// than the first.
+// consistency is a writer that always writes "ns/a" before "ns/b", and readers that must never see
+// the second newer than the first.
 type consistency struct {
 	*testing.T
 	table *Table
@@ -152,7 +153,8 @@ func (c *consistency) iterate() (saw uint64) {
 		met[key] = o.n
 		return true
 	})
-	if len(met) != s.Len() || met["ns/a"] < met["ns/b"] || fmt.Sprint(met["ns/a"], " ", met["ns/b"]) != s.Version {
+	version := fmt.Sprint(met["ns/a"], " ", met["ns/b"])
+	if len(met) != s.Len() || met["ns/a"] < met["ns/b"] || version != s.Version {
 		c.Errorf("%+v: %d met of %d, a %d, b %d", s.Version, len(met), s.Len(), met["ns/a"], met["ns/b"])
 	}
 	return met["ns/a"]
@@ -173,7 +175,8 @@ func (c *consistency) byIndex() (saw uint64) {
 		})
 		assert.Equal(c, s.HavingLen(0, value), s.HavingLen(1, value))
 	}
-	if met != s.Len() || s.HavingLen(1, "all") != met || s.HavingLen(1, "ns/b") != 1 || !strings.HasPrefix(s.Version, fmt.Sprint(saw, " ")) {
+	isCounted := met == s.Len() && s.HavingLen(1, "all") == met && s.HavingLen(1, "ns/b") == 1
+	if !isCounted || !strings.HasPrefix(s.Version, fmt.Sprint(saw, " ")) {
 		c.Errorf("%+v: %d of %d are found by value, a of write %d", s.Version, met, s.Len(), saw)
 	}
 	return saw
@@ -229,8 +232,8 @@ type other struct {
 	n uint64
 }
 
-// The type and the pointer of an object are two words, so half of a cell would be an object of the wrong type. A key
-// that shares its hash is found with a lock.
+// The type and the pointer of an object are two words, so half of a cell would be an object of the
+// wrong type. A key that shares its hash is found with a lock.
 func TestGetReturnsNoHalfOfACell(t *testing.T) {
 	for name, twin := range map[string]bool{"on the short way": false, "on the long way": true} {
 		t.Run(name, func(t *testing.T) {
@@ -248,8 +251,8 @@ func TestGetReturnsNoHalfOfACell(t *testing.T) {
 	}
 }
 
-// readWhileWritten writes a cell continuously while two goroutines read it: at least so often, and until there were
-// enough writes.
+// readWhileWritten writes a cell continuously while two goroutines read it: at least so often, and
+// until there were enough writes.
 func readWhileWritten(t *testing.T, table *Table, key Key, gets int) {
 	const writes = 1_000
 	var readers, written atomic.Int64

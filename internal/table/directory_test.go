@@ -87,8 +87,8 @@ func TestADirectoryGrowsBySplitsAndDoublings(t *testing.T) {
 	require.Less(t, r.mask, uint32(16*5_000/maxUsed), "and no more often than it must")
 }
 
-// All numbers begin in one group, so searches pass through full groups, whose places are freed in any order. Fails if a
-// search ends at a freed place before its number.
+// All numbers begin in one group, so searches pass through full groups, whose places are freed in
+// any order. Fails if a search ends at a freed place before its number.
 func TestNumbersBeyondAFullGroupAreFoundAfterRemovals(t *testing.T) {
 	for seed := range uint64(20) {
 		r := newDirectoryRun(t)
@@ -107,7 +107,8 @@ func TestNumbersBeyondAFullGroupAreFoundAfterRemovals(t *testing.T) {
 	}
 }
 
-// FuzzDirectory adds and removes numbers whose hashes have few distinct bits, and keeps an older version.
+// FuzzDirectory adds and removes numbers whose hashes have few distinct bits, and keeps an older
+// version.
 func FuzzDirectory(f *testing.F) {
 	f.Add([]byte{3, 0, 0, 255, 200, 201, 255, 0, 1})
 	f.Add([]byte("\x00\x00\x00\xe0abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij\xff\xfe"))

@@ -21,7 +21,20 @@ func having(s *Snapshot, index int, value string) []string {
 func TestAnObjectIsFoundByEachOfItsValuesAndNoLongerByThoseItHad(t *testing.T) {
 	for _, changes := range []int{1, many} {
 		table, m := newTable(1), newModel(1)
-		sets := [][]string{nil, {"a"}, {"a", "b"}, {"b"}, {"c", "a", "b"}, {""}, {"", "a"}, {"d", "e", "f", "g"}, nil, {"g"}, {"x", "y"}, {"y", "x"}}
+		sets := [][]string{
+			nil,
+			{"a"},
+			{"a", "b"},
+			{"b"},
+			{"c", "a", "b"},
+			{""},
+			{"", "a"},
+			{"d", "e", "f", "g"},
+			nil,
+			{"g"},
+			{"x", "y"},
+			{"y", "x"},
+		}
 		others := [][]string{{"a", "b", "c"}, {"a"}, {"g", "x"}, {"", "y"}}
 		for i, values := range others {
 			key := fmt.Sprint("other-", i)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkLookup reads entries in random order, as texts and as names, one by one and several at once.
+// BenchmarkLookup reads entries in random order, as texts and as names, one by one and several at
+// once.
 func BenchmarkLookup(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		all := pods(n)

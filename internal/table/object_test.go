@@ -18,8 +18,8 @@ type number int
 
 func (n number) String() string { return fmt.Sprint(int(n)) }
 
-// kinds returns objects of all kinds of Go types: some are a pointer themselves, some are pointed to, and some have no
-// words.
+// kinds returns objects of all kinds of Go types: some are a pointer themselves, some are pointed
+// to, and some have no words.
 func kinds() []any {
 	x := 7
 	return []any{
@@ -133,7 +133,8 @@ func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 	}
 }
 
-// Same is true for the result of a read of the same object, whatever its kind, and for no other value.
+// Same is true for the result of a read of the same object, whatever its kind, and for no other
+// value.
 func TestSameIsTrueForTheObjectThatWasKeptAndNoOther(t *testing.T) {
 	for _, obj := range kinds() {
 		types := &newTable(0).types

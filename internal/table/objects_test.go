@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// collected returns the objects with which ObjectsOf calls. AppendObjectsOf must return the same, and so must
-// ObjectsOfHaving for a value that all objects have.
+// collected returns the objects with which ObjectsOf calls. AppendObjectsOf must return the same,
+// and so must ObjectsOfHaving for a value that all objects have.
 func collected[T any](t *testing.T, s *Snapshot) (all []T) {
 	ObjectsOf(s, func(obj T) bool {
 		all = append(all, obj)
@@ -20,8 +20,8 @@ func collected[T any](t *testing.T, s *Snapshot) (all []T) {
 	return all
 }
 
-// Fails if an object of another type is returned, in a chunk with one type or several, or if one of the type is
-// omitted: a pointer, a value, or an implementation of an interface.
+// Fails if an object of another type is returned, in a chunk with one type or several, or if one of
+// the type is omitted: a pointer, a value, or an implementation of an interface.
 func TestObjectsOfATypeAreFoundAmongOthers(t *testing.T) {
 	for name, others := range map[string]int{"of one type": 0, "of two": 1, "each second of another": 150} {
 		t.Run(name, func(t *testing.T) {

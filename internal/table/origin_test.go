@@ -185,8 +185,8 @@ func (r *tracked) check() {
 	}
 }
 
-// Fails if a cell that is freed, reused or moved by packing keeps another entry's origin or mark, or loses its own.
-// Sometimes two or three listings are open.
+// Fails if a cell that is freed, reused or moved by packing keeps another entry's origin or mark,
+// or loses its own. Sometimes two or three listings are open.
 func TestOriginsAndMarksAreThoseOfTheirEntries(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

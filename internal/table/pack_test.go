@@ -25,7 +25,11 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 	w := begin(table, n)
 	for i := range n {
 		key := fmt.Sprintf("ns-%d/%d", i%50, i)
-		values := [][]string{{fmt.Sprint(i % 50)}, {fmt.Sprint("own ", i)}, []string{"even", fmt.Sprint(i / 2)}[i%2:]}
+		values := [][]string{
+			{fmt.Sprint(i % 50)},
+			{fmt.Sprint("own ", i)},
+			[]string{"even", fmt.Sprint(i / 2)}[i%2:],
+		}
 		w.put(KeyOf(key), &object{i}, values)
 		if i%(n/stay) == 0 {
 			found := w.find(KeyOf(key))

@@ -82,8 +82,9 @@ func manyPostings(n int, epoch uint64) (p postings) {
 
 func TestPostingsTakeLittleMoreThanTheirNumbers(t *testing.T) {
 	const n = 100 * blockLen
-	var p postings
-	require.Less(t, func() int { before := heap(); p = manyPostings(n, 1); return heap() - before }(), 5*n)
+	before := heap()
+	p := manyPostings(n, 1)
+	require.Less(t, heap()-before, 5*n)
 	for range n / 100 * 99 {
 		p.remove(p.len/2, 1)
 	}
@@ -94,8 +95,8 @@ func TestPostingsTakeLittleMoreThanTheirNumbers(t *testing.T) {
 	require.LessOrEqual(t, room, 5*int(p.len))
 }
 
-// Readers wait for the first change after a snapshot. It copies a block and the list of blocks, which has 32 bytes for
-// 1,024 postings.
+// Readers wait for the first change after a snapshot. It copies a block and the list of blocks,
+// which has 32 bytes for 1,024 postings.
 func TestTheFirstChangeOfPostingsAfterASnapshotCopiesLittle(t *testing.T) {
 	const n = 400_000
 	p := manyPostings(n, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Some objects have more values than are searched linearly, in another order each time. They share values, so each
-// moves others in their postings.
+// Some objects have more values than are searched linearly, in another order each time. They share
+// values, so each moves others in their postings.
 func TestObjectsWithManyValuesAreFoundByThoseThatTheyHaveNow(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 1))
 	pool := numbered(3 * 16)
@@ -54,12 +54,15 @@ func TestTheSameValuesAgainChangeNothingOfAnIndex(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { put(table, "one", 1, values) }))
 	table.Snapshot()
 	put(table, "one", 1, values)
-	require.NotEqual(t, table.epoch, table.visible.Load().indexes[0].epoch, "nothing of the index was copied")
+	published := table.visible.Load().indexes[0].epoch
+	require.NotEqual(t, table.epoch, published, "nothing of the index was copied")
 }
 
 func TestTheWeightOfAChangeCountsValuesThatItAddsOrRemoves(t *testing.T) {
 	table := newTable(2)
-	weight := func(key string, values ...[]string) int { return table.Weight(table.Seek(KeyOf(key)), values) }
+	weight := func(key string, values ...[]string) int {
+		return table.Weight(table.Seek(KeyOf(key)), values)
+	}
 	require.Equal(t, 1, weight("two", nil, nil))
 	require.Equal(t, 1, weight("two", []string{"a"}, []string{"b"}))
 	require.Equal(t, 1+39+2, weight("two", numbered(40), []string{"a", "b", "c"}))

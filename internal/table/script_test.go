@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzTable runs a script of bytes on a table and a model of maps, and compares both. It also compares kept snapshots
-// with the model at that time.
+// FuzzTable runs a script of bytes on a table and a model of maps, and compares both. It also
+// compares kept snapshots with the model at that time.
 func FuzzTable(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03\x10\x21\x32\x43\x54\x65\x0b\x00\x01\x05\x06\x01"))
 	f.Add([]byte{9, 0, 3, 7, 11, 8, 50, 1, 2, 3, 4, 5, 6, 7, 8, 11, 10, 3, 12, 11, 13, 11, 0, 1, 1, 6, 1})
@@ -285,7 +285,8 @@ func (r *scriptRun) object(kind byte) any {
 	return &object{r.steps}
 }
 
-// valuesFor returns no value, one or several. In the first index nearly all objects have the same one.
+// valuesFor returns no value, one or several. In the first index nearly all objects have the same
+// one.
 func valuesFor(index, n int, kind byte) []string {
 	switch index {
 	case 0:

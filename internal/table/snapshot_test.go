@@ -114,8 +114,8 @@ func TestAnEmptyTableIsRead(t *testing.T) {
 	newModel(2).check(t, table.Snapshot())
 }
 
-// A snapshot uses memory only for later changes, not for entries that were added after it and removed again. Fails if
-// it shares the shortcuts of its state, which change later.
+// A snapshot uses memory only for later changes, not for entries that were added after it and
+// removed again. Fails if it shares the shortcuts of its state, which change later.
 func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
 	type object struct {
 		n int
