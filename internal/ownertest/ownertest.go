@@ -87,6 +87,22 @@ func (r *Registry) Current() map[string][]string {
 	return current
 }
 
+// BegunAfter returns when the first replica began to work on a name after a time, if one did.
+func (r *Registry) BegunAfter(name string, after time.Time) (first time.Time, exists bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, work := range r.intervals[name] {
+		if !work.from.After(after) {
+			continue
+		}
+		if !exists || work.from.Before(first) {
+			first = work.from
+			exists = true
+		}
+	}
+	return first, exists
+}
+
 // Check returns the longest time between two replicas of one name, and an error if two replicas
 // have worked on one name at the same time. It checks names for which check returns true. Call it
 // while no replica begins or stops to work on them.
