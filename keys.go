@@ -157,7 +157,8 @@ func ownTombstone(obj any) any {
 type UndecodableObject interface {
 	runtime.Object
 	// DecodeError returns why the object could not be decoded. It is kept in the status and must
-	// not hold the object.
+	// not hold the object. If its CauseOf is "wrong-type", the object counts as one of another
+	// type: a list of only such objects fails.
 	DecodeError() error
 }
 

@@ -61,12 +61,14 @@ func (r *Reflector) checkKind(obj runtime.Object) (err error) {
 	return nil
 }
 
-// isOfWrongType reports whether a rejected object is of another type than the expected one. If its
-// methods panic, its kind is unknown.
+// isOfWrongType reports whether a rejected object is of another type than the expected one. Some
+// sources know the type and do not decode such an object. If its methods panic, its kind is unknown.
 func (r *Reflector) isOfWrongType(obj any, bad *ObjectError) bool {
 	switch bad.Stage {
 	case stageType:
 		return !errors.As(bad.Err, new(*PanicError))
+	case stageDecode:
+		return CauseOf(bad.Err) == causeWrongType
 	case stageMetadata:
 		return !isNilPointer(obj) && r.expectedType != nil && reflect.TypeOf(obj) != r.expectedType
 	}

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/watchmirror/cache/internal/apiclient"
 	"github.com/watchmirror/cache/kubeapi/internal/protowire"
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
@@ -21,8 +23,11 @@ import (
 type target struct {
 	// structType is the struct type; nil for unstructured.
 	structType reflect.Type
-	// gvk is the type that all objects get, empty if the example has none.
+	// gvk is the type that all objects get, empty if the example has none or is unstructured.
 	gvk schema.GroupVersionKind
+	// untypedGVK is the type of an unstructured example. Only lists are compared with it: the
+	// consumer can check the objects, but there may be none.
+	untypedGVK schema.GroupVersionKind
 	// goKind is the kind that the Go type's name promises if the example has none; empty if the
 	// name is not a kind.
 	goKind string
@@ -42,8 +47,8 @@ func targetFor(example runtime.Object) (target, error) {
 	if reflect.ValueOf(example).IsNil() {
 		return target{}, fmt.Errorf("%T is nil, use an empty one", example)
 	}
-	if _, ok := example.(*unstructured.Unstructured); ok {
-		return target{}, nil
+	if untyped, ok := example.(*unstructured.Unstructured); ok {
+		return target{untypedGVK: untyped.GroupVersionKind()}, nil
 	}
 	if _, ok := example.(metav1.ObjectMetaAccessor); !ok {
 		return target{}, fmt.Errorf("%T has no object metadata", example)
@@ -85,7 +90,7 @@ func (t target) wantedKind() string {
 	if t.goKind != "" {
 		return t.goKind + ", as the Go type is named"
 	}
-	return t.gvk.String()
+	return t.wantedGVK().String()
 }
 
 // String returns the type's name.
@@ -251,21 +256,30 @@ func (t target) checkListType(claimed metav1.TypeMeta) error {
 		}
 		return nil
 	}
-	if t.gvk.Kind == "" {
+	wanted := t.wantedGVK()
+	if wanted.Kind == "" {
 		return nil
 	}
 	isMetadata := group.Group == metav1.GroupName && kind == "PartialObjectMetadata"
-	if t.metadataOnly() && (t.gvk.Group == metav1.GroupName || isMetadata) {
+	if t.metadataOnly() && (wanted.Group == metav1.GroupName || isMetadata) {
 		return nil
 	}
-	if isList && kind != t.gvk.Kind {
+	if isList && kind != wanted.Kind {
 		return wrong
 	}
-	wanted := t.gvk.GroupVersion()
-	if claimed.APIVersion == "" || wanted.Empty() || claimed.APIVersion == wanted.String() {
+	version := wanted.GroupVersion()
+	if claimed.APIVersion == "" || version.Empty() || claimed.APIVersion == version.String() {
 		return nil
 	}
 	return wrong
+}
+
+// wantedGVK returns the type of the example, empty if it has none.
+func (t target) wantedGVK() schema.GroupVersionKind {
+	if t.structType == nil {
+		return t.untypedGVK
+	}
+	return t.gvk
 }
 
 // wrongTypeError is an ErrMalformed for an object or list that is well-formed but of another type.
@@ -302,6 +316,10 @@ func (lw *ListerWatcher) newUndecodable(
 	case id.NamespaceUnread:
 		id.Name = ""
 	}
+	reason := r.secrets().CleanError(fmt.Errorf("%s: %w", place, translateError(err)))
+	if errors.As(err, new(*wrongTypeError)) {
+		reason = otherTypeError{reason}
+	}
 	return &UndecodableObject{
 		TypeMeta: id.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -310,9 +328,17 @@ func (lw *ListerWatcher) newUndecodable(
 			UID:             id.UID,
 			ResourceVersion: id.ResourceVersion,
 		},
-		Err: r.secrets().CleanError(fmt.Errorf("%s: %w", place, translateError(err))),
+		Err: reason,
 	}
 }
+
+// otherTypeError is the error of an object of another type.
+type otherTypeError struct{ error }
+
+func (e otherTypeError) Unwrap() error { return e.error }
+
+// FailureCause returns the cause with which a reflector fails a list of only such objects.
+func (otherTypeError) FailureCause() string { return apiclient.CauseWrongType }
 
 // DecodeError returns Err. A reflector recognizes undecodable objects by this method.
 func (u *UndecodableObject) DecodeError() error { return u.Err }

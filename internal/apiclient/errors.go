@@ -23,6 +23,7 @@ const (
 	CauseInvalidResponse  = "invalid-response"
 	CauseResponseTooLarge = "response-too-large"
 	CauseStalled          = "stalled"
+	CauseWrongType        = "wrong-type"
 )
 
 func (s *Sentinel) Error() string { return s.Text }

@@ -3,6 +3,7 @@ package guarantees
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -193,6 +194,9 @@ func TestB25KindsAndObjectsWithoutMetadataCountAsOtherTypes(t *testing.T) {
 	}{
 		"kind":     {example, wrongTypePod("1", "1"), "a/1"},
 		"metadata": {&metav1.PartialObjectMetadata{}, &metav1.Status{}, "item 1 of the list"},
+		"not decoded because of its type": {
+			&metav1.PartialObjectMetadata{}, ofAnotherType(pod("a", "1")), "a/1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -212,6 +216,19 @@ func TestB25KindsAndObjectsWithoutMetadataCountAsOtherTypes(t *testing.T) {
 		})
 	}
 }
+
+// ofAnotherType returns an object that a source has not decoded because it is of another type.
+func ofAnotherType(o *object) apiruntime.Object {
+	undecoded := newUndecoded(o)
+	undecoded.decodeError = func() error { return fmt.Errorf("item 1: %w", anotherType{}) }
+	return undecoded
+}
+
+type anotherType struct{}
+
+func (anotherType) Error() string { return "another type" }
+
+func (anotherType) FailureCause() string { return string(causeWrongType) }
 
 // B25: the version of such a list is ignored: an older list of the right type is no regression.
 // Fails if it becomes the lower bound for later states.
