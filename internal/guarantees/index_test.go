@@ -1,6 +1,9 @@
 package guarantees
 
 import (
+	"fmt"
+	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -257,4 +260,56 @@ func TestTheFunctionOfAnIndexThatWasNotAddedIsNotCalledAgain(t *testing.T) {
 	assert.Equal(t, 1, calls)
 	must(t, s.Add(pod("a", "3")))
 	assert.Equal(t, 1, calls)
+}
+
+// updateCost is what an update of an object with so many index values allocates, of which so many
+// are new: the least of several updates, since other goroutines may allocate, too.
+func updateCost(t *testing.T, values, changed int) (objects, bytes uint64) {
+	t.Helper()
+	store := newTagStore()
+	round := 0
+	next := func() *object {
+		round++
+		tags := make([]string, values)
+		for i := range tags {
+			// The changed ones are spread over the order of all values.
+			tags[i] = fmt.Sprintf("%06d", i)
+			if i%(values/changed) == 0 {
+				tags[i] += "-" + itoa(round)
+			}
+		}
+		return tagged(podAt("a", "x", itoa(round)), tags...)
+	}
+	must(t, store.Add(next()))
+	objects = math.MaxUint64
+	bytes = math.MaxUint64
+	for range 8 {
+		state := next()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		must(t, store.Update(state))
+		runtime.ReadMemStats(&after)
+		objects = min(objects, after.Mallocs-before.Mallocs)
+		bytes = min(bytes, after.TotalAlloc-before.TotalAlloc)
+	}
+	return objects, bytes
+}
+
+// An update does work for each index value, not for each pair of values. Fails if the list of all
+// values is copied for each one that changes.
+func TestAnUpdateAllocatesInProportionToItsIndexValues(t *testing.T) {
+	for _, share := range []int{1, 2, 8} {
+		t.Run(fmt.Sprintf("1 of %d is new", share), func(t *testing.T) {
+			objects, bytes := updateCost(t, 1024, 1024/share)
+			moreObjects, moreBytes := updateCost(t, 16*1024, 16*1024/share)
+			assert.Less(t, moreObjects, 2*16*objects)
+			assert.Less(t, moreBytes, 2*16*bytes)
+		})
+	}
+	t.Run("one is new", func(t *testing.T) {
+		objects, bytes := updateCost(t, 1024, 1)
+		moreObjects, moreBytes := updateCost(t, 16*1024, 1)
+		assert.Less(t, moreObjects, 2*objects, "only the new value needs memory of its own")
+		assert.Less(t, moreBytes, 2*16*bytes)
+	})
 }
