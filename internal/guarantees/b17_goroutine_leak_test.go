@@ -287,7 +287,7 @@ func goroutines() int {
 // checkers still exist.
 func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const runs = 10_000
+		runs := sampleOf(10_000)
 		source := newBulkSource(3)
 		notified := &countingHandler{}
 		before := goroutines()

@@ -385,7 +385,7 @@ func failingFor(name string) cache.TypedIndexFunc[*object] {
 // the next event is applied and delivered to other handlers, and reads return, at the same instant.
 func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const objects = 100_000
+		objects := sampleOf(100_000)
 		source := newBulkSource(objects)
 		r := newBulkRig(t, source)
 		first := newReplicaHandler(t)

@@ -265,3 +265,11 @@ func (w *intakeWay) plays(c *intakeCase) bool {
 
 // sampled says whether every tenth script is enough: it is for the race detector.
 func sampled() bool { return testing.Short() || underRace }
+
+// sampleOf returns a tenth of a number of objects or runs if a sample is enough.
+func sampleOf(number int) int {
+	if sampled() {
+		return number / 10
+	}
+	return number
+}
