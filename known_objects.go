@@ -57,6 +57,8 @@ type knownObjects interface {
 	size() int
 	// quarantined returns the objects that the consumer's store has quarantined.
 	quarantined() []Quarantined
+	// version returns the version of the consumer's store, empty if there is none.
+	version() string
 }
 
 func knownObjectsOf(objects KeyListerGetter) knownObjects {
@@ -76,6 +78,7 @@ func (nothingKnown) last(table.Key) lastState   { return lastState{} }
 func (nothingKnown) eachKey(func(table.Key))    {}
 func (nothingKnown) size() int                  { return 0 }
 func (nothingKnown) quarantined() []Quarantined { return nil }
+func (nothingKnown) version() string            { return "" }
 
 // knownStore is a store of this package. Its keys need no texts.
 type knownStore struct{ store *keyedStore }
@@ -104,6 +107,8 @@ func (k knownStore) size() int {
 }
 
 func (k knownStore) quarantined() []Quarantined { return k.store.quarantinedObjects() }
+
+func (k knownStore) version() string { return k.store.LastStoreSyncResourceVersion() }
 
 // receivedGetter is an optional interface of DeltaFIFOOptions.KnownObjects. Without it a queue
 // delivers every listed object, as client-go's does.
@@ -144,3 +149,14 @@ func (foreignObjects) size() int { return 0 }
 
 // quarantined returns nothing: the queue has what its consumer refused.
 func (foreignObjects) quarantined() []Quarantined { return nil }
+
+func (k foreignObjects) version() string { return storeVersionOf(k.objects) }
+
+// storeVersionOf returns the version of a store that has one, or "".
+func storeVersionOf(store any) string {
+	versioned, ok := store.(interface{ LastStoreSyncResourceVersion() string })
+	if !ok {
+		return ""
+	}
+	return versioned.LastStoreSyncResourceVersion()
+}

@@ -133,13 +133,19 @@ func (m *run) begin(ctx context.Context) {
 }
 
 // adoptStoreVersion makes the version of a store that another reflector has filled that of the
-// first list: an older list would take its readers back in time, and is a regression.
+// first list: an older list would take its readers back in time, and is a regression. Behind a
+// queue it is the store of the consumer.
 func (m *run) adoptStoreVersion() {
-	store, isVersioned := m.reflector.store.(interface{ LastStoreSyncResourceVersion() string })
 	isFirstRun := m.progress.version == "" && !m.reflector.proof.Load().accepted
-	if isVersioned && isFirstRun {
-		m.progress.version = store.LastStoreSyncResourceVersion()
+	if !isFirstRun {
+		return
 	}
+	queue := queueIn(m.reflector.store)
+	if queue != nil {
+		m.progress.version = queue.known.version()
+		return
+	}
+	m.progress.version = storeVersionOf(m.reflector.store)
 }
 
 // end waits for all that the run has begun, the watch first, since the check ends with it. Each

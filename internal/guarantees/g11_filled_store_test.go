@@ -40,3 +40,28 @@ func TestG11AReflectorOfAFilledStoreStartsFromItsVersion(t *testing.T) {
 		assert.Positive(t, errors.count(causeRegression)+errors.count(cache.CauseVersionTooLarge), "%v", errors.causes())
 	})
 }
+
+// G11: the same for a reflector whose queue is consumed into a filled store. Fails if only the store
+// of a reflector is asked for its version, and not the KnownObjects of a queue.
+func TestG11AReflectorOfAQueueStartsFromTheVersionOfTheConsumersStore(t *testing.T) {
+	for name, strategy := range strategies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				older := newSource(t, pod("a", "1"))
+				r := processRig(t, older, func(c *cache.Config, _ *cache.DeltaFIFO, consumed cache.Indexer) {
+					c.ReflectorOptions.Strategy = strategy
+					must(t, consumed.Replace([]any{podAt("a", "1", "90")}, "100"))
+				})
+				r.run()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				asked := older.Requests()[0].Options.ResourceVersion
+				r.stop()
+				assert.Equal(t, "100", asked)
+				reported := r.errors.count(causeRegression) + r.errors.count(cache.CauseVersionTooLarge)
+				assert.Positive(t, reported, "%v", r.errors.causes())
+				assert.Equal(t, "1", r.indexer.LastStoreSyncResourceVersion())
+			})
+		})
+	}
+}
