@@ -66,8 +66,8 @@ func ExampleSource_FailLists() {
 	// <nil>
 }
 
-// FailRequests applies to the next request, whatever it is: a reflector may begin with a streaming list, which is a
-// watch.
+// FailRequests applies to the next request, whatever it is: a reflector may begin with a streaming
+// list, which is a watch.
 func ExampleSource_FailRequests() {
 	src := cachetest.NewSource(cachetest.Options{})
 	defer src.Close()

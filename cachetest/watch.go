@@ -107,8 +107,8 @@ func (w *stream) start(from uint64) error {
 	return nil
 }
 
-// planEndLocked sets the end of a watch that is too old, or that a script ends. The error is that of
-// a watch that is refused.
+// planEndLocked sets the end of a watch that is too old, or that a script ends. The error is that
+// of a watch that is refused.
 func (w *stream) planEndLocked() error {
 	s := w.source
 	oldest := s.history.oldestWatch()

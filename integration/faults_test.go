@@ -26,8 +26,9 @@ type fault struct {
 	plan []faultproxy.Fault
 	// lasts is how long the fault is on, default 3 s.
 	lasts time.Duration
-	// within is how long the cache may take after the fault, which is judged with -all only. Default: 10 s, the longest pause of
-	// the first minute, a list, and some time for a busy machine.
+	// within is how long the cache may take after the fault, which is judged with -all only.
+	// Default: 10 s, the longest pause of the first minute, a list, and some time for a busy
+	// machine.
 	within time.Duration
 	// long faults are no part of the short form.
 	long bool
@@ -81,7 +82,8 @@ var faults = []fault{
 	}, long: true},
 }
 
-// TestACacheConvergesAfterEachFault has objects under churn. The time counts from the end of the fault and of the churn.
+// TestACacheConvergesAfterEachFault has objects under churn. The time counts from the end of the
+// fault and of the churn.
 func TestACacheConvergesAfterEachFault(t *testing.T) {
 	for i, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
@@ -132,7 +134,8 @@ func (f fault) run(t *testing.T, r *rig) *line {
 	return l
 }
 
-// TestADamagedByteAnywhereCostsNoEvent damages one byte of one event, and ends in content that is compared byte by byte.
+// TestADamagedByteAnywhereCostsNoEvent damages one byte of one event, and ends in content that is
+// compared byte by byte.
 func TestADamagedByteAnywhereCostsNoEvent(t *testing.T) {
 	const places = 24
 	for kind, act := range map[string]faultproxy.Act{"zero byte": faultproxy.Zero, "lost quotation mark": faultproxy.Quote} {

@@ -42,7 +42,8 @@ func TestFreshReturnsWhatWasCommittedBefore(t *testing.T) {
 	require.Equal(t, "no failure", m.lastFailure())
 }
 
-// A watch that is silent looks like that of a quiet type. What it withholds is found out by another watch.
+// A watch that is silent looks like that of a quiet type. What it withholds is found out by another
+// watch.
 func TestFreshWaitsWhileTheWatchIsSilent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "silent")

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nothing is written, of this type or of another. Fails if Fresh or Verify waits for a bookmark of the open watch, of which such a
-// server sends one a minute at most, or finds a difference.
+// Nothing is written, of this type or of another. Fails if Fresh or Verify waits for a bookmark of
+// the open watch, of which such a server sends one a minute at most, or finds a difference.
 func TestFreshAndVerifyOnAnIdleServer(t *testing.T) {
 	r := ownRig(t)
 	r.create(t, 0, 20)

@@ -90,8 +90,8 @@ func TestAnExpiredVersionIsListedAgain(t *testing.T) {
 	})
 }
 
-// A server that is restored issues again the versions of what it has lost. A cache that only waits for newer events keeps that
-// for good, as client-go's does.
+// A server that is restored issues again the versions of what it has lost. A cache that only waits
+// for newer events keeps that for good, as client-go's does.
 func TestAServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 	t.Parallel()
 	inTime(t, func(t *testing.T, _ int) *line {
@@ -112,8 +112,8 @@ func TestAServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 		require.NoError(t, r.cluster.Restore())
 		require.NoError(t, r.cluster.Start())
 		l := measure(t, "etcd restored from an older copy", r, mirrors, proxies)
-		// client-go's watch hides that it was cut, so nothing but three minutes of silence makes the
-		// adapter's cache look: longer than this test waits. See B23.
+		// client-go's watch hides that it was cut, so nothing but three minutes of silence makes
+		// the adapter's cache look: longer than this test waits. See B23.
 		l.require(t, "kubeapi")
 		r.create(t, 300, 301)
 		mirrors[0].requireEqual(t, r.objects(t, metav1.ListOptions{}))
@@ -131,7 +131,8 @@ func TestAResourceThatIsDeletedAndCreatedAgainIsMirrored(t *testing.T) {
 			m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
 		}
 		require.NoError(t, r.cluster.Remove(t.Context(), r.resource))
-		// The server answers "not found", which is no proof that the objects were deleted. Usually the watch delivered their deletion.
+		// The server answers "not found", which is no proof that the objects were deleted. Usually
+		// the watch delivered their deletion.
 		_, _ = mirrors[0].converged(within(t, 5*time.Second), nil)
 		_, err := r.cluster.Define(t.Context(), r.resource.Resource)
 		require.NoError(t, err)

@@ -25,12 +25,13 @@ type line struct {
 	counts  []faultproxy.Counts
 }
 
-// clientGoLimit is how long client-go, or its client, may take: where it never converges, the test need not wait longer.
+// clientGoLimit is how long client-go, or its client, may take: where it never converges, the test
+// need not wait longer.
 const clientGoLimit = 15 * time.Second
 
-// inTime runs a case until kubeapi has converged within client-go's time and a second, and the adapter too: three passes at most.
-// A mirror whose only company is one that never converges is in time. The short form has one pass, in which it judges no time:
-// CI's machine is busy.
+// inTime runs a case until kubeapi has converged within client-go's time and a second, and the
+// adapter too: three passes at most. A mirror whose only company is one that never converges is in
+// time. The short form has one pass, in which it judges no time: CI's machine is busy.
 func inTime(t *testing.T, run func(t *testing.T, pass int) *line) {
 	var names []string
 	passes := 1
@@ -96,7 +97,8 @@ func (l *line) String() string {
 	return text.String()
 }
 
-// require fails if one of the named mirrors differs from the server in any object, or the view of its handler does.
+// require fails if one of the named mirrors differs from the server in any object, or the view of
+// its handler does.
 func (l *line) require(t *testing.T, names ...string) {
 	t.Helper()
 	for i, m := range l.mirrors {

@@ -14,7 +14,8 @@ import (
 	"github.com/watchmirror/cache/integration/apiserver"
 )
 
-// common is a resource of a cluster that tests leave running and healthy, each with a namespace of its own; other is another.
+// common is a resource of a cluster that tests leave running and healthy, each with a namespace of
+// its own; other is another.
 var common, other *rig
 
 func TestMain(m *testing.M) {

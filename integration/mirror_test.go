@@ -211,7 +211,8 @@ func overClientGo(t *testing.T, r *rig, config *rest.Config, how reading) *mirro
 	return shared(t, "client-go", toolscache.NewSharedIndexInformer(source, example, 0, toolscache.Indexers{}))
 }
 
-// overAdapter is an informer of this library behind client-go's interface and over client-go's client.
+// overAdapter is an informer of this library behind client-go's interface and over client-go's
+// client.
 func overAdapter(t *testing.T, r *rig, config *rest.Config, how reading) *mirror {
 	source, example := lister(t, r, config, how)
 	m := shared(t, "adapter", clientgo.NewInformerWithOptions(source, example, cache.SharedIndexInformerOptions{ReflectorOptions: how.reflectorOptions()}))
@@ -219,7 +220,8 @@ func overAdapter(t *testing.T, r *rig, config *rest.Config, how reading) *mirror
 	return m
 }
 
-// lister is client-go's list and watch of the objects, as its dynamic informers, or those of metadata, make it.
+// lister is client-go's list and watch of the objects, as its dynamic informers, or those of
+// metadata, make it.
 func lister(t *testing.T, r *rig, config *rest.Config, how reading) (toolscache.ListerWatcher, runtime.Object) {
 	if how.metadata {
 		client, err := metadata.NewForConfig(config)
@@ -296,7 +298,8 @@ func (m *mirror) start(t *testing.T) *mirror {
 	return m
 }
 
-// converged waits until cache and view have the UIDs and versions of the wanted objects, and returns how long that took.
+// converged waits until cache and view have the UIDs and versions of the wanted objects, and
+// returns how long that took.
 func (m *mirror) converged(ctx context.Context, want map[string]*object) (time.Duration, bool) {
 	begin := time.Now()
 	for {
@@ -356,7 +359,8 @@ func withoutManagedFields(obj *object) *object {
 	return obj
 }
 
-// requireEqual waits until the mirror equals the server object by object, and the view of its handler too.
+// requireEqual waits until the mirror equals the server object by object, and the view of its
+// handler too.
 func (m *mirror) requireEqual(t *testing.T, want map[string]*object) {
 	t.Helper()
 	_, _ = m.converged(within(t, patience), want)

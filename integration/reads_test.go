@@ -58,7 +58,8 @@ func TestEachWayOfListingGivesTheServersObjects(t *testing.T) {
 	}{
 		"streamed":  {options: cache.ReflectorOptions{Strategy: cache.ListStreaming}, streams: 1},
 		"automatic": {streams: 1}, // kubeapi streams
-		// The first list may be of any age. A server answers it from its cache, and ignores the limit.
+		// The first list may be of any age. A server answers it from its cache, and ignores the
+		// limit.
 		"in pages": {options: cache.ReflectorOptions{Strategy: cache.ListPaged, PageSize: 7}},
 		"whole":    {options: cache.ReflectorOptions{Strategy: cache.ListUnpaged}},
 	} {
@@ -103,7 +104,8 @@ func TestAListAfterAnExpiredVersionComesInPages(t *testing.T) {
 	}
 }
 
-// This version of the server ignores the parameter. Fails if it answers 406, or if the status says something else.
+// This version of the server ignores the parameter. Fails if it answers 406, or if the status says
+// something else.
 func TestManagedFieldsAreDroppedBesideAServerThatIgnoresTheParameter(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "managed")
@@ -218,7 +220,8 @@ func TestMetadataAloneComesInEachEncoding(t *testing.T) {
 	}
 }
 
-// Custom resources are not served in protobuf or CBOR: a client that prefers these has to accept JSON.
+// Custom resources are not served in protobuf or CBOR: a client that prefers these has to accept
+// JSON.
 func TestATypeThatTheServerHasOnlyInJSONIsReadWithAnyPreference(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "json-only")

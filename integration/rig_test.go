@@ -24,11 +24,12 @@ import (
 
 type object = unstructured.Unstructured
 
-// patience is how long a cache may take to converge where a test has no limit of its own: a minute and a list (G1), on a
-// machine that others use too.
+// patience is how long a cache may take to converge where a test has no limit of its own: a minute
+// and a list (G1), on a machine that others use too.
 const patience = 2 * time.Minute
 
-// budget is how many requests a failing source may receive since a time (G13): 20 in the first minute, 11 in each further one.
+// budget is how many requests a failing source may receive since a time (G13): 20 in the first
+// minute, 11 in each further one.
 func budget(since time.Time) int { return 20 + 11*int(time.Since(since).Minutes()) }
 
 // rig is a custom resource of a cluster with objects in one namespace.
@@ -106,8 +107,8 @@ func (r *rig) objects(t *testing.T, options metav1.ListOptions) map[string]*obje
 	return objects
 }
 
-// churn creates, updates and deletes objects at random, with pauses, until the returned function is called. The server may be
-// away meanwhile.
+// churn creates, updates and deletes objects at random, with pauses, until the returned function is
+// called. The server may be away meanwhile.
 func (r *rig) churn(t *testing.T, objects int, pause time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	random := rand.New(rand.NewPCG(1, uint64(objects)))
@@ -127,7 +128,8 @@ func (r *rig) churn(t *testing.T, objects int, pause time.Duration) (stop func()
 	return stop
 }
 
-// change makes one random change. Failures of a server that is away do not matter: the next change is another.
+// change makes one random change. Failures of a server that is away do not matter: the next change
+// is another.
 func (r *rig) change(ctx context.Context, random *rand.Rand, objects int) {
 	target := name(random.IntN(objects))
 	obj, err := r.client.Get(ctx, target, metav1.GetOptions{})

@@ -126,7 +126,8 @@ func setGate(t *testing.T, on bool) {
 	require.NoError(t, utilfeature.DefaultMutableFeatureGate.Set(fmt.Sprintf("%s=%t", features.ShardedListAndWatch, on)))
 }
 
-// requireShares waits until each object of the server is at exactly one replica: that with its hash.
+// requireShares waits until each object of the server is at exactly one replica: that with its
+// hash.
 func requireShares(t *testing.T, r *rig, replicas []*cache.Informer[*object], selectors []*sharding.Selector) {
 	t.Helper()
 	truth := map[string]string{}

@@ -500,8 +500,8 @@ func TestAQuarantinedObjectIsReportedByGet(t *testing.T) {
 	assert.EqualError(t, err, `unstructureds "shop/b" not found`)
 }
 
-// newRepairable returns an overlay of an indexer that has quarantined shop/a until repair is called.
-// The overlay shows a write of another object.
+// newRepairable returns an overlay of an indexer that has quarantined shop/a until repair is
+// called. The overlay shows a write of another object.
 func newRepairable(t *testing.T) (o *overlay.Overlay[*object], repair func()) {
 	t.Helper()
 	var repaired atomic.Bool

@@ -125,7 +125,8 @@ func TestABrowserShowsThePagesWideAndNarrowLightAndDark(t *testing.T) {
 	}
 }
 
-// phone is the width of a phone. A window of Chromium is at least 500 wide, so the page is in a frame.
+// phone is the width of a phone. A window of Chromium is at least 500 wide, so the page is in a
+// frame.
 const phone = 390
 
 func pageURL(server, query string, width int) string {

@@ -50,12 +50,14 @@ var (
 	link = regexp.MustCompile(`href="([^"]*)"`)
 )
 
-// structure returns the tags of a page and the number of its quotes, which text from outside must not change.
+// structure returns the tags of a page and the number of its quotes, which text from outside must
+// not change.
 func structure(page string) (tags []string, quotes int) {
 	return tag.FindAllString(page, -1), strings.Count(page, `"`)
 }
 
-// Fails if a name, key or value becomes a tag or attribute of a page, or if a link does not lead to its target.
+// Fails if a name, key or value becomes a tag or attribute of a page, or if a link does not lead to
+// its target.
 func FuzzPages(f *testing.F) {
 	f.Add("pods", "shop/web", "text")
 	f.Add(`"><script>alert(1)</script>`, `<b>'"&`, "</style><script>")

@@ -19,8 +19,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Handler returns a handler that shows the registered caches. The page depends only on the query, so
-// the handler can be mounted under any path:
+// Handler returns a handler that shows the registered caches. The page depends only on the query,
+// so the handler can be mounted under any path:
 //
 //	                         all caches
 //	?name=NAME               one cache
@@ -115,8 +115,8 @@ func (q request) json(code int, value any) {
 	q.answer(code, "application/json", append(escapeControls(text), '\n'))
 }
 
-// escapeControls escapes the control characters that encoding/json leaves in strings: DEL and those of C1, which a
-// terminal may interpret.
+// escapeControls escapes the control characters that encoding/json leaves in strings: DEL and those
+// of C1, which a terminal may interpret.
 func escapeControls(text []byte) []byte {
 	escaped := make([]byte, 0, len(text))
 	for _, r := range string(text) {
@@ -141,7 +141,8 @@ func (q request) page(code int, name string, data any) {
 	q.answer(code, "text/html; charset=utf-8", bytes.Map(visible, text.Bytes()))
 }
 
-// visible replaces control characters, which names and error texts may contain and a terminal would interpret.
+// visible replaces control characters, which names and error texts may contain and a terminal would
+// interpret.
 func visible(r rune) rune {
 	if unicode.IsControl(r) && r != '\n' && r != '\t' {
 		return unicode.ReplacementChar

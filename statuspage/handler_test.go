@@ -61,7 +61,8 @@ func TestTheOverviewShowsAllCaches(t *testing.T) {
 	})
 }
 
-// Fails if the page or the JSON form lacks the checksum, the failures by cause or the version that a handler was notified of.
+// Fails if the page or the JSON form lacks the checksum, the failures by cause or the version that
+// a handler was notified of.
 func TestThePageOfACacheShowsChecksumFailuresAndNotifiedVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registry statuspage.Registry
@@ -130,7 +131,8 @@ func TestRunSamplesEventsAndBacklogEachSecond(t *testing.T) {
 	})
 }
 
-// Fails if the staleness is not the time since the last proof, or if the last list and the next attempt are not shown.
+// Fails if the staleness is not the time since the last proof, or if the last list and the next
+// attempt are not shown.
 func TestStalenessGrowsUntilTheSourceShowsThatTheCacheIsCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registry statuspage.Registry
@@ -396,7 +398,8 @@ func TestKeysAreShownByPrefixPageAfterPage(t *testing.T) {
 	})
 }
 
-// Fails if a link of the page of keys does not lead to the object, or if the object is not the stored one.
+// Fails if a link of the page of keys does not lead to the object, or if the object is not the
+// stored one.
 func TestAnObjectIsShownByItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registry statuspage.Registry
@@ -493,7 +496,8 @@ func TestOnlyGetAndHeadAreAnswered(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, get(&registry, "?name=%zz").Code)
 }
 
-// Fails if a page has a style, script or resource that its policy does not permit, or if a response has no policy.
+// Fails if a page has a style, script or resource that its policy does not permit, or if a response
+// has no policy.
 func TestEveryAnswerHasAPolicyThatPermitsItsStyleAlone(t *testing.T) {
 	var registry statuspage.Registry
 	add(t, &registry, "pods", newInformer("pods", newSource(t, "Pod", 0)))

@@ -57,8 +57,8 @@ type change struct {
 	Phase     cache.Phase `json:"phase"`
 	Activity  string      `json:"activity"`
 	Synced    bool        `json:"synced"`
-	// Cause and Error are those of failures. Error is empty if a later failure of the same sample has
-	// replaced it.
+	// Cause and Error are those of failures. Error is empty if a later failure of the same sample
+	// has replaced it.
 	Cause cache.Cause `json:"cause,omitempty"`
 	Error string      `json:"error,omitempty"`
 	// Count is the number of equal failures.

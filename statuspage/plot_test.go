@@ -54,7 +54,8 @@ func TestARingKeepsTheNewestInOrder(t *testing.T) {
 	assert.Equal(t, []int{5, 6, 7}, r.all())
 }
 
-// Fails if the notifications of the first list determine the scale, so that later ones are a flat line.
+// Fails if the notifications of the first list determine the scale, so that later ones are a flat
+// line.
 func TestTheScaleOfEventsIsWithoutTheFirstList(t *testing.T) {
 	samples := []sample{
 		{Time: time.Unix(0, 0), inFirstList: true},

@@ -13,17 +13,19 @@ import (
 // redacted replaces a value that is not shown.
 const redacted = "(redacted)"
 
-// errNotShown: the object cannot be encoded as JSON. The cause is not shown, because it may contain a part of the
-// object.
+// errNotShown: the object cannot be encoded as JSON. The cause is not shown, because it may contain
+// a part of the object.
 var errNotShown = errors.New("the object cannot be shown as JSON")
 
-// redactedAlways are fields of every object: kubectl keeps a copy of the whole object in an annotation.
+// redactedAlways are fields of every object: kubectl keeps a copy of the whole object in an
+// annotation.
 var redactedAlways = [][]string{{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}}
 
 // redactedInSecrets are the fields with the content of a Secret.
 var redactedInSecrets = [][]string{{"data"}, {"stringData"}}
 
-// objectJSON returns an object as indented JSON without redacted fields. pointers are those of Registry.Redact.
+// objectJSON returns an object as indented JSON without redacted fields. pointers are those of
+// Registry.Redact.
 func objectJSON(object any, pointers []string) (text []byte, err error) {
 	defer func() {
 		if recover() != nil { // from the object's MarshalJSON
@@ -58,7 +60,8 @@ func objectJSON(object any, pointers []string) (text []byte, err error) {
 	return text, nil
 }
 
-// isSecret returns whether the kind or the Go type has "secret" in its name. Objects of Go types usually have no kind.
+// isSecret returns whether the kind or the Go type has "secret" in its name. Objects of Go types
+// usually have no kind.
 func isSecret(object, decoded any) bool {
 	fields, _ := decoded.(map[string]any)
 	kind, _ := fields["kind"].(string)
@@ -72,7 +75,8 @@ func isSecret(object, decoded any) bool {
 	return strings.Contains(strings.ToLower(kind), "secret")
 }
 
-// parsePointer splits a JSON pointer. The leading slash is optional. An empty pointer is the whole object.
+// parsePointer splits a JSON pointer. The leading slash is optional. An empty pointer is the whole
+// object.
 func parsePointer(pointer string) []string {
 	pointer = strings.TrimPrefix(pointer, "/")
 	if pointer == "" {
@@ -85,7 +89,8 @@ func parsePointer(pointer string) []string {
 	return tokens
 }
 
-// redact returns value with the value at path replaced. It changes value, which is freshly decoded JSON.
+// redact returns value with the value at path replaced. It changes value, which is freshly decoded
+// JSON.
 func redact(value any, path []string) any {
 	if len(path) == 0 {
 		return redacted

@@ -12,13 +12,14 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Registry has the informers, reflectors and controllers that are shown. The zero value is ready to use. Set its fields
-// before the first use. Its methods may be called concurrently.
+// Registry has the informers, reflectors and controllers that are shown. The zero value is ready to
+// use. Set its fields before the first use. Its methods may be called concurrently.
 type Registry struct {
 	// Interval is how often Run samples each status. Default: 1 s. The plots show 300 samples.
 	Interval time.Duration
-	// Redact names fields of objects that are not shown, as JSON pointers (RFC 6901) with * for every key or element:
-	// /spec/containers/*/env/*/value. They are redacted in objects of every type.
+	// Redact names fields of objects that are not shown, as JSON pointers (RFC 6901) with * for
+	// every key or element: /spec/containers/*/env/*/value. They are redacted in objects of every
+	// type.
 	Redact []string
 	// HideObjects shows only the keys of objects.
 	HideObjects bool
@@ -38,9 +39,10 @@ type entry struct {
 	history history
 }
 
-// Add shows an informer, reflector or controller under a name until remove is called. The argument must have a method
-// Status() cache.Status. Everything that package cache returns has one, including a cache.SharedIndexInformer and a
-// cache.Controller, whose interfaces do not declare it. Add fails for anything else, and if the name is empty or in use.
+// Add shows an informer, reflector or controller under a name until remove is called. The argument
+// must have a method Status() cache.Status. Everything that package cache returns has one,
+// including a cache.SharedIndexInformer and a cache.Controller, whose interfaces do not declare it.
+// Add fails for anything else, and if the name is empty or in use.
 //
 // The objects of an informer are shown too. Those of a reflector or controller need AddWithStore.
 func (r *Registry) Add(name string, informerOrReflector any) (remove func(), err error) {
@@ -135,7 +137,8 @@ func (r *Registry) find(name string) *entry {
 	return r.entries[name]
 }
 
-// sample returns the current status, and adds it to the history unless the newest sample is younger than apart.
+// sample returns the current status, and adds it to the history unless the newest sample is younger
+// than apart.
 func (e *entry) sample(apart time.Duration) (cache.Status, time.Time) {
 	status := e.reporter.Status()
 	now := time.Now()

@@ -15,19 +15,22 @@ import (
 
 // ServeOptions configures Serve. All fields are optional.
 type ServeOptions struct {
-	// AnyAddress permits addresses other than loopback, and requests for any host. Every client that can reach the
-	// address sees the keys and objects: there is no authentication and no encryption.
+	// AnyAddress permits addresses other than loopback, and requests for any host. Every client
+	// that can reach the address sees the keys and objects: there is no authentication and no
+	// encryption.
 	AnyAddress bool
-	// Listening is called with the address, which has the actual port even for :0, before requests are served.
+	// Listening is called with the address, which has the actual port even for :0, before requests
+	// are served.
 	Listening func(net.Addr)
 }
 
 // ErrNotLoopback: Serve refused an address.
 var ErrNotLoopback = errors.New("not a loopback address, and there is no authentication: set ServeOptions.AnyAddress to permit it")
 
-// Serve serves the registry's pages at addr (host:port) and runs the registry until ctx ends. Then it waits for running
-// requests, for at most 5 s, and returns nil. It refuses addresses that are not loopback. It also refuses requests for
-// a host that is not loopback, since a web page can make a browser send them.
+// Serve serves the registry's pages at addr (host:port) and runs the registry until ctx ends. Then
+// it waits for running requests, for at most 5 s, and returns nil. It refuses addresses that are
+// not loopback. It also refuses requests for a host that is not loopback, since a web page can make
+// a browser send them.
 func Serve(ctx context.Context, addr string, registry *Registry, options ...ServeOptions) error {
 	o := option.AtMostOne("statuspage: Serve", options)
 	listener, err := listen(ctx, addr, o.AnyAddress)
@@ -59,7 +62,8 @@ func Serve(ctx context.Context, addr string, registry *Registry, options ...Serv
 	return nil
 }
 
-// newServer returns a server whose connections all end: also those on which a request or its body never arrives.
+// newServer returns a server whose connections all end: also those on which a request or its body
+// never arrives.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
@@ -101,8 +105,8 @@ func listen(ctx context.Context, addr string, anyAddress bool) (net.Listener, er
 	return config.Listen(ctx, "tcp", net.JoinHostPort(addresses[0].Unmap().String(), port))
 }
 
-// onlyLoopbackHosts refuses requests whose host is not loopback. Otherwise a web page whose name resolves to a loopback
-// address (DNS rebinding) could read the status through a browser.
+// onlyLoopbackHosts refuses requests whose host is not loopback. Otherwise a web page whose name
+// resolves to a loopback address (DNS rebinding) could read the status through a browser.
 func onlyLoopbackHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

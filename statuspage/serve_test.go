@@ -50,8 +50,8 @@ func request(t *testing.T, at, path, host string) (code int, text string) {
 	return response.StatusCode, string(body)
 }
 
-// Fails if the pages are not served, if a request for another host is answered, or if Serve does not end with its
-// context.
+// Fails if the pages are not served, if a request for another host is answered, or if Serve does
+// not end with its context.
 func TestServeAnswersLoopbackHostsUntilItsContextEnds(t *testing.T) {
 	var registry statuspage.Registry
 	add(t, &registry, "pods", newInformer("pods", newSource(t, "Pod", 0)))

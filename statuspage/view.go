@@ -318,8 +318,8 @@ func (f keyFilter) selects(key string) bool {
 	return strings.HasPrefix(key, f.Prefix) && strings.Contains(key, f.Part)
 }
 
-// keysOf returns at most most selected keys, sorted, after the key after, and the number of selected
-// keys.
+// keysOf returns at most most selected keys, sorted, after the key after, and the number of
+// selected keys.
 func keysOf(objects cache.Reader[any], filter keyFilter, after string, most int) (keys []string, count int) {
 	for key := range objects.All() {
 		if !filter.selects(key) {

@@ -16,7 +16,8 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// The README's code stands in readme_pods_test.go because it needs k8s.io/api, which the root module does not require.
+// The README's code stands in readme_pods_test.go because it needs k8s.io/api, which the root
+// module does not require.
 func TestTheREADMEsPodsAreMirroredInAClusterOnly(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "") // independent of where the test runs
 	require.ErrorIs(t, mirrorPods(t.Context()), kubeapi.ErrNotInCluster)

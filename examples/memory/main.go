@@ -1,12 +1,12 @@
 // Memory shows how a mirror of 20,000 pods comes to need less than a quarter of its memory. It
-// mirrors them twice: whole, and with only the fields that its program (package inventory) reads. The
-// list of these fields is what the command fieldsused found, see fieldsused.json.
+// mirrors them twice: whole, and with only the fields that its program (package inventory) reads.
+// The list of these fields is what the command fieldsused found, see fieldsused.json.
 //
 //	go run ./examples/memory
 //
-// It prints a report of package footprint for each mirror, and fails unless the reports, the list of
-// fieldsused and the heap agree that the memory is a quarter or less, and the program's answer is the
-// same. docs/memory.md is about the steps in between.
+// It prints a report of package footprint for each mirror, and fails unless the reports, the list
+// of fieldsused and the heap agree that the memory is a quarter or less, and the program's answer
+// is the same. docs/memory.md is about the steps in between.
 package main
 
 import (

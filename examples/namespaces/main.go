@@ -1,5 +1,5 @@
-// Namespaces mirrors several namespaces into one store. Each has its own source, version and status: a forbidden namespace delays
-// no other.
+// Namespaces mirrors several namespaces into one store. Each has its own source, version and
+// status: a forbidden namespace delays no other.
 //
 //	go run ./examples/namespaces
 package main

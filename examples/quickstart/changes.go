@@ -9,8 +9,8 @@ import (
 // printedChanges is how many changes are printed one by one. Later ones are counted.
 const printedChanges = 5
 
-// changeLog prints the first changes, and then once a second how many there were. An informer calls a
-// handler from one goroutine.
+// changeLog prints the first changes, and then once a second how many there were. An informer calls
+// a handler from one goroutine.
 type changeLog struct {
 	out      io.Writer
 	count    int

@@ -1,5 +1,5 @@
-// Quickstart mirrors an API into memory, cuts the connection, and checks that the mirror equals its source. The lines to copy are
-// in mirror.go.
+// Quickstart mirrors an API into memory, cuts the connection, and checks that the mirror equals its
+// source. The lines to copy are in mirror.go.
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -status 127.0.0.1:8090 -for 10m    (and open that address in a browser)
@@ -117,7 +117,8 @@ func parseResource(text string) schema.GroupVersionResource {
 	}
 }
 
-// useWithStatus is use with a status page, if requested. If the page cannot be served, the program ends.
+// useWithStatus is use with a status page, if requested. If the page cannot be served, the program
+// ends.
 func (s *show) useWithStatus(ctx context.Context, informer *cache.Informer[Object]) error {
 	if s.status == "" {
 		return s.use(ctx, informer)
@@ -186,15 +187,16 @@ func (s *show) use(ctx context.Context, informer *cache.Informer[Object]) error 
 	return nil
 }
 
-// epilogue is printed after the demo. client-go's reflector retries a cut or refused connection too, but
-// has neither a status nor a check.
+// epilogue is printed after the demo. client-go's reflector retries a cut or refused connection
+// too, but has neither a status nor a check.
 const epilogue = `with client-go: the same changes, failures only in the log, no comparison with the source
 try next:
   go run ./examples/quickstart -status 127.0.0.1:8090 -for 10m    (open the address in a browser)
   kubectl proxy, and go run ./examples/quickstart -server http://127.0.0.1:8001    (your own cluster)
 `
 
-// check compares the mirror with a list of its source. A source that changes meanwhile is compared again.
+// check compares the mirror with a list of its source. A source that changes meanwhile is compared
+// again.
 func (s *show) check(ctx context.Context, informer *cache.Informer[Object]) (err error) {
 	for try := 0; try < 120 && ctx.Err() == nil; try++ {
 		list, failed := s.source.everything(ctx)
@@ -227,7 +229,8 @@ func difference(list []runtime.Object, mirrored map[string]Object) error {
 	return nil
 }
 
-// narrator is a source that prints its requests. It gives up if the server refuses the resource at the start.
+// narrator is a source that prints its requests. It gives up if the server refuses the resource at
+// the start.
 type narrator struct {
 	*kubeapi.ListerWatcher
 	out      io.Writer
@@ -277,8 +280,8 @@ func (e *refusedError) Error() string { return e.text + ": " + e.err.Error() }
 
 func (e *refusedError) Unwrap() error { return e.err }
 
-// giveUpIfRefused ends the program if the first answer shows that the resource cannot be mirrored. Repeating the request
-// would not help.
+// giveUpIfRefused ends the program if the first answer shows that the resource cannot be mirrored.
+// Repeating the request would not help.
 func (n *narrator) giveUpIfRefused(err error) {
 	if n.answered.Load() {
 		return

@@ -1,6 +1,7 @@
 package main
 
-// The lines to copy: an informer with an index and handlers. With Go types, write *corev1.Pod for Object.
+// The lines to copy: an informer with an index and handlers. With Go types, write *corev1.Pod for
+// Object.
 
 import (
 	"context"
@@ -16,7 +17,8 @@ import (
 
 type Object = *unstructured.Unstructured
 
-// mirror keeps the source's objects in memory while use runs, which it calls once the first list is there.
+// mirror keeps the source's objects in memory while use runs, which it calls once the first list is
+// there.
 func mirror(
 	ctx context.Context, source cache.Source, out io.Writer, use func(context.Context, *cache.Informer[Object]) error,
 ) error {

@@ -19,7 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// scanInterval is how often a watch reads the directory. A backend that can notify would wake it instead.
+// scanInterval is how often a watch reads the directory. A backend that can notify would wake it
+// instead.
 const scanInterval = 50 * time.Millisecond
 
 // keptChanges is the length of the history. A watch that begins before it has expired.
@@ -37,8 +38,8 @@ func (f *File) DeepCopyObject() runtime.Object {
 	return &File{f.TypeMeta, *f.ObjectMeta.DeepCopy(), f.Content}
 }
 
-// Directory is a source: each file of a directory is an object. It gives each change that it finds the next version and
-// keeps the last changes, so that a watch can continue where a list ended.
+// Directory is a source: each file of a directory is an object. It gives each change that it finds
+// the next version and keeps the last changes, so that a watch can continue where a list ended.
 type Directory struct {
 	Path string
 
@@ -85,8 +86,8 @@ func (w *dirWatch) Stop() {
 	}
 }
 
-// run sends the changes after a version until ctx ends or the directory cannot be read: the next request for a watch
-// returns that error.
+// run sends the changes after a version until ctx ends or the directory cannot be read: the next
+// request for a watch returns that error.
 func (w *dirWatch) run(ctx context.Context, d *Directory, options metav1.ListOptions) {
 	defer close(w.results)
 	defer w.cancel()
@@ -118,8 +119,9 @@ type state struct {
 	history []watch.Event // the last changes, one version each; the last one led to version
 }
 
-// read reads the directory and returns its state and the changes after the requested version. It refuses unsupported
-// requests; a reflector then lists. A version that is 0 or not a number is not one of this source, and so has expired.
+// read reads the directory and returns its state and the changes after the requested version. It
+// refuses unsupported requests; a reflector then lists. A version that is 0 or not a number is not
+// one of this source, and so has expired.
 func (d *Directory) read(options metav1.ListOptions) (now state, changes []watch.Event, err error) {
 	if options.LabelSelector != "" || options.FieldSelector != "" || options.SendInitialEvents != nil {
 		return now, nil, apierrors.NewBadRequest("this source knows no selectors and streams no lists")
@@ -172,7 +174,8 @@ func (d *Directory) scan() (state, error) {
 	return next, nil
 }
 
-// record gives a change the next version, and a new file a UID: by both a relist recognizes an unchanged object.
+// record gives a change the next version, and a new file a UID: by both a relist recognizes an
+// unchanged object.
 func (s *state) record(change watch.EventType, name string, uid types.UID, content string) {
 	s.version++
 	version := strconv.FormatUint(s.version, 10)

@@ -1,9 +1,11 @@
-// Source shows a hand-written source of something other than a Kubernetes API: each file of a directory is an object. The source is in
-// directory.go; its test runs the conformance suite on it. The program mirrors a temporary directory and changes its files:
+// Source shows a hand-written source of something other than a Kubernetes API: each file of a
+// directory is an object. The source is in directory.go; its test runs the conformance suite on it.
+// The program mirrors a temporary directory and changes its files:
 //
 //	go run ./examples/source
 //
-// docs/sources.md has the contract. If there is only a function that lists, use sources.NewPollingSource.
+// docs/sources.md has the contract. If there is only a function that lists, use
+// sources.NewPollingSource.
 package main
 
 import (
@@ -24,7 +26,8 @@ func main() {
 	}
 }
 
-// run mirrors a directory, writes a file and removes it. Fresh waits until the mirror has each change.
+// run mirrors a directory, writes a file and removes it. Fresh waits until the mirror has each
+// change.
 func run(ctx context.Context, out io.Writer) (err error) {
 	path, err := os.MkdirTemp("", "files")
 	if err != nil {

@@ -25,8 +25,9 @@ func TestTheDirectoryIsASource(t *testing.T) {
 
 func contentOf(obj runtime.Object) string { return obj.(*File).Content }
 
-// newRig makes a source, and functions that change its directory. They let the source read the directory between two changes, so
-// that it finds each. It needs no bookmarks: only its own changes advance the version.
+// newRig makes a source, and functions that change its directory. They let the source read the
+// directory between two changes, so that it finds each. It needs no bookmarks: only its own changes
+// advance the version.
 func newRig(t testing.TB) conformance.ListerWatcherRig {
 	path := t.TempDir()
 	source := &Directory{Path: path}

@@ -89,8 +89,8 @@ func (r *rig) printed() string {
 	return r.out.String()
 }
 
-// until advances the time to elapsed since the rig was made, not since the previous call, and waits until all goroutines
-// are blocked.
+// until advances the time to elapsed since the rig was made, not since the previous call, and waits
+// until all goroutines are blocked.
 func (r *rig) until(elapsed time.Duration) {
 	r.t.Helper()
 	time.Sleep(time.Until(r.started.Add(elapsed)))

@@ -65,7 +65,8 @@ func (c *Cluster) Stop() error {
 	return err
 }
 
-// Compact removes the history of all objects from etcd. An API server has its own until it is restarted.
+// Compact removes the history of all objects from etcd. An API server has its own until it is
+// restarted.
 func (c *Cluster) Compact(ctx context.Context) error { return c.etcd.compact(ctx) }
 
 var errRunning = errors.New("etcd is running")

@@ -18,7 +18,8 @@ type listener struct {
 	open  map[net.Conn]struct{}
 }
 
-// listen waits for the port of an address: while the server is stopped, a connection may use it for a moment.
+// listen waits for the port of an address: while the server is stopped, a connection may use it for
+// a moment.
 func listen(address string) (*listener, error) {
 	l, err := net.Listen("tcp", address)
 	for begin := time.Now(); errors.Is(err, syscall.EADDRINUSE) && time.Since(begin) < time.Minute; {

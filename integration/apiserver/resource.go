@@ -27,15 +27,16 @@ func Kind(resource schema.GroupVersionResource) string {
 	return strings.ToUpper(resource.Resource[:1]) + resource.Resource[1:]
 }
 
-// Define creates a custom resource with namespaces, whose objects may have any fields, and returns once it is served. The
-// field spec.color can be selected.
+// Define creates a custom resource with namespaces, whose objects may have any fields, and returns
+// once it is served. The field spec.color can be selected.
 func (c *Cluster) Define(ctx context.Context, plural string) (schema.GroupVersionResource, error) {
 	resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}
 	return resource, c.define(ctx, resource, Kind(resource))
 }
 
-// DefineLeases creates the resource of Lease objects, which this API server does not have: it serves them as a custom
-// resource under the same path. It checks resource versions, but not the fields.
+// DefineLeases creates the resource of Lease objects, which this API server does not have: it
+// serves them as a custom resource under the same path. It checks resource versions, but not the
+// fields.
 func (c *Cluster) DefineLeases(ctx context.Context) error {
 	resource := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	return c.define(ctx, resource, "Lease")
@@ -118,8 +119,9 @@ func (c *Cluster) Remove(ctx context.Context, resource schema.GroupVersionResour
 	return c.waitAnswer(ctx, resource, http.StatusNotFound)
 }
 
-// waitServed waits until lists are answered: a new resource is not found for a moment, and then too many requests wait for its
-// watch cache. client-go would repeat the latter by itself, seconds later.
+// waitServed waits until lists are answered: a new resource is not found for a moment, and then too
+// many requests wait for its watch cache. client-go would repeat the latter by itself, seconds
+// later.
 func (c *Cluster) waitServed(ctx context.Context, resource schema.GroupVersionResource) error {
 	return c.waitAnswer(ctx, resource, http.StatusOK)
 }

@@ -88,8 +88,8 @@ func (g *group) change(t *testing.T, first int) {
 	}
 }
 
-// candidates are the keys of all elections, as they are read and as a watch changes them. The oldest
-// key of an election is its leader's.
+// candidates are the keys of all elections, as they are read and as a watch changes them. The
+// oldest key of an election is its leader's.
 type candidates struct {
 	group  *group
 	keys   map[string]*mvccpb.KeyValue

@@ -55,8 +55,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// sharedServer starts with its first use: M.Run replaces os.Stderr for go test -json, which etcd reads
-// as it starts.
+// sharedServer starts with its first use: M.Run replaces os.Stderr for go test -json, which etcd
+// reads as it starts.
 type sharedServer struct {
 	dir    string
 	once   sync.Once
@@ -152,7 +152,8 @@ func mirrored(informer *cache.Informer[*entry]) map[string]string {
 	return content
 }
 
-// converges waits until an informer has all writes made before the call, and compares it with the cluster.
+// converges waits until an informer has all writes made before the call, and compares it with the
+// cluster.
 func (k *keys) converges(t testing.TB, informer *cache.Informer[*entry]) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -1,12 +1,14 @@
-// Package faultproxy is an HTTP proxy in front of an API server that fails on purpose: it refuses, delays and cuts requests,
-// and cuts, damages, repeats or withholds the events of watches.
+// Package faultproxy is an HTTP proxy in front of an API server that fails on purpose: it refuses,
+// delays and cuts requests, and cuts, damages, repeats or withholds the events of watches.
 package faultproxy
 
 import "time"
 
-// Fault is what a proxy does to requests and watches while the fault is on. The zero value does nothing.
+// Fault is what a proxy does to requests and watches while the fault is on. The zero value does
+// nothing.
 type Fault struct {
-	// Lists and Watches limit the fault to one of the two; without either it is for both. A streaming list is a watch.
+	// Lists and Watches limit the fault to one of the two; without either it is for both. A
+	// streaming list is a watch.
 	Lists, Watches bool
 
 	// Refuse: the port is closed.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Counts are the requests that a proxy has received, and how often it has failed them or done something to an event. Each page
-// of a list is one of Lists; those after the first are Pages, too.
+// Counts are the requests that a proxy has received, and how often it has failed them or done
+// something to an event. Each page of a list is one of Lists; those after the first are Pages, too.
 type Counts struct{ Lists, Pages, Watches, Faults int }
 
 // Total is the number of all requests.
@@ -82,8 +82,8 @@ func (p *Proxy) Close() {
 	p.client.CloseIdleConnections()
 }
 
-// Turn makes the faults of a plan happen, one for each request in turn, until the next call; none ends all. Faults that are
-// for requests cut the open watches first.
+// Turn makes the faults of a plan happen, one for each request in turn, until the next call; none
+// ends all. Faults that are for requests cut the open watches first.
 func (p *Proxy) Turn(plan ...Fault) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -294,7 +294,8 @@ func (s *stream) pass(body io.Reader) {
 	}
 }
 
-// awaitSound takes the fault of the newest plan, and waits until it is not silence. It returns false if the request has ended.
+// awaitSound takes the fault of the newest plan, and waits until it is not silence. It returns
+// false if the request has ended.
 func (s *stream) awaitSound() bool {
 	for {
 		select {

@@ -98,7 +98,8 @@ func (c *cluster) build() error {
 	return nil
 }
 
-// prepare writes the administrator's token and the key of service accounts' tokens, and finds a port.
+// prepare writes the administrator's token and the key of service accounts' tokens, and finds a
+// port.
 func (c *cluster) prepare() error {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

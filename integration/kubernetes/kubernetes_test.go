@@ -71,7 +71,8 @@ func (r *rig) paint(t *testing.T, i int, color string) *corev1.Pod {
 	return painted
 }
 
-// churn changes, deletes and creates pods until stop is called. A server that is away does not matter.
+// churn changes, deletes and creates pods until stop is called. A server that is away does not
+// matter.
 func (r *rig) churn(t *testing.T, count int) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	random := rand.New(rand.NewPCG(1, 2))
@@ -145,7 +146,8 @@ func start[T cache.Object](t *testing.T, source cache.Source, options cache.Refl
 	return informer
 }
 
-// requireEqual waits until the cache equals the server object by object, and returns how long that took.
+// requireEqual waits until the cache equals the server object by object, and returns how long that
+// took.
 func (r *rig) requireEqual(t *testing.T, informer *cache.Informer[*corev1.Pod]) time.Duration {
 	t.Helper()
 	begin, difference := time.Now(), ""
@@ -273,7 +275,8 @@ func (r *rig) bind(t *testing.T, role string) {
 	require.NoError(t, err)
 }
 
-// writeToken puts a new token of the account into the file. It is valid as long as the Secret of that name.
+// writeToken puts a new token of the account into the file. It is valid as long as the Secret of
+// that name.
 func (r *rig) writeToken(t *testing.T, file, secret string) {
 	bound, err := r.client.CoreV1().Secrets(r.namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret}}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -286,7 +289,8 @@ func (r *rig) writeToken(t *testing.T, file, secret string) {
 	require.NoError(t, os.Rename(file+".new", file))
 }
 
-// asReader is an informer with the account's token. Its watches are short: one that is open is not checked again.
+// asReader is an informer with the account's token. Its watches are short: one that is open is not
+// checked again.
 func (r *rig) asReader(t *testing.T, token string) *cache.Informer[*corev1.Pod] {
 	source, _ := r.source(t, func(o *kubeapi.Options) { o.Authorize = kubeapi.BearerTokenFile(token) })
 	informer := start[*corev1.Pod](t, source, cache.ReflectorOptions{MinWatchTimeout: 3 * time.Second, MaxWatchTimeout: 4 * time.Second})

@@ -58,8 +58,8 @@ func TestTheCacheEqualsTheBucketAfterARestartOfTheServer(t *testing.T) {
 	assert.EqualValues(t, 50, informer.Status().LastList.Objects, "the watch was resumed, nothing was listed again")
 }
 
-// The server restarts while nobody reads the watch, since a transform is slow. Fails if what the reader
-// has missed meanwhile is not noticed once it reads again.
+// The server restarts while nobody reads the watch, since a transform is slow. Fails if what the
+// reader has missed meanwhile is not noticed once it reads again.
 func TestARestartWhileATransformIsSlowLosesNothing(t *testing.T) {
 	t.Parallel()
 	s, err := server.Start(t.TempDir())
@@ -243,7 +243,8 @@ func (b *bucket) purge(t *testing.T, key string) {
 	require.NoError(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV."+b.kv.Bucket()+"."+key)))
 }
 
-// The stream also has keys that the filter omits, or marks of deleted keys, so that its numbers show no removal.
+// The stream also has keys that the filter omits, or marks of deleted keys, so that its numbers
+// show no removal.
 func TestKeysThatAreRemovedWithoutAMessageAreNoticed(t *testing.T) {
 	for name, test := range map[string]struct {
 		filter  string

@@ -163,7 +163,8 @@ func (b *bucket) last(t testing.TB) uint64 {
 	return stream.CachedInfo().State.LastSeq
 }
 
-// converges waits until an informer has all writes made before the call, and compares it with the bucket.
+// converges waits until an informer has all writes made before the call, and compares it with the
+// bucket.
 func (b *bucket) converges(t testing.TB, informer *cache.Informer[*entry]) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -21,8 +21,8 @@ const (
 	every  = time.Minute
 )
 
-// firing evaluates the rules each minute from 0 until the given time, over series in promtool's notation. It returns
-// the summaries of the alerts that fire at that time, by alert.
+// firing evaluates the rules each minute from 0 until the given time, over series in promtool's
+// notation. It returns the summaries of the alerts that fire at that time, by alert.
 func firing(t *testing.T, until time.Duration, series ...string) map[string]string {
 	options := parser.NewParser(parser.Options{})
 	load := fmt.Sprintf("load %v\n  %s\n", every, strings.Join(series, "\n  "))
@@ -59,7 +59,8 @@ func firing(t *testing.T, until time.Duration, series ...string) map[string]stri
 	return found
 }
 
-// tests has, for each alert, series that make it fire after the given time, and not a minute earlier.
+// tests has, for each alert, series that make it fire after the given time, and not a minute
+// earlier.
 var tests = map[string]struct {
 	after   time.Duration
 	series  string

@@ -45,7 +45,8 @@ type Request struct {
 	// those of a wrong one.
 	Wrong bool
 	Items int
-	// Relist: a list or stream at "" while callers of Fresh or Verify wait, which may have caused it.
+	// Relist: a list or stream at "" while callers of Fresh or Verify wait, which may have caused
+	// it.
 	Relist bool
 	// Check: a list beside an open watch that checks the source's version.
 	Check bool

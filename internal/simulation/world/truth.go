@@ -23,8 +23,8 @@ type Truth struct {
 // life has the states of one key. Before the first one it was absent.
 type life struct {
 	states []State
-	// hidden is true once a deletion was hidden from all watches, or a watch lost an event: from then
-	// on the key may be older in a mirror than other keys.
+	// hidden is true once a deletion was hidden from all watches, or a watch lost an event: from
+	// then on the key may be older in a mirror than other keys.
 	hidden bool
 }
 

@@ -2,8 +2,8 @@ package wiretest
 
 import "github.com/watchmirror/cache/kubeapi/internal/wire"
 
-// Pruned returns a decoded value reduced to the wanted fields: the expected result of decoding Cut's output. It does
-// not change the value.
+// Pruned returns a decoded value reduced to the wanted fields: the expected result of decoding
+// Cut's output. It does not change the value.
 func Pruned(value any, wanted *wire.Names) any {
 	if wanted.Whole {
 		return value
