@@ -352,9 +352,9 @@ func (a *damagedAPI) mirror(t *testing.T, during time.Duration) (m mirrorResult)
 // frame, or if a damaged object is quarantined without another request.
 func TestB24ADamagedByteLosesNoLaterEvent(t *testing.T) {
 	const damages = "\"{}[,7\n\x00\xff"
-	places := 200
+	places := 4 * swept
 	if sampled() {
-		places = 40
+		places = swept / 2
 	}
 	for name, d := range encodings() {
 		h := newFrameHistory(t, d)

@@ -104,6 +104,11 @@ const (
 	extensionRaw = 1
 )
 
+// errNoMagic is of an object that one damaged byte may have made a bare message: as such, it could be
+// decoded to an object that never existed. What an ERROR says is not stored.
+var errNoMagic = fmt.Errorf(
+	"%w: the object of a watch frame does not begin with the magic bytes", wire.ErrMalformed)
+
 func parseFrame(data []byte) (wire.Frame, error) {
 	var name watch.EventType
 	var object []byte
@@ -126,6 +131,9 @@ func parseFrame(data []byte) (wire.Frame, error) {
 		if err != nil {
 			return wire.Frame{}, err
 		}
+	}
+	if len(object) > 0 && name != watch.Error && !isEnvelope(object) {
+		return wire.Frame{}, errNoMagic
 	}
 	return wire.NewFrame(name, object)
 }

@@ -63,21 +63,21 @@ func TestWatchesOfAPIServersComeFrameByFrame(t *testing.T) {
 }
 
 func TestWatchesInUnusualForms(t *testing.T) {
-	object := bytesField(eventObject, textField(extensionRaw, "object"))
+	object := bytesField(eventObject, textField(extensionRaw, "k8s\x00object"))
 	for name, event := range map[string][]byte{
 		"object before type":         join(object, textField(eventType, "ADDED")),
 		"unknown fields":             join(varintField(9, 1), textField(eventType, "ADDED"), textField(8, "x"), object),
-		"unknown fields beside raw":  join(textField(eventType, "ADDED"), bytesField(eventObject, join(varintField(9, 1), textField(extensionRaw, "object")))),
+		"unknown fields beside raw":  join(textField(eventType, "ADDED"), bytesField(eventObject, join(varintField(9, 1), textField(extensionRaw, "k8s\x00object")))),
 		"of each field the last one": join(textField(eventType, "X"), bytesField(eventObject, textField(extensionRaw, "x")), object, textField(eventType, "ADDED")),
 		"object in two parts":        join(textField(eventType, "ADDED"), object, bytesField(eventObject, varintField(9, 1))),
 	} {
 		got := readWatch(bytes.NewReader(frameBytes(event)), roomy)
-		require.Equal(t, wiretest.Watching{Frames: []wire.Frame{{Type: watch.Added, Object: []byte("object")}}, Err: io.EOF}, got, name)
+		require.Equal(t, wiretest.Watching{Frames: []wire.Frame{{Type: watch.Added, Object: []byte("k8s\x00object")}}, Err: io.EOF}, got, name)
 	}
 }
 
 func TestMalformedFramesEndAWatch(t *testing.T) {
-	object := bytesField(eventObject, textField(extensionRaw, "object"))
+	object := bytesField(eventObject, textField(extensionRaw, "k8s\x00object"))
 	good := frameBytes(join(textField(eventType, "ADDED"), object))
 	for name, c := range map[string]struct {
 		body []byte
@@ -94,6 +94,7 @@ func TestMalformedFramesEndAWatch(t *testing.T) {
 		"raw of another":               {frameBytes(bytesField(eventObject, varintField(extensionRaw, 1))), "wire type 0"},
 		"a field longer than a frame":  {frameBytes(join(textField(eventType, "ADDED"), tagBytes(eventObject, typeBytes), number(9), []byte("four"))), "exceeds its container"},
 		"a field longer than a object": {frameBytes(bytesField(eventObject, join(tagBytes(extensionRaw, typeBytes), number(9), []byte("four")))), "exceeds its container"},
+		"an object without magic":      {frameBytes(join(textField(eventType, "ADDED"), bytesField(eventObject, textField(extensionRaw, "k8s,object")))), "magic bytes"},
 		"a list":                       {served(t, carps(2)), "a CarpList in place of a watch frame"},
 		"a Status":                     {served(t, status()), "a Status in place of a watch frame"},
 		"an object of no kind":         {sealed(raw(item("x"))), "an object in place of a watch frame"},
@@ -163,7 +164,7 @@ func TestALengthThatIsTooLargeEndsAWatchAtTheNextFrame(t *testing.T) {
 
 func TestAFrameMayArriveInAnyPiecesAndBeOfAnyFields(t *testing.T) {
 	event := join(varintField(9, 1<<40), textField(eventType, "ADDED"), tagBytes(10, typeFixed64), make([]byte, 8), tagBytes(11, typeFixed32), make([]byte, 4),
-		textField(12, strings.Repeat("x", 5000)), bytesField(eventObject, textField(extensionRaw, "object")))
+		textField(12, strings.Repeat("x", 5000)), bytesField(eventObject, textField(extensionRaw, "k8s\x00object")))
 	for name, deliver := range wiretest.Deliveries {
 		got := readWatch(deliver(bytes.NewReader(join(frameBytes(event), frameBytes(event)))), roomy)
 		require.Equal(t, io.EOF, got.Err, name)
