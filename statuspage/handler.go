@@ -33,8 +33,21 @@ import (
 // JSON. There is no authentication; see the package documentation.
 func Handler(registry *Registry) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limitBody(w, r)
 		request{registry, w, r}.serve()
 	})
+}
+
+// bodyTimeout is how long a request's body, which is ignored, may take to arrive.
+const bodyTimeout = 5 * time.Second
+
+// limitBody limits the wait for a request's body. net/http reads the body before it sends a short response, and a
+// server may have no timeout of its own. Other servers may not support the limit.
+func limitBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 {
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 }
 
 type request struct {
