@@ -32,6 +32,8 @@ import (
 type operatorsFault struct {
 	err   error
 	cause string
+	// words explain the cause in the index.
+	words string
 	// text is a part of the first log line.
 	text string
 }
@@ -70,6 +72,7 @@ func operatorsFaults() map[string]operatorsFault {
 		"HTTPS to an HTTP port": {
 			err:   requestFailed(http.ErrSchemeMismatch),
 			cause: "invalid-response",
+			words: "invalid-response: the server speaks HTTP, not HTTPS",
 			text:  "server gave HTTP response to HTTPS client",
 		},
 	}
@@ -84,6 +87,7 @@ func TestAnOperatorsFaultIsNamedInTheIndexAndInTheFirstLine(t *testing.T) {
 				index, line := indexAndFirstLine(t, source)
 				assert.Contains(t, index, "The cache has a problem")
 				assert.Contains(t, index, fault.cause)
+				assert.Contains(t, index, fault.words)
 				assert.Contains(t, line, fmt.Sprintf("cause=%q", fault.cause))
 				assert.Contains(t, strings.ReplaceAll(line, `\"`, `"`), fault.text)
 			})

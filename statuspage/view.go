@@ -2,8 +2,10 @@ package statuspage
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,9 +85,18 @@ func (s statusOf) Cause() string {
 	case s.Phase == cache.PhaseStopped:
 		return "Run has returned"
 	case s.LastFailure != nil:
-		return string(s.LastFailure.Cause)
+		return causeInWords(s.LastFailure)
 	}
 	return ""
+}
+
+// causeInWords returns the cause of a failure. Many faults cause an invalid response; a wrong scheme is named.
+func causeInWords(failure *cache.Failure) string {
+	words := string(failure.Cause)
+	if errors.Is(failure.Err, http.ErrSchemeMismatch) {
+		words += ": the server speaks HTTP, not HTTPS"
+	}
+	return words
 }
 
 // IsPastFailure is true if the last failure is over.
