@@ -105,7 +105,7 @@ func lines(s scale) []line {
 		all = append(all, s.events("A4 streaming list, "+form.name, client.Stream, form, goalEventCPU, true))
 	}
 	all = append(all,
-		s.list("A5 list, pages of 500, ", protobufTyped, goalListCPU, goalListBytes, false),
+		s.list("A5 list, pages of 500, ", protobufTyped, goalListCPU, goalListBytes),
 		s.projected(protobufTyped, goalProjectedCPU, goalProjectedMallocs),
 		s.projected(jsonTyped, none, none),
 	)
@@ -143,19 +143,18 @@ func (s scale) events(name string, work client.Work, form form, times float64, l
 	}
 }
 
-func (s scale) list(name string, form form, cpu, bytes float64, long bool) line {
+func (s scale) list(name string, form form, cpu, bytes float64) line {
 	return line{
 		name:    name + form.name,
 		figures: []figure{cpuPerItem(cpu), bytesPerItem(bytes)},
 		task:    form.task(client.List, sides.Pages, s.listed, defaultGC),
 		passes:  s.cpuPasses,
-		long:    long,
 	}
 }
 
 // projected is list where ours names three fields that it needs.
 func (s scale) projected(form form, cpu, times float64) line {
-	l := s.list("A5 list of three fields, pages of 500, ", form, cpu, none, false)
+	l := s.list("A5 list of three fields, pages of 500, ", form, cpu, none)
 	l.figures = []figure{cpuPerItem(cpu), mallocs("pod", less(times))}
 	l.task.Projected = true
 	return l
