@@ -1,23 +1,11 @@
 package cborwire
 
 import (
-	"bytes"
-	"io"
 	"testing"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
 func BenchmarkCuttingItems(b *testing.B) {
-	body := served(b, carps(1000))
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		list := Encoding.List(bytes.NewReader(body), roomy)
-		var err error
-		for err == nil {
-			_, err = list.Next()
-		}
-		if err != io.EOF {
-			b.Fatal(err)
-		}
-	}
+	wiretest.BenchmarkList(b, Encoding, served(b, carps(1000)), roomy)
 }

@@ -24,19 +24,9 @@ func TestListsOfAPIServersComeItemByItem(t *testing.T) {
 		want := carps(n)
 		bodies := map[string][]byte{"at once": served(t, want), "streamed": streamed(t, want)}
 		for how, body := range bodies {
-			for name, deliver := range wiretest.Deliveries {
-				t.Run(fmt.Sprint(n, " items, ", how, ", ", name), func(t *testing.T) {
-					got := readList(deliver(bytes.NewReader(body)), roomy)
-					require.Equal(t, io.EOF, got.Err)
-					require.Equal(t, wire.Header{TypeMeta: want.TypeMeta, ListMeta: want.ListMeta}, got.Header)
-					require.Len(t, got.Items, n)
-					for i, raw := range got.Items {
-						object := &carp.Carp{}
-						require.NoError(t, Encoding.Into(raw, roomy, object))
-						require.Equal(t, &want.Items[i], object)
-					}
-				})
-			}
+			t.Run(fmt.Sprint(n, " items, ", how), func(t *testing.T) {
+				wiretest.RequireList(t, Encoding, body, want, roomy)
+			})
 		}
 	}
 }
