@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -100,5 +102,71 @@ func TestG6AQuarantinedKeyIsNeverNotFoundWhileAWriteRepairsIt(t *testing.T) {
 				assert.Zero(t, wrong.Load(), "reads that said that the object does not exist")
 			}
 		})
+	}
+}
+
+// G6: the same for a relist of a mirror, at whatever stage the object was refused: user functions that
+// are called while the list is applied find it quarantined or repaired. Fails if the list releases the
+// object before it is committed.
+func TestG6AQuarantinedKeyIsNeverNotFoundWhileARelistRepairsIt(t *testing.T) {
+	for stage, refuse := range objectFailures {
+		if stage == stageKey {
+			continue // then nothing is known under the key
+		}
+		for name, strategy := range strategies {
+			t.Run(stage+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := newSource(t, bad(pod("a", "0")))
+					var store cache.Store
+					isRelist := false
+					probes := 0
+					probe := func() {
+						if !isRelist {
+							return
+						}
+						probes++
+						_, exists, err := store.GetByKey("a/0")
+						if !exists {
+							require.ErrorIs(t, err, cache.ErrQuarantined)
+						}
+					}
+					r := newRig(t, source, func(c *cache.Config) {
+						c.ReflectorOptions.Strategy = strategy
+						c.Transform = func(obj any) (any, error) {
+							probe()
+							return obj, nil
+						}
+						refuse(c, func(obj any) error {
+							probe()
+							if isBad(obj) {
+								return errBoom
+							}
+							return nil
+						})
+						c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) { probe() }}
+						store = c.Store
+					})
+					r.run()
+					sleep(healthyTime)
+					_, _, err := store.GetByKey("a/0")
+					require.ErrorIs(t, err, cache.ErrQuarantined)
+
+					// The repaired object is the first of the list.
+					source.Silence()
+					must(t, source.Apply(labelled(pod("a", "0"), "good")))
+					for i := range 3 * partSize {
+						must(t, source.Apply(pod("a", itoa(1+i))))
+					}
+					source.CompactAll()
+					isRelist = true
+					source.CloseWatches()
+					source.Resume()
+					sleep(time.Minute)
+					r.assertEqualsSource()
+					assert.GreaterOrEqual(t, probes, 3*partSize)
+					r.stop()
+				})
+			})
+		}
 	}
 }
