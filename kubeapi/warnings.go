@@ -46,7 +46,8 @@ type warnings struct {
 func newWarnings(source string, report func(ctx context.Context, text string)) *warnings {
 	if report == nil {
 		report = func(ctx context.Context, text string) {
-			loglines.FromContext(ctx).Info("The server sent a warning", "warning", text, "url", source)
+			logger := loglines.FromContext(ctx)
+			logger.Info("The server sent a warning", "warning", text, "url", source)
 		}
 	}
 	return &warnings{report: report, reported: map[[sha256.Size]byte]struct{}{}}

@@ -50,21 +50,7 @@ func Choose(inputs []Input) (chosen []Input) {
 		sizes[i] = len(encode(input))
 	}
 	for len(chosen) < mostInputs {
-		best, bestWorth := -1, 0.0
-		for i, input := range inputs {
-			if sizes[i] > mostBytes {
-				continue
-			}
-			added := 0
-			for feature := range input.Features {
-				if !has[feature] {
-					added++
-				}
-			}
-			if worth := float64(added) / float64(sizes[i]+dearness); worth > bestWorth {
-				best, bestWorth = i, worth
-			}
-		}
+		best := mostWorth(inputs, sizes, has)
 		if best < 0 {
 			break
 		}
@@ -74,6 +60,30 @@ func Choose(inputs []Input) (chosen []Input) {
 		}
 	}
 	return chosen
+}
+
+// mostWorth returns the index of the input that adds most new features for its size, and -1 if none
+// adds any.
+func mostWorth(inputs []Input, sizes []int, has map[string]bool) int {
+	best := -1
+	bestWorth := 0.0
+	for i, input := range inputs {
+		if sizes[i] > mostBytes {
+			continue
+		}
+		added := 0
+		for feature := range input.Features {
+			if !has[feature] {
+				added++
+			}
+		}
+		worth := float64(added) / float64(sizes[i]+dearness)
+		if worth > bestWorth {
+			best = i
+			bestWorth = worth
+		}
+	}
+	return best
 }
 
 // prefix is how the names of the files begin that WriteCorpus may replace.

@@ -83,20 +83,38 @@ func Starts(runs [][]Line, most int) iter.Seq2[Source, *Script] {
 	return func(yield func(Source, *Script) bool) {
 		for _, run := range runs {
 			for _, source := range Sources(run) {
-				all := source.Lines
-				for i, line := range all {
-					begins := line.Do == List && !line.Ask.Continue || line.Do == Watch && line.Ask.Streaming
-					if !begins {
-						continue
-					}
-					source.Lines = all[i:]
-					for _, part := range sizes {
-						if !yield(source, NewScript(most/part)) {
-							return
-						}
-					}
+				if !source.starts(most, yield) {
+					return
 				}
 			}
 		}
 	}
+}
+
+// starts calls yield with the pieces of one source, until it returns false.
+func (s Source) starts(most int, yield func(Source, *Script) bool) bool {
+	all := s.Lines
+	for i, line := range all {
+		if !line.beginsList() {
+			continue
+		}
+		s.Lines = all[i:]
+		for _, part := range sizes {
+			if !yield(s, NewScript(most/part)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// beginsList reports whether the line asks for a list, or for a stream that begins with one.
+func (l Line) beginsList() bool {
+	switch l.Do {
+	case List:
+		return !l.Ask.Continue
+	case Watch:
+		return l.Ask.Streaming
+	}
+	return false
 }

@@ -90,7 +90,9 @@ func (singleTypeScheme) ObjectKinds(runtime.Object) ([]schema.GroupVersionKind, 
 
 func (singleTypeScheme) Recognizes(schema.GroupVersionKind) bool { return true }
 
-func (o singleTypeScheme) New(schema.GroupVersionKind) (runtime.Object, error) { return o.object, nil }
+func (o singleTypeScheme) New(schema.GroupVersionKind) (runtime.Object, error) {
+	return o.object, nil
+}
 
 // decodeMap decodes a map.
 func decodeMap(raw []byte) (map[string]any, error) {
@@ -126,5 +128,8 @@ func (s *scanner) memory(sizes wire.Sizes) int64 {
 	if s.indefiniteArrays {
 		elements = s.heads
 	}
-	return int64(s.heads)*wire.PerValue + int64(s.maps)*int64(sizes.PerObject()) + int64(elements)*int64(sizes.PerElement())
+	charge := int64(s.heads) * wire.PerValue
+	charge += int64(s.maps) * int64(sizes.PerObject())
+	charge += int64(elements) * int64(sizes.PerElement())
+	return charge
 }

@@ -89,7 +89,8 @@ func (l *list) readField() error {
 		return errFieldNameType
 	}
 	if !utf8.Valid(name) { // byte strings need not be UTF-8
-		return fmt.Errorf("%w: %s", errFieldNameUTF8, apiclient.Printable(name, apiclient.MaxForeignText))
+		printable := apiclient.Printable(name, apiclient.MaxForeignText)
+		return fmt.Errorf("%w: %s", errFieldNameUTF8, printable)
 	}
 	field := knownField(name)
 	if err := l.header.Begin(field); err != nil {

@@ -63,7 +63,8 @@ func (f *frameFields) set(name, value []byte) error {
 func (f *frameFields) frame(value []byte, limits wire.Limits) (wire.Frame, error) {
 	eventType, ok := text(f.eventType)
 	if f.eventType != nil && !ok {
-		return wire.Frame{}, fmt.Errorf("%w: a watch frame whose type is not a string", wire.ErrMalformed)
+		err := fmt.Errorf("%w: a watch frame whose type is not a string", wire.ErrMalformed)
+		return wire.Frame{}, err
 	}
 	if len(eventType) == 0 {
 		if err := f.notFrame(value, limits); err != nil {

@@ -188,5 +188,6 @@ func (c *cursor) expect(token byte, wanted string) error {
 
 // unexpected returns the error for the byte at the cursor.
 func (c *cursor) unexpected(wanted string) error {
-	return fmt.Errorf("%w: got %s, expected %s", wire.ErrMalformed, formatByte(c.unread[c.at]), wanted)
+	got := formatByte(c.unread[c.at])
+	return fmt.Errorf("%w: got %s, expected %s", wire.ErrMalformed, got, wanted)
 }

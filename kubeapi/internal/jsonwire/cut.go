@@ -66,17 +66,10 @@ func (c *cutter) object(wanted *wire.Names) error {
 			c.at++
 			token = c.token()
 		}
-		if token != '"' {
-			return c.unexpected("the name of a field")
-		}
-		name, err := c.skip()
+		name, err := c.fieldName(token)
 		if err != nil {
 			return err
 		}
-		if c.token() != ':' {
-			return c.unexpected("a colon")
-		}
-		c.at++
 		below := findField(wanted, name)
 		if below == nil {
 			if _, err := c.skip(); err != nil {
@@ -87,11 +80,29 @@ func (c *cutter) object(wanted *wire.Names) error {
 		if len(c.cut) > begin {
 			c.cut = append(c.cut, ',')
 		}
-		c.cut = append(append(c.cut, name...), ':')
+		c.cut = append(c.cut, name...)
+		c.cut = append(c.cut, ':')
 		if err := c.value(below); err != nil {
 			return err
 		}
 	}
+}
+
+// fieldName moves past a name that begins with token, and the colon. It returns the name with its
+// quotes.
+func (c *cutter) fieldName(token byte) ([]byte, error) {
+	if token != '"' {
+		return nil, c.unexpected("the name of a field")
+	}
+	name, err := c.skip()
+	if err != nil {
+		return nil, err
+	}
+	if c.token() != ':' {
+		return nil, c.unexpected("a colon")
+	}
+	c.at++
+	return name, nil
 }
 
 // value moves past a value and copies the wanted parts: all of it, or some fields.
@@ -185,5 +196,6 @@ func (c *cutter) unexpected(wanted string) error {
 	if c.at >= len(c.data) {
 		return fmt.Errorf("%w: unexpected end, expected %s", wire.ErrMalformed, wanted)
 	}
-	return fmt.Errorf("%w: got %s at offset %d, expected %s", wire.ErrMalformed, formatByte(c.data[c.at]), c.at, wanted)
+	got := formatByte(c.data[c.at])
+	return fmt.Errorf("%w: got %s at offset %d, expected %s", wire.ErrMalformed, got, c.at, wanted)
 }

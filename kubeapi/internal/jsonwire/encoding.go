@@ -92,7 +92,8 @@ func checkObject(raw []byte) error {
 		case c == '{':
 			return nil
 		default:
-			return fmt.Errorf("%w: %s in place of an object", wire.ErrMalformed, describeValue(raw[at:]))
+			found := describeValue(raw[at:])
+			return fmt.Errorf("%w: %s in place of an object", wire.ErrMalformed, found)
 		}
 	}
 	return fmt.Errorf("%w: nothing in place of an object", wire.ErrMalformed)

@@ -85,7 +85,8 @@ func (p *parser) longNumber(literal []byte, isInteger bool) (any, error) {
 	}
 	float, err := strconv.ParseFloat(string(literal), 64)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the number %s is too large", wire.ErrMalformed, apiclient.Printable(literal, 32))
+		printable := apiclient.Printable(literal, 32)
+		return nil, fmt.Errorf("%w: the number %s is too large", wire.ErrMalformed, printable)
 	}
 	return float, nil
 }

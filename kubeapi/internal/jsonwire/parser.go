@@ -53,7 +53,9 @@ func parse(data []byte, nesting int) (any, error) {
 
 // isPoolable reports whether the parser is small enough to be pooled.
 func (p *parser) isPoolable() bool {
-	return cap(p.fields) <= maxPooledValues && cap(p.elements) <= maxPooledValues && cap(p.unquoted) <= maxPooledBytes
+	return cap(p.fields) <= maxPooledValues &&
+		cap(p.elements) <= maxPooledValues &&
+		cap(p.unquoted) <= maxPooledBytes
 }
 
 func (p *parser) parse(data []byte, nesting int) (any, error) {
@@ -234,5 +236,6 @@ func (p *parser) unexpected(wanted string) error {
 	if p.at >= len(p.data) {
 		return fmt.Errorf("%w: unexpected end, expected %s", wire.ErrMalformed, wanted)
 	}
-	return fmt.Errorf("%w: got %s at offset %d, expected %s", wire.ErrMalformed, formatByte(p.data[p.at]), p.at, wanted)
+	got := formatByte(p.data[p.at])
+	return fmt.Errorf("%w: got %s at offset %d, expected %s", wire.ErrMalformed, got, p.at, wanted)
 }

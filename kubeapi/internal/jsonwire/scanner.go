@@ -10,7 +10,13 @@ const (
 	classClose
 )
 
-var byteClasses = [256]byte{'"': classQuote, '{': classOpen, '[': classOpen, '}': classClose, ']': classClose}
+var byteClasses = [256]byte{
+	'"': classQuote,
+	'{': classOpen,
+	'[': classOpen,
+	'}': classClose,
+	']': classClose,
+}
 
 // scanner finds the end of a value by counting brackets outside of strings; a decoder checks the
 // rest. The zero value is for a value that begins with a bracket or a quote.
@@ -93,5 +99,8 @@ func literalEnd(data []byte, at int) (int, bool) {
 }
 
 func isLiteral(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.'
+	return 'a' <= c && c <= 'z' ||
+		'A' <= c && c <= 'Z' ||
+		'0' <= c && c <= '9' ||
+		c == '-' || c == '+' || c == '.'
 }

@@ -123,7 +123,16 @@ func (p *parser) unquote() ([]byte, error) {
 }
 
 // escapes maps the letter after a backslash to its byte.
-var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+var escapes = [256]byte{
+	'"':  '"',
+	'\\': '\\',
+	'/':  '/',
+	'b':  '\b',
+	'f':  '\f',
+	'n':  '\n',
+	'r':  '\r',
+	't':  '\t',
+}
 
 func (p *parser) escape() error {
 	p.at++

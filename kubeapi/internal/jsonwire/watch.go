@@ -48,7 +48,9 @@ func (w *watcher) checkNextByte() error {
 // frame reads the frame that begins at the cursor.
 func (w *watcher) frame(token byte) (wire.Frame, error) {
 	if token != '{' {
-		return wire.Frame{}, fmt.Errorf("%w: %s in place of a watch frame", wire.ErrMalformed, describeValue(w.unread))
+		found := describeValue(w.unread)
+		err := fmt.Errorf("%w: %s in place of a watch frame", wire.ErrMalformed, found)
+		return wire.Frame{}, err
 	}
 	w.keep = true
 	w.advance(w.at + 1)
@@ -133,7 +135,8 @@ func eventTypeOf(raw []byte) (watch.EventType, error) {
 	}
 	text, err := decodeString(raw)
 	if err != nil {
-		return "", fmt.Errorf("%w: the type of a watch frame cannot be read: %w", wire.ErrMalformed, err)
+		err = fmt.Errorf("the type of a watch frame cannot be read: %w", err)
+		return "", fmt.Errorf("%w: %w", wire.ErrMalformed, err)
 	}
 	return watch.EventType(text), nil
 }

@@ -13,11 +13,14 @@ import (
 var alwaysKept = [][]string{
 	{"metadata", "name"}, {"metadata", "generateName"}, {"metadata", "namespace"},
 	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
-	{"metadata", "creationTimestamp"}, {"metadata", "deletionTimestamp"}, {"metadata", "deletionGracePeriodSeconds"},
+	{"metadata", "creationTimestamp"},
+	{"metadata", "deletionTimestamp"}, {"metadata", "deletionGracePeriodSeconds"},
 	{"metadata", "labels"}, {"metadata", "ownerReferences"}, {"metadata", "finalizers"},
 }
 
-var errNoMetadata = errors.New("fields of this type cannot be selected: its struct tags have no metadata, or it decodes its JSON itself")
+var errNoMetadata = errors.New(
+	"fields of this type cannot be selected: " +
+		"its struct tags have no metadata, or it decodes its JSON itself")
 
 // New returns the fields for paths, which it checks against the struct type. With a nil type, for
 // unstructured objects, only the syntax is checked. The result also has the fields that every
@@ -47,7 +50,8 @@ func New(paths []string, structType reflect.Type) (*wire.Fields, error) {
 		}
 		addNames(fields.Names, names)
 		// In protobuf, apiVersion and kind are outside of the object and always kept.
-		if structType == nil || len(names) == 1 && (names[0] == "apiVersion" || names[0] == "kind") {
+		inEnvelope := len(names) == 1 && (names[0] == "apiVersion" || names[0] == "kind")
+		if structType == nil || inEnvelope {
 			continue
 		}
 		if err := b.add(structType, names); err != nil {

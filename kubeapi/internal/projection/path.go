@@ -12,11 +12,24 @@ import (
 // maxPathText bounds the characters of a path in an error's text.
 const maxPathText = 253
 
+var (
+	errRefused      = errors.New("it contains a comma, white space or an unprintable character")
+	errBracketOpen  = errors.New("a bracket is not closed")
+	errAfterBracket = errors.New("a closing bracket must be followed by a dot or a bracket")
+	errEmptyName    = errors.New("it has an empty name; the form is spec.nodeName")
+	errWildcard     = errors.New(
+		"wildcards are not supported; a path applies to all elements of a list")
+)
+
+// isRefused reports whether a path must not contain r. ProjectionMark separates paths by commas.
+func isRefused(r rune) bool {
+	return r == ',' || unicode.IsSpace(r) || !unicode.IsPrint(r)
+}
+
 // parsePath splits a path into names.
 func parsePath(path string) ([]string, error) {
-	// ProjectionMark separates paths by commas.
-	if strings.ContainsFunc(path, func(r rune) bool { return r == ',' || unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
-		return nil, pathError(path, errors.New("it contains a comma, white space or an unprintable character"))
+	if strings.ContainsFunc(path, isRefused) {
+		return nil, pathError(path, errRefused)
 	}
 	var names []string
 	for rest := "." + path; rest != ""; {
@@ -27,18 +40,18 @@ func parsePath(path string) ([]string, error) {
 		case '[':
 			end := strings.IndexByte(rest, ']')
 			if end < 0 {
-				return nil, pathError(path, errors.New("a bracket is not closed"))
+				return nil, pathError(path, errBracketOpen)
 			}
 			name = rest[1:end]
 			rest = rest[end+1:]
 		default:
-			return nil, pathError(path, errors.New("a closing bracket must be followed by a dot or a bracket"))
+			return nil, pathError(path, errAfterBracket)
 		}
 		switch name {
 		case "":
-			return nil, pathError(path, errors.New("it has an empty name; the form is spec.nodeName"))
+			return nil, pathError(path, errEmptyName)
 		case "*":
-			return nil, pathError(path, errors.New("wildcards are not supported; a path applies to all elements of a list"))
+			return nil, pathError(path, errWildcard)
 		}
 		names = append(names, name)
 	}

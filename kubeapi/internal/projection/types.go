@@ -25,13 +25,15 @@ func (b *builder) add(t reflect.Type, names []string) error {
 	for i, name := range names {
 		t = elementType(t)
 		if isLeaf(t) {
-			return fmt.Errorf("%s is a %s, whose fields cannot be selected", strings.Join(names[:i], "."), t)
+			above := strings.Join(names[:i], ".")
+			return fmt.Errorf("%s is a %s, whose fields cannot be selected", above, t)
 		}
 		switch t.Kind() {
 		case reflect.Struct:
 			fields, similar := findField(t, name)
 			if fields == nil {
-				return fmt.Errorf("%s has no field %q%s", t, apiclient.Printable(name, maxPathText), similar)
+				printable := apiclient.Printable(name, maxPathText)
+				return fmt.Errorf("%s has no field %q%s", t, printable, similar)
 			}
 			for _, field := range fields {
 				numbers = b.fieldNumbers(numbers, field)
@@ -39,7 +41,8 @@ func (b *builder) add(t reflect.Type, names []string) error {
 			}
 		case reflect.Map:
 			if t.Key().Kind() != reflect.String {
-				return fmt.Errorf("%s is a map whose keys are not strings", strings.Join(names[:i], "."))
+				above := strings.Join(names[:i], ".")
+				return fmt.Errorf("%s is a map whose keys are not strings", above)
 			}
 			// An entry is a message with the key in field 1 and the value in field 2.
 			entry := numbers.BelowKey(name)
@@ -92,7 +95,10 @@ func isLeaf(t reflect.Type) bool {
 		return false
 	}
 	pointer := reflect.PointerTo(t)
-	if pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+	if pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return true
+	}
+	if pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return true
 	}
 	_, isMessage := pointer.MethodByName("Unmarshal")

@@ -54,10 +54,12 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err
 			return err
 		}
 	}
-	if err := recursiveFieldsOf(reflect.TypeOf(object)).checkNesting(e.raw, 1, limits.Nesting); err != nil {
+	objectType := reflect.TypeOf(object)
+	recursive := recursiveFieldsOf(objectType)
+	if err := recursive.checkNesting(e.raw, 1, limits.Nesting); err != nil {
 		return err
 	}
-	if err := checkMemory(e.raw, reflect.TypeOf(object), limits); err != nil {
+	if err := checkMemory(e.raw, objectType, limits); err != nil {
 		return err
 	}
 	defer wire.Caught(object, &err)
@@ -68,7 +70,8 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err
 		return wire.Undecodable(err)
 	}
 	if hasEnvelope {
-		object.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(e.apiVersion, e.kind))
+		kind := schema.FromAPIVersionAndKind(e.apiVersion, e.kind)
+		object.GetObjectKind().SetGroupVersionKind(kind)
 	}
 	return nil
 }

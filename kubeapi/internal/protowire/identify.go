@@ -1,7 +1,6 @@
 package protowire
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
@@ -22,7 +21,8 @@ func (encoding) Identify(raw []byte) wire.Identity {
 	var id wire.Identity
 	if isEnvelope(raw) {
 		e, _ := parseEnvelope(raw) // fields before an error are valid
-		id.TypeMeta = metav1.TypeMeta{APIVersion: boundedString([]byte(e.apiVersion)), Kind: boundedString([]byte(e.kind))}
+		id.APIVersion = boundedString([]byte(e.apiVersion))
+		id.Kind = boundedString([]byte(e.kind))
 		raw = e.raw
 	}
 	eachField(raw, func(number int32, metadata []byte, ok bool) {

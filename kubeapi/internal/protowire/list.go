@@ -40,11 +40,14 @@ func (l *list) Part() ([]byte, error) {
 	return nil, l.readEnvelope()
 }
 
+var errBodyWithoutMagic = fmt.Errorf(
+	"%w: the body does not begin with the magic bytes of protobuf", wire.ErrMalformed)
+
 func (l *list) begin() error {
 	err := l.window.Need(len(magic))
 	unread := l.window.Unread()
 	if head := unread[:min(len(unread), len(magic))]; !bytes.HasPrefix(magic, head) {
-		return fmt.Errorf("%w: the body does not begin with the magic bytes of protobuf", wire.ErrMalformed)
+		return errBodyWithoutMagic
 	}
 	if err != nil {
 		return wire.Inside(err)
@@ -168,7 +171,8 @@ func (l *list) readRaw() ([]byte, error) {
 		}
 		return l.value()
 	case listMetadata:
-		l.header.ShowsNone = true // API servers send metadata with every list, also without a version
+		// API servers send metadata with every list, also without a version.
+		l.header.ShowsNone = true
 		return nil, l.readMetadata(t)
 	}
 	return nil, l.skip(t)

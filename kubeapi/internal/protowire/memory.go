@@ -83,7 +83,11 @@ func fieldCostOf(t reflect.Type) fieldCost {
 	case reflect.Map:
 		// Values are decoded one by one and copied; large ones are stored outside the map.
 		slot := size(t.Key()) + min(size(t.Elem()), 128)
-		return fieldCost{perOccurrence: perField + 6*slot + 2*size(t.Elem()), isMap: true, lengthDelimited: isLengthDelimited(t.Key()) && isLengthDelimited(t.Elem())}
+		return fieldCost{
+			perOccurrence:   perField + 6*slot + 2*size(t.Elem()),
+			isMap:           true,
+			lengthDelimited: isLengthDelimited(t.Key()) && isLengthDelimited(t.Elem()),
+		}
 	case reflect.Pointer:
 		return fieldCost{perOccurrence: perField + size(t.Elem())}
 	case reflect.Slice:

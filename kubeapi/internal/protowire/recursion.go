@@ -46,7 +46,10 @@ func (known recursiveFieldsByType) of(t reflect.Type) *recursiveFields {
 	if r, ok := known[t]; ok {
 		return r
 	}
-	r := &recursiveFields{messages: map[int32]*recursiveFields{}, mapEntries: map[int32]*recursiveFields{}}
+	r := &recursiveFields{
+		messages:   map[int32]*recursiveFields{},
+		mapEntries: map[int32]*recursiveFields{},
+	}
 	known[t] = r
 	for i := range t.NumField() {
 		field := t.Field(i)

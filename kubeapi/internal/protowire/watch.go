@@ -62,7 +62,9 @@ func (w *watcher) frame(length int64) ([]byte, error) {
 	}
 	for at := 0; at < int(length); {
 		unread := w.window.Unread()
-		end, err := fieldEnd(unread[min(at, len(unread)):min(len(unread), int(length))], int(length)-at)
+		last := min(len(unread), int(length))
+		first := min(at, len(unread))
+		end, err := fieldEnd(unread[first:last], int(length)-at)
 		if err != nil {
 			return nil, fmt.Errorf("a watch frame: %w", err)
 		}

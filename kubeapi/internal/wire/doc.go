@@ -9,8 +9,8 @@
 // into the wanted type. Cutting before decoding has three advantages:
 //
 //   - only the current value is in memory, in a buffer that the next one reuses (Window);
-//   - a value that cannot be decoded does not affect later ones: its end is known, and Identify reads as much of its key as
-//     possible;
+//   - a value that cannot be decoded does not affect later ones: its end is known, and Identify
+//     reads as much of its key as possible;
 //   - limits are checked before memory is allocated.
 //
 // If only some fields are wanted (Fields), Cut makes a smaller value in the same encoding between

@@ -13,17 +13,22 @@ import (
 var (
 	// ErrMalformed is wrapped by errors for bytes that do not conform to the encoding or the
 	// protocol.
-	ErrMalformed error = &apiclient.Sentinel{Text: "malformed response", Cause: apiclient.CauseInvalidResponse}
+	ErrMalformed error = &apiclient.Sentinel{
+		Text:  "malformed response",
+		Cause: apiclient.CauseInvalidResponse,
+	}
 
 	// ErrNotSelfDescribing: the bytes have a meaning only together with a Go type.
-	ErrNotSelfDescribing = errors.New("the encoding is not self-describing, decoding needs a Go type")
+	ErrNotSelfDescribing = errors.New(
+		"the encoding is not self-describing, decoding needs a Go type")
 )
 
 // Undecodable wraps a decoder's error, or that of a type's own method, as an ErrMalformed. It keeps
 // only a short text: such errors may contain the input, and are kept as long as the object is
 // quarantined.
 func Undecodable(err error) error {
-	return fmt.Errorf("%w: %s", ErrMalformed, apiclient.Printable(err.Error(), apiclient.MaxForeignText))
+	printable := apiclient.Printable(err.Error(), apiclient.MaxForeignText)
+	return fmt.Errorf("%w: %s", ErrMalformed, printable)
 }
 
 // Caught, deferred around a decoder, turns its panic into an error: a type's methods are the

@@ -211,5 +211,6 @@ func (h *ListHeader) notListError() error {
 
 // NotList returns the error for a body of another kind, with its Status if it is one.
 func (h *ListHeader) NotList(status *metav1.Status) error {
-	return &NotListError{Kind: apiclient.Printable(h.Kind, apiclient.MaxForeignText), Status: status}
+	kind := apiclient.Printable(h.Kind, apiclient.MaxForeignText)
+	return &NotListError{Kind: kind, Status: status}
 }
