@@ -52,8 +52,11 @@ func (r Request) String() string {
 	for _, part := range []struct {
 		name, value string
 	}{
-		{"namespace", r.Namespace}, {"version", r.Options.ResourceVersion}, {"match", string(r.Options.ResourceVersionMatch)},
-		{"labels", r.Options.LabelSelector}, {"fields", r.Options.FieldSelector},
+		{"namespace", r.Namespace},
+		{"version", r.Options.ResourceVersion},
+		{"match", string(r.Options.ResourceVersionMatch)},
+		{"labels", r.Options.LabelSelector},
+		{"fields", r.Options.FieldSelector},
 		{"shard", r.Options.ShardSelector},
 	} {
 		if part.value != "" {

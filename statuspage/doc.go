@@ -20,9 +20,8 @@
 //
 // Objects are shown as JSON without the data of Secrets, without kubectl's copy of an object in its
 // annotations, and without the fields of Registry.Redact. If a transform or a Convert turns a
-// Secret into another type, it is not
-// recognized: name its fields, or set Registry.HideObjects. Keys, error texts and the names of handlers are not
-// redacted.
+// Secret into another type, it is not recognized: name its fields, or set Registry.HideObjects.
+// Keys, error texts and the names of handlers are not redacted.
 //
 // Only GET and HEAD are allowed. Pages have a Content-Security-Policy that permits only their own
 // style.

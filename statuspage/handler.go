@@ -91,7 +91,8 @@ func (q request) serve() {
 	case query.Has("memory"):
 		q.memory(e)
 	case query.Has("prefix"), query.Has("part"):
-		q.keys(e, keyFilter{Prefix: query.Get("prefix"), Part: query.Get("part")}, query.Get("after"))
+		filter := keyFilter{Prefix: query.Get("prefix"), Part: query.Get("part")}
+		q.keys(e, filter, query.Get("after"))
 	default:
 		q.one(e)
 	}
@@ -144,11 +145,13 @@ func escapeControls(text []byte) []byte {
 
 func (q request) page(code int, name string, data any) {
 	var text bytes.Buffer
-	if err := pages.ExecuteTemplate(&text, name, page{Style: template.CSS(style), Content: data}); err != nil {
+	content := page{Style: template.CSS(style), Content: data}
+	if err := pages.ExecuteTemplate(&text, name, content); err != nil {
 		http.Error(q.w, "the page cannot be made", http.StatusInternalServerError)
 		return
 	}
-	if every, err := strconv.Atoi(q.r.URL.Query().Get("refresh")); err == nil && every > 0 && every <= 3600 {
+	every, err := strconv.Atoi(q.r.URL.Query().Get("refresh"))
+	if err == nil && every > 0 && every <= 3600 {
 		q.w.Header().Set("Refresh", strconv.Itoa(every))
 	}
 	q.answer(code, "text/html; charset=utf-8", bytes.Map(visible, text.Bytes()))

@@ -178,7 +178,8 @@ func hideFields(report *footprint.Report, pointers []string) {
 	}
 	report.Fields = slices.DeleteFunc(report.Fields, func(field footprint.Field) bool {
 		path := splitPath(field.Path)
-		return slices.ContainsFunc(hidden, func(pointer []string) bool { return isBelow(path, pointer) })
+		isHidden := func(pointer []string) bool { return isBelow(path, pointer) }
+		return slices.ContainsFunc(hidden, isHidden)
 	})
 }
 

@@ -19,7 +19,9 @@ var errNotShown = errors.New("the object cannot be shown as JSON")
 
 // redactedAlways are fields of every object: kubectl keeps a copy of the whole object in an
 // annotation.
-var redactedAlways = [][]string{{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}}
+var redactedAlways = [][]string{
+	{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"},
+}
 
 // redactedInSecrets are the fields with the content of a Secret.
 var redactedInSecrets = [][]string{{"data"}, {"stringData"}}

@@ -50,14 +50,19 @@ func (r *Registry) Add(name string, informerOrReflector any) (remove func(), err
 }
 
 // AddWithStore is Add for a reflector or controller whose objects are in store.
-func (r *Registry) AddWithStore(name string, reflectorOrController any, store cache.Store) (remove func(), err error) {
+func (r *Registry) AddWithStore(
+	name string, reflectorOrController any, store cache.Store,
+) (remove func(), err error) {
 	return r.add(name, reflectorOrController, snapshotterOf(store))
 }
 
-func (r *Registry) add(name string, reporter any, objects cache.Snapshotter) (remove func(), err error) {
+func (r *Registry) add(
+	name string, reporter any, objects cache.Snapshotter,
+) (remove func(), err error) {
 	status, ok := reporter.(interface{ Status() cache.Status })
 	if !ok {
-		return nil, fmt.Errorf("add %q to a status page: %T has no method Status() cache.Status", name, reporter)
+		return nil, fmt.Errorf(
+			"add %q to a status page: %T has no method Status() cache.Status", name, reporter)
 	}
 	if name == "" {
 		return nil, fmt.Errorf("add %T to a status page: the name is empty", reporter)

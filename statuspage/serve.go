@@ -25,7 +25,8 @@ type ServeOptions struct {
 }
 
 // ErrNotLoopback: Serve refused an address.
-var ErrNotLoopback = errors.New("not a loopback address, and there is no authentication: set ServeOptions.AnyAddress to permit it")
+var ErrNotLoopback = errors.New("not a loopback address, " +
+	"and there is no authentication: set ServeOptions.AnyAddress to permit it")
 
 // Serve serves the registry's pages at addr (host:port) and runs the registry until ctx ends. Then
 // it waits for running requests, for at most 5 s, and returns nil. It refuses addresses that are
@@ -66,7 +67,10 @@ func Serve(ctx context.Context, addr string, registry *Registry, options ...Serv
 // never arrives.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		Handler:        handler,
+		ReadTimeout:    5 * time.Second,
+		WriteTimeout:   30 * time.Second,
+		IdleTimeout:    time.Minute,
 		MaxHeaderBytes: 1 << 14,
 	}
 }
@@ -115,7 +119,8 @@ func onlyLoopbackHosts(next http.Handler) http.Handler {
 		}
 		address, err := netip.ParseAddr(trimBrackets(host))
 		if host != "localhost" && (err != nil || !address.Unmap().IsLoopback()) {
-			http.Error(w, "this address answers requests for loopback hosts only", http.StatusForbidden)
+			text := "this address answers requests for loopback hosts only"
+			http.Error(w, text, http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -121,15 +121,24 @@ func (s statusOf) Problems() []problem {
 	var problems []problem
 	switch {
 	case s.Phase == cache.PhaseIdle:
-		problems = append(problems, problem{"Run was not called", "The cache is empty until its Run is called."})
+		problems = append(problems, problem{
+			"Run was not called",
+			"The cache is empty until its Run is called.",
+		})
 	case s.Phase == cache.PhaseStopped:
-		problems = append(problems, problem{"Run has returned", "The content does not change any more."})
+		problems = append(problems, problem{
+			"Run has returned",
+			"The content does not change any more.",
+		})
 	case s.ConsecutiveFailures > 0:
 		problems = append(problems, s.failing())
 	}
 	if count := len(s.Quarantined); count > 0 {
 		title := fmt.Sprintf("%s quarantined", counted(count, "object is", "objects are"))
-		problems = append(problems, problem{title, "Readers see an earlier state of them, or none."})
+		problems = append(problems, problem{
+			title,
+			"Readers see an earlier state of them, or none.",
+		})
 	}
 	for _, handler := range s.Handlers {
 		if handler.OldestAge < slowHandler {
@@ -215,8 +224,9 @@ func (s statusOf) FactGroups() []factGroup {
 		{"Last list", s.listFacts()},
 		{"Source", s.sourceFacts()},
 	}
+	isEmpty := func(f fact) bool { return f.Value == "" }
 	for i := range groups {
-		groups[i].Facts = slices.DeleteFunc(groups[i].Facts, func(f fact) bool { return f.Value == "" })
+		groups[i].Facts = slices.DeleteFunc(groups[i].Facts, isEmpty)
 	}
 	return slices.DeleteFunc(groups, func(g factGroup) bool { return len(g.Facts) == 0 })
 }
@@ -331,7 +341,9 @@ func (f keyFilter) selects(key string) bool {
 
 // keysOf returns at most most selected keys, sorted, after the key after, and the number of
 // selected keys.
-func keysOf(objects cache.Reader[any], filter keyFilter, after string, most int) (keys []string, count int) {
+func keysOf(
+	objects cache.Reader[any], filter keyFilter, after string, most int,
+) (keys []string, count int) {
 	for key := range objects.All() {
 		if !filter.selects(key) {
 			continue
