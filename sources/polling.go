@@ -71,7 +71,7 @@ type PollingOptions[T Object] struct {
 	// Equal returns whether two states of one object are equal, so that there is no event. Their
 	// resource versions are equal, and so are the UIDs unless the function sets them. It must not
 	// change them. Default: equality.Semantic.DeepEqual, which panics for a type with unexported
-	// fields.
+	// fields, such as time.Time; not in the first call of the function, but in the second.
 	Equal func(a, b T) bool
 	// History is the number of changes kept for watches that resume or read slowly; those of the
 	// last call are always kept. An older version is expired. Default: 1,000.
