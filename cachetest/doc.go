@@ -101,6 +101,14 @@
 // Scripted API errors are sent as a Status with its HTTP code; network errors, such as
 // [ErrConnectionRefused], cut the connection.
 //
+// A client of client-go, or a manager of controller-runtime, reaches the listener by its config:
+//
+//	config := &rest.Config{Host: srv.URL, Dial: srv.Listener.DialContext}
+//
+// The handler only reads. Let the client's writes in a test change the source, for example with
+// package interceptor of controller-runtime. Close of an httptest.Server waits for open watches:
+// end the client or close the source before, also when the test fails.
+//
 // # Conformance
 //
 // Package conformance, in this directory, checks sources and stores against the promises on which
