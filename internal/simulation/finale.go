@@ -26,13 +26,7 @@ func (r *run) finale() {
 	pause += r.unnoticedAtMost()
 	time.Sleep(pause)
 	settle()
-	if r.hasReportedSince(repaired, "regression") || r.hasReportedSince(repaired, "wrong-type") {
-		// If a source regressed and has passed the mirror's version since, only the first list after
-		// heal notices it, and another list follows after a pause (B15). Likewise after a list of
-		// wrong types whose last page was requested after heal (B25).
-		time.Sleep(check.PauseAtMost)
-		settle()
-	}
+	r.awaitSecondList(repaired)
 	r.check()
 	r.allowNamespaces()
 	if !r.hasReportedSince(repaired, "store-error") {
@@ -159,9 +153,21 @@ func (r *run) allowNamespaces() {
 		}
 	}
 	r.world.Proxy.Forbid("")
+	allowed := time.Now()
 	time.Sleep(check.PauseAtMost)
 	settle()
+	r.awaitSecondList(allowed)
 	r.check()
+}
+
+// awaitSecondList waits for another list if the first one since then was refused. If a source
+// regressed and has passed the mirror's version, only a list notices it, and the next one follows
+// after a pause (B15). Likewise after a list of wrong types that began earlier (B25).
+func (r *run) awaitSecondList(since time.Time) {
+	if r.hasReportedSince(since, "regression") || r.hasReportedSince(since, "wrong-type") {
+		time.Sleep(check.PauseAtMost)
+		settle()
+	}
 }
 
 // heal ends all faults, and writes objects again that could not be applied because of them.

@@ -94,6 +94,9 @@ func (m *Mirror) LooksLike(key string, object *world.Object) func(world.State) b
 		switch {
 		case s.Present() && (s.Bad != "" || m.HasRefused(s.Serial) || m.World.Damage.WasDamaged(s.Serial)):
 			return true
+		case object != nil && s.Unwanted && m.World.Proxy.WasEverBehind():
+			// A list behind its items has dropped the key, and the watch replays states of it.
+			return world.SerialOf(object) <= s.Serial
 		case !s.Shown():
 			return object == nil || (s.Unwanted && !m.hasTransform() && world.SerialOf(object) == s.Serial)
 		}
