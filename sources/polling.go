@@ -36,6 +36,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -70,8 +71,9 @@ type PollingOptions[T Object] struct {
 	Timeout time.Duration
 	// Equal returns whether two states of one object are equal, so that there is no event. Their
 	// resource versions are equal, and so are the UIDs unless the function sets them. It must not
-	// change them. Default: equality.Semantic.DeepEqual, which panics for a type with unexported
-	// fields, such as time.Time; not in the first call of the function, but in the second.
+	// change them. Default: equality.Semantic.DeepEqual, with times compared as instants. It cannot
+	// compare other types with unexported fields: objects that have them are compared by
+	// reflect.DeepEqual.
 	Equal func(a, b T) bool
 	// History is the number of changes kept for watches that resume or read slowly; those of the
 	// last call are always kept. An older version is expired. Default: 1,000.
@@ -150,7 +152,7 @@ func NewPollingSource[T Object](
 	if options.Interval < 0 || options.Timeout < 0 || options.History < 0 {
 		panic("sources: NewPollingSource: PollingOptions.Interval, Timeout or History is negative")
 	}
-	equal := func(a, b Object) bool { return equality.Semantic.DeepEqual(a, b) }
+	equal := areEqual
 	if options.Equal != nil {
 		equal = func(a, b Object) bool {
 			before, ok := a.(T)
@@ -177,6 +179,30 @@ func NewPollingSource[T Object](
 		example:     exampleOf[T](),
 		changed:     make(chan struct{}),
 	}
+}
+
+// semantic is equality.Semantic with times of plain structs.
+var semantic = withTimes(equality.Semantic)
+
+func withTimes(semantic conversion.Equalities) conversion.Equalities {
+	extended := semantic.Copy()
+	err := extended.AddFunc(time.Time.Equal)
+	if err != nil {
+		panic(err) // the function has the wrong form
+	}
+	return extended
+}
+
+// areEqual is the default of PollingOptions.Equal.
+func areEqual(a, b Object) (equal bool) {
+	defer func() {
+		// DeepEqual panics where it meets an unexported field, which only some objects may have.
+		isIncomparable := recover() != nil
+		if isIncomparable {
+			equal = reflect.DeepEqual(a, b)
+		}
+	}()
+	return semantic.DeepEqual(a, b)
 }
 
 // callerOf returns folder/file:line of the caller of a function that is some calls above this one.

@@ -689,6 +689,55 @@ func TestEqualDecidesWhetherThereIsAnEvent(t *testing.T) {
 	})
 }
 
+// disk is a plain struct with fields that are not exported: those of its time, and one of its own.
+type disk struct {
+	Size int
+	Made time.Time
+	seen int
+}
+
+// Fails if the comparison of such objects panics.
+func TestObjectsWithUnexportedFieldsAreCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		value := disk{Size: 1, Made: made}
+		source := sources.NewPollingSource(func(context.Context) ([]*sources.Entry[disk], error) {
+			entry := &sources.Entry[disk]{Value: value}
+			entry.Name = "a"
+			return []*sources.Entry[disk]{entry}, nil
+		})
+		watching := follow(t, source, metav1.ListOptions{})
+		require.Len(t, ready(t, watching), 1, "the addition")
+		require.NoError(t, source.Poll(t.Context()))
+		require.Empty(t, ready(t, watching))
+		for _, changed := range []disk{
+			{Size: 2, Made: made},
+			{Size: 2, Made: made.Add(time.Second)},
+			{Size: 2, Made: made.Add(time.Second), seen: 1},
+		} {
+			value = changed
+			require.NoError(t, source.Poll(t.Context()))
+			require.Len(t, ready(t, watching), 1, "%v", changed)
+		}
+	})
+}
+
+func TestOneInstantInTwoPlacesIsNoChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		source := sources.NewPollingSource(func(context.Context) ([]*sources.Entry[time.Time], error) {
+			entry := &sources.Entry[time.Time]{Value: made}
+			entry.Name = "a"
+			return []*sources.Entry[time.Time]{entry}, nil
+		})
+		watching := follow(t, source, metav1.ListOptions{})
+		require.Len(t, ready(t, watching), 1, "the addition")
+		made = made.In(time.FixedZone("here", 3600))
+		require.NoError(t, source.Poll(t.Context()))
+		require.Empty(t, ready(t, watching))
+	})
+}
+
 func TestTheFunctionsObjectsStayItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
