@@ -117,8 +117,8 @@ func parseResource(text string) schema.GroupVersionResource {
 	}
 }
 
-// useWithStatus is use with a status page, if requested. If the page cannot be served, the program
-// ends.
+// useWithStatus is use with a status page, if requested, which also shows why there is no first
+// list. If the page cannot be served, the program ends.
 func (s *show) useWithStatus(ctx context.Context, informer *cache.Informer[Object]) error {
 	if s.status == "" {
 		return s.use(ctx, informer)
@@ -149,6 +149,9 @@ func (s *show) useWithStatus(ctx context.Context, informer *cache.Informer[Objec
 
 // use prints the mirror's content, cuts the connection and checks that the mirror recovers.
 func (s *show) use(ctx context.Context, informer *cache.Informer[Object]) error {
+	if err := waitSynced(ctx, informer, max(s.lasts, time.Minute)); err != nil {
+		return err
+	}
 	fmt.Fprintf(s.out, "synced: %d objects at version %s\n", informer.Len(), informer.ResourceVersion())
 	if informer.Len() == 0 {
 		fmt.Fprintf(s.out, "there are no %s\n", s.content)

@@ -99,7 +99,6 @@ func (w writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// The page is requested when its address is printed, while the mirror runs.
 func TestTheStatusPageIsServedWhileTheMirrorRuns(t *testing.T) {
 	demo, err := startDemoServer()
 	require.NoError(t, err)
@@ -108,24 +107,51 @@ func TestTheStatusPageIsServedWhileTheMirrorRuns(t *testing.T) {
 		Resources: []cachetest.Resource{{GroupVersionResource: podResource, Source: demo.pods}},
 	}))
 	defer api.Close()
+	page, err := pageAt(t, "synced: ", "-server", api.URL, "-for", "500ms")
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Contains(t, page, "<dd>300</dd>")
+}
+
+// Fails if the page is only served once there is a first list.
+func TestTheStatusPageShowsWhyThereIsNoFirstList(t *testing.T) {
+	page, err := pageAt(t, "  failure, cause ", "-server", "http://127.0.0.1:1")
+	require.ErrorContains(t, err, "connection refused")
+	assert.Contains(t, page, "connection-refused")
+}
+
+// pageAt runs the program with a status page, and returns the page at the first line that begins
+// with a text. Then the program is interrupted.
+func pageAt(t *testing.T, begin string, args ...string) (page string, err error) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
 	reader, out := io.Pipe()
 	ran := make(chan error, 1)
 	go func() {
-		ran <- run(t.Context(), []string{"-server", api.URL, "-for", "500ms", "-status", "127.0.0.1:0"}, out)
+		ran <- run(ctx, append(args, "-status", "127.0.0.1:0"), out)
 		out.Close()
 	}()
-	var page []byte
+	address := ""
 	for lines := bufio.NewScanner(reader); lines.Scan(); {
-		if url, found := strings.CutPrefix(lines.Text(), "status page: "); found {
-			response, err := http.Get(url + "/?name=quickstart")
-			require.NoError(t, err)
-			page, err = io.ReadAll(response.Body)
-			require.NoError(t, err)
-			response.Body.Close()
+		url, isAddress := strings.CutPrefix(lines.Text(), "status page: ")
+		if isAddress {
+			address = url
+		}
+		// The first failure may be printed before the address.
+		if page == "" && address != "" && strings.HasPrefix(lines.Text(), begin) {
+			page = get(t, address+"/?name=quickstart")
+			interrupt()
 		}
 	}
-	require.NoError(t, <-ran)
-	assert.Contains(t, string(page), "<dd>300</dd>")
+	return page, <-ran
+}
+
+func get(t *testing.T, url string) string {
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(body)
 }
 
 func TestAStatusPageThatCannotBeServedEndsTheProgramWithTheReason(t *testing.T) {

@@ -17,10 +17,13 @@ import (
 
 type Object = *unstructured.Unstructured
 
-// mirror keeps the source's objects in memory while use runs, which it calls once the first list is
+// mirror keeps the source's objects in memory while use runs, which begins before the first list is
 // there.
 func mirror(
-	ctx context.Context, source cache.Source, out io.Writer, use func(context.Context, *cache.Informer[Object]) error,
+	ctx context.Context,
+	source cache.Source,
+	out io.Writer,
+	use func(context.Context, *cache.Informer[Object]) error,
 ) error {
 	informer := cache.NewTypedInformer(source, cache.InformerConfig[Object]{
 		Name: "quickstart",
@@ -53,11 +56,14 @@ func mirror(
 	ctx, cancel := context.WithCancel(ctx)
 	ran := make(chan error, 1)
 	go func() { ran <- informer.Run(ctx) }()
-	syncing, giveUp := context.WithTimeout(ctx, time.Minute)
-	defer giveUp()
-	if err = informer.WaitSynced(syncing); err == nil { // an error has the last failure in it
-		err = use(ctx, informer)
-	}
+	err = use(ctx, informer)
 	cancel()
 	return errors.Join(err, <-ran)
+}
+
+// waitSynced waits for the first list. An error has the last failure in it.
+func waitSynced(ctx context.Context, informer *cache.Informer[Object], atMost time.Duration) error {
+	ctx, giveUp := context.WithTimeout(ctx, atMost)
+	defer giveUp()
+	return informer.WaitSynced(ctx)
 }
