@@ -38,7 +38,7 @@ const (
 	CauseBadRequest        Cause = "bad-request"        // 400, 405, 422
 	CauseConnectionRefused Cause = "connection-refused" // connection refused
 	CauseUnreachable       Cause = "unreachable"        // no host, no route, no answer to a dial
-	CauseTLS               Cause = "tls"                // the server's certificate is not trusted
+	CauseTLS               Cause = "tls"                // a certificate is refused, or the server has no TLS
 	CauseCredentials       Cause = "credentials"        // could not be read or added to the request
 	CauseInvalidResponse   Cause = "invalid-response"   // the response is not a list or watch
 	CauseResponseTooLarge  Cause = "response-too-large" // the response exceeds a limit
@@ -178,6 +178,8 @@ var transportCauses = []knownCause{
 	{CauseInvalidResponse, hasCause(causeUnknownError)},
 	{CauseInvalidResponse, isError(http.ErrSchemeMismatch)},
 	{CauseTLS, hasType[*tls.CertificateVerificationError]},
+	{CauseTLS, hasType[tls.RecordHeaderError]},
+	{CauseTLS, isHandshakeRefused},
 	{CauseUnreachable, hasType[*net.DNSError]},
 	{CauseUnreachable, isDialError},
 }
@@ -185,6 +187,12 @@ var transportCauses = []knownCause{
 func hasType[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
+}
+
+// isHandshakeRefused reports whether one side refused the other's TLS version or certificate.
+func isHandshakeRefused(err error) bool {
+	operation, ok := errors.AsType[*net.OpError](err)
+	return ok && (operation.Op == "remote error" || operation.Op == "local error")
 }
 
 func isDialError(err error) bool {

@@ -114,7 +114,12 @@ func TestErrorsAreClassified(t *testing.T) {
 			&url.Error{Op: "Get", URL: "u", Err: &net.DNSError{IsNotFound: true}},
 			&net.OpError{Op: "dial", Err: errBoom},
 		},
-		CauseTLS:         {&tls.CertificateVerificationError{Err: errBoom}},
+		CauseTLS: {
+			&tls.CertificateVerificationError{Err: errBoom},
+			tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"},
+			&net.OpError{Op: "remote error", Err: errBoom},
+			&net.OpError{Op: "local error", Err: errBoom},
+		},
 		CauseCredentials: {kubeapi.ErrAuthorize},
 		CauseInvalidResponse: {
 			kubeapi.ErrMalformed,
