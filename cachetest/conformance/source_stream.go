@@ -158,8 +158,9 @@ func (o *observed) checkBookmark(event watch.Event) (bookmark, error) {
 
 // next returns the next change, written as "MODIFIED a=2".
 func (o *observed) next() (text string, object seen, err error) {
+	until := time.Now().Add(o.trial.patience) // bookmarks may never end
 	for {
-		kind, object, _, err := o.take(o.trial.patience)
+		kind, object, _, err := o.take(time.Until(until))
 		if err != nil {
 			return "", object, err
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -252,10 +253,13 @@ func checkBookmark(t *sourceTrial) error {
 		}
 	}
 	delivered := false
+	until := time.Now().Add(t.patience) // bookmarks from before the change may never end
 	for {
-		kind, object, mark, err := w.take(t.patience)
+		kind, object, mark, err := w.take(time.Until(until))
 		switch {
-		case errors.Is(err, errQuiet) && delivered:
+		case errors.Is(err, errQuiet) && !delivered:
+			return fmt.Errorf("a reflector would miss MODIFIED a=2: %w", err)
+		case errors.Is(err, errQuiet):
 			return errors.New("no bookmark came although they are allowed: a reflector of a quiet kind would have to list when its version has been compacted. Send them, or set NoBookmarks")
 		case err != nil:
 			return err

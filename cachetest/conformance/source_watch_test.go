@@ -54,6 +54,14 @@ var watchFaults = map[string]sourceFault{
 			}
 		},
 	},
+	"a list ahead of its watch, which sends only bookmarks": {
+		check: "a watch resumes after a bookmark", says: "would miss MODIFIED a=2",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			mangled(f, func(l *unstructured.UnstructuredList) {
+				l.SetResourceVersion(plus(l.GetResourceVersion(), +1))
+			})
+		},
+	},
 	"a selector that looks at the new state alone": {
 		check: "an object that leaves a label selector is deleted", says: "would miss DELETED a",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
