@@ -64,7 +64,8 @@ func checkListIsNew(t *sourceTrial) error {
 	if err := t.write("create a=1", "create b=1"); err != nil {
 		return err
 	}
-	if _, err := t.list(metav1.ListOptions{ResourceVersion: "0"}); err != nil {
+	first, err := t.list(metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
 		return fmt.Errorf("at resource version 0: %w", err)
 	}
 	if err := t.write("update a=2", "delete b", "create c=1"); err != nil {
@@ -76,6 +77,15 @@ func checkListIsNew(t *sourceTrial) error {
 	}
 	if err := newest.holds("a=2", "c=1"); err != nil {
 		return err
+	}
+	for _, version := range []string{"0", first.version} { // an older state is allowed, with its own version
+		l, err := t.list(metav1.ListOptions{ResourceVersion: version})
+		if err == nil {
+			err = t.leadsTo(l, newest)
+		}
+		if err != nil {
+			return fmt.Errorf("at resource version %s, after changes: %w", version, err)
+		}
 	}
 	again, err := t.list(metav1.ListOptions{ResourceVersion: newest.version})
 	if err != nil {

@@ -144,6 +144,14 @@ var listFaults = map[string]sourceFault{
 			}
 		},
 	},
+	"an old list at 0 with the version of the present one": {
+		check: "a list is no older than the last write and the requested version", says: "at resource version 0, after changes",
+		wrong: claimingTheVersion(func(o metav1.ListOptions) bool { return o.ResourceVersion == "0" }),
+	},
+	"an old list at an old version with the version of the present one": {
+		check: "a list is no older than the last write and the requested version", says: "at resource version 2, after changes",
+		wrong: claimingTheVersion(func(o metav1.ListOptions) bool { return o.ResourceVersion == "2" }),
+	},
 	"another version without a context": {
 		check: "a list without a context is equal", says: "though nothing has changed",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
@@ -326,6 +334,29 @@ func reopening(change func(*faulty, *metav1.ListOptions)) func(*faulty, *ListerW
 		f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			change(f, &o)
 			return f.Source.WatchWithContext(ctx, o)
+		}
+	}
+}
+
+// claimingTheVersion makes the fault that some lists have the content of the first one and the
+// version of the present one.
+func claimingTheVersion(of func(metav1.ListOptions) bool) func(*faulty, *ListerWatcherRig) {
+	return func(f *faulty, _ *ListerWatcherRig) {
+		var first *unstructured.UnstructuredList
+		f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := f.Source.ListWithContext(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			if first == nil {
+				first = list.(*unstructured.UnstructuredList)
+			}
+			if !of(o) {
+				return list, nil
+			}
+			old := first.DeepCopy()
+			old.SetResourceVersion(list.(*unstructured.UnstructuredList).GetResourceVersion())
+			return old, nil
 		}
 	}
 }

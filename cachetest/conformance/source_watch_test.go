@@ -16,7 +16,7 @@ import (
 
 var watchFaults = map[string]sourceFault{
 	"a buffer that drops what does not fit": {
-		check: "a watch that is read late loses nothing", says: "a watch that was read after 250 changes delivers",
+		check: "a watch that is read late loses nothing", says: "a watch that was read after 249 changes delivers",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				inner, err := f.Source.WatchWithContext(ctx, o)
@@ -26,6 +26,14 @@ var watchFaults = map[string]sourceFault{
 				return dropping(inner, 100), nil
 			}
 		},
+	},
+	"a buffer that drops the updates that do not fit": {
+		check: "a watch that is read late loses nothing", says: "would miss it for good",
+		wrong: droppingOnly(watch.Modified),
+	},
+	"a buffer that drops the deletions that do not fit": {
+		check: "a watch that is read late loses nothing", says: "would miss it for good",
+		wrong: droppingOnly(watch.Deleted),
 	},
 	"a buffer that drops the oldest": {
 		check: "a watch that is read late loses nothing", says: "instead of ADDED late-0=1",
@@ -54,12 +62,61 @@ var watchFaults = map[string]sourceFault{
 			}
 		},
 	},
+	"items that are older than the version of ListItems": {
+		check: "a list made during changes has those up to its version", says: "would miss what changed in between",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.items = func(list runtime.Object, take func(runtime.Object) error) error {
+				version := list.(*unstructured.UnstructuredList).GetResourceVersion()
+				before, err := f.Source.ListWithContext(context.Background(), metav1.ListOptions{
+					ResourceVersion:      plus(version, -1),
+					ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+				})
+				if err != nil {
+					return err
+				}
+				return inOrder(before, take)
+			}
+		},
+	},
+	"initial events that are older than the bookmark after them": {
+		check: "a list made during changes has those up to its version", says: "would miss what changed in between",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.tamper = func(e watch.Event) []watch.Event {
+				if e.Type == watch.Bookmark {
+					time.Sleep(time.Millisecond)
+					e.Object = edited(e.Object, func(u *unstructured.Unstructured) {
+						u.SetResourceVersion(f.ResourceVersion())
+					})
+				}
+				return only(e)
+			}
+		},
+	},
 	"a list ahead of its watch, which sends only bookmarks": {
 		check: "a watch resumes after a bookmark", says: "would miss MODIFIED a=2",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			mangled(f, func(l *unstructured.UnstructuredList) {
 				l.SetResourceVersion(plus(l.GetResourceVersion(), +1))
 			})
+		},
+	},
+	"a selector that forgets in a later watch what it had selected": {
+		check: "an object that leaves a label selector is deleted", says: "in a watch opened after the changes",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				opened := f.ResourceVersion()
+				inner, err := f.Source.WatchWithContext(ctx, o)
+				if err != nil {
+					return nil, err
+				}
+				return f.tampered(inner, func(e watch.Event) []watch.Event {
+					version := metadata(e.Object).GetResourceVersion()
+					if e.Type == watch.Deleted && !behind(opened, version) {
+						return nil
+					}
+					return only(e)
+				}), nil
+			}
 		},
 	},
 	"a selector that looks at the new state alone": {
@@ -342,4 +399,32 @@ func dropping(inner watch.Interface, size int) watch.Interface {
 		}
 	}()
 	return w
+}
+
+// droppingOnly makes a fault from the type of events for which a watch has a buffer, and which it
+// drops if they do not fit.
+func droppingOnly(dropped watch.EventType) func(*faulty, *ListerWatcherRig) {
+	return func(f *faulty, _ *ListerWatcherRig) {
+		f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			inner, err := f.Source.WatchWithContext(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			w := &forwarded{Interface: inner, results: make(chan watch.Event, 10), stop: inner.Stop}
+			go func() {
+				defer close(w.results)
+				for event := range inner.ResultChan() {
+					if event.Type == dropped && len(w.results) == cap(w.results) {
+						continue
+					}
+					select {
+					case w.results <- event:
+					case <-f.released:
+						return
+					}
+				}
+			}()
+			return w, nil
+		}
+	}
 }

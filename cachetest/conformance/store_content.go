@@ -67,19 +67,29 @@ func checkDelete(t *storeTrial) error {
 
 // checkTombstone deletes as a reflector does if a deletion cannot be decoded, or is of an object of another shard.
 func checkTombstone(t *storeTrial) error {
-	if err := t.write("add a=1", "add b=1"); err != nil {
+	if err := t.write("add a=1", "add b=1", "add d=1"); err != nil {
 		return err
 	}
-	for _, name := range []string{"a", "c"} {
-		key := t.config.Key(t.object(name + "=1"))
-		err := t.store.Delete(cache.DeletedFinalStateUnknown{Key: key})
+	readsTombstones := true
+	for _, tombstone := range []cache.DeletedFinalStateUnknown{
+		{Key: t.config.Key(t.object("a=1"))},
+		{Key: t.config.Key(t.object("c=1"))},
+		{Key: t.config.Key(t.object("d=1")), Obj: t.object("d=1")}, // as a queue makes it
+	} {
+		key := tombstone.Key
+		err := t.store.Delete(tombstone)
 		if isKeyError(err) {
-			return nil // its key function reads no tombstones: a reflector deletes with what it knows of the object
+			// Its key function reads no tombstones: a reflector deletes with what it knows of the object.
+			readsTombstones = false
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("Delete of a cache.DeletedFinalStateUnknown with the key %q: %w: a reflector could not delete an object "+
 				"whose last state is unknown", key, err)
 		}
+	}
+	if !readsTombstones {
+		return nil
 	}
 	return t.after("Delete of a cache.DeletedFinalStateUnknown", "b=1")
 }

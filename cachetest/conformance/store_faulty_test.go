@@ -64,6 +64,16 @@ func (s refusesTombstones) Delete(obj any) error {
 	return s.goodStore.Delete(obj)
 }
 
+type refusesKnownStates struct{ goodStore }
+
+func (s refusesKnownStates) Delete(obj any) error {
+	tombstone, isTombstone := obj.(cache.DeletedFinalStateUnknown)
+	if isTombstone && tombstone.Obj != nil {
+		return errors.New("object has no metadata")
+	}
+	return s.goodStore.Delete(obj)
+}
+
 type ignoresTombstones struct{ goodStore }
 
 func (s ignoresTombstones) Delete(obj any) error {

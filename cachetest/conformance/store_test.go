@@ -78,6 +78,7 @@ var storeFaults = []struct {
 	{"a deleted object is not found", "after Delete", func(s goodStore) ReflectorStore { return losesDeletes{s} }},
 	{"a deleted object is not found", "no mistake", func(s goodStore) ReflectorStore { return missesDeleted{s} }},
 	{"a tombstone deletes its key", "whose last state is unknown", func(s goodStore) ReflectorStore { return refusesTombstones{s} }},
+	{"a tombstone deletes its key", "whose last state is unknown", func(s goodStore) ReflectorStore { return refusesKnownStates{s} }},
 	{"a tombstone deletes its key", "after Delete of a", func(s goodStore) ReflectorStore { return ignoresTombstones{s} }},
 	{"Replace is the whole content", "has been deleted", func(s goodStore) ReflectorStore { return mergesLists{s} }},
 	{"Resync changes nothing", "ends a reflector's watch", func(s goodStore) ReflectorStore { return failsResync{s} }},
