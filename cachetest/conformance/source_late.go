@@ -157,7 +157,8 @@ func (t *sourceTrial) waysToList() []func() (listing, error) {
 	return ways
 }
 
-// listItems lists by ListItems.
+// listItems lists by ListItems. It does not wait at each item as takeItems does: the changes would
+// be over after few lists.
 func (t *sourceTrial) listItems() (listing, error) {
 	var about metav1.ListMeta
 	var items []runtime.Object

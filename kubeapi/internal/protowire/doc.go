@@ -33,9 +33,8 @@
 // # Strictness
 //
 // These are malformed: groups, numbers of more than ten bytes, lengths that exceed their container,
-// an object of a watch without envelope, and a second raw in an envelope (items of the first may have
-// been returned). Unknown fields are
-// skipped. A body that ends before raw was cut off: API servers send raw even for an empty list,
+// an object of a watch without envelope, and a second raw in an envelope (items of the first may
+// have been returned). Unknown fields are skipped. A body that ends before raw was cut off: API servers send raw even for an empty list,
 // and treating such a body as an empty list would delete everything. A list's type is checked as
 // soon as it arrives. API servers send it first; if raw precedes it, items are returned before
 // their type is known.
