@@ -511,8 +511,8 @@ func (r *storeReplacement) noteWrite(w *storeWrite, key table.Key, at table.Slot
 	}
 }
 
-// stageDisplaced stages the displaced states, unless the list has a later state of their keys. They
-// need index values then, if it returns true.
+// stageDisplaced stages the displaced states, unless the list has a later state of their keys, or
+// another write has stored the same state again. They need index values then, if it returns true.
 func (r *storeReplacement) stageDisplaced() bool {
 	if len(r.displaced) == 0 {
 		return false
@@ -521,15 +521,23 @@ func (r *storeReplacement) stageDisplaced() bool {
 	for key := range r.retained {
 		delete(r.displaced, key)
 	}
-	isAny := len(r.displaced) > 0
+	entries := r.in.store.storage.table
+	isAny := false
 	for key, listed := range r.displaced {
-		r.staged.addOne(change{prepared: prepared{
+		c := change{prepared: prepared{
 			key:     key,
 			object:  listed.Object,
 			origin:  listed.Origin,
 			version: listed.Origin.Version(), // for errors
 			set:     &indexerSet{},           // it has the values of no index
-		}})
+		}}
+		at := entries.Find(key, entries.Seek(key))
+		if r.hasState(&c, at) {
+			r.marks.Confirm(at)
+			continue
+		}
+		r.staged.addOne(c)
+		isAny = true
 	}
 	clear(r.displaced)
 	return isAny
