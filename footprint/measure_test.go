@@ -375,6 +375,7 @@ func TestTheBacklogOfAHandlerIsBesideTheObjects(t *testing.T) {
 		defer running.Wait()
 		defer cancel()
 		require.NoError(t, pods.WaitSynced(ctx))
+		synctest.Wait() // the handler has taken its first change
 		report, err := footprint.Measure(ctx, pods, footprint.Options{})
 		require.NoError(t, err)
 		assert.Equal(t, int64(80*499), report.BacklogBytes, "a change takes 80 bytes")
