@@ -32,6 +32,7 @@ func checkReadLate(t *sourceTrial) error {
 	}
 	time.Sleep(t.quiet) // what fills the watch's buffer must find it full before it is read
 	for at, wanted := range want {
+		time.Sleep(t.quiet / 100) // and after each read: a source may drop only what comes then
 		got, _, err := w.next()
 		switch {
 		case errors.Is(err, errQuiet):
@@ -80,8 +81,9 @@ const (
 	// listsInRound bounds the lists of a round.
 	listsInRound = 20
 	// changePause and listPause let changes come between the steps of a list, also in virtual time.
+	// There no list and no change of a round come at the same time, so their order is certain.
 	changePause = 300 * time.Microsecond
-	listPause   = 100 * time.Microsecond
+	listPause   = 110 * time.Microsecond
 )
 
 // checkListDuringChanges lists while the backend changes. A watch from each list's version must lead to the last state.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +66,9 @@ func checkUnread(t *sourceTrial) error {
 		}
 		if _, err := w.tells("MODIFIED " + text); err != nil {
 			return fmt.Errorf("beside a watch that is not read: %w", err)
+		}
+		if mark == 1 {
+			time.Sleep(t.quiet) // what fills the unread watch's buffer must get that far
 		}
 	}
 	unread.Stop()
