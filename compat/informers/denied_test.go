@@ -40,12 +40,21 @@ func TestTheStatusOfAManagersInformerNamesADeniedPermission(t *testing.T) {
 	stop := start(ctx, t, manager)
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	limited, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-	defer cancel()
-	_, err := manager.GetCache().GetInformer(limited, object)
-	require.ErrorContains(t, err, "failed waiting for *unstructured.Unstructured Informer to sync")
+	waiting, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := manager.GetCache().GetInformer(waiting, object)
+		ended <- err
+	}()
+	informer := next(ctx, t, made)
+	isDenied := func() bool { return informer.Status().LastFailure != nil }
+	require.Eventually(t, isDenied, time.Minute, time.Millisecond)
+	giveUp()
+	require.ErrorContains(t, next(ctx, t, ended),
+		"failed waiting for *unstructured.Unstructured Informer to sync")
 
-	status := next(ctx, t, made).Status()
+	status := informer.Status()
 	require.Regexp(t, `^ConfigMap(#\d+)?$`, status.Name)
 	require.Equal(t, "/v1, Kind=ConfigMap", status.TypeDescription)
 	require.Equal(t, cache.CauseForbidden, status.LastFailure.Cause)
