@@ -312,7 +312,7 @@ func TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs(t *testing.T) {
 	for way := range deaths {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			child := exec.CommandContext(t.Context(), program, "-test.run=^TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs$", "-test.timeout=1m")
+			child := exec.CommandContext(t.Context(), program, "-test.run=^TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs$", "-test.timeout=10m")
 			child.Env = append(os.Environ(), deathVariable+"="+way)
 			var stdout, stderr bytes.Buffer
 			child.Stdout, child.Stderr = &stdout, &stderr
