@@ -38,7 +38,7 @@ soak: ## a day of churn in virtual time: heap, goroutines and buffers stay flat
 
 .PHONY: compat
 compat: ## names and behaviour against client-go; one controller on both packages, by its import alone
-	cd compat && go test . ./informers ./migration/...
+	cd benchmarks && go test ./compat/...
 
 .PHONY: adapters
 adapters: ## test the adapters for client-go
@@ -61,7 +61,7 @@ metrics: ## test the metrics for Prometheus and the alert rules
 
 .PHONY: controllers
 controllers: ## test the examples that need client-go
-	cd compat && go test -race ./examples/...
+	cd benchmarks && go test -race ./examples/...
 
 .PHONY: compare
 compare: ## measure side by side with client-go, into benchmarks/RESULTS.md; takes an hour on a quiet machine

@@ -1,7 +1,10 @@
 // Package benchmarks measures the library beside client-go: the same pods, the same
-// server, one run, the two in turn. It is a module of its own because it needs client-go
-// and k8s.io/api, which the library must never need. README.md says how to run it and
-// how to read what it prints.
+// server, one run, the two in turn. README.md says how to run it and how to read what it prints.
+//
+// Its module has everything that compares the library with client-go or shows the two
+// together. It is a module of its own because it needs client-go and k8s.io/api, which the
+// library must never need. Package compat compares names and behaviour, and examples has
+// programs. The rest of this page is about measuring.
 //
 // # Packages
 //

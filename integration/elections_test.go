@@ -31,7 +31,7 @@ const leasePrefix = "elections-"
 // election has a patience for a lease, an election and a list, on a busy machine.
 var election = ownertest.Election{Shards: 6, Replicas: 3, Patience: electedLease + patience}
 
-// group is processes of compat/examples/elections that share the objects of a rig.
+// group is processes of benchmarks/examples/elections that share the objects of a rig.
 type group struct {
 	*ownertest.Registry
 	rig     *rig
@@ -46,7 +46,7 @@ func newGroup(t *testing.T) *group {
 	r.create(t, 0, 60)
 	program := filepath.Join(t.TempDir(), "elections")
 	build := exec.Command("go", "build", "-o", program, "./elections")
-	build.Dir = filepath.Join("..", "compat", "examples")
+	build.Dir = filepath.Join("..", "benchmarks", "examples")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	return &group{Registry: ownertest.NewRegistry(), rig: r, program: program}

@@ -1,8 +1,7 @@
 // Package compat holds the promise of an import swap to account: a program that
 // was written against k8s.io/client-go/tools/cache and builds its own informers, or
 // its own reflectors, queues and stores, compiles and behaves the same after its import
-// line is changed. The package has tests only. It is a module of its own because it needs
-// client-go, which the library itself must never need.
+// line is changed. The package has tests only.
 //
 // # What is compared
 //

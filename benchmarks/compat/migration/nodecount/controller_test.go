@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchmirror/cache/compat/migration/nodecounttest"
+	"github.com/watchmirror/cache/benchmarks/compat/migration/nodecounttest"
 )
 
 func TestTheControllerCountsPodsPerNode(t *testing.T) {

@@ -61,7 +61,7 @@ func folderOf(t *testing.T, module string) string {
 // The guide has a line for each name of client-go's package that is not here, and none for
 // a name that is.
 func TestTheMigrationGuideHasEachNameThatIsNotHere(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/migrating.md")
+	guide, err := os.ReadFile("../../../docs/migrating.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(guide), "\n## Names that are not here\n")
 	require.True(t, found)

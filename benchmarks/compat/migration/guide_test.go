@@ -14,7 +14,7 @@ import (
 // The guide's command changes the import in files that somebody wrote, in a directory whose
 // name has a space too, and formats them; it leaves generated and vendored code alone.
 func TestTheMigrationGuidesCommandChangesWrittenFilesOnly(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/migrating.md")
+	guide, err := os.ReadFile("../../../docs/migrating.md")
 	require.NoError(t, err)
 	_, step, found := strings.Cut(string(guide), "**1. The import**")
 	require.True(t, found)

@@ -157,7 +157,7 @@ func Example_controllerRuntimeWithOptions() {
 
 // The code of the adapter's documentation, with another type.
 func TestTheDocumentationShowsTheseExamples(t *testing.T) {
-	doc, err := os.ReadFile("../../adapters/clientgo/doc.go")
+	doc, err := os.ReadFile("../../../adapters/clientgo/doc.go")
 	require.NoError(t, err)
 	example, err := os.ReadFile("example_test.go")
 	require.NoError(t, err)
