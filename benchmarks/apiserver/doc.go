@@ -1,5 +1,5 @@
 // Package apiserver serves pods as a Kubernetes API server does: lists, whole or in
-// pages, watches and streaming lists, in JSON and protobuf, over HTTP/1.1. What it sends
+// pages, in JSON and protobuf, watches and streaming lists, in JSON, over HTTP/1.1. What it sends
 // is made of encoded templates, so that it is not measured, and it lives in a
 // process of its own, so that neither its memory nor its CPU time are counted.
 //

@@ -26,14 +26,15 @@ const pieceBytes = 64 << 10
 // handler answers lists and watches of the pods.
 type handler struct {
 	Config
-	formats []format
+	text     text
+	protobuf format
 }
 
 // NewHandler makes a server's handler. It may be called concurrently, and keeps no more
 // than the templates of the pods.
 func NewHandler(config Config) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+Path, &handler{config, []format{newTextFormat(), newProtobufFormat()}})
+	mux.Handle("GET "+Path, &handler{config, newTextFormat(), newProtobufFormat()})
 	return mux
 }
 
@@ -82,13 +83,13 @@ func (h *handler) asked(query url.Values) (page, error) {
 func (h *handler) accepted(accept string) format {
 	for wanted := range strings.SplitSeq(accept, ",") {
 		media, _, _ := strings.Cut(strings.TrimSpace(wanted), ";")
-		for _, format := range h.formats {
+		for _, format := range []format{h.text, h.protobuf} {
 			if media == format.mediaType(false) {
 				return format
 			}
 		}
 	}
-	return h.formats[0]
+	return h.text
 }
 
 // version is the one of the list: each pod has another one up to it.
@@ -114,7 +115,7 @@ func (h *handler) list(w io.Writer, format format, p page) {
 }
 
 // watch sends the initial events if it should, the changes, and then nothing until its
-// reader disconnects.
+// reader disconnects. No workload has events in protobuf, so they are text.
 func (h *handler) watch(w http.ResponseWriter, r *http.Request, format format, query url.Values) {
 	initial := query.Get("sendInitialEvents") == "true"
 	if initial && !h.Streams {
@@ -140,15 +141,15 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request, format format, q
 	}
 	if initial {
 		for i := range h.Pods {
-			frames = format.event(frames, "ADDED", i, uint64(i+1))
+			frames = h.text.event(frames, "ADDED", i, uint64(i+1))
 			if !send(pieceBytes) {
 				return
 			}
 		}
-		frames = format.bookmark(frames, h.version())
+		frames = h.text.bookmark(frames, h.version())
 	}
 	for n := range h.Events {
-		frames = format.event(frames, "MODIFIED", n%h.Pods, h.version()+1+uint64(n))
+		frames = h.text.event(frames, "MODIFIED", n%h.Pods, h.version()+1+uint64(n))
 		if !send(pieceBytes) {
 			return
 		}

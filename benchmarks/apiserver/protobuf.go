@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchmirror/cache/benchmarks/pods"
@@ -19,24 +18,19 @@ const (
 
 	listMetaTag = 1<<3 | 2 // of v1.PodList
 	itemTag     = 2<<3 | 2
-
-	eventTypeTag   = 1<<3 | 2 // of metav1.WatchEvent
-	eventObjectTag = 2<<3 | 2
-	extensionTag   = 1<<3 | 2 // of runtime.RawExtension
 )
 
-// magic begins each value in protobuf: objects, lists, objects of events.
+// magic begins each value in protobuf.
 const magic = "k8s\x00"
 
-// protobuf is Kubernetes' protobuf: an envelope that names the type around each object,
-// and frames with their length before them in a watch.
+// protobuf is Kubernetes' protobuf: an envelope that names the type around the list.
 type protobuf struct {
-	pods            *pods.Encoding
-	listType, types []byte
+	pods     *pods.Encoding
+	listType []byte
 }
 
 func newProtobufFormat() format {
-	return &protobuf{pods: pods.Protobuf(), listType: typeMeta("PodList"), types: typeMeta("Pod")}
+	return &protobuf{pods: pods.Protobuf(), listType: typeMeta("PodList")}
 }
 
 func (*protobuf) mediaType(watch bool) string {
@@ -69,7 +63,7 @@ func uvarintLen(value int) int {
 	return length
 }
 
-// envelopeEnd is what follows the object in its envelope: two empty strings.
+// envelopeEnd is what follows the list in its envelope: two empty strings.
 var envelopeEnd = []byte{contentEncodingTag, 0, contentTypeTag, 0}
 
 func (p *protobuf) listBegin(to []byte, about metav1.ListMeta, page page) []byte {
@@ -92,34 +86,3 @@ func (p *protobuf) listItem(to []byte, i int, version uint64, _ bool) []byte {
 }
 
 func (*protobuf) listEnd(to []byte) []byte { return append(to, envelopeEnd...) }
-
-func (p *protobuf) event(to []byte, kind string, i int, version uint64) []byte {
-	to = p.frame(to, kind, p.pods.Len(i))
-	return append(p.pods.Append(to, i, version), envelopeEnd...)
-}
-
-// frame appends an event's frame up to its object, which envelopeEnd follows.
-func (p *protobuf) frame(to []byte, kind string, object int) []byte {
-	envelope := len(magic) + headLen(len(p.types)) + len(p.types) + headLen(object) + object + len(envelopeEnd)
-	extension := headLen(envelope) + envelope
-	event := headLen(len(kind)) + len(kind) + headLen(extension) + extension
-	to = binary.BigEndian.AppendUint32(to, uint32(event))
-	to = appendField(to, eventTypeTag, []byte(kind))
-	to = appendHead(to, eventObjectTag, extension)
-	to = appendHead(to, extensionTag, envelope)
-	to = append(to, magic...)
-	to = appendField(to, typeMetaTag, p.types)
-	return appendHead(to, rawTag, object)
-}
-
-func (p *protobuf) bookmark(to []byte, version uint64) []byte {
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		ResourceVersion: pods.Version(version),
-		Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-	}}
-	object, err := pod.Marshal()
-	if err != nil {
-		panic(fmt.Sprintf("a pod without content cannot be encoded: %v", err))
-	}
-	return append(append(p.frame(to, "BOOKMARK", len(object)), object...), envelopeEnd...)
-}

@@ -13,7 +13,7 @@ import (
 // a list say nothing of their type, objects of events begin with it.
 type text struct{ pods *pods.Encoding }
 
-func newTextFormat() format { return text{pods.JSON()} }
+func newTextFormat() text { return text{pods.JSON()} }
 
 func (text) mediaType(bool) string { return "application/json" }
 
@@ -50,6 +50,7 @@ func (t text) event(to []byte, kind string, i int, version uint64) []byte {
 	return append(to, "}\n"...)
 }
 
+// bookmark is the one that ends the initial events.
 func (text) bookmark(to []byte, version uint64) []byte {
 	return fmt.Appendf(to, `{"type":"BOOKMARK","object":%s"metadata":{"resourceVersion":%q,"annotations":{%q:"true"}},"spec":{"containers":null},"status":{}}}`+"\n",
 		typeFields, pods.Version(version), metav1.InitialEventsAnnotationKey)

@@ -20,7 +20,7 @@ import (
 	"github.com/watchmirror/cache/benchmarks/pods"
 )
 
-// everyWay runs a test with both sides, in every form in which they read pods.
+// everyWay runs a test with both sides, in every form in which they read pods. Events are text.
 func everyWay(t *testing.T, config apiserver.Config, test func(t *testing.T, source Source)) {
 	server := httptest.NewServer(apiserver.NewHandler(config))
 	t.Cleanup(server.Close)
@@ -29,6 +29,9 @@ func everyWay(t *testing.T, config apiserver.Config, test func(t *testing.T, sou
 			encoding Encoding
 			objects  Objects
 		}{{JSON, Typed}, {JSON, Unstructured}, {Protobuf, Typed}} {
+			if form.encoding == Protobuf && (config.Events > 0 || config.Streams) {
+				continue
+			}
 			t.Run(string(side)+" "+string(form.encoding)+" "+string(form.objects), func(t *testing.T) {
 				source, err := side.Open(Target{URL: server.URL, Encoding: form.encoding, Objects: form.objects})
 				require.NoError(t, err)
@@ -105,7 +108,7 @@ func TestACacheIsFilledWithStrippedPods(t *testing.T) {
 	}
 }
 
-// What the server sends is what was encoded, in either encoding, in lists and in events:
+// What the server sends is what was encoded, in lists of either encoding and in events:
 // client-go's own decoders say so.
 func TestTheServerSendsThePodsItWasAskedFor(t *testing.T) {
 	server := httptest.NewServer(apiserver.NewHandler(apiserver.Config{Pods: 130, Events: 130, Paged: true}))
@@ -128,6 +131,9 @@ func TestTheServerSendsThePodsItWasAskedFor(t *testing.T) {
 				requirePod(t, i, uint64(i+1), item)
 			}
 
+			if target.Encoding == Protobuf {
+				return
+			}
 			w, err := client.watch(t.Context(), metav1.ListOptions{ResourceVersion: about.GetResourceVersion()})
 			require.NoError(t, err)
 			defer w.Stop()
