@@ -120,8 +120,6 @@ func (t Task) Server() apiserver.Config {
 		config.Events = t.Items
 	case Stream:
 		config.Streams = true
-	case Sync:
-		config.Streams = t.Strategy == sides.Stream
 	}
 	return config
 }

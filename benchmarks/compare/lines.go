@@ -137,7 +137,7 @@ func (s scale) events(name string, work client.Work, form form, times float64, l
 	return line{
 		name:    name,
 		figures: []figure{cpuPerItem(times), bytesPerItem(none)},
-		task:    form.task(work, sides.Stream, s.changes, defaultGC),
+		task:    form.task(work, sides.Whole, s.changes, defaultGC),
 		passes:  s.cpuPasses,
 		long:    long,
 	}

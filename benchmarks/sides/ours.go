@@ -65,7 +65,7 @@ func (o *ours) Watch(ctx context.Context, options metav1.ListOptions, events int
 }
 
 func (o *ours) Fill(ctx context.Context, strategy Strategy, strip func(any) (any, error)) (*Cache, error) {
-	strategies := map[Strategy]cache.ListStrategy{Pages: cache.ListPaged, Whole: cache.ListUnpaged, Stream: cache.ListStreaming}
+	strategies := map[Strategy]cache.ListStrategy{Pages: cache.ListPaged, Whole: cache.ListUnpaged}
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{namespaceIndex: pods.ByNamespace})
 	f := &filling{
 		cache:  &Cache{indexer: indexer, done: make(chan struct{})},

@@ -87,9 +87,8 @@ func TestAServerThatDoesNotStreamRefusesIt(t *testing.T) {
 
 func TestACacheIsFilledWithStrippedPods(t *testing.T) {
 	for strategy, config := range map[Strategy]apiserver.Config{
-		Pages:  {Pods: 1100, Paged: true},
-		Whole:  {Pods: 200},
-		Stream: {Pods: 200, Streams: true},
+		Pages: {Pods: 1100, Paged: true},
+		Whole: {Pods: 200},
 	} {
 		t.Run(string(strategy), func(t *testing.T) {
 			everyWay(t, config, func(t *testing.T, source Source) {

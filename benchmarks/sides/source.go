@@ -37,13 +37,12 @@ const (
 // Strategy is how a cache gets its first state.
 type Strategy string
 
-// The ways there are. client-go has no option for it: it streams if the server does, and
-// otherwise asks for pages of 500, which a server may ignore. The server has to be
-// configured for what is wanted of it.
+// The ways that are measured. client-go has no option for it: if the server refuses to stream, it
+// asks for pages of 500, which a server may ignore. The server has to be configured for what is
+// wanted of it.
 const (
-	Pages  Strategy = "pages"
-	Whole  Strategy = "whole"
-	Stream Strategy = "stream"
+	Pages Strategy = "pages"
+	Whole Strategy = "whole"
 )
 
 // Target says which objects are read, and how.
