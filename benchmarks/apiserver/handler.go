@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -40,43 +39,30 @@ func NewHandler(config Config) http.Handler {
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	asked, err := h.asked(query)
-	if err != nil {
-		refuse(w, err)
-		return
-	}
 	format := h.accepted(r.Header.Get("Accept"))
 	if query.Get("watch") == "true" || query.Get("watch") == "1" {
 		h.watch(w, r, format, query)
 		return
 	}
 	w.Header().Set("Content-Type", format.mediaType(false))
-	h.list(w, format, asked)
+	h.list(w, format, h.asked(query))
 }
 
 // page is a part of the list: pods from, to but not including.
 type page struct{ from, to int }
 
-// asked is the page that a list asks for.
-func (h *handler) asked(query url.Values) (page, error) {
+// asked is the page that a list asks for. Its clients are those of the measurements, which send
+// back the token that they received; another one begins at the first pod.
+func (h *handler) asked(query url.Values) page {
 	p := page{0, h.Pods}
-	if token := query.Get("continue"); token != "" {
-		from, err := strconv.Atoi(token)
-		if err != nil || from <= 0 || from >= h.Pods {
-			return page{}, apierrors.NewBadRequest("the continue token is none of this server")
-		}
+	if from, err := strconv.Atoi(query.Get("continue")); err == nil {
 		p.from = from
 	}
-	if text := query.Get("limit"); text != "" && h.Paged {
-		limit, err := strconv.Atoi(text)
-		if err != nil || limit < 0 {
-			return page{}, apierrors.NewBadRequest("the limit is no number of objects")
-		}
-		if limit > 0 {
-			p.to = min(h.Pods, p.from+limit)
-		}
+	limit, err := strconv.Atoi(query.Get("limit"))
+	if err == nil && limit > 0 && h.Paged {
+		p.to = min(h.Pods, p.from+limit)
 	}
-	return p, nil
+	return p
 }
 
 // accepted is the first format of those that are asked for, JSON if there is none.
@@ -119,9 +105,7 @@ func (h *handler) list(w io.Writer, format format, p page) {
 func (h *handler) watch(w http.ResponseWriter, r *http.Request, format format, query url.Values) {
 	initial := query.Get("sendInitialEvents") == "true"
 	if initial && !h.Streams {
-		refuse(w, apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}, "", field.ErrorList{
-			field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"),
-		}))
+		refuseToStream(w)
 		return
 	}
 	w.Header().Set("Content-Type", format.mediaType(true))
@@ -160,12 +144,13 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request, format format, q
 	<-r.Context().Done()
 }
 
-// refuse answers with a Status, in JSON, which every client understands.
-func refuse(w http.ResponseWriter, err error) {
-	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
-	if typed, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		status = typed.Status()
-	}
+// refuseToStream answers as servers before Kubernetes 1.32 do, in JSON, which every client
+// understands.
+func refuseToStream(w http.ResponseWriter) {
+	kind := schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}
+	const reason = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+	forbidden := field.Forbidden(field.NewPath("sendInitialEvents"), reason)
+	status := apierrors.NewInvalid(kind, "", field.ErrorList{forbidden}).Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(status.Code))

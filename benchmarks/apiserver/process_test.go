@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -73,23 +72,4 @@ func TestAServerEndsWhenItsParentIsKilled(t *testing.T) {
 	require.NoError(t, parent.Process.Kill())
 	require.Error(t, parent.Wait())
 	require.Eventually(t, func() bool { return !answers(url) }, time.Minute, 20*time.Millisecond)
-}
-
-func TestAServerRefusesAConfigurationThatIsNone(t *testing.T) {
-	require.Error(t, Main(nil, nil, io.Discard))
-	require.Error(t, Main([]string{"{"}, nil, io.Discard))
-}
-
-func TestATokenOfAnotherServerIsRefused(t *testing.T) {
-	server, err := Start(Config{Pods: 3, Paged: true})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, server.Stop()) }()
-	for _, query := range []string{"continue=x", "continue=3", "continue=-1", "limit=x"} {
-		response, err := http.Get(server.URL + Path + "?" + query)
-		require.NoError(t, err)
-		var status struct{ Kind, Reason string }
-		require.NoError(t, json.NewDecoder(response.Body).Decode(&status))
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, "Status BadRequest", status.Kind+" "+status.Reason)
-	}
 }
