@@ -9,29 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/watchmirror/cache/benchmarks/apiserver"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
 
 // TestMain lets the test's program play the other roles, as the real one does.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case apiserver.Role:
-			exit(apiserver.Main(os.Args[2:], os.Stdin, os.Stdout))
-		case Role:
-			exit(Main(os.Args[2:], os.Stdin, os.Stdout))
-		}
-	}
+	PlayRole()
 	os.Exit(m.Run())
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
 }
 
 func task(side sides.Side, work Work) Task {

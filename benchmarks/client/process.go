@@ -15,9 +15,30 @@ import (
 	"github.com/watchmirror/cache/benchmarks/apiserver"
 )
 
-// Role is the first argument of a program that is to do a task: it then calls Main and
-// nothing else. Run runs the program itself again with it.
+// Role is the first argument of a program that is to do a task. Run runs the program itself again
+// with it.
 const Role = "measure"
+
+// PlayRole does what Run started the program for, and ends the program. It returns if the program
+// was started for something else.
+func PlayRole() {
+	if len(os.Args) < 2 {
+		return
+	}
+	roles := map[string]func([]string, io.Reader, io.Writer) error{
+		apiserver.Role: apiserver.Main,
+		Role:           perform,
+	}
+	role := roles[os.Args[1]]
+	if role == nil {
+		return
+	}
+	if err := role(os.Args[2:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
 
 // Run starts a process that does the task, and a server if it needs one, and returns its
 // result. Both have ended when it returns, and when this process ends before: they end with their
@@ -72,9 +93,9 @@ func (t Task) environment() []string {
 	return settings
 }
 
-// Main is the task's process: it does the task and prints the result. arguments are
+// perform is the task's process: it does the task and prints the result. arguments are
 // those behind Role.
-func Main(arguments []string, stdin io.Reader, stdout io.Writer) error {
+func perform(arguments []string, stdin io.Reader, stdout io.Writer) error {
 	if len(arguments) != 2 {
 		return fmt.Errorf("%s wants a task in JSON and the address of a server, and has %d arguments", Role, len(arguments))
 	}

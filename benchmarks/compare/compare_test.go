@@ -9,16 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/watchmirror/cache/benchmarks/apiserver"
 	"github.com/watchmirror/cache/benchmarks/client"
 )
 
 // TestMain lets the test's program play the other roles.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == apiserver.Role || os.Args[1] == client.Role) {
-		main()
-		return
-	}
+	client.PlayRole()
 	os.Exit(m.Run())
 }
 

@@ -26,7 +26,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/watchmirror/cache/benchmarks/apiserver"
 	"github.com/watchmirror/cache/benchmarks/client"
 )
 
@@ -38,27 +37,11 @@ const (
 )
 
 func main() {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case apiserver.Role:
-			os.Exit(asProcess(apiserver.Main))
-		case client.Role:
-			os.Exit(asProcess(client.Main))
-		}
-	}
+	client.PlayRole()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
-}
-
-// asProcess is one of the other roles.
-func asProcess(role func(arguments []string, stdin io.Reader, stdout io.Writer) error) int {
-	if err := role(os.Args[2:], os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return exitFailed
-	}
-	return exitReached
 }
 
 // settings are the flags.
