@@ -53,9 +53,8 @@ type settings struct {
 	arguments []string
 	// out is the document with the table, "" for none.
 	out string
-	// recorded is the file of the record, which is written if record says so.
-	recorded string
-	record   bool
+	// record writes the record, instead of comparing with it.
+	record bool
 }
 
 // The files, as they are from where the program is run.
@@ -75,7 +74,6 @@ func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
 	})
 	flags.IntVar(&s.passes, "passes", 0, "`number` of passes of each side, if not the default")
 	flags.StringVar(&s.out, "out", "", "write the table into a `document`; the default is "+documentPath+" for all workloads and none for a part")
-	flags.StringVar(&s.recorded, "recorded", recordPath, "the `file` with what the short form found before")
 	flags.BoolVar(&s.record, "record", false, "with -short: record what is found, instead of comparing it with the record")
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
@@ -147,7 +145,7 @@ func compare(ctx context.Context, settings settings, stdout, stderr io.Writer) e
 	report := report{short: settings.short}
 	if settings.short && !settings.record {
 		var err error
-		if report.record, err = readRecord(settings.recorded); err != nil {
+		if report.record, err = readRecord(recordPath); err != nil {
 			return err
 		}
 	}
@@ -186,10 +184,10 @@ func (s settings) keep(report *report, where []string) error {
 	kept := record{}
 	if s.only.text != "" {
 		var err error
-		if kept, err = readRecord(s.recorded); err != nil {
+		if kept, err = readRecord(recordPath); err != nil {
 			return err
 		}
 	}
 	maps.Copy(kept, report.found)
-	return kept.write(s.recorded)
+	return kept.write(recordPath)
 }

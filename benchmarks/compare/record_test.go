@@ -96,12 +96,12 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestRecordingAPartLeavesTheRest(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "recorded.json")
+	t.Chdir(t.TempDir())
 	old := record{"D7 removed": {"x": 1}}
-	require.NoError(t, old.write(path))
-	arguments := []string{"-short", "-record", "-recorded", path, "-passes", "1", "-only", "^(C1 Update and PopBatch, depth 1000|D1 Update, 0 indexes)$"}
+	require.NoError(t, old.write(recordPath))
+	arguments := []string{"-short", "-record", "-passes", "1", "-only", "^(C1 Update and PopBatch, depth 1000|D1 Update, 0 indexes)$"}
 	require.Equal(t, exitReached, run(t.Context(), arguments, io.Discard, io.Discard))
-	now, err := readRecord(path)
+	now, err := readRecord(recordPath)
 	require.NoError(t, err)
 	require.Len(t, now, 3)
 	require.Positive(t, now["C1 Update and PopBatch, depth 1000"]["allocations/call"])
