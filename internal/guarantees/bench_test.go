@@ -2,7 +2,6 @@ package guarantees
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -57,36 +56,18 @@ func (s *burstSource) ResultChan() <-chan watch.Event { return s.events }
 
 func (s *burstSource) Stop() {}
 
+// BenchmarkPipeline is an update in a burst, also beside a program that asks for the status.
 func BenchmarkPipeline(b *testing.B) {
-	const objects = 10_000
-	for _, handlers := range []int{0, 1, 5} {
-		b.Run(fmt.Sprint(handlers, " handlers"), func(b *testing.B) { benchmarkPipeline(b, objects, handlers, 0) })
-	}
-	b.Run("1 handler, its status 1000 times a second", func(b *testing.B) { benchmarkPipeline(b, objects, 1, time.Millisecond) })
-	b.Run("source", func(b *testing.B) {
-		s := newBurstSource(1)
-		events := make([]watch.Event, b.N)
-		for i := range events {
-			events[i] = watch.Event{Type: watch.Modified, Object: smallObject(i%objects, objects+i+1)}
-		}
-		runtime.GC()
-		before := cpuTime()
-		b.ResetTimer()
-		go func() {
-			for _, e := range events {
-				s.events <- e
-			}
-			close(s.events)
-		}()
-		for range s.events {
-		}
-		b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
+	b.Run("1 handler", func(b *testing.B) { benchmarkPipeline(b, 0) })
+	b.Run("1 handler, its status 1000 times a second", func(b *testing.B) {
+		benchmarkPipeline(b, time.Millisecond)
 	})
 }
 
-// benchmarkPipeline sends updates through an informer with handlers, and calls its Status at
+// benchmarkPipeline sends updates through an informer with a handler, and calls its Status at
 // an interval; 0 is never.
-func benchmarkPipeline(b *testing.B, objects, handlers int, statusEvery time.Duration) {
+func benchmarkPipeline(b *testing.B, statusEvery time.Duration) {
+	const objects = 10_000
 	s := newBurstSource(objects)
 	events := make([]watch.Event, b.N)
 	for i := range events {
@@ -94,30 +75,23 @@ func benchmarkPipeline(b *testing.B, objects, handlers int, statusEvery time.Dur
 	}
 	inf := cache.NewTypedInformer[*metav1.PartialObjectMetadata](&cache.ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, cache.InformerConfig[*metav1.PartialObjectMetadata]{})
 
-	counts := make([]struct {
-		n int
-		_ [56]byte
-	}, handlers)
-	synced := []cache.DoneChecker{inf.HasSyncedChecker()}
-	notified := make(chan struct{}, handlers)
-	for h := range handlers {
-		c := &counts[h].n
-		handle, err := inf.AddHandler(cache.TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{
-			UpdateFunc: func(_, _ *metav1.PartialObjectMetadata) {
-				if *c++; *c == b.N {
-					notified <- struct{}{}
-				}
-			},
-		}, cache.HandlerOptions{Delivery: cache.OrderedUnbounded})
-		require.NoError(b, err)
-		synced = append(synced, handle.HasSyncedChecker())
-	}
+	received := 0
+	notified := make(chan struct{})
+	handle, err := inf.AddHandler(cache.TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{
+		UpdateFunc: func(_, _ *metav1.PartialObjectMetadata) {
+			received++
+			if received == b.N {
+				close(notified)
+			}
+		},
+	}, cache.HandlerOptions{Delivery: cache.OrderedUnbounded})
+	require.NoError(b, err)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- inf.Run(ctx) }()
 	// The delivery of the list is not measured.
-	require.NoError(b, cache.WaitForDone(ctx, synced...))
+	require.NoError(b, cache.WaitForDone(ctx, inf.HasSyncedChecker(), handle.HasSyncedChecker()))
 	if statusEvery > 0 {
 		go func() {
 			for ctx.Err() == nil {
@@ -133,9 +107,7 @@ func benchmarkPipeline(b *testing.B, objects, handlers int, statusEvery time.Dur
 	for _, e := range events {
 		s.events <- e
 	}
-	for range handlers {
-		<-notified
-	}
+	<-notified
 	last := strconv.Itoa(objects + b.N)
 	for inf.ResourceVersion() != last {
 		runtime.Gosched()
@@ -200,70 +172,6 @@ func benchmarkBacklogMemory(t *testing.T) {
 	runtime.KeepAlive(events)
 	require.Less(t, each, 100.0)
 	require.Greater(t, each, 3.0*bits.UintSize/8, "two objects and a name cannot be kept in less: something else is measured")
-}
-
-// queueDepth is the number of queued objects when a benchmark's consumer begins.
-const queueDepth = 1000
-
-// smallObjects are objects with a namespace, whose keys are concatenations.
-func smallObjects() []any {
-	objects := make([]any, queueDepth)
-	for i := range objects {
-		objects[i] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "namespace-" + itoa(i%10), Name: "small-" + itoa(100_000+i),
-			UID: types.UID("0b5c7a52-60a3-4a5e-9d4b-" + itoa(100_000+i)), ResourceVersion: itoa(i + 1),
-		}}
-	}
-	return objects
-}
-
-// BenchmarkDeltaFIFO is a change of each of a thousand objects in, and all of them out.
-// An operation is one object; what its key costs is measured beside it.
-func BenchmarkDeltaFIFO(b *testing.B) {
-	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
-	put := func(obj any) error { return f.Update(obj) }
-	accepted := 0
-	batch := func(deltas []cache.Delta, _ bool) error {
-		accepted += len(deltas)
-		return nil
-	}
-	single := func(any, bool) error { return nil }
-	for _, bench := range []struct {
-		name string
-		put  func(obj any) error
-		take func() error
-	}{
-		{"key", func(obj any) error {
-			_, err := cache.MetaNamespaceKeyFunc(obj)
-			return err
-		}, func() error { return nil }},
-		{"PopBatch", put, func() error { return f.PopBatch(batch, nil) }},
-		{"Pop", put, func() error {
-			for range queueDepth {
-				if _, err := f.Pop(single); err != nil {
-					return err
-				}
-			}
-			return nil
-		}},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			objects := smallObjects()
-			b.ReportAllocs()
-			began := cpuTime()
-			for done := 0; done < b.N; done += queueDepth {
-				for _, obj := range objects {
-					if err := bench.put(obj); err != nil {
-						b.Fatal(err)
-					}
-				}
-				if err := bench.take(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(cpuTime()-began)/float64(b.N), "cpu-ns/op")
-		})
-	}
 }
 
 // BenchmarkStatus is a status of a running informer with one handler.
