@@ -311,25 +311,3 @@ func TestALogMatchesAModel(t *testing.T) {
 		m.run(script)
 	}
 }
-
-// One change at a time is what a consumer that keeps up with its source has.
-func BenchmarkAChangeAtATime(b *testing.B) {
-	keys := make([]table.Key, 1000)
-	for i := range keys {
-		keys[i] = table.KeyOf(fmt.Sprintf("namespace-%d/name-of-an-object-%d", i%10, i))
-	}
-	for _, depth := range []int{0, 1000} {
-		b.Run(fmt.Sprint("behind ", depth), func(b *testing.B) {
-			var l Log
-			for i := range depth {
-				l.Add(Record{Kind: Added, Key: keys[i]})
-			}
-			b.ReportAllocs()
-			for i := range b.N {
-				l.Add(Record{Kind: Updated, Key: keys[i%len(keys)]})
-				l.HandOutKey()
-				l.Finish()
-			}
-		})
-	}
-}
