@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/watchmirror/cache"
 )
 
@@ -92,24 +94,33 @@ func (v view) eachByIndex(namespace, index, value string, yield func(string, any
 // indexValues returns the values in an index that objects of a namespace have, of those for which
 // isRead returns true.
 func (v view) indexValues(namespace, index string, isRead func(any) bool) ([]string, error) {
-	candidates, err := v.store.ByNamespace(namespace).IndexValues(index)
+	stored, err := v.store.ByNamespace(namespace).IndexValues(index)
 	if err != nil {
 		return nil, err
 	}
+	values := sets.Set[string]{}
 	for _, w := range v.writes {
-		if w.object != nil && isIn(namespace, w.object) {
-			candidates = append(candidates, v.valuesOf(w, index)...)
+		if w.object != nil && isIn(namespace, w.object) && isRead(w.object) {
+			values.Insert(v.valuesOf(w, index)...)
 		}
 	}
-	slices.Sort(candidates)
-	return slices.DeleteFunc(slices.Compact(candidates), func(value string) bool {
-		empty := true
-		_ = v.eachByIndex(namespace, index, value, func(_ string, obj any) bool {
-			empty = !isRead(obj)
-			return empty
-		})
-		return empty
-	}), nil
+	for _, value := range stored {
+		if !values.Has(value) && v.isStoredWith(namespace, index, value, isRead) {
+			values.Insert(value)
+		}
+	}
+	return sets.List(values), nil
+}
+
+// isStoredWith reports whether an object of the store that is not hidden by a write has the value.
+func (v view) isStoredWith(namespace, index, value string, isRead func(any) bool) bool {
+	stored, _ := v.store.ByNamespace(namespace).AllByIndex(index, value) // indexValues has checked
+	for key, obj := range stored {
+		if v.writes[key] == nil && isRead(obj) {
+			return true
+		}
+	}
+	return false
 }
 
 // valuesOf returns the index values of a shown write. If the index was added after the write, they
