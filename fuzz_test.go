@@ -707,6 +707,8 @@ type storeModel struct {
 	staged      map[string]modelEntry
 	listed      map[string]bool
 	withheld    map[string]bool
+	// refused has the states that the list has refused, of the withheld keys.
+	refused map[string]ObjectVersion
 	// kept are the versions that the list has brought of its keys.
 	kept map[string]ObjectVersion
 	// states are the listed states that the store had, or has shown: the commit restores them.
@@ -853,7 +855,7 @@ func (m *storeModel) replace() {
 		list[i] = o
 	}
 	m.version = itoa(m.serial)
-	open := [...]any{m.staged, m.listed, m.withheld, m.accepted, m.states}
+	open := [...]any{m.staged, m.listed, m.withheld, m.accepted, m.states, m.refused}
 	kept := m.kept
 	m.kept = map[string]ObjectVersion{}
 	m.accepted = map[string]bool{}
@@ -861,6 +863,7 @@ func (m *storeModel) replace() {
 	m.staged = map[string]modelEntry{}
 	m.listed = map[string]bool{}
 	m.withheld = map[string]bool{}
+	m.refused = map[string]ObjectVersion{}
 	bad := m.list(objects)
 	err := m.store.Replace(list, m.version)
 	if (err != nil) != bad {
@@ -872,6 +875,7 @@ func (m *storeModel) replace() {
 	m.withheld = open[2].(map[string]bool)
 	m.accepted = open[3].(map[string]bool)
 	m.states = open[4].(map[string]modelEntry)
+	m.refused = open[5].(map[string]ObjectVersion)
 	m.kept = kept
 }
 
@@ -892,17 +896,20 @@ func (m *storeModel) list(objects []*object) (bad bool) {
 		if known && !again && !m.accepted[key] && receivedOf(o) == newest.received &&
 			!m.quarantine[key] { // else it was not received last
 			delete(m.withheld, key)
+			delete(m.refused, key)
 			m.states[key] = newest
 			continue
 		}
 		e, ok := m.entry(o)
 		if !ok {
 			m.withheld[key] = true
+			m.refused[key] = receivedOf(o)
 			m.quarantine[key] = true
 			bad = true
 			continue
 		}
 		delete(m.withheld, key)
+		delete(m.refused, key)
 		delete(m.accepted, key)
 		m.staged[key] = e
 		m.states[key] = e
@@ -972,6 +979,11 @@ func (m *storeModel) commit() {
 			delete(m.quarantine, key)
 		}
 	}
+	for key, refused := range m.refused {
+		if m.held[key].received != refused {
+			m.quarantine[key] = true
+		}
+	}
 	m.committed = true
 }
 
@@ -999,6 +1011,7 @@ func (m *storeModel) begin() {
 	m.staged = map[string]modelEntry{}
 	m.listed = map[string]bool{}
 	m.withheld = map[string]bool{}
+	m.refused = map[string]ObjectVersion{}
 	m.accepted = map[string]bool{}
 	m.states = map[string]modelEntry{}
 	m.kept = map[string]ObjectVersion{}
@@ -1022,6 +1035,7 @@ func (m *storeModel) part() {
 		part.Retain = append(part.Retain, o)
 		m.listed[nameOf(o)] = true
 		m.withheld[nameOf(o)] = true
+		delete(m.refused, nameOf(o))
 		delete(m.kept, nameOf(o))
 	}
 	if m.next(4) == 0 {
@@ -1031,6 +1045,7 @@ func (m *storeModel) part() {
 		delete(m.listed, nameOf(o))
 		delete(m.states, nameOf(o))
 		delete(m.withheld, nameOf(o))
+		delete(m.refused, nameOf(o))
 		delete(m.kept, nameOf(o))
 		if m.visible {
 			m.remove(nameOf(o))

@@ -129,11 +129,16 @@ func quarantinedError(key table.Key, entries any) error {
 // any reports whether there are any entries.
 func (q *quarantine) any() bool { return q.readable.Load() != nil }
 
-// addChange quarantines a refused change, unless it has no key.
+// addChange quarantines a refused change.
 func (p quarantinePart) addChange(c *change) {
-	if c.prepared.err.Stage != stageKey && c.prepared.err.Stage != stageMetadata {
-		ownKey := table.KeyOf(c.prepared.err.Key) // c.prepared.key may share memory with the object
-		p.add(ownKey, c.prepared.err, c.prepared.quarantineErr)
+	p.addRefused(c.prepared.err, c.prepared.quarantineErr)
+}
+
+// addRefused is add for a change that was refused with e, unless it has no key.
+func (p quarantinePart) addRefused(e *ObjectError, cause error) {
+	if e.Stage != stageKey && e.Stage != stageMetadata {
+		ownKey := table.KeyOf(e.Key) // that of the change may share memory with the object
+		p.add(ownKey, e, cause)
 	}
 }
 

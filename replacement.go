@@ -45,9 +45,9 @@ type storeReplacement struct {
 	duplicates duplicates
 	// refused has the changes that cannot be applied and have not been returned.
 	refused []change
-	// retained has the keys whose newest state was refused, with its origin, or is in Retain. Their
-	// stored and quarantined states stay.
-	retained map[table.Key]table.Origin
+	// retained has the keys whose newest state was refused, or is in Retain. Their stored and
+	// quarantined states stay.
+	retained map[table.Key]refusal
 	// unwanted has the states that the transform has dropped from visible parts. The table has no
 	// entry of their keys, which tells that an older state must not be stored.
 	unwanted map[table.Key]table.Origin
@@ -57,6 +57,16 @@ type storeReplacement struct {
 	// displaced has the listed states of marked entries that other writes have changed or removed
 	// since. Commit restores them: the last to commit decides. The storage's writing guards it.
 	displaced map[table.Key]table.Slot
+}
+
+// refusal is a listed state that was refused. It is empty for an object of Retain.
+type refusal struct {
+	origin table.Origin
+	// err is the entry for the quarantine, and cause its cause as the quarantine keeps it.
+	err   *ObjectError
+	cause error
+	// inWrite is true if the state failed for an index that was added after it was prepared.
+	inWrite bool
 }
 
 // BeginReplace implements Replacer.
@@ -76,7 +86,7 @@ func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
 		isVisible:     !in.store.committed && !options.Staged,
 		versionsReset: options.VersionsReset,
 		mayBeTooOld:   options.Staged,
-		retained:      map[table.Key]table.Origin{},
+		retained:      map[table.Key]refusal{},
 		unwanted:      map[table.Key]table.Origin{},
 		marks:         storage.table.BeginListing(),
 		displaced:     map[table.Key]table.Slot{},
@@ -119,7 +129,7 @@ func (r *storeReplacement) Add(
 	for _, obj := range part.Retain {
 		key, err := r.in.store.eventKey(obj)
 		if err == nil {
-			r.retained[key] = table.Origin{}
+			r.retained[key] = refusal{}
 		}
 	}
 	err = r.prepare(ctx, received{kind: Deleted, excluded: part.excluded}, part.Deleted)
@@ -350,7 +360,7 @@ func (r *storeReplacement) earlierState(
 ) (earlier table.Origin, isListed bool) {
 	refused, isRetained := r.retained[key]
 	if isRetained {
-		return refused, refused != table.Origin{}
+		return refused.origin, refused.origin != table.Origin{}
 	}
 	staged := r.stagedChange(key, found)
 	if staged != nil {
@@ -401,8 +411,50 @@ func (r *storeReplacement) retains(key table.Key) bool {
 
 // refuse keeps the stored state of a change that cannot be applied.
 func (r *storeReplacement) refuse(c *change) {
-	r.retained[c.prepared.key] = c.prepared.origin
+	err := *c.prepared.err // quarantining it again must not change the caller's
+	r.retained[c.prepared.key] = refusal{
+		origin: c.prepared.origin,
+		err:    &err,
+		cause:  c.prepared.quarantineErr,
+	}
 	r.refused = append(r.refused, *c)
+}
+
+// refuseInWrite is refuse for a state that has failed for an index added after it was prepared. The
+// list may have refused a later one before.
+func (r *storeReplacement) refuseInWrite(c *change) {
+	if r.retains(c.prepared.key) {
+		r.refused = append(r.refused, *c)
+		return
+	}
+	r.refuse(c)
+	refused := r.retained[c.prepared.key]
+	refused.inWrite = true
+	r.retained[c.prepared.key] = refused
+}
+
+// noteApplied is called before a write of the list changes a key. A state that the write has
+// refused before is an earlier one.
+func (r *storeReplacement) noteApplied(key table.Key) {
+	if r.retained[key].inWrite {
+		delete(r.retained, key)
+	}
+}
+
+// restoreRefusals quarantines the refused objects that other writes have released since, unless
+// they have stored the same state. The last to commit decides, and the source has these objects.
+func (r *storeReplacement) restoreRefusals() {
+	storage := r.in.store.storage
+	for key, refused := range r.retained {
+		_, isQuarantined := storage.quarantine.entry(key)
+		if isQuarantined || refused.err == nil {
+			continue
+		}
+		stored := storage.table.Find(key, storage.table.Seek(key))
+		if !refused.origin.Same(stored.Origin) {
+			storage.quarantine.addRefused(refused.err, refused.cause)
+		}
+	}
 }
 
 // Commit implements Replacement. Its error joins an *ObjectError for each object that fails for an
@@ -454,6 +506,7 @@ func (r *storeReplacement) publish(version string) (refused []change) {
 	if storage.quarantine.any() {
 		storage.quarantine.supersedeIf(replaced)
 	}
+	r.restoreRefusals()
 	r.end()
 	scope.committed = true
 	if w.feed != nil {

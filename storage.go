@@ -199,6 +199,7 @@ func (s *storage) apply(w *storeWrite, c *change) error {
 	}
 
 	if w.list != nil {
+		w.list.noteApplied(p.key)
 		w.list.recordChange(c, at)
 	}
 	s.supersedeQuarantined(w, c)
@@ -218,7 +219,7 @@ func (s *storage) apply(w *storeWrite, c *change) error {
 func (s *storage) refuse(w *storeWrite, c *change) {
 	failsForAddedIndex := c.prepared.set != nil // it has the values for all earlier indexes
 	if w.list != nil && failsForAddedIndex {
-		w.list.refuse(c)
+		w.list.refuseInWrite(c)
 	}
 	s.quarantine.addChange(c)
 }

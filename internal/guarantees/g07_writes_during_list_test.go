@@ -1,10 +1,12 @@
 package guarantees
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/watchmirror/cache"
 )
@@ -100,6 +102,101 @@ func TestG7TheLastToCommitDecides(t *testing.T) {
 				assert.Equal(t, "4", s.LastStoreSyncResourceVersion())
 			})
 		}
+	}
+}
+
+// G7: an object that a list has and that is refused is quarantined after the commit, whatever others
+// have done in between. Fails if a deletion by others makes its key read as absent.
+func TestG7ARefusedObjectOfAListIsQuarantinedAfterIt(t *testing.T) {
+	others := map[string]func(t *testing.T, s cache.Store){
+		"deletes":      func(t *testing.T, s cache.Store) { must(t, s.Delete(podAt("a", "1", "1"))) },
+		"replaces all": func(t *testing.T, s cache.Store) { must(t, s.Replace(nil, "2")) },
+		"updates and deletes": func(t *testing.T, s cache.Store) {
+			must(t, s.Update(podAt("a", "1", "3")), s.Delete(podAt("a", "1", "3")))
+		},
+	}
+	for name, write := range others {
+		for _, isFirst := range []bool{true, false} {
+			for _, isStaged := range []bool{true, false} {
+				t.Run(fmt.Sprint(name, "/first=", isFirst, "/staged=", isStaged), func(t *testing.T) {
+					s := newTagStore()
+					if !isFirst {
+						must(t, s.Replace(items("1", "1", "2", "1"), "1"))
+					}
+					list := s.BeginReplace(cache.ReplaceOptions{Staged: isStaged})
+					refused := []any{tagged(podAt("a", "1", "2"), "bad")}
+					rejected, err := list.Add(bg, cache.ReplacementPart{Items: refused})
+					require.NoError(t, err)
+					require.Len(t, rejected, 1)
+					write(t, s)
+					_, exists, err := s.GetByKey("a/1")
+					require.NoError(t, err)
+					require.False(t, exists, "the last to commit is the other one")
+
+					must(t, list.Commit(bg, "4"))
+					_, _, err = s.GetByKey("a/1")
+					require.ErrorIs(t, err, cache.ErrQuarantined)
+					var quarantined *cache.ObjectError
+					require.ErrorAs(t, err, &quarantined)
+					assert.Equal(t, "2", quarantined.ResourceVersion)
+
+					must(t, s.Update(podAt("a", "1", "5")))
+					must(t, s.Delete(podAt("a", "1", "5")))
+					_, _, err = s.GetByKey("a/1")
+					require.NoError(t, err)
+				})
+			}
+		}
+	}
+}
+
+// G7: a state that others have stored in place of a refused one stays. The key is quarantined all the
+// same, unless that state is the listed one. Fails if a write by others counts as the list's.
+func TestG7AStateThatOthersStoreInPlaceOfARefusedOneStays(t *testing.T) {
+	for version, isQuarantined := range map[string]bool{"1": true, "2": false, "3": true} {
+		s := newTagStore()
+		list := s.BeginReplace(cache.ReplaceOptions{})
+		_, err := list.Add(bg, cache.ReplacementPart{Items: []any{tagged(podAt("a", "1", "2"), "bad")}})
+		require.NoError(t, err)
+		must(t, s.Update(podAt("a", "1", version)))
+		must(t, list.Commit(bg, "4"))
+		assert.Equal(t, map[string]string{"a/1": version}, contents(s))
+
+		status := cache.NewReflectorWithOptions(newSource(t), &object{}, s, cache.ReflectorOptions{}).Status()
+		assert.Equal(t, isQuarantined, len(status.Quarantined) == 1, version)
+	}
+}
+
+// G7: of several states that a list has of a key, one that fails for an index added meanwhile does not
+// count if a later one is applied. Fails if the key stays quarantined.
+func TestG7ARefusedStateDoesNotCountIfTheListHasALaterOne(t *testing.T) {
+	for _, isDeleted := range []bool{true, false} {
+		s := newTagStore()
+		must(t, s.Replace(nil, "1"))
+		list := s.BeginReplace(cache.ReplaceOptions{})
+		add := func(part cache.ReplacementPart) {
+			rejected, err := list.Add(bg, part)
+			require.NoError(t, err)
+			require.Empty(t, rejected)
+		}
+		add(cache.ReplacementPart{Items: []any{podAt("a", "1", "2")}})
+		add(cache.ReplacementPart{Deleted: []any{podAt("a", "1", "3")}})
+		if !isDeleted {
+			add(cache.ReplacementPart{Items: []any{podAt("a", "1", "4")}})
+		}
+		must(t, s.AddIndexers(cache.Indexers{"refuses 2": func(obj any) ([]string, error) {
+			if obj.(*object).ResourceVersion == "2" {
+				return nil, errBoom
+			}
+			return nil, nil
+		}}))
+		require.ErrorContains(t, list.Commit(bg, "4"), "a/1")
+
+		_, exists, err := s.GetByKey("a/1")
+		require.NoError(t, err)
+		assert.Equal(t, !isDeleted, exists)
+		status := cache.NewReflectorWithOptions(newSource(t), &object{}, s, cache.ReflectorOptions{}).Status()
+		assert.Empty(t, status.Quarantined)
 	}
 }
 
