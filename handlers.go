@@ -54,7 +54,8 @@ func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) {
 
 // FilteringResourceEventHandler notifies Handler of objects that pass FilterFunc. An object that
 // begins to pass is added; one that no longer passes is deleted. Whether a deleted object existed
-// for Handler is asked of the state that was delivered last.
+// for Handler is asked of the state that was delivered last. A filter inside a type of your own only
+// sees what OnDelete receives: make such a type the Handler of a filter, not the reverse.
 type FilteringResourceEventHandler struct {
 	// FilterFunc must be deterministic. It may receive a DeletedFinalStateUnknown. If nil, all
 	// pass.
