@@ -298,6 +298,9 @@ func (r *storeReplacement) compareWithStore() {
 		r.marks.Confirm(found)
 		_, refused := storage.quarantine.entry(c.prepared.key)
 		c.prepared.unchanged = !c.prepared.deletes && !again && !refused && r.isStored(c, found)
+		if c.prepared.unchanged {
+			delete(r.retained, c.prepared.key) // the list has the stored state after all
+		}
 	}
 }
 

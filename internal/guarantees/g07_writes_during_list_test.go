@@ -200,6 +200,33 @@ func TestG7ARefusedStateDoesNotCountIfTheListHasALaterOne(t *testing.T) {
 	}
 }
 
+// G7: an object that a list has refused or retained, and that a later part has in its stored state, is
+// listed in that state. Fails if the key still counts as retained: then the deletion by others stays.
+func TestG7AnUnchangedObjectCountsAfterARefusedState(t *testing.T) {
+	refused := tagged(podAt("a", "1", "2"), "bad")
+	parts := map[string]cache.ReplacementPart{
+		"refused":  {Items: []any{refused}},
+		"retained": {Retain: []any{refused}},
+	}
+	for name, part := range parts {
+		t.Run(name, func(t *testing.T) {
+			s := newTagStore()
+			must(t, s.Replace(items("1", "1"), "1"))
+			list := s.BeginReplace(cache.ReplaceOptions{})
+			_, err := list.Add(bg, part)
+			require.NoError(t, err)
+			must(t, s.Update(podAt("a", "1", "3")))
+			_, err = list.Add(bg, cache.ReplacementPart{Items: items("1", "3")})
+			require.NoError(t, err)
+			must(t, s.Delete(podAt("a", "1", "3")))
+			must(t, list.Commit(bg, "4"))
+			assert.Equal(t, map[string]string{"a/1": "3"}, contents(s))
+			status := cache.NewReflectorWithOptions(newSource(t), &object{}, s, cache.ReflectorOptions{}).Status()
+			assert.Empty(t, status.Quarantined)
+		})
+	}
+}
+
 // G7: a Replace that a key function of another one makes is the first to commit.
 func TestG7AReplaceInsideAReplaceCommitsFirst(t *testing.T) {
 	var s cache.Store
