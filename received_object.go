@@ -10,7 +10,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // examine reads an object's metadata into md and returns why the object cannot be passed to the
@@ -18,6 +20,9 @@ import (
 func (r *Reflector) examine(obj runtime.Object, md *metadata) *ObjectError {
 	if bad := r.examineUntyped(obj, md); bad != nil {
 		return bad
+	}
+	if err := checkDocument(obj, listKinds); err != nil {
+		return r.objectError(obj, md, stageType, err)
 	}
 	if err := r.checkType(obj); err != nil {
 		return r.objectError(obj, md, stageType, err)
@@ -32,6 +37,9 @@ func (r *Reflector) examineUntyped(obj runtime.Object, md *metadata) *ObjectErro
 		return r.objectError(obj, md, stageDecode, decodeError(obj))
 	}
 	if unreadable == nil {
+		if err := checkDocument(obj, documentKinds); err != nil {
+			return r.objectError(obj, md, stageType, err)
+		}
 		return nil
 	}
 	if obj == nil { // whose error has the text of client-go's key functions
@@ -39,6 +47,32 @@ func (r *Reflector) examineUntyped(obj runtime.Object, md *metadata) *ObjectErro
 	}
 	return &ObjectError{Stage: stageMetadata, Err: unreadable}
 }
+
+// checkDocument returns an error if an object of no Go type is a document of one of the kinds, such
+// as a Table: if it has a name, it would replace or delete the stored object of that name.
+func checkDocument(obj runtime.Object, kinds sets.Set[string]) error {
+	untyped, isUntyped := obj.(*unstructured.Unstructured)
+	if !isUntyped {
+		return nil
+	}
+	kind, _ := untyped.Object["kind"].(string)
+	if !kinds.Has(kind) {
+		return nil
+	}
+	actual := untyped.GroupVersionKind()
+	if actual.Group == metav1.GroupName || actual.Group == "" && kind != "Table" {
+		return &UnexpectedTypeError{Expected: "an object", Actual: actual.String()}
+	}
+	return nil
+}
+
+// documentKinds are kinds that servers and proxies send in place of an object. A Table is one only
+// in the group meta.k8s.io, as for client-go.
+var documentKinds = notLists.Union(sets.New("Table"))
+
+// listKinds are the kinds of lists of any objects. A bookmark may have them: only its version
+// counts.
+var listKinds = sets.New("List", "PartialObjectMetadataList")
 
 // checkType returns why an object is not of the expected type, or nil.
 func (r *Reflector) checkType(obj runtime.Object) error {
@@ -73,6 +107,12 @@ func (r *Reflector) isOfWrongType(obj any, bad *ObjectError) bool {
 		return !isNilPointer(obj) && r.expectedType != nil && reflect.TypeOf(obj) != r.expectedType
 	}
 	return false
+}
+
+// isOther reports whether the object of an event was rejected because of its type. Such an event
+// neither changes nor deletes the stored object of its name.
+func (r *Reflector) isOther(c *change, bad *ObjectError) bool {
+	return bad.Stage == stageType || r.isOfWrongType(c.received.object, bad)
 }
 
 // excludes reports whether an object belongs to another replica. A rejected object without a UID

@@ -160,6 +160,9 @@ func (w *openWatch) examine(c *change) *ObjectError {
 			w.listing.compareWithWatch(c.received.meta.received.ResourceVersion)
 		}
 	}
+	if bad != nil && w.reflector.isOther(c, bad) {
+		return bad
+	}
 	mayExclude := w.reflector.shard != nil && c.received.kind != ""
 	if mayExclude && w.reflector.excludes(&c.received.meta, bad) {
 		c.received.kind = Deleted
@@ -298,8 +301,7 @@ func unknownEventError(eventType string, bad *ObjectError) error {
 // reportRejected reports an object that was not applied as received, and quarantines it if it has a
 // key.
 func (w *openWatch) reportRejected(c *change, bad *ObjectError) {
-	isDeletion := c.received.kind == Deleted && bad.Stage != stageType
-	if isDeletion {
+	if c.received.kind == Deleted && !w.reflector.isOther(c, bad) {
 		w.reportRejectedDeletion(c, bad)
 		return
 	}
@@ -344,6 +346,9 @@ func foundKey(bad *ObjectError) bool {
 func (w *openWatch) applyBookmark(c *change, bad *ObjectError) error {
 	if bad != nil {
 		w.run.report(withKey(bad))
+		if w.reflector.isOther(c, bad) {
+			return nil // its version is not the watch's
+		}
 	}
 	if err := w.noteBookmark(); err != nil {
 		return err

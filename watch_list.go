@@ -103,7 +103,7 @@ func (l *listing) addRejected(c *change, bad *ObjectError) error {
 	if kind == Added || kind == Updated {
 		return l.add(c.received.object, bad)
 	}
-	if bad.Key == "" && bad.Stage == stageType {
+	if bad.Key == "" && l.reflector.isOther(c, bad) {
 		l.run.report(withKey(bad))
 		return nil
 	}

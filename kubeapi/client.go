@@ -55,6 +55,7 @@ func New(options Options) (*ListerWatcher, error) {
 	if err != nil {
 		return nil, invalidOption("ObjectType", err)
 	}
+	into.resource = options.Resource.Resource
 	into.projection, err = projectionOf(options.Fields, into)
 	if err != nil {
 		return nil, invalidOption("Fields", err)

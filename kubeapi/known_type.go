@@ -51,6 +51,24 @@ func (k *knownType) contradicts(claimed metav1.TypeMeta, resource string) bool {
 	return suggests(resource, known) && !suggests(resource, kind)
 }
 
+// isListInPlaceOfObject reports whether an object claims the type of a list. Its kind ends in "List",
+// and objects of the source have another one: the known one or, while none is known, the one that
+// the resource's name suggests. The kinds of other objects may end in "List" too.
+func isListInPlaceOfObject(claimed, known metav1.TypeMeta, resource string) bool {
+	itemKind, isList := strings.CutSuffix(claimed.Kind, "List")
+	switch {
+	case !isList || claimed.Kind == known.Kind:
+		return false
+	case itemKind == "":
+		return claimed.APIVersion == "v1" || claimed.APIVersion == ""
+	case itemKind == "PartialObjectMetadata":
+		return true
+	case known.Kind == "" || known.Kind == "PartialObjectMetadata":
+		return suggests(resource, itemKind)
+	}
+	return itemKind == known.Kind || suggests(resource, known.Kind)
+}
+
 // suggests reports whether a resource has the name that is usual for a kind.
 func suggests(resource, kind string) bool {
 	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})

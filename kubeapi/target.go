@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,6 +32,10 @@ type target struct {
 	goKind string
 	// projection is nil if all fields are wanted.
 	projection *projection
+	// resource is the plural name of the resource.
+	resource string
+	// isBookmark is true for the target of bookmarks: see forBookmarks.
+	isBookmark bool
 }
 
 // targetFor returns the target for an example object.
@@ -115,15 +118,17 @@ func (t target) protobuf() bool {
 	return t.structType != nil && protowire.Supports(t.newObject()) && t.projection.protobuf()
 }
 
-// forBookmarks returns the target for bookmarks, which may have any kind.
+// forBookmarks returns the target for bookmarks, which may have any kind of object or list.
 func (t target) forBookmarks() target {
+	t.isBookmark = true
 	t.projection = nil
 	t.gvk = schema.GroupVersionKind{}
 	t.goKind = ""
 	return t
 }
 
-// decode decodes an object. defaultType is the type for an object that carries none, from its list.
+// decode decodes an object. defaultType is the type for an object that carries none, from its list
+// or from earlier ones.
 func (t target) decode(
 	encoding wire.Encoding, raw []byte, limits wire.Limits, defaultType metav1.TypeMeta,
 ) (runtime.Object, error) {
@@ -155,7 +160,7 @@ func (t target) decodeWhole(
 	}
 	kind := object.GetObjectKind()
 	claimed := kind.GroupVersionKind()
-	if err := t.checkType(claimed); err != nil {
+	if err := t.checkType(claimed, defaultType); err != nil {
 		return nil, err
 	}
 	if !t.gvk.Empty() || !t.metadataOnly() {
@@ -175,7 +180,7 @@ func (t target) decodeUnstructured(
 	}
 	object := &unstructured.Unstructured{Object: content}
 	// Any kind of object is accepted: the consumer can check it.
-	if err := t.checkType(object.GroupVersionKind()); err != nil {
+	if err := t.checkType(object.GroupVersionKind(), defaultType); err != nil {
 		return nil, err
 	}
 	if defaultType.Kind != "" && hasNoType(object) {
@@ -212,13 +217,10 @@ func (t target) recordType(known *knownType, object runtime.Object) {
 	}
 }
 
-// nonObjectKinds are kinds that servers and proxies send in place of an object. Decoded into
-// another Go type they would look like an empty object.
-var nonObjectKinds = []string{"Status", "Table"}
-
-// checkType returns an error if the claimed type is not the wanted one. An object without a type is
-// accepted, and PartialObjectMetadata where metadata is wanted.
-func (t target) checkType(claimed schema.GroupVersionKind) error {
+// checkType returns an error if the claimed type is not the wanted one, or not that of an object. An
+// object without a type is accepted, and PartialObjectMetadata where metadata is wanted. known is
+// the type of the source's objects, empty if it is not known.
+func (t target) checkType(claimed schema.GroupVersionKind, known metav1.TypeMeta) error {
 	if claimed.Kind == "" || claimed == t.gvk {
 		return nil
 	}
@@ -227,11 +229,14 @@ func (t target) checkType(claimed schema.GroupVersionKind) error {
 		return nil
 	}
 	version, kind := claimed.ToAPIVersionAndKind()
-	text := printableType(metav1.TypeMeta{APIVersion: version, Kind: kind})
+	claimedType := metav1.TypeMeta{APIVersion: version, Kind: kind}
+	text := printableType(claimedType)
 	if !t.gvk.Empty() {
 		return &wrongTypeError{text + " in place of " + t.gvk.String()}
 	}
-	if slices.Contains(nonObjectKinds, claimed.Kind) && (claimed.Group == "" || isMeta) {
+	// Decoded into another Go type, a document would look like an empty object.
+	isList := !t.isBookmark && isListInPlaceOfObject(claimedType, known, t.resource)
+	if isList || wire.IsNeverList(claimedType) {
 		return &wrongTypeError{text + " in place of an object"}
 	}
 	if t.goKind != "" && claimed.Kind != t.goKind {
@@ -316,8 +321,16 @@ func (lw *ListerWatcher) newUndecodable(
 	case id.NamespaceUnread:
 		id.Name = ""
 	}
-	reason := r.secrets().CleanError(fmt.Errorf("%s: %w", place, translateError(err)))
-	if errors.As(err, new(*wrongTypeError)) {
+	isOther := errors.As(err, new(*wrongTypeError))
+	err = translateError(err)
+	// The fields of another type may not fit the wanted one: status is a text in a Status.
+	otherErr := lw.target.checkType(id.TypeMeta.GroupVersionKind(), lw.knownType.get())
+	if otherErr != nil && !isOther {
+		isOther = true
+		err = fmt.Errorf("%w: %w", otherErr, err)
+	}
+	reason := r.secrets().CleanError(fmt.Errorf("%s: %w", place, err))
+	if isOther {
 		reason = otherTypeError{reason}
 	}
 	return &UndecodableObject{
