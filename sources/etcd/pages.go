@@ -29,13 +29,17 @@ func (p *pageSize) get() int64 {
 	return p.keys
 }
 
-// halve records that a page of a size has failed. It returns false if it cannot be smaller.
+// halve records that a page of a size has failed. It returns false if it cannot be smaller. A page
+// of one key, as for a check of the version, shows nothing about larger ones.
 func (p *pageSize) halve(failed int64) bool {
+	if failed <= 1 {
+		return false
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.full = 0
-	p.keys = min(p.keys, max(failed/2, 1))
-	return failed > 1
+	p.keys = min(p.keys, failed/2)
+	return true
 }
 
 // accept records a page of a size that has succeeded, and the number of its keys.
