@@ -3,8 +3,8 @@ package deltalog
 import "github.com/watchmirror/cache/internal/table"
 
 // newestIndex has the number of the newest change of each key. It keeps the key that was set last
-// beside the map, so a queue that is emptied after each change does not use the map. See
-// BenchmarkAChangeAtATime for what that saves.
+// beside the map, so a queue that is emptied after each change does not use the map: C1 at
+// depth 1 in the benchmarks module measures it.
 type newestIndex struct {
 	lastKey    table.Key
 	lastNumber int64

@@ -37,6 +37,32 @@ func filled(all []*pod, indexes int) *Table {
 	return t
 }
 
+// BenchmarkBytes measures the memory of a table without the objects and their texts, and the memory
+// allocated to fill it in one write.
+func BenchmarkBytes(b *testing.B) {
+	for _, n := range []int{100_000, 1_000_000} {
+		all := pods(n)
+		for _, indexes := range []int{0, 1, 3} {
+			b.Run(fmt.Sprint(n, "/", indexes), func(b *testing.B) {
+				bytes := 0
+				for b.Loop() {
+					b.StopTimer()
+					before := heap()
+					b.StartTimer()
+					t := filled(all, indexes)
+					b.StopTimer()
+					bytes += heap() - before
+					runtime.KeepAlive(t)
+					b.StartTimer()
+				}
+				b.ReportMetric(float64(bytes)/float64(b.N)/float64(n), "B/obj")
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/obj")
+				runtime.KeepAlive(all)
+			})
+		}
+	}
+}
+
 // BenchmarkChecksum is what the checksum adds to an update of an entry.
 func BenchmarkChecksum(b *testing.B) {
 	key, before, sum := NewKey("namespace-1", "pod-00000001"), OriginOf("1", "uid"), uint64(0)
