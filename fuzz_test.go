@@ -980,7 +980,9 @@ func (m *storeModel) commit() {
 		}
 	}
 	for key, refused := range m.refused {
-		if m.held[key].received != refused {
+		stored := m.held[key].received
+		isOlder := versionBefore(refused.ResourceVersion, stored.ResourceVersion)
+		if stored != refused && !isOlder {
 			m.quarantine[key] = true
 		}
 	}

@@ -423,17 +423,19 @@ func (r *storeReplacement) refuse(c *change) {
 	r.refused = append(r.refused, *c)
 }
 
-// refuseInWrite is refuse for a state that has failed for an index added after it was prepared. The
-// list may have refused a later one before.
-func (r *storeReplacement) refuseInWrite(c *change) {
-	if r.retains(c.prepared.key) {
+// refuseInWrite is refuse for a state that has failed for an index added after it was prepared. It
+// returns false if the list has refused a later one before.
+func (r *storeReplacement) refuseInWrite(c *change) (isNewest bool) {
+	earlier, isRetained := r.retained[c.prepared.key]
+	if isRetained {
 		r.refused = append(r.refused, *c)
-		return
+		return earlier.err == nil
 	}
 	r.refuse(c)
 	refused := r.retained[c.prepared.key]
 	refused.inWrite = true
 	r.retained[c.prepared.key] = refused
+	return true
 }
 
 // noteApplied is called before a write of the list changes a key. A state that the write has
@@ -445,7 +447,8 @@ func (r *storeReplacement) noteApplied(key table.Key) {
 }
 
 // restoreRefusals quarantines the refused objects that other writes have released since, unless
-// they have stored the same state. The last to commit decides, and the source has these objects.
+// they have stored the same state or a newer one. The last to commit decides, and the source has
+// these objects.
 func (r *storeReplacement) restoreRefusals() {
 	storage := r.in.store.storage
 	for key, refused := range r.retained {
@@ -454,10 +457,19 @@ func (r *storeReplacement) restoreRefusals() {
 			continue
 		}
 		stored := storage.table.Find(key, storage.table.Seek(key))
-		if !refused.origin.Same(stored.Origin) {
-			storage.quarantine.addRefused(refused.err, refused.cause)
+		isSuperseded := refused.origin.Same(stored.Origin) || refused.origin.OlderThan(stored.Origin)
+		if isSuperseded && !r.versionsReset {
+			continue // as the newest state, an older one would admit events older than the stored one
 		}
+		storage.quarantine.addRefused(refused.err, refused.cause)
 	}
+}
+
+// looksAtManyKeys reports whether Commit looks at more keys than it changes: at all that the list
+// lacks, that are quarantined, or that the list has refused.
+func (r *storeReplacement) looksAtManyKeys() bool {
+	quarantine := r.in.store.storage.quarantine
+	return r.marks.Missing() > 0 || quarantine.any() || len(r.retained) > 0
 }
 
 // Commit implements Replacement. Its error joins an *ObjectError for each object that fails for an

@@ -167,8 +167,8 @@ func (s *storage) open(w *storeWrite, parts ...[]change) {
 			weight += s.table.Weight(p.place, p.values)
 		}
 	}
-	if w.endsList() && (w.list.marks.Missing() > 0 || s.quarantine.any()) {
-		s.table.BeginStaged() // the end of the list looks at all missing and quarantined keys
+	if w.endsList() && w.list.looksAtManyKeys() {
+		s.table.BeginStaged()
 		return
 	}
 	s.table.Begin(weight)
@@ -218,8 +218,8 @@ func (s *storage) apply(w *storeWrite, c *change) error {
 // be prepared. It must learn of an object that has failed for an index that was added since.
 func (s *storage) refuse(w *storeWrite, c *change) {
 	failsForAddedIndex := c.prepared.set != nil // it has the values for all earlier indexes
-	if w.list != nil && failsForAddedIndex {
-		w.list.refuseInWrite(c)
+	if w.list != nil && failsForAddedIndex && !w.list.refuseInWrite(c) {
+		return
 	}
 	s.quarantine.addChange(c)
 }
