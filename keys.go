@@ -153,7 +153,7 @@ func ownTombstone(obj any) any {
 // the namespace could not be read, the name must be empty too. It is keyed, but never stored,
 // transformed or indexed. It quarantines the object of that name; as Deleted, it removes it, with
 // the last known state as a tombstone. Without a name it is only reported, and a deletion stays
-// quarantined until the next list.
+// quarantined until the next list. One of another type (see DecodeError) removes nothing.
 type UndecodableObject interface {
 	runtime.Object
 	// DecodeError returns why the object could not be decoded. It is kept in the status and must

@@ -21,7 +21,7 @@ func (r *Reflector) examine(obj runtime.Object, md *metadata) *ObjectError {
 	if bad := r.examineUntyped(obj, md); bad != nil {
 		return bad
 	}
-	if err := checkDocument(obj, listKinds); err != nil {
+	if err := r.checkDocument(obj, listKinds); err != nil {
 		return r.objectError(obj, md, stageType, err)
 	}
 	if err := r.checkType(obj); err != nil {
@@ -37,7 +37,7 @@ func (r *Reflector) examineUntyped(obj runtime.Object, md *metadata) *ObjectErro
 		return r.objectError(obj, md, stageDecode, decodeError(obj))
 	}
 	if unreadable == nil {
-		if err := checkDocument(obj, documentKinds); err != nil {
+		if err := r.checkDocument(obj, documentKinds); err != nil {
 			return r.objectError(obj, md, stageType, err)
 		}
 		return nil
@@ -49,8 +49,9 @@ func (r *Reflector) examineUntyped(obj runtime.Object, md *metadata) *ObjectErro
 }
 
 // checkDocument returns an error if an object of no Go type is a document of one of the kinds, such
-// as a Table: if it has a name, it would replace or delete the stored object of that name.
-func checkDocument(obj runtime.Object, kinds sets.Set[string]) error {
+// as a Table: if it has a name, it would replace or delete the stored object of that name. A source
+// may have such documents as its objects, of the expected type.
+func (r *Reflector) checkDocument(obj runtime.Object, kinds sets.Set[string]) error {
 	untyped, isUntyped := obj.(*unstructured.Unstructured)
 	if !isUntyped {
 		return nil
@@ -60,6 +61,9 @@ func checkDocument(obj runtime.Object, kinds sets.Set[string]) error {
 		return nil
 	}
 	actual := untyped.GroupVersionKind()
+	if actual == r.expectedGVK {
+		return nil
+	}
 	if actual.Group == metav1.GroupName || actual.Group == "" && kind != "Table" {
 		return &UnexpectedTypeError{Expected: "an object", Actual: actual.String()}
 	}

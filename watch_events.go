@@ -160,13 +160,13 @@ func (w *openWatch) examine(c *change) *ObjectError {
 			w.listing.compareWithWatch(c.received.meta.received.ResourceVersion)
 		}
 	}
+	mayExclude := w.reflector.shard != nil && c.received.kind != ""
+	c.received.excluded = mayExclude && w.reflector.excludes(&c.received.meta, bad)
 	if bad != nil && w.reflector.isOther(c, bad) {
 		return bad
 	}
-	mayExclude := w.reflector.shard != nil && c.received.kind != ""
-	if mayExclude && w.reflector.excludes(&c.received.meta, bad) {
+	if c.received.excluded {
 		c.received.kind = Deleted
-		c.received.excluded = true
 		return nil
 	}
 	isUndecodedDeletion := c.received.kind == Deleted && bad != nil && bad.Stage == stageDecode
@@ -279,10 +279,16 @@ func (w *openWatch) applyRejected(c *change, bad *ObjectError) error {
 		bad = w.reflector.objectError(c.received.event.Object, &c.received.meta, stageType, err)
 	}
 	version := w.advance(c)
+	isOwn := !c.received.excluded // the replica that it belongs to reports the others
 	if w.listing != nil {
-		return w.listing.addRejected(c, bad)
+		if isOwn {
+			return w.listing.addRejected(c, bad)
+		}
+		return nil
 	}
-	w.reportRejected(c, bad)
+	if isOwn {
+		w.reportRejected(c, bad)
+	}
 	w.moveVersion(version)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/sharding"
 )
 
 // wrongTypeError is the error of a source for an object of another type.
@@ -125,4 +126,65 @@ func requireDropped(t *testing.T, example apiruntime.Object, strategy cache.List
 	quarantined := reflector.Status().Quarantined
 	require.Len(t, quarantined, 1)
 	assert.Equal(t, "a/1", quarantined[0].Key)
+}
+
+// G6: a source may have documents as its objects, if the reflector expects their type. Fails if the
+// expected type counts as another one.
+func TestG6ADocumentOfTheExpectedTypeIsAnObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		example := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
+		store, reflector, reports := runOneEvent(t, example, nil, documentOf("v1", "List"))
+		_, exists, err := store.GetByKey("a/1")
+		require.NoError(t, err)
+		assert.True(t, exists)
+		assert.Empty(t, reports.all())
+		assert.Equal(t, "7", reflector.LastSyncResourceVersion())
+	})
+}
+
+// G6: of several replicas, the one that a document belongs to by its UID quarantines it. Fails if all
+// do, or if none does.
+func TestG6ADocumentIsQuarantinedByOneReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		document := documentOf("meta.k8s.io/v1", "Table")
+		document.(*unstructured.Unstructured).SetUID("some-uid")
+		quarantined := 0
+		for _, hashes := range sharding.Split(2) {
+			store, reflector, reports := runOneEvent(t, nil, sharding.NewSelector(hashes), document)
+			count := len(reflector.Status().Quarantined)
+			assert.Len(t, reports.all(), count)
+			assert.Empty(t, store.List())
+			assert.Equal(t, "7", reflector.LastSyncResourceVersion())
+			quarantined += count
+		}
+		assert.Equal(t, 1, quarantined)
+	})
+}
+
+// runOneEvent runs a reflector until it has received an event that adds an object after an empty
+// list.
+func runOneEvent(
+	t *testing.T, example apiruntime.Object, shard *sharding.Selector, object apiruntime.Object,
+) (cache.Store, *cache.Reflector, *errorRecorder) {
+	t.Helper()
+	source := &funcSource{
+		list: func(metav1.ListOptions) (apiruntime.Object, error) {
+			return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "6"}}, nil
+		},
+		watch: func(_ context.Context, n int) (watch.Interface, error) {
+			if n > 1 {
+				return newRecordedWatch(), nil
+			}
+			return newRecordedWatch(watch.Event{Type: watch.Added, Object: object}), nil
+		},
+	}
+	reports := &errorRecorder{}
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	reflector := cache.NewReflectorWithOptions(source, example, store, cache.ReflectorOptions{
+		Strategy: cache.ListUnpaged, ErrorHandler: reports.handle, ShardSelector: shard,
+	})
+	stop := runReflector(t, reflector)
+	t.Cleanup(stop)
+	synctest.Wait()
+	return store, reflector, reports
 }
