@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -136,10 +137,11 @@ func requireUnchanged(
 		HTTPClient: &http.Client{Transport: transport},
 		Encodings:  []Encoding{JSON, CBOR},
 	})
+	require.NoError(t, err)
 	if frame.contentType == string(Protobuf) {
 		source.encodings, err = encodingsFor([]Encoding{Protobuf, JSON}, source.target)
+		require.NoError(t, err)
 	}
-	require.NoError(t, err)
 	var reported atomic.Int64
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	reflector := cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{
@@ -151,7 +153,10 @@ func requireUnchanged(
 		},
 	})
 	ctx, end := context.WithCancel(t.Context())
-	go reflector.RunWithContext(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { reflector.RunWithContext(ctx) })
+	defer running.Wait()
+	defer end()
 	time.Sleep(time.Second)
 	synctest.Wait()
 
@@ -165,6 +170,4 @@ func requireUnchanged(
 		require.Equal(t, "9", reflector.LastSyncResourceVersion())
 	}
 	require.EqualValues(t, wantedReports, reported.Load())
-	end()
-	synctest.Wait()
 }

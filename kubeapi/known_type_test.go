@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/apiclient"
 )
 
 var podType = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
@@ -280,4 +283,19 @@ func TestABookmarkMayHaveAnyKind(t *testing.T) {
 			require.Equal(t, watch.Bookmark, event.Type)
 		})
 	}
+}
+
+// Fails if such a bookmark counts as an object of another type when its fields do not fit: then the
+// version of the watch would not follow it.
+func TestABookmarkOfAnyKindIsNoOtherTypeIfItsFieldsDoNotFit(t *testing.T) {
+	frame := frameJSON(
+		"BOOKMARK",
+		`{"kind":"Other","apiVersion":"x/v2","metadata":{"resourceVersion":"9"},"spec":"text"}`)
+	source := listAndWatch(t, &carp.Carp{}, body{}, body{string(JSON), []byte(frame)})
+	require.Equal(t, watch.Error, firstEvent(t, source).Type) // the frame may have been damaged
+	event := firstEvent(t, source)
+	undecodable, isUndecodable := event.Object.(*UndecodableObject)
+	require.True(t, isUndecodable)
+	require.Equal(t, "9", undecodable.ResourceVersion)
+	require.NotEqual(t, apiclient.CauseWrongType, string(cache.CauseOf(undecodable.Err)))
 }

@@ -199,7 +199,7 @@ func (l *listing) decode(raw []byte, number int) runtime.Object {
 		l.response.encoding, raw, l.limits.wire(), l.defaultItemType(l.decoder.Header()))
 	if err != nil {
 		l.suspectItem(raw, number, err)
-		return l.newUndecodable(l.response, raw, fmt.Sprintf("item %d of the list", number), err)
+		return l.newUndecodable(l.target, l.response, raw, fmt.Sprintf("item %d of the list", number), err)
 	}
 	l.dropManagedFields(l.response.encoding, raw, item)
 	l.target.recordType(&l.knownType, item)

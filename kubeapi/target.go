@@ -308,9 +308,10 @@ type UndecodableObject struct {
 
 var _ runtime.Object = (*UndecodableObject)(nil)
 
-// newUndecodable returns an UndecodableObject for raw. place describes where it was received.
+// newUndecodable returns an UndecodableObject for raw, which could not be decoded into a target.
+// place describes where it was received.
 func (lw *ListerWatcher) newUndecodable(
-	r *response, raw []byte, place string, err error,
+	into target, r *response, raw []byte, place string, err error,
 ) *UndecodableObject {
 	id := r.encoding.Identify(raw)
 	switch {
@@ -324,7 +325,7 @@ func (lw *ListerWatcher) newUndecodable(
 	isOther := errors.As(err, new(*wrongTypeError))
 	err = translateError(err)
 	// The fields of another type may not fit the wanted one: status is a text in a Status.
-	otherErr := lw.target.checkType(id.TypeMeta.GroupVersionKind(), lw.knownType.get())
+	otherErr := into.checkType(id.TypeMeta.GroupVersionKind(), lw.knownType.get())
 	if otherErr != nil && !isOther {
 		isOther = true
 		err = fmt.Errorf("%w: %w", otherErr, err)

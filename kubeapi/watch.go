@@ -167,7 +167,7 @@ func (w *watcher) decode(frame wire.Frame) (runtime.Object, error) {
 			return nil, fmt.Errorf("the object of a watch frame: %w", err)
 		}
 		place := apiclient.Printable(string(frame.Type), maxForeignText) + " event"
-		return w.source.newUndecodable(w.response, frame.Object, place, err), nil
+		return w.source.newUndecodable(into, w.response, frame.Object, place, err), nil
 	}
 	if frame.Type != watch.Bookmark {
 		w.source.dropManagedFields(encoding, frame.Object, object)
