@@ -30,9 +30,11 @@ func checkReadLate(t *sourceTrial) error {
 		}
 		want = append(want, "ADDED "+name+"=1", "MODIFIED "+name+"=2", "DELETED "+name+"=2")
 	}
-	time.Sleep(t.quiet) // what fills the watch's buffer must find it full before it is read
+	// What fills the watch's buffer must find it full, at first and again after each read: a source
+	// may drop only what comes then.
+	time.Sleep(t.quiet)
 	for at, wanted := range want {
-		time.Sleep(t.quiet / 100) // and after each read: a source may drop only what comes then
+		time.Sleep(t.quiet / 100)
 		got, _, err := w.next()
 		switch {
 		case errors.Is(err, errQuiet):
@@ -81,7 +83,8 @@ const (
 	// listsInRound bounds the lists of a round.
 	listsInRound = 20
 	// changePause and listPause let changes come between the steps of a list, also in virtual time.
-	// There no list and no change of a round come at the same time, so their order is certain.
+	// There no list and no change come at the same time after a round's beginning, so their order
+	// is certain.
 	changePause = 300 * time.Microsecond
 	listPause   = 110 * time.Microsecond
 )
