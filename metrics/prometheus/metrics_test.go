@@ -135,6 +135,7 @@ func TestTheTimeToTheFirstSyncIsPublishedOnce(t *testing.T) {
 		assert.NotContains(t, p.scrape(), series)
 		require.NoError(t, pods.WaitSynced(t.Context()))
 		took := time.Since(began).Seconds()
+		synctest.Wait() // the metric follows the sync
 		assert.Positive(t, took)
 		p.scrape().has(t, scraped{series: took})
 		source.BreakWatches(cachetest.ErrExpired())
@@ -283,6 +284,7 @@ func TestTenThousandStartsAndStopsLeaveAsManySeriesAsBefore(t *testing.T) {
 		defer p.add("lasting", lasting)()
 		defer start(t, running(lasting))()
 		require.NoError(t, lasting.WaitSynced(t.Context()))
+		synctest.Wait() // the metrics follow the sync
 		before := p.scrape()
 		for i := range 10_000 {
 			name, id := p.reserve(fmt.Sprint("informer-", i))
