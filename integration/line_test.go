@@ -109,9 +109,7 @@ func (l *line) require(t *testing.T, names ...string) {
 		assert.Empty(t, differences(m.content(), l.want), "%s: cache and server", m.name)
 		assert.Empty(t, differences(m.view.content(), l.want), "%s: a handler's view and the server", m.name)
 		assert.Empty(t, m.view.mistakes, m.name)
-		if m.informer != nil {
-			assert.Empty(t, m.informer.Status().Quarantined)
-		}
+		m.requireNoQuarantine(t)
 	}
 	require.False(t, t.Failed())
 }

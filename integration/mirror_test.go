@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -312,6 +313,18 @@ func (m *mirror) converged(ctx context.Context, want map[string]*object) (time.D
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// requireNoQuarantine waits until each object is decoded. A list with a damaged byte leaves the stored
+// state of its object, which may be the newest already, in quarantine until the object is listed
+// again: at most once a minute.
+func (m *mirror) requireNoQuarantine(t *testing.T) {
+	t.Helper()
+	if m.informer == nil {
+		return
+	}
+	assert.Eventually(t, func() bool { return len(m.informer.Status().Quarantined) == 0 }, patience, 10*time.Millisecond)
+	require.Empty(t, m.informer.Status().Quarantined)
 }
 
 func sameVersions(have, want map[string]*object) bool {
