@@ -885,6 +885,7 @@ func TestFailingSinceIsTheTimeOfTheFirstOfTheFailuresInARow(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		config := cache.InformerConfig[*object]{}
 		config.ReflectorOptions.ErrorHandler = func(context.Context, *cache.Reflector, error) {}
+		config.ReflectorOptions.MinWatchTimeout = 2 * time.Hour // a young watch is followed by a pause
 		informer := runInformer(t, source, config)
 		require.Zero(t, informer.Status().FailingSince)
 		require.Equal(t, "watching", informer.Status().Activity())
