@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/watchmirror/cache/sharding"
 )
@@ -150,15 +149,11 @@ func checkListKind(list runtime.Object) error {
 	if isUnstructured && kind.GroupKind() == metav1.Kind("Table") {
 		return errTable
 	}
-	isDiscovery := kind.Group == "apidiscovery.k8s.io"
-	if isDiscovery || kind.Group == "" && notLists.Has(kind.Kind) {
+	if isDocument(kind) {
 		return fmt.Errorf("%w: %s", errNotList, kind.Kind)
 	}
 	return nil
 }
-
-// notLists are kinds of the group "" that API servers and proxies send in place of a list.
-var notLists = sets.New("Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList")
 
 // eachItem calls add with a shallow copy of each item of a list, so that a stored item does not
 // keep the list in memory.

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // examine reads an object's metadata into md and returns why the object cannot be passed to the
@@ -21,7 +21,7 @@ func (r *Reflector) examine(obj runtime.Object, md *metadata) *ObjectError {
 	if bad := r.examineUntyped(obj, md); bad != nil {
 		return bad
 	}
-	if err := r.checkDocument(obj, listKinds); err != nil {
+	if err := r.refuse(isListOfAny, obj); err != nil {
 		return r.objectError(obj, md, stageType, err)
 	}
 	if err := r.checkType(obj); err != nil {
@@ -37,7 +37,7 @@ func (r *Reflector) examineUntyped(obj runtime.Object, md *metadata) *ObjectErro
 		return r.objectError(obj, md, stageDecode, decodeError(obj))
 	}
 	if unreadable == nil {
-		if err := r.checkDocument(obj, documentKinds); err != nil {
+		if err := r.refuse(isDocument, obj); err != nil {
 			return r.objectError(obj, md, stageType, err)
 		}
 		return nil
@@ -48,35 +48,20 @@ func (r *Reflector) examineUntyped(obj runtime.Object, md *metadata) *ObjectErro
 	return &ObjectError{Stage: stageMetadata, Err: unreadable}
 }
 
-// checkDocument returns an error if an object of no Go type is a document of one of the kinds, such
-// as a Table: if it has a name, it would replace or delete the stored object of that name. A source
-// may have such documents as its objects, of the expected type.
-func (r *Reflector) checkDocument(obj runtime.Object, kinds sets.Set[string]) error {
+// refuse returns an error if an object of no Go type has a refused kind: if it has a name, it would
+// replace or delete the stored object of that name. A source may have such documents as its objects,
+// of the expected type.
+func (r *Reflector) refuse(isRefused func(schema.GroupVersionKind) bool, obj runtime.Object) error {
 	untyped, isUntyped := obj.(*unstructured.Unstructured)
 	if !isUntyped {
 		return nil
 	}
-	kind, _ := untyped.Object["kind"].(string)
-	if !kinds.Has(kind) {
-		return nil
-	}
 	actual := untyped.GroupVersionKind()
-	if actual == r.expectedGVK {
+	if actual == r.expectedGVK || !isRefused(actual) {
 		return nil
 	}
-	if actual.Group == metav1.GroupName || actual.Group == "" && kind != "Table" {
-		return &UnexpectedTypeError{Expected: "an object", Actual: actual.String()}
-	}
-	return nil
+	return &UnexpectedTypeError{Expected: "an object", Actual: actual.String()}
 }
-
-// documentKinds are kinds that servers and proxies send in place of an object. A Table is one only
-// in the group meta.k8s.io, as for client-go.
-var documentKinds = notLists.Union(sets.New("Table"))
-
-// listKinds are the kinds of lists of any objects. A bookmark may have them: only its version
-// counts.
-var listKinds = sets.New("List", "PartialObjectMetadataList")
 
 // checkType returns why an object is not of the expected type, or nil.
 func (r *Reflector) checkType(obj runtime.Object) error {

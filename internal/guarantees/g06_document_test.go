@@ -52,6 +52,7 @@ func TestG6ADocumentInPlaceOfAnObjectChangesNothing(t *testing.T) {
 		"a Table":            documentOf("meta.k8s.io/v1", "Table"),
 		"an old Table":       documentOf("meta.k8s.io/v1beta1", "Table"),
 		"a Status":           documentOf("v1", "Status"),
+		"a discovered group": documentOf("apidiscovery.k8s.io/v2", "APIGroupDiscovery"),
 		"a List":             documentOf("v1", "List"),
 		"a list of metadata": documentOf("meta.k8s.io/v1", "PartialObjectMetadataList"),
 		"undecoded":          undecoded,
