@@ -83,5 +83,4 @@ func (r *Result) setDelays(delays []time.Duration) {
 	at := func(part float64) float64 { return delays[int(part*float64(len(delays)-1))].Seconds() }
 	r.Median = at(0.5)
 	r.P99 = at(0.99)
-	r.Longest = at(1)
 }

@@ -21,6 +21,6 @@ type Result struct {
 	Goroutines, Heap, Stack, Drained int64
 	// Calls is how often a handler was called for what had not changed.
 	Calls int64
-	// Median, P99 and Longest are of the single operations' delays, in seconds.
-	Median, P99, Longest float64
+	// Median and P99 are of the single operations' delays, in seconds.
+	Median, P99 float64
 }

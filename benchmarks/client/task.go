@@ -50,8 +50,6 @@ const (
 	Delays Work = "delays"
 	// Paced sends changes one at a time, so many a second that everything sleeps in between.
 	Paced Work = "paced"
-	// Recovery has a server fail and recover: see Fault.
-	Recovery Work = "recovery"
 	// Pending has handlers hang while changes wait for them: Heap.
 	Pending Work = "pending"
 )
@@ -67,7 +65,6 @@ var withoutServer = map[Work]func(Task, context.Context) (Result, error){
 	Delays:      Task.delays,
 	Paced:       Task.paced,
 	Pending:     Task.pending,
-	Recovery:    Task.recovery,
 }
 
 // NeedsServer says whether there must be a server.
@@ -97,8 +94,6 @@ type Task struct {
 	Count int
 	// Handlers is how many there are, Burst how many changes come at once.
 	Handlers, Burst int
-	// Fault is for Recovery.
-	Fault Fault
 	// GCPercent is the process's GOGC.
 	GCPercent int
 	// StopTheWorld makes each collection do all of its work while nothing else runs.

@@ -21,8 +21,6 @@ const (
 	timesLess
 	// timesMore is a number that must be so many times client-go's.
 	timesMore
-	// moreThanTheirs is a number that may be so much more than client-go's.
-	moreThanTheirs
 )
 
 // less is the goal of so many times less, none for 0.
@@ -48,8 +46,6 @@ func (g goal) String() string {
 		return fmt.Sprintf("%.3gx", g.number)
 	case timesMore:
 		return fmt.Sprintf("%.3gx more", g.number)
-	case moreThanTheirs:
-		return fmt.Sprintf("client-go + %.0f", g.number)
 	}
 	return "-"
 }
@@ -89,8 +85,6 @@ func (f figure) missing(number float64, s samples) float64 {
 		return 1 - theirs/number/f.goal.number
 	case timesMore:
 		return 1 - number/theirs/f.goal.number
-	case moreThanTheirs:
-		return part(number, theirs+f.goal.number) - 1
 	}
 	return 0
 }

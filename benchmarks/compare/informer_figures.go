@@ -70,8 +70,6 @@ func medianDelay(r client.Result) float64 { return r.Median }
 
 func p99Delay(r client.Result) float64 { return r.P99 }
 
-func longestDelay(r client.Result) float64 { return r.Longest }
-
 // The figures of updates are without what the source alone takes.
 
 func netCPU(number string, goal goal) figure {
@@ -113,9 +111,4 @@ func callsPerEvent() figure {
 func pendingBytes(most float64) figure {
 	return figure{name: "B/pending event", format: "%.1f", goal: upTo(most), slack: 1,
 		of: func(r client.Result) float64 { return perItem(r, float64(r.Heap)) }}
-}
-
-// recoveryTime is in virtual seconds, but pauses are jittered, so it is not recorded.
-func recoveryTime(which string, delay func(client.Result) float64, goal goal) figure {
-	return figure{name: "s until equal, " + which, format: "%.1f", goal: goal, noisy: true, of: delay}
 }

@@ -9,13 +9,12 @@ import (
 
 // How much is measured at any scale: that is cheap, and a goal is of this number.
 const (
-	idleInformers   = 1000
-	stalledUpdates  = 500_000
-	delayObjects    = 10_000
-	recoveryObjects = 50
-	burst           = 100
-	burstHandlers   = 5
-	stuckHandlers   = 4
+	idleInformers  = 1000
+	stalledUpdates = 500_000
+	delayObjects   = 10_000
+	burst          = 100
+	burstHandlers  = 5
+	stuckHandlers  = 4
 )
 
 var informerForms = []sides.Form{sides.TypedInformer, sides.SharedInformer}
@@ -32,9 +31,6 @@ func (s scale) informerLines() []line {
 		all = append(all, s.stalled(form, "ordered", sides.Ordered, 8), s.stalled(form, "coalesced", sides.Coalesced, 1))
 	}
 	all = append(all, s.controllerLines()...)
-	for _, fault := range client.Faults {
-		all = append(all, s.recovery(fault))
-	}
 	return all
 }
 
@@ -188,20 +184,5 @@ func (s scale) controllerLines() []line {
 			first:   true,
 		},
 		s.singles("C3 single events, ", sides.StoreAndHandler, 0.95),
-	}
-}
-
-// recovery is the time from the end of a fault until the cache equals the source again.
-func (s scale) recovery(fault client.Fault) line {
-	task := informerTask(client.Recovery, "", recoveryObjects, s.recoveries)
-	task.Fault = fault
-	return line{
-		name: "T " + string(fault),
-		figures: []figure{
-			recoveryTime("median", medianDelay, goal{moreThanTheirs, 1}),
-			recoveryTime("slowest", longestDelay, goal{}),
-		},
-		task:   task,
-		passes: 1,
 	}
 }

@@ -20,7 +20,6 @@ type scale struct {
 
 	theirUpdates int // while a handler hangs, 0 for as many
 	idlePasses   int
-	recoveries   int
 
 	objects int // small ones
 	updates int
@@ -33,8 +32,8 @@ type scale struct {
 var (
 	// fullScale is that of the goals.
 	fullScale = scale{pods: 100_000, changes: 20_000, listed: 40_000, syncPasses: 1, concurrent: true, cpuPasses: 5,
-		idlePasses: 5, recoveries: 25,
-		objects: 100_000, updates: 1_000_000, waits: 2000, passes: 5,
+		idlePasses: 5,
+		objects:    100_000, updates: 1_000_000, waits: 2000, passes: 5,
 		calls: calls.Full}
 	// simpleScale is that of the calls that programs make first, in five minutes.
 	simpleScale = scale{objects: 100_000, updates: 300_000, waits: 1000, passes: 5, calls: calls.Full}
@@ -42,7 +41,7 @@ var (
 	// smaller at will: objects on their way between source and store, some MiB, must
 	// remain small beside what has been stored.
 	shortScale = scale{pods: 20_000, theirPods: 4_000, changes: 4_000, listed: 10_000, syncPasses: 1, cpuPasses: 1,
-		theirUpdates: 50_000, idlePasses: 2, recoveries: 9,
+		theirUpdates: 50_000, idlePasses: 2,
 		objects: 40_000, updates: 200_000, waits: 200, passes: 1,
 		calls: calls.Short}
 )
