@@ -12,7 +12,6 @@
 //	client     one workload in a process of its own: CPU, allocations, live heap
 //	sides      the two that are compared, behind a few interfaces
 //	calls      single calls of stores and queues, both sides in one process, by turns
-//	peers      what programs use instead of client-go's stores and ours
 //	local      objects and sources in the client's own process, where no server is needed
 //	apiserver  the server, in a process of its own as well
 //	pods       the objects, and how they get encoded at little cost

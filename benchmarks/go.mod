@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/cilium/statedb v0.9.4
 	github.com/go-logr/logr v1.4.3
-	github.com/hashicorp/go-memdb v1.3.5
 	github.com/stretchr/testify v1.12.1
 	github.com/watchmirror/cache v0.0.0-00010101000000-000000000000
 	github.com/watchmirror/cache/adapters/clientgo v0.0.0-00010101000000-000000000000
@@ -43,8 +42,6 @@ require (
 	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
-	github.com/hashicorp/go-immutable-radix v1.3.1 // indirect
-	github.com/hashicorp/golang-lru v0.5.4 // indirect
 	github.com/hashicorp/hcl v1.0.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
