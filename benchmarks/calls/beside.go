@@ -2,7 +2,6 @@ package calls
 
 import (
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,8 +17,6 @@ type beside struct {
 	calls int
 	// pause is between two calls.
 	pause time.Duration
-	// procs is GOMAXPROCS, 0 for the machine's.
-	procs int
 	// part says which call counts: 0.99 is the 99th percentile, 1 the longest call.
 	part float64
 }
@@ -33,9 +30,6 @@ type contenders struct {
 
 // measure makes both sides take turns.
 func (b beside) measure(theirs, ours contenders) (Result, error) {
-	if b.procs > 0 {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(b.procs))
-	}
 	sides := [2]contenders{theirs, ours}
 	return interleaved(b.rounds, func(side int) (float64, error) {
 		collect()

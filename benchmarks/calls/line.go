@@ -28,7 +28,6 @@ const (
 	nanosecondsPerCall   = "ns/call"
 	nanosecondsPerObject = "ns/object"
 	microsecondsPerCall  = "us/call"
-	microsecondsPerEvent = "us/event"
 	bytesPerObject       = "B/object"
 )
 
@@ -54,8 +53,8 @@ type Result struct {
 	// Ratio is the median of the other side's figures divided by ours: above 1 ours is better.
 	// Low and High are its quartiles.
 	Ratio, Low, High float64
-	// Allocations are those of a call, of the other side and ours. They are nil where other
-	// goroutines allocate as well.
+	// Allocations are those of a call, of the other side and ours. They are nil where calls do not
+	// take turns.
 	Allocations *[2]float64
 }
 
@@ -65,7 +64,7 @@ func (l Line) Stable() bool { return l.Unit == bytesPerObject }
 // Measure measures a line.
 func (l Line) Measure(s Scale) (Result, error) {
 	result, err := l.measure(s)
-	if l.Unit == microsecondsPerCall || l.Unit == microsecondsPerEvent {
+	if l.Unit == microsecondsPerCall {
 		result.Theirs /= float64(time.Microsecond)
 		result.Ours /= float64(time.Microsecond)
 	}
@@ -83,10 +82,8 @@ func Lines() []Line {
 		readLines(),
 		replaceLines(),
 		valueLines(),
-		namespaceLines(),
 		memoryLines(),
 		peerLines(),
-		waitLines(),
 	)
 }
 

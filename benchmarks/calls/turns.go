@@ -23,9 +23,6 @@ type turns struct {
 	rounds int
 	// calls is the number of calls of a round.
 	calls int
-	// othersWork says that the calls have other goroutines work: the CPU time of the process
-	// counts then, and allocations do not.
-	othersWork bool
 }
 
 // spent is the cost of a round.
@@ -49,9 +46,7 @@ func (t turns) measure(theirs, ours round) (Result, error) {
 		allocations[side] = float64(spent.mallocs) / float64(t.calls)
 		return float64(spent.time) / float64(t.calls), err
 	})
-	if !t.othersWork {
-		result.Allocations = &allocations
-	}
+	result.Allocations = &allocations
 	return result, err
 }
 
@@ -97,27 +92,19 @@ func (t turns) do(r round) (spent, error) {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	mallocs := memory.Mallocs
-	before, err := t.now()
+	before, err := threadTime()
 	if err != nil {
 		return spent{}, err
 	}
 	if err := r.work(); err != nil {
 		return spent{}, err
 	}
-	after, err := t.now()
+	after, err := threadTime()
 	if err != nil {
 		return spent{}, err
 	}
 	runtime.ReadMemStats(&memory)
 	return spent{time: after - before, mallocs: memory.Mallocs - mallocs}, nil
-}
-
-// now returns the CPU time so far.
-func (t turns) now() (time.Duration, error) {
-	if t.othersWork {
-		return processTime()
-	}
-	return threadTime()
 }
 
 // collectEach is the heap's growth after which a round begins with a collection.

@@ -20,12 +20,6 @@ func heapAndStack(most float64) figure {
 		of: func(r client.Result) float64 { return float64(r.Heap+r.Stack) / float64(r.Items) / kibi }}
 }
 
-// stackAlone is a part of heapAndStack.
-func stackAlone() figure {
-	return figure{name: "of it stack", format: "%.1f", loose: true,
-		of: func(r client.Result) float64 { return float64(r.Stack) / float64(r.Items) / kibi }}
-}
-
 func heapGrowth(most float64) figure {
 	return figure{name: "MiB more, at most", format: "%.2f", slack: 0.25, goal: goal{atMost, most},
 		of: func(r client.Result) float64 { return float64(r.Heap) / mebi }}

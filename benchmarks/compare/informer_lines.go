@@ -143,7 +143,7 @@ func (s scale) idleLines(form sides.Form) []line {
 	return []line{
 		{
 			name:    "G idle informer, " + string(form),
-			figures: []figure{goroutines(3), heapAndStack(36), stackAlone()},
+			figures: []figure{goroutines(3), heapAndStack(36)},
 			task:    informerTask(client.Idle, form, idleInformers, 0),
 			passes:  s.idlePasses,
 		},

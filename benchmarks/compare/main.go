@@ -68,7 +68,7 @@ func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&s.short, "short", false, "a part of the workloads, and less of each: for CI")
-	flags.Func("only", "measure the workloads with these `numbers` (B1,B18,W), or whose names match a regular expression", func(text string) (err error) {
+	flags.Func("only", "measure the workloads with these `numbers` (B1,B18,H), or whose names match a regular expression", func(text string) (err error) {
 		s.only, err = parseSelection(text)
 		return err
 	})
