@@ -1,8 +1,8 @@
 package apiserver
 
 import (
+	"bufio"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -10,46 +10,85 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/watchmirror/cache/benchmarks/pods"
 )
 
-// Path is where the pods are.
-const Path = "/api/v1/pods"
+// Config is what a server serves, and which of the protocol's variants.
+type Config struct {
+	// Pods is how many pods there are.
+	Pods int
+	// Events is how many of them change once a watch has begun, one after the other and as fast as
+	// the watch's reader reads. Every watch sees that many.
+	Events int
+	// Paged makes lists have the pages that are asked for, as those of a server without a watch
+	// cache. Without it a list is whole, whatever limit it asks for: so do servers with a watch
+	// cache, when no exact version is asked for.
+	Paged bool
+	// Streams makes the server answer a watch with sendInitialEvents, which it otherwise refuses,
+	// as servers before Kubernetes 1.32 do.
+	Streams bool
+}
 
-// pieceBytes is how much is handed to the socket at once.
-const pieceBytes = 64 << 10
+// format is how lists are encoded. All methods append to what they are given.
+type format interface {
+	mediaType(watch bool) string
+
+	listBegin(to []byte, about metav1.ListMeta, p page) []byte
+	listItem(to []byte, i int, version uint64, first bool) []byte
+	listEnd(to []byte) []byte
+}
+
+// page is a part of the list: pods from, to but not including.
+type page struct{ from, to int }
 
 // handler answers lists and watches of the pods.
 type handler struct {
 	Config
 	text     text
-	protobuf format
+	protobuf protobuf
 }
 
-// NewHandler makes a server's handler. It may be called concurrently, and keeps no more
-// than the templates of the pods.
+// NewHandler makes a server's handler. It may be called concurrently, and keeps no more than the
+// templates of the pods.
 func NewHandler(config Config) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+Path, &handler{config, newTextFormat(), newProtobufFormat()})
+	mux.Handle("GET /api/v1/pods", &handler{config, text{pods.JSON()}, protobuf{pods.Protobuf()}})
 	return mux
 }
 
+// pieceBytes is how much is handed to the socket at once.
+const pieceBytes = 64 << 10
+
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var format format = h.text
+	if strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
+		format = h.protobuf
+	}
 	query := r.URL.Query()
-	format := h.accepted(r.Header.Get("Accept"))
-	if query.Get("watch") == "true" || query.Get("watch") == "1" {
-		h.watch(w, r, format, query)
+	isWatch := query.Get("watch") == "true" || query.Get("watch") == "1"
+	isInitial := query.Get("sendInitialEvents") == "true"
+	if isInitial && !h.Streams {
+		refuseToStream(w)
 		return
 	}
-	w.Header().Set("Content-Type", format.mediaType(false))
-	h.list(w, format, h.asked(query))
+	w.Header().Set("Content-Type", format.mediaType(isWatch))
+	out := bufio.NewWriterSize(w, pieceBytes)
+	if !isWatch {
+		h.list(out, format, h.asked(query))
+		_ = out.Flush()
+		return
+	}
+	flusher := http.NewResponseController(w)
+	_ = flusher.Flush() // the watch has begun
+	h.watch(out, isInitial)
+	_ = out.Flush()
+	_ = flusher.Flush()
+	<-r.Context().Done()
 }
-
-// page is a part of the list: pods from, to but not including.
-type page struct{ from, to int }
 
 // asked is the page that a list asks for. Its clients are those of the measurements, which send
 // back the token that they received; another one begins at the first pod.
@@ -65,83 +104,42 @@ func (h *handler) asked(query url.Values) page {
 	return p
 }
 
-// accepted is the first format of those that are asked for, JSON if there is none.
-func (h *handler) accepted(accept string) format {
-	for wanted := range strings.SplitSeq(accept, ",") {
-		media, _, _ := strings.Cut(strings.TrimSpace(wanted), ";")
-		for _, format := range []format{h.text, h.protobuf} {
-			if media == format.mediaType(false) {
-				return format
-			}
-		}
-	}
-	return h.text
-}
-
-// version is the one of the list: each pod has another one up to it.
+// version is that of the list. Pod i has version i+1.
 func (h *handler) version() uint64 { return uint64(h.Pods) }
 
-func (h *handler) list(w io.Writer, format format, p page) {
+// list writes a page. The client may disconnect at any time: out keeps the error.
+func (h *handler) list(out *bufio.Writer, format format, p page) {
 	about := metav1.ListMeta{ResourceVersion: pods.Version(h.version())}
 	if p.to < h.Pods {
 		remaining := int64(h.Pods - p.to)
-		about.Continue, about.RemainingItemCount = strconv.Itoa(p.to), &remaining
+		about.Continue = strconv.Itoa(p.to)
+		about.RemainingItemCount = &remaining
 	}
-	piece := format.listBegin(make([]byte, 0, pieceBytes+pieceBytes/2), about, p)
-	for i := p.from; i < p.to; i++ {
-		piece = format.listItem(piece, i, uint64(i+1), i == p.from)
-		if len(piece) >= pieceBytes {
-			if _, err := w.Write(piece); err != nil {
-				return // the client has disconnected
-			}
-			piece = piece[:0]
-		}
+	_, err := out.Write(format.listBegin(nil, about, p))
+	var item []byte
+	for i := p.from; i < p.to && err == nil; i++ {
+		item = format.listItem(item[:0], i, uint64(i+1), i == p.from)
+		_, err = out.Write(item)
 	}
-	_, _ = w.Write(format.listEnd(piece))
+	_, _ = out.Write(format.listEnd(nil))
 }
 
-// watch sends the initial events if it should, the changes, and then nothing until its
-// reader disconnects. No workload has events in protobuf, so they are text.
-func (h *handler) watch(w http.ResponseWriter, r *http.Request, format format, query url.Values) {
-	initial := query.Get("sendInitialEvents") == "true"
-	if initial && !h.Streams {
-		refuseToStream(w)
-		return
-	}
-	w.Header().Set("Content-Type", format.mediaType(true))
-	w.WriteHeader(http.StatusOK)
-	out := http.NewResponseController(w)
-	if err := out.Flush(); err != nil {
-		return
-	}
-	frames := make([]byte, 0, pieceBytes+pieceBytes/2)
-	send := func(least int) bool {
-		if len(frames) < least {
-			return true
+// watch writes the initial events, if it should, and the changes. No workload has events in
+// protobuf, so they are JSON.
+func (h *handler) watch(out *bufio.Writer, isInitial bool) {
+	var event []byte
+	var err error
+	if isInitial {
+		for i := 0; i < h.Pods && err == nil; i++ {
+			event = h.text.event(event[:0], "ADDED", i, uint64(i+1))
+			_, err = out.Write(event)
 		}
-		_, err := w.Write(frames)
-		frames = frames[:0]
-		return err == nil
+		_, _ = out.Write(h.text.bookmark(nil, h.version()))
 	}
-	if initial {
-		for i := range h.Pods {
-			frames = h.text.event(frames, "ADDED", i, uint64(i+1))
-			if !send(pieceBytes) {
-				return
-			}
-		}
-		frames = h.text.bookmark(frames, h.version())
+	for n := 0; n < h.Events && err == nil; n++ {
+		event = h.text.event(event[:0], "MODIFIED", n%h.Pods, h.version()+1+uint64(n))
+		_, err = out.Write(event)
 	}
-	for n := range h.Events {
-		frames = h.text.event(frames, "MODIFIED", n%h.Pods, h.version()+1+uint64(n))
-		if !send(pieceBytes) {
-			return
-		}
-	}
-	if !send(1) || out.Flush() != nil {
-		return
-	}
-	<-r.Context().Done()
 }
 
 // refuseToStream answers as servers before Kubernetes 1.32 do, in JSON, which every client

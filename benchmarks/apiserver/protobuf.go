@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchmirror/cache/benchmarks/pods"
 )
@@ -23,26 +24,17 @@ const (
 // magic begins each value in protobuf.
 const magic = "k8s\x00"
 
+// listType is the runtime.TypeMeta of a list.
+var listType = appendField(appendField(nil, 1<<3|2, []byte("v1")), 2<<3|2, []byte("PodList"))
+
 // protobuf is Kubernetes' protobuf: an envelope that names the type around the list.
-type protobuf struct {
-	pods     *pods.Encoding
-	listType []byte
-}
+type protobuf struct{ pods *pods.Encoding }
 
-func newProtobufFormat() format {
-	return &protobuf{pods: pods.Protobuf(), listType: typeMeta("PodList")}
-}
-
-func (*protobuf) mediaType(watch bool) string {
+func (protobuf) mediaType(watch bool) string {
 	if watch {
-		return "application/vnd.kubernetes.protobuf;stream=watch"
+		return runtime.ContentTypeProtobuf + ";stream=watch"
 	}
-	return "application/vnd.kubernetes.protobuf"
-}
-
-// typeMeta is a runtime.TypeMeta.
-func typeMeta(kind string) []byte {
-	return appendField(appendField(nil, 1<<3|2, []byte("v1")), 2<<3|2, []byte(kind))
+	return runtime.ContentTypeProtobuf
 }
 
 func appendHead(to []byte, tag byte, length int) []byte {
@@ -53,20 +45,12 @@ func appendField(to []byte, tag byte, value []byte) []byte {
 	return append(appendHead(to, tag, len(value)), value...)
 }
 
-func headLen(length int) int { return 1 + uvarintLen(length) }
-
-func uvarintLen(value int) int {
-	length := 1
-	for ; value >= 0x80; value >>= 7 {
-		length++
-	}
-	return length
-}
+func headLen(length int) int { return len(appendHead(nil, itemTag, length)) }
 
 // envelopeEnd is what follows the list in its envelope: two empty strings.
 var envelopeEnd = []byte{contentEncodingTag, 0, contentTypeTag, 0}
 
-func (p *protobuf) listBegin(to []byte, about metav1.ListMeta, page page) []byte {
+func (p protobuf) listBegin(to []byte, about metav1.ListMeta, page page) []byte {
 	metadata, err := about.Marshal()
 	if err != nil {
 		panic(fmt.Sprintf("three strings and a number cannot be encoded: %v", err))
@@ -76,13 +60,13 @@ func (p *protobuf) listBegin(to []byte, about metav1.ListMeta, page page) []byte
 		length += headLen(p.pods.Len(i)) + p.pods.Len(i)
 	}
 	to = append(to, magic...)
-	to = appendField(to, typeMetaTag, p.listType)
+	to = appendField(to, typeMetaTag, listType)
 	to = appendHead(to, rawTag, length)
 	return appendField(to, listMetaTag, metadata)
 }
 
-func (p *protobuf) listItem(to []byte, i int, version uint64, _ bool) []byte {
+func (p protobuf) listItem(to []byte, i int, version uint64, _ bool) []byte {
 	return p.pods.Append(appendHead(to, itemTag, p.pods.Len(i)), i, version)
 }
 
-func (*protobuf) listEnd(to []byte) []byte { return append(to, envelopeEnd...) }
+func (protobuf) listEnd(to []byte) []byte { return append(to, envelopeEnd...) }

@@ -13,8 +13,6 @@ import (
 // a list say nothing of their type, objects of events begin with it.
 type text struct{ pods *pods.Encoding }
 
-func newTextFormat() text { return text{pods.JSON()} }
-
 func (text) mediaType(bool) string { return "application/json" }
 
 func (text) listBegin(to []byte, about metav1.ListMeta, _ page) []byte {

@@ -6,7 +6,89 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
+
+// besideRounds is the number of rounds of calls beside another goroutine, at most.
+const besideRounds = 9
+
+func besideLines() []Line {
+	besideWriter := func(name string, readers int, goal float64) Line {
+		return Line{
+			Name: "D2 Get beside a writer, p99, " + name, Unit: nanosecondsPerCall, Goal: goal, TimeOnly: true,
+			measure: func(s Scale) (Result, error) { return readersBesideWriter(s, readers) },
+		}
+	}
+	return []Line{
+		besideWriter("1 readers", 1, 2),
+		besideWriter("2 readers", 2, 8),
+		{
+			Name: "D5 Update beside a goroutine that lists, p99", Unit: microsecondsPerCall, Goal: 100,
+			TimeOnly: true, measure: updatesBesideList,
+		},
+		{
+			Name: "D6 Get beside Replace, longest", Unit: microsecondsPerCall, AtMost: 1000,
+			TimeOnly: true, measure: getsBesideReplace,
+		},
+	}
+}
+
+// readersBesideWriter looks up keys while a goroutine updates objects.
+func readersBesideWriter(s Scale, readers int) (Result, error) {
+	objects := newObjects(s.Objects, nameLength, 0)
+	later := laterInOrder(objects)
+	keys := shuffledKeys(objects, s.Objects)
+	b := beside{rounds: min(s.Rounds, besideRounds), callers: readers, calls: s.Objects / readers, part: 0.99}
+	return b.measure(indexFunctions[:1], objects, func(in indexer) contenders {
+		next := 0 // over all rounds
+		return contenders{
+			call: func(caller, n int) error { return find(in, keys, caller*len(keys)/readers+n) },
+			other: func(int) error {
+				next++
+				return in.Update(later(next))
+			},
+		}
+	})
+}
+
+// find looks up a key.
+func find(in store, keys []string, n int) error {
+	if _, exists, _ := in.GetByKey(keys[n%len(keys)]); !exists {
+		return errLost
+	}
+	return nil
+}
+
+// updatesBesideList updates objects while a goroutine lists all.
+func updatesBesideList(s Scale) (Result, error) {
+	const updates = 200
+	const pause = 200 * time.Microsecond
+	objects := newObjects(s.Objects, nameLength, 0)
+	later := laterInOrder(objects)
+	b := beside{rounds: min(s.Rounds, besideRounds), callers: 1, calls: updates, pause: pause, part: 0.99}
+	return b.measure(indexFunctions[:1], objects, func(in indexer) contenders {
+		return contenders{
+			call:  func(_, n int) error { return in.Update(later(n)) },
+			other: func(int) error { return checkCount(len(in.List()), s.Objects) },
+		}
+	})
+}
+
+// getsBesideReplace looks up keys while a goroutine replaces all objects by later states.
+func getsBesideReplace(s Scale) (Result, error) {
+	const passes = 10 // a Replace begins and ends within them
+	objects := newObjects(s.Objects, nameLength, 0)
+	states := [2][]*object{laterStates(objects, 1), laterStates(objects, 2)}
+	keys := shuffledKeys(objects, s.Objects)
+	b := beside{rounds: min(s.Rounds, besideRounds), callers: 1, calls: passes * s.Objects, part: 1}
+	return b.measure(indexFunctions, objects, func(in indexer) contenders {
+		return contenders{
+			call:  func(_, n int) error { return find(in, keys, n) },
+			other: func(n int) error { return in.Replace(asList(states[n%2]), "1") },
+		}
+	})
+}
 
 // beside measures single calls of goroutines while another goroutine works without a pause.
 type beside struct {
@@ -28,9 +110,19 @@ type contenders struct {
 	other func(n int) error
 }
 
-// measure makes both sides take turns.
-func (b beside) measure(theirs, ours contenders) (Result, error) {
-	sides := [2]contenders{theirs, ours}
+// measure fills a store of each side and makes the sides take turns.
+func (b beside) measure(
+	indexes []indexFunction, objects []*object, side func(in indexer) contenders,
+) (Result, error) {
+	options := storeOptions{indexes: indexes}
+	stores := [2]indexer{theirIndexer(options), ourIndexer(options)}
+	var sides [2]contenders
+	for n, in := range stores {
+		if err := in.Replace(asList(objects), "1"); err != nil {
+			return Result{}, err
+		}
+		sides[n] = side(in)
+	}
 	return interleaved(b.rounds, func(side int) (float64, error) {
 		collect()
 		delays, err := b.round(sides[side])
@@ -41,20 +133,33 @@ func (b beside) measure(theirs, ours contenders) (Result, error) {
 	})
 }
 
-// round returns how long the calls took.
+// round returns how long the calls took. They begin when the other goroutine has done its work once.
 func (b beside) round(side contenders) ([]time.Duration, error) {
-	other := startOther(side.other)
+	var other, callers errgroup.Group
+	var isDone atomic.Bool
+	hasBegun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(hasBegun) })
+	other.Go(func() error {
+		defer begin()
+		for n := 0; !isDone.Load(); n++ {
+			if err := side.other(n); err != nil {
+				return err
+			}
+			begin()
+		}
+		return nil
+	})
+	<-hasBegun
 	delays := make([][]time.Duration, b.callers)
-	failures := make([]error, b.callers)
-	var callers sync.WaitGroup
 	for caller := range b.callers {
-		callers.Go(func() {
-			delays[caller], failures[caller] = b.timed(func(n int) error { return side.call(caller, n) })
+		callers.Go(func() (err error) {
+			delays[caller], err = b.timed(func(n int) error { return side.call(caller, n) })
+			return err
 		})
 	}
-	callers.Wait()
-	failures = append(failures, other.stop())
-	return slices.Concat(delays...), errors.Join(failures...)
+	err := callers.Wait()
+	isDone.Store(true)
+	return slices.Concat(delays...), errors.Join(err, other.Wait())
 }
 
 // timed measures the calls of one goroutine.
@@ -71,33 +176,4 @@ func (b beside) timed(call func(n int) error) ([]time.Duration, error) {
 		delays[n] = time.Since(began)
 	}
 	return delays, nil
-}
-
-// other is a goroutine that does the same again and again.
-type other struct {
-	stopped atomic.Bool
-	running sync.WaitGroup
-	failure error
-}
-
-// startOther returns when the goroutine has done it once.
-func startOther(step func(n int) error) *other {
-	o := &other{}
-	begun := make(chan struct{})
-	o.running.Go(func() {
-		for n := 0; !o.stopped.Load() && o.failure == nil; n++ {
-			o.failure = step(n)
-			if n == 0 {
-				close(begun)
-			}
-		}
-	})
-	<-begun
-	return o
-}
-
-func (o *other) stop() error {
-	o.stopped.Store(true)
-	o.running.Wait()
-	return o.failure
 }

@@ -17,6 +17,8 @@ type Line struct {
 	AtMost float64
 	// Simple lines are of the calls that programs make first.
 	Simple bool
+	// FullOnly lines are not part of the short form.
+	FullOnly bool
 	// TimeOnly lines have no figure that is the same in every run.
 	TimeOnly bool
 
@@ -53,13 +55,15 @@ type Result struct {
 	// Ratio is the median of the other side's figures divided by ours: above 1 ours is better.
 	// Low and High are its quartiles.
 	Ratio, Low, High float64
-	// Allocations are those of a call, of the other side and ours. They are nil where calls do not
-	// take turns.
-	Allocations *[2]float64
+	// Allocations are those of a call, of the other side and ours.
+	Allocations [2]float64
 }
 
-// Stable reports whether the figures are the same in every run: memory, and not time.
-func (l Line) Stable() bool { return l.Unit == bytesPerObject }
+// IsMemory reports whether the figures are the same in every run: memory, and not time.
+func (l Line) IsMemory() bool { return l.Unit == bytesPerObject }
+
+// CountsAllocations reports whether the result has those of a call.
+func (l Line) CountsAllocations() bool { return !l.IsMemory() && !l.TimeOnly }
 
 // Measure measures a line.
 func (l Line) Measure(s Scale) (Result, error) {
@@ -75,7 +79,6 @@ func (l Line) Measure(s Scale) (Result, error) {
 func Lines() []Line {
 	return slices.Concat(
 		queueLines(),
-		knownQueueLines(),
 		updateLines(),
 		getLines(),
 		besideLines(),
@@ -85,14 +88,4 @@ func Lines() []Line {
 		memoryLines(),
 		peerLines(),
 	)
-}
-
-func (l Line) simple() Line {
-	l.Simple = true
-	return l
-}
-
-func (l Line) timeOnly() Line {
-	l.TimeOnly = true
-	return l
 }

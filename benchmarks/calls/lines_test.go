@@ -34,15 +34,19 @@ func TestTheMedianOfRatiosCounts(t *testing.T) {
 	require.InDelta(t, 2, result.High, 0)
 }
 
-func TestTheOtherGoroutineHasBegunBeforeCallsAreMeasured(t *testing.T) {
+func TestCallsBesideAnotherGoroutineBeginAfterIt(t *testing.T) {
 	steps := 0
-	running := startOther(func(int) error {
+	step := func(int) error {
 		steps++
 		return nil
-	})
-	require.NoError(t, running.stop())
+	}
+	call := func(int, int) error { return nil }
+	delays, err := beside{callers: 2, calls: 3}.round(contenders{call: call, other: step})
+	require.NoError(t, err)
+	require.Len(t, delays, 6)
 	require.Positive(t, steps)
 
-	running = startOther(func(int) error { return errLost })
-	require.ErrorIs(t, running.stop(), errLost)
+	fail := func(int) error { return errLost }
+	_, err = beside{callers: 1}.round(contenders{call: call, other: fail})
+	require.ErrorIs(t, err, errLost)
 }

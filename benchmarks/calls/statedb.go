@@ -7,6 +7,44 @@ import (
 	"github.com/cilium/statedb/index"
 )
 
+// peerLines are of cilium/statedb, whose figures are those of the other side.
+func peerLines() []Line {
+	oneIndex := storeOptions{indexes: indexFunctions[:1]}
+	line := func(what, unit string, measure func(s Scale) (Result, error)) Line {
+		name := "P " + what + ", other: statedb"
+		return Line{Name: name, Unit: unit, Goal: 1, FullOnly: true, measure: measure}
+	}
+	return []Line{
+		line("insert all at once, 1 index", nanosecondsPerObject, inserts),
+		line("update, 1 index", nanosecondsPerCall, func(s Scale) (Result, error) {
+			return updates(s, makeStateDB, 1)
+		}),
+		line("get", nanosecondsPerCall, func(s Scale) (Result, error) {
+			return gets(s, makeStateDB, s.Objects)
+		}),
+		line("memory, 1 index", bytesPerObject, func(s Scale) (Result, error) {
+			return memory(s, makeStateDB, nameLength, oneIndex)
+		}),
+	}
+}
+
+// inserts fills empty stores.
+func inserts(s Scale) (Result, error) {
+	list := asList(newObjects(s.Objects, nameLength, 0))
+	roundOf := func(make makeStore) round {
+		var in store
+		return round{
+			prepare: func() error {
+				in = make(storeOptions{indexes: indexFunctions[:1]})
+				return nil
+			},
+			work: func() error { return in.Replace(list, "1") },
+		}
+	}
+	t := turns{rounds: min(s.Rounds, replaceRounds), calls: s.Objects}
+	return t.measure(roundOf(makeStateDB), roundOf(makeOurs))
+}
+
 // stateKeys and stateNamespaces are the primary key and an index by namespace.
 var (
 	stateKeys = statedb.Index[*object, string]{
@@ -29,16 +67,16 @@ type stateDB struct {
 	table statedb.RWTable[*object]
 }
 
-// makeStateDB makes an empty store with the first of the indexes.
-func makeStateDB(storeOptions) (store, error) {
+// makeStateDB makes an empty store with an index by namespace.
+func makeStateDB(storeOptions) store {
 	db := statedb.New()
 	header := func() []string { return []string{"key"} }
 	row := func(o *object) []string { return []string{keyOf(o)} }
 	table, err := statedb.NewTableAny(db, "objects", header, row, stateKeys, stateNamespaces)
 	if err != nil {
-		return nil, fmt.Errorf("statedb: %w", err)
+		panic(fmt.Sprintf("statedb refuses a table that is the same in every run: %v", err))
 	}
-	return &stateDB{db: db, table: table}, nil
+	return &stateDB{db: db, table: table}
 }
 
 func (s *stateDB) Add(obj any) error { return s.Update(obj) }

@@ -19,11 +19,6 @@ const (
 	replaceRounds = 9
 )
 
-var (
-	errLost  = errors.New("an object is missing")
-	errCount = errors.New("another number of objects")
-)
-
 // indexed names a number of indexes.
 func indexed(n int) string {
 	if n == 1 {
@@ -33,19 +28,21 @@ func indexed(n int) string {
 }
 
 func updateLines() []Line {
-	updateGoals := map[int]float64{0: 0.95, 1: 1, 3: 1}
-	deleteGoals := map[int]float64{0: 0.9, 1: 1, 3: 1}
 	var lines []Line
-	for _, n := range []int{0, 1, 3} {
+	for _, goals := range []struct {
+		indexes              int
+		update, deleteAndAdd float64
+	}{{0, 0.95, 0.9}, {1, 1, 1}, {3, 1, 1}} {
+		n := goals.indexes
 		lines = append(lines,
 			Line{
-				Name: "D1 Update, " + indexed(n), Unit: nanosecondsPerCall, Goal: updateGoals[n],
+				Name: "D1 Update, " + indexed(n), Unit: nanosecondsPerCall, Goal: goals.update, Simple: true,
 				measure: func(s Scale) (Result, error) { return updates(s, makeTheirs, n) },
-			}.simple(),
+			},
 			Line{
-				Name: "D1 Delete and Add, " + indexed(n), Unit: nanosecondsPerCall, Goal: deleteGoals[n],
+				Name: "D1 Delete and Add, " + indexed(n), Unit: nanosecondsPerCall, Goal: goals.deleteAndAdd, Simple: true,
 				measure: func(s Scale) (Result, error) { return deletions(s, n) },
-			}.simple(),
+			},
 		)
 	}
 	return lines
@@ -57,9 +54,9 @@ func updates(s Scale, theirs makeStore, indexes int) (Result, error) {
 	later := laterInOrder(objects)
 	options := storeOptions{indexes: indexFunctions[:indexes]}
 	t := turns{rounds: s.Rounds, calls: callsPerRound}
-	return byTurns(s, theirs, options, t, func(in store, first int) (round, error) {
+	return t.measureStores(theirs, options, objects, func(in store, first int) round {
 		update := func(n int) error { return in.Update(later(n)) }
-		return repeated(callsPerRound, first, update), in.Replace(asList(objects), "1")
+		return repeated(callsPerRound, first, update)
 	})
 }
 
@@ -79,26 +76,26 @@ func deletions(s Scale, indexes int) (Result, error) {
 	order := shuffled(s.Objects)
 	options := storeOptions{indexes: indexFunctions[:indexes]}
 	t := turns{rounds: s.Rounds, calls: callsPerRound}
-	return byTurns(s, makeTheirs, options, t, func(in store, first int) (round, error) {
+	return t.measureStores(makeTheirs, options, objects, func(in store, first int) round {
 		from := in.(indexer)
 		deleteAndAdd := func(n int) error {
 			o := objects[order[n%s.Objects]]
 			return errors.Join(from.Delete(o), from.Add(o))
 		}
-		return repeated(callsPerRound, first, deleteAndAdd), in.Replace(asList(objects), "1")
+		return repeated(callsPerRound, first, deleteAndAdd)
 	})
 }
 
 func getLines() []Line {
 	return []Line{
-		Line{
-			Name: "D2 Get, cold", Unit: nanosecondsPerCall, Goal: 0.8,
+		{
+			Name: "D2 Get, cold", Unit: nanosecondsPerCall, Goal: 0.8, Simple: true,
 			measure: func(s Scale) (Result, error) { return gets(s, makeTheirs, s.Objects) },
-		}.simple(),
-		Line{
-			Name: "D2 Get, hot", Unit: nanosecondsPerCall, Goal: 0.75,
+		},
+		{
+			Name: "D2 Get, hot", Unit: nanosecondsPerCall, Goal: 0.75, Simple: true,
 			measure: func(s Scale) (Result, error) { return gets(s, makeTheirs, hotObjects) },
-		}.simple(),
+		},
 	}
 }
 
@@ -117,7 +114,7 @@ func gets(s Scale, theirs makeStore, some int) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
 	keys := shuffledKeys(objects, some)
 	t := turns{rounds: s.Rounds, calls: callsPerRound}
-	return byTurns(s, theirs, storeOptions{}, t, func(in store, next int) (round, error) {
+	return t.measureStores(theirs, storeOptions{}, objects, func(in store, next int) round {
 		next %= len(keys)
 		work := func() error {
 			for range callsPerRound {
@@ -131,73 +128,50 @@ func gets(s Scale, theirs makeStore, some int) (Result, error) {
 			}
 			return nil
 		}
-		return round{work: work}, in.Replace(asList(objects), "1")
+		return round{work: work}
 	})
 }
 
 func readLines() []Line {
-	var lines []Line
-	for _, index := range []struct {
-		number, each int
-		goal         float64
-		valueOf      func(i int) string
-	}{
-		{number: 2, each: perOwner, goal: 1.5, valueOf: ownerOf},
-		{number: 0, each: perNamespace, goal: 5, valueOf: namespaceOf},
-		{number: 1, each: perTier, goal: 5, valueOf: tierOf},
-	} {
-		lines = append(lines, Line{
-			Name: fmt.Sprintf("D3 ByIndex of %d", index.each), Unit: microsecondsPerCall, Goal: index.goal,
+	byIndex := func(number, each int, goal float64, valueOf func(i int) string) Line {
+		return Line{
+			Name: fmt.Sprintf("D3 ByIndex of %d", each), Unit: microsecondsPerCall, Goal: goal,
 			measure: func(s Scale) (Result, error) {
-				s.Objects = max(s.Objects, 2*index.each)
-				name := indexName(index.number)
-				values := valuesOf(s.Objects, index.each, index.valueOf)
+				s.Objects = max(s.Objects, 2*each)
+				name := indexName(number)
+				var values []string
+				for i := 0; i < s.Objects; i += each {
+					values = append(values, valueOf(i))
+				}
 				find := func(in indexer, n int) (int, error) {
 					found, err := in.ByIndex(name, values[n])
 					return len(found), err
 				}
-				return reads(s, makeTheirs, storeOptions{indexes: indexFunctions}, index.each, ofIndexer(find))
+				return reads(s, storeOptions{indexes: indexFunctions}, each, find)
 			},
-		})
+		}
 	}
-	return append(lines, wholeLines()...)
-}
-
-// valuesOf returns the values of an index, each of which so many objects have.
-func valuesOf(objects, each int, valueOf func(i int) string) []string {
-	var values []string
-	for i := 0; i < objects; i += each {
-		values = append(values, valueOf(i))
-	}
-	return values
-}
-
-// wholeLines are of calls that read the whole store.
-func wholeLines() []Line {
-	list := func(in indexer, _ int) (int, error) { return len(in.List()), nil }
-	keys := func(in indexer, _ int) (int, error) { return len(in.ListKeys()), nil }
-	whole := func(options storeOptions, read func(in indexer, n int) (int, error)) func(Scale) (Result, error) {
-		return func(s Scale) (Result, error) {
-			return reads(s, makeTheirs, options, s.Objects, ofIndexer(read))
+	whole := func(name string, goal float64, count func(in indexer) int) Line {
+		return Line{
+			Name: name, Unit: microsecondsPerCall, Goal: goal,
+			measure: func(s Scale) (Result, error) {
+				countAll := func(in indexer, _ int) (int, error) { return count(in), nil }
+				return reads(s, storeOptions{}, s.Objects, countAll)
+			},
 		}
 	}
 	return []Line{
-		{Name: "D4 List", Unit: microsecondsPerCall, Goal: 1.3, measure: whole(storeOptions{}, list)},
-		{Name: "D4 iterate", Unit: microsecondsPerCall, Goal: 2, measure: whole(storeOptions{}, iterate)},
-		{Name: "D7 ListKeys", Unit: microsecondsPerCall, measure: whole(storeOptions{}, keys)},
-		{Name: "D7 ListKeys, own keys", Unit: microsecondsPerCall, measure: whole(storeOptions{ownKeys: true}, keys)},
+		byIndex(2, perOwner, 1.5, ownerOf),
+		byIndex(0, perNamespace, 5, namespaceOf),
+		byIndex(1, perTier, 5, tierOf),
+		whole("D4 List", 1.3, func(in indexer) int { return len(in.List()) }),
+		whole("D4 iterate", 2, iterate),
+		whole("D7 ListKeys", 0, func(in indexer) int { return len(in.ListKeys()) }),
 	}
 }
 
-// read reads from a store for the n-th time, and returns the number of objects found.
-type read func(in store, n int) (int, error)
-
-func ofIndexer(read func(in indexer, n int) (int, error)) read {
-	return func(in store, n int) (int, error) { return read(in.(indexer), n) }
-}
-
 // iterate looks at each object, without a slice of all if the store has a way to.
-func iterate(in indexer, _ int) (int, error) {
+func iterate(in indexer) int {
 	found := 0
 	snapshotter, ok := in.(ourcache.Snapshotter)
 	if !ok {
@@ -206,68 +180,61 @@ func iterate(in indexer, _ int) (int, error) {
 				found++
 			}
 		}
-		return found, nil
+		return found
 	}
 	for obj := range snapshotter.Snapshot().Values() {
 		if obj != nil {
 			found++
 		}
 	}
-	return found, nil
+	return found
 }
 
 // reads makes calls that find so many objects each.
-func reads(s Scale, theirs makeStore, options storeOptions, each int, read read) (Result, error) {
+func reads(
+	s Scale, options storeOptions, each int, read func(in indexer, n int) (int, error),
+) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
-	calls := max(1, foundPerRound/each)
 	values := s.Objects / each
-	t := turns{rounds: max(1, s.Rounds/2), calls: calls}
-	return byTurns(s, theirs, options, t, func(in store, first int) (round, error) {
+	t := turns{rounds: max(1, s.Rounds/2), calls: max(1, foundPerRound/each)}
+	return t.measureStores(makeTheirs, options, objects, func(in store, first int) round {
+		from := in.(indexer)
 		readOne := func(n int) error {
-			found, err := read(in, n%values)
+			found, err := read(from, n%values)
 			if err != nil {
 				return err
 			}
 			return checkCount(found, each)
 		}
-		return repeated(calls, first, readOne), in.Replace(asList(objects), "1")
+		return repeated(t.calls, first, readOne)
 	})
 }
 
-func checkCount(found, want int) error {
-	if found != want {
-		return fmt.Errorf("%d of %d: %w", found, want, errCount)
-	}
-	return nil
-}
-
 func replaceLines() []Line {
-	goals := map[int]float64{0: 0.5, 3: 2.5}
-	var lines []Line
-	for _, n := range []int{0, 3} {
-		lines = append(lines,
-			Line{
-				Name: "D6 Replace, all changed, " + indexed(n), Unit: nanosecondsPerObject, Goal: goals[n],
-				measure: func(s Scale) (Result, error) { return replaces(s, n, true) },
-			}.simple(),
-			Line{
-				Name: "D6 Replace, unchanged, " + indexed(n), Unit: nanosecondsPerObject, Goal: 1,
-				measure: func(s Scale) (Result, error) { return replaces(s, n, false) },
-			}.simple(),
-		)
+	line := func(what string, indexes int, goal float64, isChanged bool) Line {
+		return Line{
+			Name: "D6 Replace, " + what + ", " + indexed(indexes), Unit: nanosecondsPerObject, Goal: goal, Simple: true,
+			measure: func(s Scale) (Result, error) { return replaces(s, indexes, isChanged) },
+		}
 	}
-	return lines
+	return []Line{
+		line("all changed", 0, 0.5, true),
+		line("unchanged", 0, 1, false),
+		line("all changed", 3, 2.5, true),
+		line("unchanged", 3, 1, false),
+	}
 }
 
 // replaces replaces all objects, by the same ones or by later states.
-func replaces(s Scale, indexes int, changed bool) (Result, error) {
-	states := [][]*object{newObjects(s.Objects, nameLength, 0)}
-	if changed {
-		states = append(states, newObjects(s.Objects, nameLength, s.Objects))
+func replaces(s Scale, indexes int, isChanged bool) (Result, error) {
+	objects := newObjects(s.Objects, nameLength, 0)
+	states := [2][]*object{objects, objects}
+	if isChanged {
+		states[1] = newObjects(s.Objects, nameLength, s.Objects)
 	}
 	options := storeOptions{indexes: indexFunctions[:indexes]}
 	t := turns{rounds: min(s.Rounds, replaceRounds), calls: s.Objects}
-	return byTurns(s, makeTheirs, options, t, func(in store, _ int) (round, error) {
+	return t.measureStores(makeTheirs, options, states[1], func(in store, _ int) round {
 		version := 1
 		var list []any
 		prepare := func() error {
@@ -276,36 +243,33 @@ func replaces(s Scale, indexes int, changed bool) (Result, error) {
 			return nil
 		}
 		work := func() error { return in.Replace(list, strconv.Itoa(version)) }
-		return round{prepare: prepare, work: work}, in.Replace(asList(states[version%len(states)]), "1")
+		return round{prepare: prepare, work: work}
 	})
 }
 
 func valueLines() []Line {
+	line := func(values int, what string, isChanged bool) Line {
+		return Line{
+			Name: fmt.Sprintf("D8 Update, %d index values, %s", values, what), Unit: microsecondsPerCall, Goal: 1,
+			measure: func(s Scale) (Result, error) { return manyValues(s, values, isChanged) },
+		}
+	}
 	var lines []Line
 	for _, n := range []int{10, 1000, 10_000} {
-		lines = append(lines,
-			Line{
-				Name: fmt.Sprintf("D8 Update, %d index values, the same", n), Unit: microsecondsPerCall, Goal: 1,
-				measure: func(s Scale) (Result, error) { return manyValues(s, n, false) },
-			},
-			Line{
-				Name: fmt.Sprintf("D8 Update, %d index values, half of them new", n), Unit: microsecondsPerCall, Goal: 1,
-				measure: func(s Scale) (Result, error) { return manyValues(s, n, true) },
-			},
-		)
+		lines = append(lines, line(n, "the same", false), line(n, "half of them new", true))
 	}
 	return lines
 }
 
 // manyValues updates one of ten objects with many index values. The next state has the same values,
 // or half of them are new.
-func manyValues(s Scale, values int, changed bool) (Result, error) {
+func manyValues(s Scale, values int, isChanged bool) (Result, error) {
 	const few = 10
 	calls := few * max(1, callsPerRound/values/few)
 	states := [2][]*object{newObjects(few, nameLength, 0), newObjects(few, nameLength, few)}
 	for version, state := range states {
 		first := 0
-		if changed {
+		if isChanged {
 			first = version * values / 2
 		}
 		for i, o := range state {
@@ -316,10 +280,8 @@ func manyValues(s Scale, values int, changed bool) (Result, error) {
 	}
 	options := storeOptions{indexes: []indexFunction{finalizers}}
 	t := turns{rounds: s.Rounds, calls: calls}
-	return byTurns(s, makeTheirs, options, t, func(in store, _ int) (round, error) {
-		update := func(n int) error {
-			return in.Update(states[n/few%2][n%few])
-		}
-		return repeated(calls, 0, update), in.Replace(asList(states[0]), "1")
+	return t.measureStores(makeTheirs, options, states[0], func(in store, _ int) round {
+		update := func(n int) error { return in.Update(states[n/few%2][n%few]) }
+		return repeated(calls, 0, update)
 	})
 }

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"errors"
 	"fmt"
 
 	theircache "k8s.io/client-go/tools/cache"
@@ -8,7 +9,12 @@ import (
 	ourcache "github.com/watchmirror/cache"
 )
 
-// store has the measured methods that also the stores of other libraries have.
+var (
+	errLost  = errors.New("an object is missing")
+	errCount = errors.New("another number of objects")
+)
+
+// store has the measured methods that also the store of another library has.
 type store interface {
 	Add(obj any) error
 	Update(obj any) error
@@ -29,32 +35,31 @@ type indexer interface {
 type storeOptions struct {
 	// indexes are the functions, whose names are their numbers.
 	indexes []indexFunction
-	// ownKeys gives the store a key function of the program's, whose keys cannot be
-	// derived from the object.
+	// ownKeys gives the store a key function of the program's, whose keys cannot be derived from
+	// the object.
 	ownKeys bool
 }
 
 type indexFunction = func(obj any) ([]string, error)
 
-// makeStore makes an empty store.
-type makeStore func(options storeOptions) (store, error)
-
 func indexName(number int) string { return fmt.Sprint(number) }
 
-func makeTheirs(options storeOptions) (store, error) { return theirIndexer(options), nil }
+// makeStore makes an empty store.
+type makeStore func(options storeOptions) store
 
-func makeOurs(options storeOptions) (store, error) { return ourIndexer(options), nil }
+func makeTheirs(options storeOptions) store { return theirIndexer(options) }
+
+func makeOurs(options storeOptions) store { return ourIndexer(options) }
 
 func theirIndexer(options storeOptions) indexer {
 	indexers := theircache.Indexers{}
 	for number, function := range options.indexes {
 		indexers[indexName(number)] = function
 	}
-	key := theircache.KeyFunc(theircache.MetaNamespaceKeyFunc)
 	if options.ownKeys {
-		key = ownKey
+		return theircache.NewIndexer(ownKey, indexers)
 	}
-	return theircache.NewIndexer(key, indexers)
+	return theircache.NewIndexer(theircache.MetaNamespaceKeyFunc, indexers)
 }
 
 func ourIndexer(options storeOptions) indexer {
@@ -62,45 +67,31 @@ func ourIndexer(options storeOptions) indexer {
 	for number, function := range options.indexes {
 		indexers[indexName(number)] = function
 	}
-	key := ourcache.KeyFunc(ourcache.MetaNamespaceKeyFunc)
 	if options.ownKeys {
-		key = ownKey
+		return ourcache.NewIndexer(ownKey, indexers)
 	}
-	return ourcache.NewIndexer(key, indexers)
+	return ourcache.NewIndexer(ourcache.MetaNamespaceKeyFunc, indexers)
 }
 
 // ownKey is a program's own key function.
 func ownKey(obj any) (string, error) { return keyOf(obj.(*object)) + "#", nil }
 
-// begin fills a store and returns the work of a round. The first call is of object first.
-type begin func(in store, first int) (round, error)
+// begin returns the work of a round. The first call is of object first.
+type begin func(in store, first int) round
 
-// byTurns measures a store of another library and one of ours, by turns of so many calls. Ours
+// measureStores fills a store of another library and one of ours, and makes them take turns. Ours
 // begins in the middle of the objects, so that neither side finds an object in the processor's
 // caches that the other one read.
-func byTurns(s Scale, theirs makeStore, options storeOptions, t turns, begin begin) (Result, error) {
-	stores, err := makeBoth(theirs, options)
+func (t turns) measureStores(
+	theirs makeStore, options storeOptions, objects []*object, begin begin,
+) (Result, error) {
+	their := theirs(options)
+	our := makeOurs(options)
+	err := errors.Join(their.Replace(asList(objects), "1"), our.Replace(asList(objects), "1"))
 	if err != nil {
 		return Result{}, err
 	}
-	var rounds [2]round
-	for side, in := range stores {
-		rounds[side], err = begin(in, side*s.Objects/2)
-		if err != nil {
-			return Result{}, err
-		}
-	}
-	return t.measure(rounds[0], rounds[1])
-}
-
-// makeBoth makes an empty store of another library and one of ours.
-func makeBoth(theirs makeStore, options storeOptions) ([2]store, error) {
-	their, err := theirs(options)
-	if err != nil {
-		return [2]store{}, err
-	}
-	our, err := makeOurs(options)
-	return [2]store{their, our}, err
+	return t.measure(begin(their, 0), begin(our, len(objects)/2))
 }
 
 // repeated is a round of so many calls, whose numbers continue from round to round.
@@ -115,4 +106,11 @@ func repeated(calls, first int, call func(n int) error) round {
 		}
 		return nil
 	}}
+}
+
+func checkCount(found, want int) error {
+	if found != want {
+		return fmt.Errorf("%d of %d: %w", found, want, errCount)
+	}
+	return nil
 }

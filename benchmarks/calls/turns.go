@@ -18,18 +18,8 @@ type round struct {
 	work    func() error
 }
 
-// turns says how two sides are measured.
-type turns struct {
-	rounds int
-	// calls is the number of calls of a round.
-	calls int
-}
-
-// spent is the cost of a round.
-type spent struct {
-	time    time.Duration
-	mallocs uint64
-}
+// turns says how two sides are measured: calls is the number of calls of a round.
+type turns struct{ rounds, calls int }
 
 // measure makes both sides take turns, on one locked thread without garbage collections. Its
 // figures are nanoseconds per call.
@@ -41,13 +31,31 @@ func (t turns) measure(theirs, ours round) (Result, error) {
 	sides := [2]round{theirs, ours}
 	var allocations [2]float64
 	result, err := interleaved(t.rounds, func(side int) (float64, error) {
-		spent, err := t.do(sides[side])
+		spent, mallocs, err := sides[side].do()
 		// The last round counts: by then everything has grown to its size.
-		allocations[side] = float64(spent.mallocs) / float64(t.calls)
-		return float64(spent.time) / float64(t.calls), err
+		allocations[side] = float64(mallocs) / float64(t.calls)
+		return float64(spent) / float64(t.calls), err
 	})
-	result.Allocations = &allocations
+	result.Allocations = allocations
 	return result, err
+}
+
+// do returns the thread's CPU time and the allocations of a round.
+func (r round) do() (spent time.Duration, mallocs uint64, err error) {
+	if r.prepare != nil {
+		if err := r.prepare(); err != nil {
+			return 0, 0, err
+		}
+	}
+	collect()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	mallocsBefore := memory.Mallocs
+	before := cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)
+	err = r.work()
+	spent = cpuTime(unix.CLOCK_THREAD_CPUTIME_ID) - before
+	runtime.ReadMemStats(&memory)
+	return spent, memory.Mallocs - mallocsBefore, err
 }
 
 // interleaved measures both sides in each of so many rounds. They begin every other round.
@@ -81,30 +89,10 @@ func compared(theirs, ours []float64) Result {
 	}
 }
 
-func (t turns) do(r round) (spent, error) {
-	if r.prepare != nil {
-		if err := r.prepare(); err != nil {
-			return spent{}, err
-		}
-	}
-	collect()
-
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	mallocs := memory.Mallocs
-	before, err := threadTime()
-	if err != nil {
-		return spent{}, err
-	}
-	if err := r.work(); err != nil {
-		return spent{}, err
-	}
-	after, err := threadTime()
-	if err != nil {
-		return spent{}, err
-	}
-	runtime.ReadMemStats(&memory)
-	return spent{time: after - before, mallocs: memory.Mallocs - mallocs}, nil
+// quantile returns the figure that a part of all are below.
+func quantile[Figure cmp.Ordered](of []Figure, part float64) Figure {
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[int(part*float64(len(sorted)-1))]
 }
 
 // collectEach is the heap's growth after which a round begins with a collection.
@@ -124,30 +112,19 @@ func collect() {
 }
 
 // liveHeap returns the live heap.
-func liveHeap() int64 {
+func liveHeap() float64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
+	return float64(m.HeapAlloc)
 }
 
-// threadTime returns the CPU time of the thread.
-func threadTime() (time.Duration, error) { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
-
-// processTime returns the CPU time of all threads.
-func processTime() (time.Duration, error) { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
-
-func clock(id int32) (time.Duration, error) {
+// cpuTime reads a clock of the thread or the process.
+func cpuTime(clock int32) time.Duration {
 	var spec unix.Timespec
-	if err := unix.ClockGettime(id, &spec); err != nil {
-		return 0, fmt.Errorf("CPU time: %w", err)
+	if err := unix.ClockGettime(clock, &spec); err != nil {
+		panic(fmt.Sprintf("the system has no CPU time: %v", err))
 	}
-	return time.Duration(spec.Nano()), nil
-}
-
-// quantile returns the figure that a part of all are below.
-func quantile[Figure cmp.Ordered](of []Figure, part float64) Figure {
-	sorted := slices.Sorted(slices.Values(of))
-	return sorted[int(part*float64(len(sorted)-1))]
+	return time.Duration(spec.Nano())
 }

@@ -2,57 +2,72 @@ package client
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"syscall"
 	"time"
 )
 
-// Cost is what some work took: Seconds of time, CPU seconds in user and system mode, and
-// Bytes and Mallocs that were allocated.
-type Cost struct {
-	Seconds, CPU   float64
-	Bytes, Mallocs uint64
+// Result has the figures of a task by their names, which end with their units or begin with them.
+type Result map[string]float64
+
+// with returns the figures of both results.
+func (r Result) with(other Result) Result {
+	both := maps.Clone(r)
+	maps.Copy(both, other)
+	return both
 }
 
-// timed does work of so many operations.
-func timed(operations int, work func() error) (Result, error) {
-	spent, err := cost(work)
-	if err != nil {
-		return Result{}, err
-	}
-	return Result{Items: operations, Cost: spent}, nil
+// cost is what some work took. cpu is in user and system mode.
+type cost struct {
+	time, cpu      time.Duration
+	bytes, mallocs float64
 }
 
-// cost does the work after a collection.
-func cost(work func() error) (c Cost, err error) {
+// measured does the work after a collection.
+func measured(work func()) cost {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cpu, err := cpuTime()
-	if err != nil {
-		return c, err
-	}
+	cpu := cpuTime()
 	began := time.Now()
-	if err := work(); err != nil {
-		return c, err
-	}
-	c.Seconds = time.Since(began).Seconds()
-	total, err := cpuTime()
-	if err != nil {
-		return c, err
-	}
-	c.CPU = (total - cpu).Seconds()
+	work()
+	c := cost{time: time.Since(began), cpu: cpuTime() - cpu}
 	runtime.ReadMemStats(&after)
-	c.Bytes = after.TotalAlloc - before.TotalAlloc
-	c.Mallocs = after.Mallocs - before.Mallocs
-	return c, nil
+	c.bytes = float64(after.TotalAlloc - before.TotalAlloc)
+	c.mallocs = float64(after.Mallocs - before.Mallocs)
+	return c
 }
 
-// cpuTime is what the process has used so far, in user and kernel mode, on all cores.
-func cpuTime() (time.Duration, error) {
+// minus returns what the work cost beside another one, which was a part of it.
+func (c cost) minus(part cost) cost {
+	return cost{
+		time:    c.time,
+		cpu:     c.cpu - part.cpu,
+		bytes:   max(0, c.bytes-part.bytes),
+		mallocs: max(0, c.mallocs-part.mallocs),
+	}
+}
+
+// per returns the figures of one of so many items.
+func (c cost) per(item string, items int) Result {
+	n := float64(items)
+	return Result{
+		"wall us/" + item:      microseconds(c.time) / n,
+		"CPU us/" + item:       microseconds(c.cpu) / n,
+		"allocations/" + item:  c.mallocs / n,
+		"B/" + item:            c.bytes / n,
+		"kB allocated/" + item: c.bytes / n / 1e3,
+	}
+}
+
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// cpuTime is what the process has used so far, on all cores.
+func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0, fmt.Errorf("no CPU time: %w", err)
+		panic(fmt.Sprintf("the system has no CPU time: %v", err))
 	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -12,12 +13,12 @@ import (
 // delayPause is between two bursts: all goroutines have nothing to do by then.
 const delayPause = time.Millisecond
 
-// delays sends Count bursts of changes and times each from when its burst has arrived at
-// the source until a handler is called.
+// delays sends Count bursts of changes and times each from when its burst has arrived at the source
+// until a handler is called.
 func (t Task) delays(ctx context.Context) (Result, error) {
 	source := local.NewPages(t.Items)
 	changes := changesOf(source, t.Count*t.Burst)
-	f := newFleet(ctx)
+	f := newFleet(ctx, t)
 	defer f.stop()
 	clock := &delayClock{began: time.Now(), arrived: make([]time.Duration, t.Count), burst: t.Burst}
 	var handlers []*delayed
@@ -27,37 +28,27 @@ func (t Task) delays(ctx context.Context) (Result, error) {
 		handlers = append(handlers, handler)
 		updates = append(updates, handler.note)
 	}
-	if err := f.addHandlers(t, source, updates); err != nil {
-		return Result{}, err
+	f.runSynced(source.Source, t.Items, updates...)
+	runtime.GC()
+	for n := range t.Count {
+		time.Sleep(delayPause)
+		clock.arrived[n] = time.Since(clock.began)
+		f.send(source.Source, changes[n*t.Burst:(n+1)*t.Burst]...)
+		want := int64((n + 1) * t.Burst * t.Handlers)
+		f.waitUntil("the handlers' calls", func() bool { return clock.calls.Load() == want })
 	}
-
-	result, err := timed(len(changes), func() error {
-		for n := range t.Count {
-			time.Sleep(delayPause)
-			clock.arrived[n] = time.Since(clock.began)
-			if err := f.send(source.Source, changes[n*t.Burst:(n+1)*t.Burst]); err != nil {
-				return err
-			}
-			want := int64((n + 1) * t.Burst * t.Handlers)
-			if err := f.until(func() bool { return clock.calls.Load() == want }, "the handlers' calls"); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return Result{}, err
+	if f.err != nil {
+		return nil, f.err
 	}
 	var all []time.Duration
 	for _, handler := range handlers {
 		all = append(all, handler.delays...)
 	}
-	result.setDelays(all)
-	return result, nil
+	return delayFigures(all), nil
 }
 
-// delayClock knows when bursts arrived. What comes through the source comes after its time
-// has been written.
+// delayClock knows when bursts arrived. What comes through the source comes after its time has been
+// written.
 type delayClock struct {
 	began   time.Time
 	arrived []time.Duration
@@ -77,10 +68,11 @@ func (d *delayed) note(object *local.Object) {
 	d.clock.calls.Add(1)
 }
 
-// setDelays sets the figures of single operations.
-func (r *Result) setDelays(delays []time.Duration) {
+func delayFigures(delays []time.Duration) Result {
 	slices.Sort(delays)
-	at := func(part float64) float64 { return delays[int(part*float64(len(delays)-1))].Seconds() }
-	r.Median = at(0.5)
-	r.P99 = at(0.99)
+	last := len(delays) - 1
+	return Result{
+		"us to a handler, p50": microseconds(delays[last/2]),
+		"us to a handler, p99": microseconds(delays[last*99/100]),
+	}
 }

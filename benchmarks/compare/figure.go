@@ -2,109 +2,142 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
-
-	"github.com/watchmirror/cache/benchmarks/client"
 )
 
-// figure is one number of a result, and what it should be.
+// figure is a number that is measured of both sides, of which less is better, and what it should be.
 type figure struct {
 	name string
-	// of reads the number.
-	of func(client.Result) float64
-	// format is how a number is printed.
-	format string
-	goal   goal
-	// noisy is a number that depends on what else the machine does. Of such a one the
-	// best pass counts, for each side; of the others the worst.
-	noisy bool
-	// more says that larger is better.
-	more bool
+	kind figureKind
+	goal goal
 	// slack is how much more than what is recorded, or the goal, means nothing, beside the
-	// tolerance: a tenth of almost nothing is less than what the runtime does beside. A
-	// figure of which more is better has none.
+	// tolerance: a tenth of almost nothing is less than what the runtime does beside.
 	slack float64
-	// loose is a number that is neither noisy nor judged.
-	loose bool
 }
 
-// recorded says whether the figure is compared with what was measured before.
-func (f figure) recorded() bool { return !f.noisy && !f.loose }
+type figureKind int
 
-// peakOverSteady is how much more memory the first list takes than what it leaves. It is
-// exact if collections stop the world; with the collector that programs have it depends
-// on how much CPU that gets.
-func peakOverSteady(most float64, exact bool) figure {
-	return figure{name: "peak / steady", format: "%.2f", goal: goal{atMost, most}, noisy: !exact,
-		of: func(r client.Result) float64 { return float64(r.Peak) / float64(r.Steady) }}
+const (
+	// stable figures are the same in every run. The worst pass counts, and the record has them.
+	stable figureKind = iota
+	// noisy figures depend on what else the machine does. The best pass counts, for each side.
+	noisy
+	// loose figures are neither judged nor recorded.
+	loose
+)
+
+// A goal that is missed by more fails the run. Times are compared loosely, because a machine
+// that others use makes them differ by as much. What rounds to nothing is not missed.
+const (
+	stableTolerance = 0.10
+	noisyTolerance  = 0.20
+	nothing         = 0.0005
+)
+
+func timeFigure(name string, goal goal) figure { return figure{name: name, kind: noisy, goal: goal} }
+
+func stableFigure(name string, goal goal, slack float64) figure {
+	return figure{name: name, goal: goal, slack: slack}
 }
 
-func cpuPerItem(times float64) figure {
-	return figure{name: "CPU us/pod", format: "%.1f", goal: less(times), noisy: true,
-		of: func(r client.Result) float64 { return r.CPU / float64(r.Items) * 1e6 }}
+func looseFigure(name string) figure { return figure{name: name, kind: loose} }
+
+// finding is a figure that was measured: of each side, the pass that counts.
+type finding struct {
+	figure       figure
+	theirs, ours float64
+	// ratio is how many times less ours is, 0 if there is no saying.
+	ratio  float64
+	spread string
 }
 
-func bytesPerItem(times float64) figure {
-	return figure{name: "kB allocated/pod", format: "%.1f", goal: less(times),
-		of: func(r client.Result) float64 { return float64(r.Bytes) / float64(r.Items) / 1e3 }}
-}
-
-// sample is a figure of all passes of one side, none if nothing was measured.
-type sample struct{ best, median, worst float64 }
-
-// same is the sample of one number.
-func same(number float64) sample { return sample{number, number, number} }
-
-// samples are a figure of both sides.
-type samples struct {
-	theirs, ours sample
-	// ratios are those of sides that took turns: the quartiles and the median. They are 0
-	// where each side had a process of its own.
-	ratios sample
-}
-
-func (s samples) byTurns() bool { return s.ratios != (sample{}) }
-
-// spread is how far ratios or passes lie apart.
-func (s samples) spread() string {
-	if !s.byTurns() {
-		return s.theirs.spread() + " / " + s.ours.spread() + " %"
+// newFinding is of all passes of both sides.
+func newFinding(f figure, theirs, ours []float64) finding {
+	n := finding{figure: f, theirs: f.counted(theirs), ours: f.counted(ours)}
+	n.spread = fmt.Sprintf("%s / %s %%", spread(theirs), spread(ours))
+	if n.ours > 0 {
+		n.ratio = n.theirs / n.ours
 	}
-	return fmt.Sprintf("%.2f-%.2f", s.ratios.worst, s.ratios.best)
-}
-
-func (f figure) sample(results []client.Result) sample {
-	var values []float64
-	for _, result := range results {
-		values = append(values, f.of(result))
-	}
-	if len(values) == 0 {
-		return sample{}
-	}
-	slices.Sort(values)
-	if f.more {
-		slices.Reverse(values)
-	}
-	last := len(values) - 1
-	return sample{values[0], (values[last/2] + values[(last+1)/2]) / 2, values[last]}
+	return n
 }
 
 // counted is the pass that counts.
-func (f figure) counted(s sample) float64 {
-	if f.noisy {
-		return s.best
+func (f figure) counted(passes []float64) float64 {
+	if f.kind == noisy {
+		return slices.Min(passes)
 	}
-	return s.worst
+	return slices.Max(passes)
 }
 
-// spread is how far the passes lie apart, in percent of the best. If the best is nothing,
-// and the worst is not, there is no saying.
-func (s sample) spread() string {
-	switch {
-	case s.worst == s.best: // both may be 0
+// spread is how far the passes lie apart, in percent of the best.
+func spread(passes []float64) string {
+	best := slices.Min(passes)
+	worst := slices.Max(passes)
+	if best == worst { // both may be 0
 		return "0"
-	case s.best <= 0 || s.worst <= 0:
+	}
+	if best <= 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.0f", 100*(max(s.best, s.worst)/min(s.best, s.worst)-1))
+	return fmt.Sprintf("%.0f", 100*(worst/best-1))
+}
+
+// digits prints a number with three digits or more.
+func digits(number float64) string {
+	switch {
+	case number < 10:
+		return fmt.Sprintf("%.2f", number)
+	case number < 100:
+		return fmt.Sprintf("%.1f", number)
+	}
+	return fmt.Sprintf("%.0f", number)
+}
+
+func (n finding) ratioText() string {
+	if n.ratio == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", n.ratio)
+}
+
+// missing is by how much of its goal a figure misses it, not more than nothing if it does not. A
+// figure within the slack counts as equal.
+func (n finding) missing() float64 {
+	goal := n.figure.goal
+	switch goal.kind {
+	case atMost:
+		more := n.ours - n.figure.slack - goal.number
+		if more > 0 {
+			return more / goal.number
+		}
+	case timesLess:
+		if n.ratio > 0 {
+			return 1 - n.ratio/goal.number
+		}
+	}
+	return 0
+}
+
+// isMissed says whether there is a goal that is missed, by little or more.
+func (n finding) isMissed() bool { return n.missing() > nothing }
+
+// verdict says whether the goal is reached, and whether the run fails if not.
+func (n finding) verdict() (text string, failed bool) {
+	tolerance := stableTolerance
+	if n.figure.kind == noisy {
+		tolerance = noisyTolerance
+	}
+	missing := n.missing()
+	switch {
+	case n.figure.goal.kind == noGoal:
+		return "-", false
+	case !n.isMissed():
+		return "PASS", false
+	case math.IsInf(missing, 1):
+		return "FAIL", true
+	case missing > tolerance:
+		return fmt.Sprintf("FAIL: short by %.0f %%", 100*missing), true
+	}
+	return fmt.Sprintf("short by %.1f %%", 100*missing), false
 }

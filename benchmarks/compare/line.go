@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/watchmirror/cache/benchmarks/client"
 	"github.com/watchmirror/cache/benchmarks/sides"
@@ -11,92 +12,72 @@ import (
 
 // line is a workload that both sides do in processes of their own, in turn.
 type line struct {
-	// name begins with the workload's numbers in README.md.
-	name    string
-	figures []figure
-	// task is the workload, without a side.
-	task client.Task
-	// theirItems is how many items client-go gets, if not as many: where theirs takes
-	// minutes or gigabytes. There is no ratio then, and so no goal may be one.
-	theirItems int
-	passes     int
-	// long lines are not part of the short form.
-	long bool
-	// first says that programs do this first.
-	first bool
+	name     string
+	task     client.Task // without a side
+	figures  []figure
+	passes   int
+	isSimple bool
+	isLong   bool
 }
 
-func (l line) title() string { return l.name }
+// passTimeout is how long a pass of a side may take.
+const passTimeout = 20 * time.Minute
 
-func (l line) simple() bool { return l.first }
-
-// unequal reports whether client-go gets another number of items.
-func (l line) unequal() bool { return l.theirItems > 0 && l.theirItems != l.task.Items }
-
-func (l line) recordedFigures() []string {
-	if l.long {
-		return nil
+func (l line) workload() workload {
+	return workload{
+		title:    l.name,
+		isSimple: l.isSimple,
+		isLong:   l.isLong,
+		figures:  l.figures,
+		measure:  l.measure,
 	}
-	var names []string
-	for _, f := range l.figures {
-		if f.recorded() {
-			names = append(names, f.name)
-		}
-	}
-	return names
 }
 
-// results are the passes of a line.
-type results struct{ theirs, ours []client.Result }
-
-// measure does the passes, the sides in turn, so that whatever else the machine does
-// meets both.
-func (l line) measure(ctx context.Context, progress io.Writer) (measured, error) {
-	var r results
+// measure does the passes, the sides in turn, so that whatever else the machine does meets both.
+func (l line) measure(ctx context.Context, progress io.Writer) ([]finding, error) {
+	passes := map[sides.Side][]client.Result{}
 	for pass := range l.passes {
-		theirs, err := l.pass(ctx, progress, sides.ClientGo, pass)
-		if err != nil {
-			return measured{}, err
+		for _, side := range []sides.Side{sides.ClientGo, sides.Ours} {
+			fmt.Fprintf(progress, "%s: %s, pass %d of %d\n", l.name, side, pass+1, l.passes)
+			result, err := l.pass(ctx, side)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", l.name, err)
+			}
+			passes[side] = append(passes[side], result)
 		}
-		ours, err := l.pass(ctx, progress, sides.Ours, pass)
-		if err != nil {
-			return measured{}, err
-		}
-		r.theirs = append(r.theirs, theirs)
-		r.ours = append(r.ours, ours)
 	}
-	return l.measured(r), nil
+	var findings []finding
+	for _, f := range l.figures {
+		theirs := f.of(passes[sides.ClientGo])
+		ours := f.of(passes[sides.Ours])
+		findings = append(findings, newFinding(f, theirs, ours))
+	}
+	return findings, nil
 }
 
 // pass does one pass of a side.
-func (l line) pass(
-	ctx context.Context, progress io.Writer, side sides.Side, pass int,
-) (client.Result, error) {
+func (l line) pass(ctx context.Context, side sides.Side) (client.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
 	task := l.task
 	task.Side = side
-	if side == sides.ClientGo && l.theirItems > 0 {
-		task.Items = l.theirItems
-	}
-	fmt.Fprintf(progress, "%s: %s, pass %d of %d\n", l.name, side, pass+1, l.passes)
 	result, err := client.Run(ctx, task)
 	if err != nil {
-		return result, fmt.Errorf("%s: %w", l.name, err)
+		return nil, err
 	}
-	if result.Missed > 0 {
-		fmt.Fprintf(progress, "%s: %d collections near the peak were not seen: it may have been higher\n", l.name, result.Missed)
+	for _, f := range l.figures {
+		if _, ok := result[f.name]; !ok {
+			return nil, fmt.Errorf("%s has no figure %q", task.Work, f.name)
+		}
 	}
 	return result, nil
 }
 
-// measured returns the figures of all passes.
-func (l line) measured(r results) measured {
-	m := measured{title: l.name, unequal: l.unequal(), simple: l.simple()}
-	if m.unequal {
-		m.title += fmt.Sprintf(" (client-go: %d of %d)", l.theirItems, l.task.Items)
+// of returns the figure of each result.
+func (f figure) of(results []client.Result) []float64 {
+	var numbers []float64
+	for _, result := range results {
+		numbers = append(numbers, result[f.name])
 	}
-	for _, f := range l.figures {
-		s := samples{theirs: f.sample(r.theirs), ours: f.sample(r.ours)}
-		m.figures = append(m.figures, finding{figure: f, samples: s})
-	}
-	return m
+	return numbers
 }

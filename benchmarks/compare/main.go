@@ -1,16 +1,15 @@
-// Compare measures this library beside client-go and prints a table: for each workload
-// the goal, both figures, their ratio, and whether the goal is reached.
+// Compare measures this library beside client-go and prints tables: for each workload the goal, both
+// figures, their ratio, and whether the goal is reached.
 //
 //	go run ./compare -only simple     # the calls that programs make first, in five minutes
 //	go run ./compare                  # everything, at the scale of the goals: an hour
 //	go run ./compare -short           # the stable figures, in some minutes; CI runs it
 //	go run ./compare -short -record   # writes what it finds into recorded.json
 //
-// Servers and clients are processes of their own: the program starts itself again, with
-// another role. The full form writes RESULTS.md. The program exits
-// with 1 if a figure misses its goal by more than is tolerated: 10 % of a stable figure
-// (memory, bytes, goroutines), 20 % of one of time. The short form judges stable figures
-// only, by goal and record, and a line that fails is measured once more before it counts.
+// Clients are processes of their own: the program starts itself again. The full form writes RESULTS.md.
+// The program exits with 1 if a figure misses its goal by more than is tolerated: 10 % of a stable figure
+// (memory, bytes, goroutines), 20 % of one of time. The short form compares stable figures with those
+// that are recorded, and a workload that fails is measured once more before it counts.
 package main
 
 import (
@@ -19,7 +18,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"strings"
@@ -49,12 +47,10 @@ type settings struct {
 	short  bool
 	only   selection
 	passes int
-	// arguments are those of the command.
-	arguments []string
-	// out is the document with the table, "" for none.
-	out string
 	// record writes the record, instead of comparing with it.
 	record bool
+	// command is the whole command.
+	command string
 }
 
 // The files, as they are from where the program is run.
@@ -63,23 +59,27 @@ const (
 	recordPath   = "recorded.json"
 )
 
+// documentBegins is what the document says of itself.
+const documentBegins = `# Results
+
+` + "`make compare`" + ` writes this page as a whole. [README.md](README.md) says what each line measures and what a figure means.
+
+`
+
 func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
-	s := settings{only: everything, arguments: arguments}
+	s := settings{only: everything, command: strings.Join(append([]string{"go run ./compare"}, arguments...), " ")}
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&s.short, "short", false, "a part of the workloads, and less of each: for CI")
-	flags.Func("only", "measure the workloads with these `numbers` (B1,B18,H), or whose names match a regular expression", func(text string) (err error) {
+	only := "measure the workloads with these `numbers` (B1,B18,H), or whose names match a regular expression"
+	flags.Func("only", only, func(text string) (err error) {
 		s.only, err = parseSelection(text)
 		return err
 	})
 	flags.IntVar(&s.passes, "passes", 0, "`number` of passes of each side, if not the default")
-	flags.StringVar(&s.out, "out", "", "write the table into a `document`; the default is "+documentPath+" for all workloads and none for a part")
 	flags.BoolVar(&s.record, "record", false, "with -short: record what is found, instead of comparing it with the record")
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
-	}
-	if s.out == "" && !s.short && s.only.text == "" {
-		s.out = documentPath
 	}
 	if flags.NArg() > 0 || s.passes < 0 || s.record && !s.short {
 		flags.Usage()
@@ -88,29 +88,29 @@ func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
 	return s, nil
 }
 
+// writesDocument reports whether all is measured, at the scale of the goals.
+func (s settings) writesDocument() bool { return !s.short && s.only.text == "" }
+
 // scale is how much is measured.
 func (s settings) scale() scale {
-	if s.short {
-		return shortScale
-	}
+	scale := fullScale
 	if s.only.simple {
-		return simpleScale
+		scale = simpleScale
 	}
-	return fullScale
+	if s.short {
+		scale = shortScale
+	}
+	scale.allPasses = s.passes
+	return scale
 }
 
 // chosen are the workloads to measure.
 func (s settings) chosen() []workload {
 	var some []workload
 	for _, w := range workloads(s.scale()) {
-		if s.short && len(w.recordedFigures()) == 0 || !s.only.has(w) {
-			continue
+		if s.only.has(w) && (w.isShort() || !s.short) {
+			some = append(some, w)
 		}
-		if l, ok := w.(line); ok && s.passes > 0 {
-			l.passes = s.passes
-			w = l
-		}
-		some = append(some, w)
 	}
 	return some
 }
@@ -124,70 +124,61 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) int 
 	if err != nil {
 		return exitUsage
 	}
-	if err := compare(ctx, settings, stdout, stderr); err != nil {
+	if err := settings.compare(ctx, stdout, stderr); err != nil {
 		fmt.Fprintln(stderr, "compare:", err)
 		return exitFailed
 	}
 	return exitReached
 }
 
-// errMissed says that the table has a FAIL.
+// errMissed says that a table has a FAIL.
 var errMissed = errors.New("a goal is missed by more than is tolerated")
 
-func compare(ctx context.Context, settings settings, stdout, stderr io.Writer) error {
+func (s settings) compare(ctx context.Context, stdout, stderr io.Writer) error {
 	began := time.Now()
-	workloads := settings.chosen()
+	workloads := s.chosen()
 	if len(workloads) == 0 {
-		return fmt.Errorf("no workload matches %q", settings.only.text)
+		return fmt.Errorf("no workload matches %q", s.only.text)
 	}
-	where := machine()
-	fmt.Fprintln(stdout, strings.Join(where, "; "))
-	report := report{short: settings.short}
-	if settings.short && !settings.record {
-		var err error
-		if report.record, err = readRecord(recordPath); err != nil {
+	recorded, err := s.readRecord()
+	if err != nil {
+		return err
+	}
+	report := report{}
+	if s.short && !s.record {
+		report.record = recorded
+	}
+	for _, w := range workloads {
+		if err := report.measure(ctx, w, stderr); err != nil {
+			fmt.Fprint(stdout, report.tables()) // what there is may have cost much time
 			return err
 		}
 	}
-	for _, w := range workloads {
-		err := report.take(stderr, w.title(), func() (measured, error) { return w.measure(ctx, stderr) })
-		if err != nil {
-			return errors.Join(err, report.print(stdout)) // what there is may have cost much time
+	took := time.Since(began).Round(time.Second)
+	text := fmt.Sprintf("%s\nMeasured with `%s` in %s. %s.\n%s",
+		report.conclusion(), s.command, took, machine(), report.tables())
+	fmt.Fprint(stdout, text)
+	if s.writesDocument() {
+		if err := os.WriteFile(documentPath, []byte(documentBegins+text), 0o644); err != nil {
+			return err
 		}
 	}
-	if err := report.print(stdout); err != nil {
-		return err
+	if s.record {
+		// The present figures are recorded, good or bad.
+		report.keep(recorded)
+		return recorded.write(recordPath)
 	}
-	fmt.Fprintf(stdout, "measured in %s\n", time.Since(began).Round(time.Second))
-	if err := settings.keep(&report, where); err != nil {
-		return err
-	}
-	// The present figures are recorded, good or bad.
-	if report.failed && !settings.record {
+	if report.failed {
 		return errMissed
 	}
 	return nil
 }
 
-// keep writes the figures of a report into the record. A record of some workloads leaves the others
-// as they are.
-func (s settings) keep(report *report, where []string) error {
-	if s.out != "" {
-		command := strings.Join(append([]string{"go run ./compare"}, s.arguments...), " ")
-		if err := report.writeDocument(s.out, where, command); err != nil {
-			return err
-		}
+// readRecord reads what figures are compared with, or added to: nothing in the full form, or if all
+// are recorded anew.
+func (s settings) readRecord() (record, error) {
+	if !s.short || s.record && s.only.text == "" {
+		return record{}, nil
 	}
-	if !s.record {
-		return nil
-	}
-	kept := record{}
-	if s.only.text != "" {
-		var err error
-		if kept, err = readRecord(recordPath); err != nil {
-			return err
-		}
-	}
-	maps.Copy(kept, report.found)
-	return kept.write(recordPath)
+	return readRecord(recordPath)
 }

@@ -2,25 +2,17 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"math"
 	"os"
 	"strconv"
 )
 
-// record is what the short form once found of ours, by workload and figure: a gain that
-// has been made must not be lost unnoticed, and what misses its goal so far must not get
-// worse. It has stable figures only.
+// record is what the short form once found of ours, by workload and figure: a gain that has been made
+// must not be lost unnoticed, and what misses its goal must not get worse. It has stable figures only.
 type record map[string]map[string]float64
 
-// readRecord reads a record; there is none in a file that is not there.
 func readRecord(path string) (record, error) {
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return record{}, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -40,49 +32,36 @@ func (r record) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// set records a figure, as exactly as it is compared.
-func (r record) set(line, figure string, number float64) {
-	if r[line] == nil {
-		r[line] = map[string]float64{}
+// set records a figure with four digits.
+func (r record) set(title string, n finding) {
+	if r[title] == nil {
+		r[title] = map[string]float64{}
 	}
-	r[line][figure] = round(number)
+	text := strconv.FormatFloat(n.ours, 'g', 4, 64)
+	rounded, _ := strconv.ParseFloat(text, 64) // which was formatted here
+	r[title][n.figure.name] = rounded
 }
 
-// round keeps four digits.
-func round(number float64) float64 {
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(number, 'g', 4, 64), 64)
-	if err != nil || math.IsInf(number, 0) || math.IsNaN(number) {
-		return 0 // which JSON can say
-	}
-	return rounded
-}
-
-// gate judges a figure of the short form. One that is noisy fails nothing. A stable one
-// fails the run if it is further past its goal than is tolerated, or as far past what is
-// recorded; where the record itself misses the goal, only the record counts. What is within
-// the slack is past neither.
-func (f figure) gate(s samples, recorded float64, known bool) (text string, failed bool) {
-	text, failed = f.verdict(s)
-	if f.noisy || f.loose {
-		if failed {
-			text = "short of its goal"
-		}
-		return text, false
-	}
-	if !known {
-		return text, failed
-	}
-	number := f.counted(s.ours)
-	switch {
-	case number > recorded*(1+stableTolerance)+f.slack:
-		return "FAIL: was " + fmt.Sprintf(f.format, recorded), true
-	case failed && f.missing(recorded, s) <= f.tolerance():
-		return text, true
-	case failed:
+// verdict judges a figure of the short form. A stable one fails the run if it is further past what is
+// recorded than is tolerated, or the slack; others fail nothing.
+func (r record) verdict(title string, n finding) (text string, failed bool) {
+	text, isFarFromGoal := n.verdict()
+	if isFarFromGoal {
 		text = "short of its goal"
 	}
-	if number < recorded*(1-stableTolerance)-f.slack {
-		text += "; was " + fmt.Sprintf(f.format, recorded) + ", record it"
+	if n.figure.kind != stable {
+		return text, false
+	}
+	recorded, known := r[title][n.figure.name]
+	if !known {
+		return "FAIL: not recorded", true
+	}
+	number := n.ours
+	if number > recorded*(1+stableTolerance)+n.figure.slack {
+		return "FAIL: was " + digits(recorded), true
+	}
+	if number < recorded*(1-stableTolerance)-n.figure.slack {
+		text += "; was " + digits(recorded) + ", record it"
 	}
 	return text, false
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -8,149 +9,142 @@ import (
 	"text/tabwriter"
 )
 
-// report has the rows of the table.
+// report has the rows of the tables.
 type report struct {
-	rows   []row
-	failed bool
-	// unequal says that a line has different numbers of items.
-	unequal bool
-	// short judges as the short form does: by the record as well.
-	short  bool
+	rows []row
+	// record judges stable figures, if not nil; otherwise goals do.
 	record record
-	// found is what would be recorded.
-	found record
+	failed bool
 }
 
-// row is a figure of a line as text.
+// row is a figure of a workload.
 type row struct {
-	line, figure, goal, theirs, ours, ratio, spread, verdict string
-	// reached and missed say whether there is a goal, and whether it is missed.
-	reached, missed bool
-	// simple says that the line is one of the calls that programs make first.
-	simple bool
+	workload workload
+	finding  finding
+	verdict  string
 }
 
-// columns are the names of a row's parts.
-var columns = row{
-	line: "workload", figure: "figure", goal: "goal", theirs: "client-go", ours: "ours",
-	ratio: "ratio", spread: "spread", verdict: "verdict",
-}
+var columns = []string{"workload", "figure", "goal", "client-go", "ours", "ratio", "spread", "verdict"}
 
 func (r row) cells() []string {
-	return []string{r.line, r.figure, r.goal, r.theirs, r.ours, r.ratio, r.spread, r.verdict}
-}
-
-// judge says of a figure that was measured whether the run fails by it, and why.
-func (r *report) judge(title string, f finding) (verdict string, failed bool) {
-	if !r.short {
-		return f.figure.verdict(f.samples)
+	figure := r.finding.figure
+	verdict := r.verdict
+	if r.finding.isMissed() {
+		verdict = "**" + verdict + "**" // in bold
 	}
-	recorded, known := r.record[title][f.figure.name]
-	return f.figure.gate(f.samples, recorded, known)
+	return []string{
+		r.workload.title,
+		figure.name,
+		figure.goal.String(),
+		digits(r.finding.theirs),
+		digits(r.finding.ours),
+		r.finding.ratioText(),
+		r.finding.spread,
+		verdict,
+	}
 }
 
-// take adds what measure finds. Where the gate fails by that it is measured once more, and
-// only that counts: it has one pass, in which what the runtime does beside can put a figure
-// off, and what is wrong is so again.
-func (r *report) take(progress io.Writer, title string, measure func() (measured, error)) error {
-	m, err := measure()
+// measure adds the figures of a workload. Where the record fails them they are measured once more, and
+// only that counts: there is one pass, in which what the runtime does beside can put a figure off, and
+// what is wrong is so again.
+func (r *report) measure(ctx context.Context, w workload, progress io.Writer) error {
+	findings, err := w.measure(ctx, progress)
+	if err == nil && r.record != nil && r.isFailedBy(w, findings) {
+		fmt.Fprintf(progress, "%s: this fails, so it is measured once more\n", w.title)
+		findings, err = w.measure(ctx, progress)
+	}
 	if err != nil {
 		return err
 	}
-	if r.short && r.fails(title, m) {
-		fmt.Fprintf(progress, "%s: this fails, so it is measured once more\n", title)
-		m, err = measure()
-		if err != nil {
-			return err
-		}
+	r.failed = r.failed || r.isFailedBy(w, findings)
+	for _, n := range findings {
+		verdict, _ := r.judge(w, n)
+		r.rows = append(r.rows, row{workload: w, finding: n, verdict: verdict})
 	}
-	r.add(title, m)
 	return nil
 }
 
-// fails says whether the run fails if this is added.
-func (r *report) fails(title string, m measured) bool {
-	return slices.ContainsFunc(m.figures, func(f finding) bool {
-		_, failed := r.judge(title, f)
+// judge says what the table says of a figure, and whether the run fails by it.
+func (r *report) judge(w workload, n finding) (verdict string, failed bool) {
+	if r.record == nil {
+		return n.verdict()
+	}
+	return r.record.verdict(w.title, n)
+}
+
+func (r *report) isFailedBy(w workload, findings []finding) bool {
+	return slices.ContainsFunc(findings, func(n finding) bool {
+		_, failed := r.judge(w, n)
 		return failed
 	})
 }
 
-func (r *report) add(title string, m measured) {
-	r.unequal = r.unequal || m.unequal
-	for _, f := range m.figures {
-		verdict, failed := r.judge(title, f)
-		r.failed = r.failed || failed
-		if f.figure.recorded() {
-			if r.found == nil {
-				r.found = record{}
-			}
-			r.found.set(title, f.figure.name, f.figure.counted(f.samples.ours))
+// keep writes all stable figures into a record.
+func (r *report) keep(to record) {
+	for _, row := range r.rows {
+		if row.finding.figure.kind == stable {
+			to.set(row.workload.title, row.finding)
 		}
-		r.rows = append(r.rows, newRow(m, f, verdict))
 	}
 }
 
-func newRow(m measured, f finding, verdict string) row {
-	ratio := f.figure.ratio(f.samples)
-	if m.unequal {
-		ratio = noRatio
+// conclusion says how many goals are reached and which are not.
+func (r *report) conclusion() string {
+	goals := 0
+	var missed []string
+	for _, row := range r.rows {
+		goal := row.finding.figure.goal
+		if goal.kind != noGoal {
+			goals++
+		}
+		if row.finding.isMissed() {
+			missed = append(missed, fmt.Sprintf("\n- %s, %s: %s instead of %s",
+				row.workload.title, row.finding.figure.name, row.finding.achieved(), goal))
+		}
 	}
-	hasGoal := f.figure.goal.kind != noGoal
-	missed := hasGoal && f.figure.missing(f.figure.counted(f.samples.ours), f.samples) > nothing
-	return row{
-		line:    m.title,
-		figure:  f.figure.name,
-		goal:    f.figure.goal.String(),
-		theirs:  f.figure.text(f.samples.theirs),
-		ours:    f.figure.text(f.samples.ours),
-		ratio:   ratio,
-		spread:  f.samples.spread(),
-		verdict: verdict,
-		reached: hasGoal && !missed,
-		missed:  missed,
-		simple:  m.simple,
+	text := fmt.Sprintf("%d of %d goals are reached.", goals-len(missed), goals)
+	if len(missed) > 0 {
+		text += " Missed are:\n" + strings.Join(missed, "")
 	}
+	return text + "\n"
 }
 
-// noRatio stands where there is no ratio.
-const noRatio = "-"
-
-// ratio is how many times better ours is; of nothing there is no saying.
-func (f figure) ratio(s samples) string {
-	if s.byTurns() {
-		return fmt.Sprintf("%.2f", s.ratios.median)
+// achieved is the number that a goal is compared with.
+func (n finding) achieved() string {
+	if n.figure.goal.kind == timesLess {
+		return n.ratioText() + "x"
 	}
-	theirs, ours := f.counted(s.theirs), f.counted(s.ours)
-	if f.more {
-		theirs, ours = ours, theirs
-	}
-	if ours <= 0 || s.theirs == (sample{}) {
-		return noRatio
-	}
-	return fmt.Sprintf("%.2f", theirs/ours)
+	return digits(n.ours)
 }
 
-// text is what counts and, where there were several passes, the median.
-func (f figure) text(s sample) string {
-	counted := fmt.Sprintf(f.format, f.counted(s))
-	if s.best == s.worst {
-		return counted
+// tables are one of the calls that programs make first and one of all other workloads, in Markdown.
+func (r *report) tables() string {
+	var simple, others []row
+	for _, row := range r.rows {
+		if row.workload.isSimple {
+			simple = append(simple, row)
+		} else {
+			others = append(others, row)
+		}
 	}
-	return counted + " (" + fmt.Sprintf(f.format, s.median) + ")"
+	return table("Calls that programs make first", simple) + table("All other workloads", others)
 }
 
-// unequalNote explains a missing ratio.
-const unequalNote = "No ratio where client-go got another number of items: it would compare the numbers."
-
-func (r *report) print(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range append([]row{columns}, r.rows...) {
-		fmt.Fprintln(table, strings.Join(row.cells(), "\t"))
+// table is a table below a heading, or nothing if there are no rows.
+func table(heading string, rows []row) string {
+	if len(rows) == 0 {
+		return ""
 	}
-	if err := table.Flush(); err != nil || !r.unequal {
-		return err
+	lines := [][]string{columns, slices.Repeat([]string{"---"}, len(columns))}
+	for _, row := range rows {
+		lines = append(lines, row.cells())
 	}
-	_, err := fmt.Fprintln(w, unequalNote)
-	return err
+	var text strings.Builder
+	fmt.Fprintf(&text, "\n## %s\n\n", heading)
+	aligned := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
+	for _, cells := range lines {
+		fmt.Fprintf(aligned, "| %s\t|\n", strings.Join(cells, "\t| "))
+	}
+	_ = aligned.Flush() // a strings.Builder takes everything
+	return text.String()
 }

@@ -46,7 +46,7 @@ func patternOf(numbers []string) string {
 
 func (s selection) has(w workload) bool {
 	if s.simple {
-		return w.simple()
+		return w.isSimple
 	}
-	return s.names.MatchString(w.title())
+	return s.names.MatchString(w.title)
 }

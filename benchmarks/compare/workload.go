@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,109 +11,84 @@ import (
 	"github.com/watchmirror/cache/benchmarks/calls"
 )
 
-// workload is a line of the table.
-type workload interface {
-	// title begins with the line's numbers in README.md.
-	title() string
-	// simple reports whether it is one of the calls that programs make first.
-	simple() bool
-	// recordedFigures returns the figures that are compared with the record.
-	recordedFigures() []string
-	measure(ctx context.Context, progress io.Writer) (measured, error)
-}
-
-// measured has the figures of a workload.
-type measured struct {
-	title   string
-	figures []finding
-	// unequal says that the sides got different numbers of items: there is no ratio.
-	unequal bool
-	// simple says that it is one of the calls that programs make first.
-	simple bool
-}
-
-// finding is a figure that was measured.
-type finding struct {
-	figure  figure
-	samples samples
+// workload is measured of both sides.
+type workload struct {
+	// title begins with the workload's numbers in README.md.
+	title string
+	// isSimple: it is one of the calls that programs make first.
+	isSimple bool
+	// isLong: it is not part of the short form.
+	isLong  bool
+	figures []figure
+	measure func(ctx context.Context, progress io.Writer) ([]finding, error)
 }
 
 // workloads returns all, in the order of README.md.
 func workloads(s scale) []workload {
 	var all []workload
-	for _, l := range lines(s) {
-		all = append(all, l)
+	for _, l := range s.lines() {
+		all = append(all, l.workload())
 	}
 	for _, l := range calls.Lines() {
-		all = append(all, callLine{line: l, scale: s.calls})
+		all = append(all, callWorkload(l, s.calls))
 	}
-	slices.SortStableFunc(all, func(a, b workload) int { return strings.Compare(order(a), order(b)) })
+	slices.SortStableFunc(all, func(a, b workload) int { return cmp.Compare(a.number(), b.number()) })
 	return all
 }
 
-// order is what workloads are sorted by.
-func order(w workload) string {
-	number, _, _ := strings.Cut(w.title(), " ")
+// number is what the title begins with.
+func (w workload) number() string {
+	number, _, _ := strings.Cut(w.title, " ")
 	return number
 }
 
-// callLine is a line of calls, whose sides take turns in this process.
-type callLine struct {
-	line  calls.Line
-	scale calls.Scale
+// isShort reports whether it is part of the short form: one of its figures is recorded.
+func (w workload) isShort() bool {
+	isRecorded := func(f figure) bool { return f.kind == stable }
+	return !w.isLong && slices.ContainsFunc(w.figures, isRecorded)
 }
 
-func (l callLine) title() string { return l.line.Name }
-
-func (l callLine) simple() bool { return l.line.Simple }
-
-func (l callLine) recordedFigures() []string {
-	if l.line.TimeOnly {
-		return nil
+// callWorkload is of a call, whose sides take turns in this process.
+func callWorkload(l calls.Line, s calls.Scale) workload {
+	main := timeFigure(l.Unit, goal{})
+	if l.IsMemory() {
+		main = stableFigure(l.Unit, goal{}, 1)
 	}
-	if l.line.Stable() {
-		return []string{l.figure().name}
+	if l.Goal > 0 {
+		main.goal = less(l.Goal)
 	}
-	return []string{l.allocations().name}
+	if l.AtMost > 0 {
+		main.goal = upTo(l.AtMost)
+	}
+	w := workload{title: l.Name, isSimple: l.Simple, isLong: l.FullOnly, figures: []figure{main}}
+	if l.CountsAllocations() {
+		_, item, _ := strings.Cut(l.Unit, "/")
+		w.figures = append(w.figures, stableFigure("allocations/"+item, goal{}, 0.05))
+	}
+	w.measure = func(ctx context.Context, progress io.Writer) ([]finding, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(progress, "%s\n", l.Name)
+		result, err := l.Measure(s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", l.Name, err)
+		}
+		return callFindings(w.figures, result), nil
+	}
+	return w
 }
 
-func (l callLine) figure() figure {
-	f := figure{name: l.line.Unit, format: "%.1f", goal: less(l.line.Goal), noisy: !l.line.Stable(), slack: 1}
-	if f.noisy {
-		f.slack = 0
+// callFindings are of the figures of a call: what it takes, and its allocations, if they are counted.
+func callFindings(figures []figure, result calls.Result) []finding {
+	n := newFinding(figures[0], []float64{result.Theirs}, []float64{result.Ours})
+	n.ratio = result.Ratio
+	n.spread = fmt.Sprintf("%.2f-%.2f", result.Low, result.High)
+	findings := []finding{n}
+	for _, f := range figures[1:] {
+		theirs := []float64{result.Allocations[0]}
+		ours := []float64{result.Allocations[1]}
+		findings = append(findings, newFinding(f, theirs, ours))
 	}
-	if l.line.AtMost > 0 {
-		f.goal = upTo(l.line.AtMost)
-	}
-	return f
-}
-
-// allocations are of a call, or of what else the unit says.
-func (l callLine) allocations() figure {
-	_, what, _ := strings.Cut(l.line.Unit, "/")
-	return figure{name: "allocations/" + what, format: "%.2f", slack: 0.05}
-}
-
-func (l callLine) measure(ctx context.Context, progress io.Writer) (m measured, err error) {
-	if err := ctx.Err(); err != nil {
-		return m, err
-	}
-	fmt.Fprintf(progress, "%s\n", l.line.Name)
-	result, err := l.line.Measure(l.scale)
-	if err != nil {
-		return m, fmt.Errorf("%s: %w", l.line.Name, err)
-	}
-	turns := finding{figure: l.figure(), samples: samples{
-		theirs: same(result.Theirs),
-		ours:   same(result.Ours),
-		ratios: sample{best: result.High, median: result.Ratio, worst: result.Low},
-	}}
-	m = measured{title: l.title(), figures: []finding{turns}, simple: l.simple()}
-	if result.Allocations != nil {
-		m.figures = append(m.figures, finding{figure: l.allocations(), samples: samples{
-			theirs: same(result.Allocations[0]),
-			ours:   same(result.Allocations[1]),
-		}})
-	}
-	return m, nil
+	return findings
 }

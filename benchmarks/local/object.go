@@ -48,9 +48,6 @@ func namespaceOf(i int) string { return fmt.Sprintf("namespace-%d", i/perNamespa
 // Key is where object i is in a store.
 func Key(i int) string { return namespaceOf(i) + "/" + nameOf(i) }
 
-// ByNamespace is an index function of a program. It makes one allocation, the slice.
-func ByNamespace(object *Object) ([]string, error) { return []string{object.Namespace}, nil }
-
 // NewLarge makes an object of 1.7 KiB live.
 func NewLarge(version uint64) *Object {
 	const size = 560

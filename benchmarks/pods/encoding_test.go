@@ -2,11 +2,9 @@ package pods
 
 import (
 	"encoding/json"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -64,58 +62,6 @@ func TestPodsHaveNamesAndVersionsOfTheirOwn(t *testing.T) {
 	require.Len(t, addresses, 2*PerNamespace)
 	require.Equal(t, "team-00001", Pod(PerNamespace, 1).Namespace)
 	require.Less(t, Version(99_999), Version(100_000))
-}
-
-// live is what n objects take, each.
-func live(n int, object func(i int) any) int {
-	objects := make([]any, n)
-	before := heapInUse()
-	for i := range objects {
-		objects[i] = object(i)
-	}
-	after := heapInUse()
-	runtime.KeepAlive(objects)
-	return int(after-before) / n
-}
-
-func heapInUse() int64 {
-	for range 4 { // what pools and finalizers hold on to takes some
-		runtime.GC()
-	}
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
-}
-
-// Not parallel: it looks at the heap of the process.
-func TestStrippingLeavesAboutATenthOfWhatADecodedPodTakes(t *testing.T) {
-	const n = 2000
-	asText, asProtobuf := JSON(), Protobuf()
-	typed := func(i int) any {
-		pod := &corev1.Pod{}
-		require.NoError(t, pod.Unmarshal(asProtobuf.Append(nil, i, 1)))
-		return pod
-	}
-	untyped := func(i int) any {
-		pod := map[string]any{}
-		require.NoError(t, utiljson.Unmarshal(asText.Append(nil, i, 1), &pod))
-		return &unstructured.Unstructured{Object: pod}
-	}
-	stripped := func(object func(int) any) func(int) any {
-		return func(i int) any {
-			pod, err := Strip(object(i))
-			require.NoError(t, err)
-			return pod
-		}
-	}
-	sizes := [4]int{live(n, typed), live(n, stripped(typed)), live(n, untyped), live(n, stripped(untyped))}
-	t.Logf("bytes live: typed %d, stripped %d; unstructured %d, stripped %d", sizes[0], sizes[1], sizes[2], sizes[3])
-	runtime.KeepAlive(asText)
-	runtime.KeepAlive(asProtobuf)
-	require.InDelta(t, 17<<10, sizes[0], 2<<10)
-	require.InDelta(t, 2<<10, sizes[1], 1<<9)
-	require.InDelta(t, 60<<10, sizes[2], 6<<10)
-	require.Less(t, sizes[3], 5<<10)
 }
 
 func TestStrippedPodsKeepWhatTheyAreFoundBy(t *testing.T) {

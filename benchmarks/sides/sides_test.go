@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,20 +19,17 @@ import (
 	"github.com/watchmirror/cache/benchmarks/pods"
 )
 
-// everyWay runs a test with both sides, in every form in which they read pods. Events are text.
-func everyWay(t *testing.T, config apiserver.Config, test func(t *testing.T, source Source)) {
+// everyWay runs a test with both sides and in each format. Events are JSON.
+func everyWay(t *testing.T, config apiserver.Config, test func(t *testing.T, source *Source)) {
 	server := httptest.NewServer(apiserver.NewHandler(config))
 	t.Cleanup(server.Close)
 	for _, side := range []Side{ClientGo, Ours} {
-		for _, form := range []struct {
-			encoding Encoding
-			objects  Objects
-		}{{JSON, Typed}, {JSON, Unstructured}, {Protobuf, Typed}} {
-			if form.encoding == Protobuf && (config.Events > 0 || config.Streams) {
+		for _, format := range []Format{JSONTyped, JSONUnstructured, ProtobufTyped} {
+			if format == ProtobufTyped && (config.Events > 0 || config.Streams) {
 				continue
 			}
-			t.Run(string(side)+" "+string(form.encoding)+" "+string(form.objects), func(t *testing.T) {
-				source, err := side.Open(Target{URL: server.URL, Encoding: form.encoding, Objects: form.objects})
+			t.Run(string(side)+" "+string(format), func(t *testing.T) {
+				source, err := side.Open(Target{URL: server.URL, Format: format})
 				require.NoError(t, err)
 				test(t, source)
 			})
@@ -41,48 +37,41 @@ func everyWay(t *testing.T, config apiserver.Config, test func(t *testing.T, sou
 	}
 }
 
-func TestAllPodsComeInPages(t *testing.T) {
-	everyWay(t, apiserver.Config{Pods: 303, Paged: true}, func(t *testing.T, source Source) {
-		n, err := source.List(t.Context(), 100, 0)
-		require.NoError(t, err)
-		require.Equal(t, 303, n)
-		n, err = source.List(t.Context(), 100, 2)
-		require.NoError(t, err)
-		require.Equal(t, 200, n)
-	})
-}
-
-func TestAServerThatIsNotPagedGivesAllPodsAtOnce(t *testing.T) {
-	everyWay(t, apiserver.Config{Pods: 303}, func(t *testing.T, source Source) {
-		n, err := source.List(t.Context(), 100, 1)
-		require.NoError(t, err)
-		require.Equal(t, 303, n)
-	})
+func TestAllPodsComeInPagesOrAtOnce(t *testing.T) {
+	for isPaged, firstPages := range map[bool]int{true: 1000, false: 1100} {
+		everyWay(t, apiserver.Config{Pods: 1100, Paged: isPaged}, func(t *testing.T, source *Source) {
+			n, err := source.List(t.Context(), 0)
+			require.NoError(t, err)
+			require.Equal(t, 1100, n)
+			n, err = source.List(t.Context(), 2)
+			require.NoError(t, err)
+			require.Equal(t, firstPages, n)
+		})
+	}
 }
 
 func TestAllEventsCome(t *testing.T) {
-	everyWay(t, apiserver.Config{Pods: 100, Events: 250}, func(t *testing.T, source Source) {
+	everyWay(t, apiserver.Config{Pods: 100, Events: 250}, func(t *testing.T, source *Source) {
 		n, err := source.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"}, 250)
 		require.NoError(t, err)
 		require.Equal(t, 250, n)
 	})
 }
 
-func TestAStreamingListEndsWithItsBookmark(t *testing.T) {
+func TestAStreamingListEndsWithItsBookmarkOrIsRefused(t *testing.T) {
 	yes := true
-	everyWay(t, apiserver.Config{Pods: 100, Streams: true}, func(t *testing.T, source Source) {
-		n, err := source.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: &yes}, 1000)
-		require.NoError(t, err)
-		require.Equal(t, 100, n)
-	})
-}
-
-func TestAServerThatDoesNotStreamRefusesIt(t *testing.T) {
-	yes := true
-	everyWay(t, apiserver.Config{Pods: 100}, func(t *testing.T, source Source) {
-		_, err := source.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: &yes}, 1)
-		require.True(t, apierrors.IsInvalid(err), "%v", err)
-	})
+	for _, streams := range []bool{true, false} {
+		config := apiserver.Config{Pods: 100, Streams: streams}
+		everyWay(t, config, func(t *testing.T, source *Source) {
+			n, err := source.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: &yes}, 1000)
+			if !streams {
+				require.True(t, apierrors.IsInvalid(err), "%v", err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, 100, n)
+		})
+	}
 }
 
 func TestACacheIsFilledWithStrippedPods(t *testing.T) {
@@ -90,50 +79,44 @@ func TestACacheIsFilledWithStrippedPods(t *testing.T) {
 		Pages: {Pods: 1100, Paged: true},
 		Whole: {Pods: 200},
 	} {
-		t.Run(string(strategy), func(t *testing.T) {
-			everyWay(t, config, func(t *testing.T, source Source) {
-				ctx, cancel := context.WithCancel(t.Context())
-				cache, err := source.Fill(ctx, strategy, pods.Strip)
-				require.NoError(t, err)
-				require.Equal(t, config.Pods, cache.Len())
-				last := pods.Namespace(config.Pods - 1)
-				n, err := cache.InNamespace(last)
-				require.NoError(t, err)
-				require.Equal(t, config.Pods%pods.PerNamespace, n)
-				cancel()
-				cache.Wait()
-			})
+		everyWay(t, config, func(t *testing.T, source *Source) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cache, err := source.Fill(ctx, strategy, pods.Strip)
+			require.NoError(t, err)
+			require.Equal(t, config.Pods, cache.Len())
+			last := pods.Namespace(config.Pods - 1)
+			keys, err := cache.store.IndexKeys(namespaceIndex, last)
+			require.NoError(t, err)
+			require.Len(t, keys, config.Pods%pods.PerNamespace)
+			cancel()
+			cache.Wait()
 		})
 	}
 }
 
 // What the server sends is what was encoded, in lists of either encoding and in events:
-// client-go's own decoders say so.
-func TestTheServerSendsThePodsItWasAskedFor(t *testing.T) {
-	server := httptest.NewServer(apiserver.NewHandler(apiserver.Config{Pods: 130, Events: 130, Paged: true}))
-	t.Cleanup(server.Close)
-	for _, target := range []Target{{server.URL, JSON, Typed, false}, {server.URL, Protobuf, Typed, false}, {server.URL, JSON, Unstructured, false}} {
-		t.Run(string(target.Encoding)+" "+string(target.Objects), func(t *testing.T) {
-			source, err := ClientGo.Open(target)
+// client-go's decoders say so.
+func TestTheServerSendsThePodsThatItWasAskedFor(t *testing.T) {
+	config := apiserver.Config{Pods: 130, Events: 130}
+	for _, format := range []Format{JSONTyped, JSONUnstructured, ProtobufTyped} {
+		t.Run(string(format), func(t *testing.T) {
+			server := httptest.NewServer(apiserver.NewHandler(config))
+			defer server.Close()
+			source, err := ClientGo.Open(Target{URL: server.URL, Format: format})
 			require.NoError(t, err)
-			client := source.(*clientGo)
-			list, err := client.list(t.Context(), metav1.ListOptions{Limit: 100})
-			require.NoError(t, err)
-			about, err := meta.ListAccessor(list)
-			require.NoError(t, err)
-			require.Equal(t, pods.Version(130), about.GetResourceVersion())
-			require.EqualValues(t, 30, *about.GetRemainingItemCount())
-			items, err := meta.ExtractList(list)
-			require.NoError(t, err)
-			require.Len(t, items, 100)
-			for i, item := range items {
-				requirePod(t, i, uint64(i+1), item)
+			listed := 0
+			take := func(item runtime.Object) error {
+				requirePod(t, listed, uint64(listed+1), item)
+				listed++
+				return nil
 			}
-
-			if target.Encoding == Protobuf {
+			_, err = source.reader.listPage(t.Context(), metav1.ListOptions{}, take)
+			require.NoError(t, err)
+			require.Equal(t, 130, listed)
+			if format == ProtobufTyped {
 				return
 			}
-			w, err := client.watch(t.Context(), metav1.ListOptions{ResourceVersion: about.GetResourceVersion()})
+			w, err := source.reader.watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
 			require.NoError(t, err)
 			defer w.Stop()
 			for i := range 130 {
@@ -162,9 +145,4 @@ func requirePod(t *testing.T, i int, version uint64, got runtime.Object) {
 	}
 	require.NoError(t, err)
 	require.JSONEq(t, string(want), string(have))
-}
-
-func TestProtobufCannotBeDecodedIntoUnstructured(t *testing.T) {
-	_, err := Ours.Open(Target{URL: "http://127.0.0.1:1", Encoding: Protobuf, Objects: Unstructured})
-	require.Error(t, err)
 }
