@@ -18,6 +18,10 @@ type pageSize struct {
 	keys int64
 	// full is the number of full pages since the last change.
 	full int
+	// untried is the size before a smaller page failed, the rest of a list with a limit; 0 if a
+	// page of the full size has failed. That page showed nothing about larger ones, so the size
+	// grows to this one at once.
+	untried int64
 }
 
 func newPageSize() *pageSize { return &pageSize{keys: maxPageSize} }
@@ -38,6 +42,11 @@ func (p *pageSize) halve(failed int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.full = 0
+	if failed < p.keys {
+		p.untried = max(p.untried, p.keys)
+	} else {
+		p.untried = 0
+	}
 	p.keys = min(p.keys, failed/2)
 	return true
 }
@@ -52,6 +61,7 @@ func (p *pageSize) accept(size int64, keys int) {
 	p.full++
 	if p.full == growAfter {
 		p.full = 0
-		p.keys = min(2*p.keys, maxPageSize)
+		p.keys = max(min(2*p.keys, maxPageSize), p.untried)
+		p.untried = 0
 	}
 }
