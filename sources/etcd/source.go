@@ -289,12 +289,14 @@ func (s *store) keyValue(kv *mvccpb.KeyValue) sources.KeyValue {
 	}
 }
 
-// createRequest requests a watch of all changes after a revision.
-func (s *store) createRequest(after uint64) *pb.WatchRequest {
+// createRequest requests a watch of all changes from a revision on, which the source has already.
+// Some members omit a deletion at the first requested revision if that was compacted. If it is the
+// one after this, the watch has expired instead.
+func (s *store) createRequest(from uint64) *pb.WatchRequest {
 	create := &pb.WatchCreateRequest{
 		Key:            []byte(s.first("")),
 		RangeEnd:       []byte(s.end()),
-		StartRevision:  int64(after) + 1,
+		StartRevision:  max(int64(from), 1), // 0 would mean the present
 		PrevKv:         true,
 		ProgressNotify: true,
 	}

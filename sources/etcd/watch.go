@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type keyWatch struct {
 	// responses has the received responses, until done is closed.
 	responses chan received
 	done      chan struct{}
+	// from is the revision after which the watch begins. The member sends its changes too.
+	from uint64
 	// revision is the one up to which all changes were received. pending has those not returned
 	// yet, in order.
 	revision uint64
@@ -60,7 +63,7 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 		return nil, s.asStatus("watch", err)
 	}
 	w := &keyWatch{
-		store: s, stream: stream, cancel: cancel, revision: after,
+		store: s, stream: stream, cancel: cancel, from: after, revision: after,
 		responses: make(chan received), done: make(chan struct{}), timer: time.NewTimer(s.progress),
 	}
 	go w.receive(ctx)
@@ -156,8 +159,8 @@ func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error
 			}
 			w.asked = 0
 			w.timer.Reset(w.store.progress)
-			w.pending = r.response.Events
-			if len(w.pending) > 0 {
+			if len(r.response.Events) > 0 {
+				w.pending = eventsAfter(w.from, r.response.Events)
 				break
 			}
 			revision := uint64(r.response.Header.GetRevision())
@@ -175,6 +178,16 @@ func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error
 		}
 	}
 	return w.take()
+}
+
+// eventsAfter returns the events after a revision.
+func eventsAfter(revision uint64, events []*mvccpb.Event) []*mvccpb.Event {
+	isLater := func(e *mvccpb.Event) bool { return uint64(e.Kv.ModRevision) > revision }
+	first := slices.IndexFunc(events, isLater)
+	if first < 0 {
+		return nil
+	}
+	return events[first:]
 }
 
 // askProgress requests a response that follows all earlier changes. A member does not respond while
