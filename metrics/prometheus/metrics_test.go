@@ -98,6 +98,32 @@ func TestFailuresAreCountedByCause(t *testing.T) {
 	})
 }
 
+type namedCause struct{ cause string }
+
+func (n namedCause) Error() string        { return "refused" }
+func (n namedCause) FailureCause() string { return n.cause }
+
+// A source names causes by any text. Fails if a scrape panics, or has a series twice.
+func TestACauseThatIsNoTextIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t)
+		source := newSource(t, 1)
+		pods := cache.NewTypedInformer(source, p.config("pods", cache.InformerNameAndResource{}))
+		defer p.add("pods", pods)()
+		defer start(t, running(pods))()
+		require.NoError(t, pods.WaitSynced(t.Context()))
+		for _, cause := range []string{"quota\xff", "quota\xfe"} {
+			source.BreakWatches(cachetest.ErrExpired())
+			source.FailLists(1, namedCause{cause})
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		p.scrape().has(t, scraped{
+			`failures_total{cause="quota�",name="pods",source_namespace=""}`: 2,
+		})
+	})
+}
+
 // Fails if the result of a periodic Verify is not counted, or if the counter does not begin at 0:
 // alerts would not notice its first increase.
 func TestDivergencesAreCounted(t *testing.T) {

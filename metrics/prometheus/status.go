@@ -268,21 +268,30 @@ func (p *pipeline) collectSource(
 		isIn := number(phase == status.Phase)
 		metrics <- constant(phaseDesc, gauge, isIn, p.name, namespace, string(phase))
 	}
-	for cause, count := range status.Failures {
-		metrics <- constant(countDesc, counter, float64(count), p.name, namespace, string(cause))
+	for cause, count := range failuresByLabel(status.Failures) {
+		metrics <- constant(countDesc, counter, float64(count), p.name, namespace, cause)
 	}
 	if status.Failures[causeDivergence] == 0 { // so that increase() counts the first one
 		metrics <- constant(countDesc, counter, 0, p.name, namespace, causeDivergence)
 	}
 	if last := status.LastFailure; last != nil {
 		at, _ := seconds(last.Time)
-		metrics <- constant(failedDesc, gauge, at, p.name, namespace, string(last.Cause))
+		metrics <- constant(failedDesc, gauge, at, p.name, namespace, label(string(last.Cause)))
 	}
 	for _, metric := range sourceMetrics {
 		if value, known := metric.value(status, now); known {
 			metrics <- constant(metric.desc, gauge, value, p.name, namespace)
 		}
 	}
+}
+
+// failuresByLabel returns the counts by label value. A source may name causes by any text.
+func failuresByLabel(failures map[cache.Cause]int64) map[string]int64 {
+	counts := make(map[string]int64, len(failures))
+	for cause, count := range failures {
+		counts[label(string(cause))] += count
+	}
+	return counts
 }
 
 func (p *pipeline) collectHandlers(
