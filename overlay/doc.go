@@ -42,6 +42,9 @@
 // selector and come back before, is shown again from the watch's event of its return until that of
 // its deletion.
 //
+// If objects have no UIDs, one that the caller has deleted is shown again from a change that others
+// made before the deletion until the watch delivers the deletion.
+//
 // If the result of a call is observed after the object was deleted again, it is ignored only if
 // versions are ordered. Otherwise the object is shown until it expires.
 package overlay

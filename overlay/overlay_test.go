@@ -165,6 +165,27 @@ func TestADeletedObjectIsHiddenUntilTheWatchHasItsDeletionOrAnotherObject(t *tes
 	})
 }
 
+// A key-value bucket has no UIDs. Fails if the object is hidden until the deletion expires.
+func TestAnObjectWithoutAUIDThatIsCreatedAgainByOthersIsShown(t *testing.T) {
+	withoutUID := func(obj *object) (*object, error) {
+		obj.SetUID("")
+		return obj, nil
+	}
+	inBubbleWith(t, withoutUID, nil, func(t *testing.T, r *rig) {
+		r.create("a", "a")
+		synctest.Wait()
+		r.DelayEvents(delay)
+		r.delete("a")
+		r.overlay.ObservedDelete("shop/a", "")
+		r.create("a", "b")
+		r.assertShows(map[string]string{})
+		time.Sleep(2 * delay)
+		synctest.Wait()
+		r.assertShows(map[string]string{"a": "4"})
+		assert.Zero(t, r.overlay.Pending())
+	})
+}
+
 func (r *rig) overlayGet(name string) *object {
 	obj, err := r.overlay.ByNamespace("shop").Get(name)
 	require.NoError(r.t, err)

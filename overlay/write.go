@@ -75,7 +75,7 @@ func (w *write) isNewer(now storeState) bool {
 	}
 	same := now.sameObject(w.uid)
 	if same && w.deleted {
-		return true
+		return w.hides(now)
 	}
 	// The state with the lower version is older. That holds even if the store has applied more than
 	// both versions: then the newest state is quarantined.
@@ -91,6 +91,13 @@ func (w *write) isNewer(now storeState) bool {
 	// Either the write has replaced the store's object, or the store's object has replaced the
 	// written one.
 	return slices.Contains(w.earlierUIDs, now.uid)
+}
+
+// hides returns whether a deletion hides the store's object. Without UIDs, an object of a higher
+// version may be another one.
+func (w *write) hides(now storeState) bool {
+	order, ordered := compare(now.version, w.version)
+	return w.uid != "" || !ordered || order <= 0
 }
 
 // isConfirmedBy returns whether a notification is that of the written state or of the object's

@@ -94,6 +94,16 @@ func TestAWriteIsShownUntilTheStoreHasItOrWhatCameAfterIt(t *testing.T) {
 			none("6"), true,
 		},
 		{"the store has another one", "u", "5", at("u", "5", "6"), at("w", "8", "8"), false},
+		{"without UIDs: the store has it", "", "5", at("", "5", "6"), at("", "5", "6"), true},
+		{"without UIDs: the store has an older state", "", "5", at("", "4", "4"), at("", "4", "4"), true},
+		{
+			"without UIDs: the store has a later state, perhaps of another one", "", "5",
+			at("", "5", "6"), at("", "8", "8"), false,
+		},
+		{
+			"opaque, without UIDs: the store has another state", "", "a", at("", "a", "a"),
+			at("", "b", "b"), true,
+		},
 		{"the store has not got it yet", "u", "7", none("6"), none("6"), true},
 		{"the store is past it", "u", "7", none("6"), none("7"), false},
 		{
