@@ -31,8 +31,8 @@ func checkReadLate(t *sourceTrial) error {
 		want = append(want, "ADDED "+name+"=1", "MODIFIED "+name+"=2", "DELETED "+name+"=2")
 	}
 	// What fills the watch's buffer must find it full, at first and again after each read: a source
-	// may drop only what comes then.
-	time.Sleep(t.quiet)
+	// may drop only what comes then, or only after a time.
+	time.Sleep(t.unreadTime())
 	for at, wanted := range want {
 		time.Sleep(t.quiet / 100)
 		got, _, err := w.next()
@@ -46,6 +46,14 @@ func checkReadLate(t *sourceTrial) error {
 		}
 	}
 	return nil
+}
+
+// unreadTime is how long a watch is not read. Virtual time costs nothing.
+func (t *sourceTrial) unreadTime() time.Duration {
+	if t.virtual {
+		return t.patience
+	}
+	return t.quiet
 }
 
 // resumesLate is resumes for a version that may have expired, and watches that end again before all

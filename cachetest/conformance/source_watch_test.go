@@ -35,6 +35,18 @@ var watchFaults = map[string]sourceFault{
 		check: "a watch that is read late loses nothing", says: "would miss it for good",
 		wrong: droppingOnly(watch.Deleted),
 	},
+	"a watch that drops what was not read for a minute": {
+		check: "a watch that is read late loses nothing", says: "would miss it for good",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				inner, err := f.Source.WatchWithContext(ctx, o)
+				if err != nil {
+					return nil, err
+				}
+				return droppingAfter(inner, time.Minute), nil
+			}
+		},
+	},
 	"a buffer that drops the oldest": {
 		check: "a watch that is read late loses nothing", says: "instead of ADDED late-0=1",
 		wrong: tampering(func(e watch.Event) []watch.Event {
@@ -395,6 +407,21 @@ func dropping(inner watch.Interface, size int) watch.Interface {
 			select {
 			case w.results <- event:
 			default:
+			}
+		}
+	}()
+	return w
+}
+
+// droppingAfter returns a watch that drops an event that nobody reads within a time.
+func droppingAfter(inner watch.Interface, wait time.Duration) watch.Interface {
+	w := &forwarded{Interface: inner, results: make(chan watch.Event), stop: inner.Stop}
+	go func() {
+		defer close(w.results)
+		for event := range inner.ResultChan() {
+			select {
+			case w.results <- event:
+			case <-time.After(wait):
 			}
 		}
 	}()
