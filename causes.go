@@ -215,6 +215,9 @@ const (
 	causeBadFrame  metav1.CauseType = "WatchBadFrame"
 	// The server has ended the watch, and its ERROR frame, which is intact, does not tell why.
 	causeUnknownError metav1.CauseType = "WatchUnknownError"
+	// Package sources puts this into the error event of a watch that has failed because the source
+	// could not poll: a list would fail with the same error.
+	causePollFailed metav1.CauseType = "PollFailed"
 	// client-go's clients put this into the error event of a stream that they could not read. The
 	// event's code is 500 although no server sent it.
 	causeClientDecoding metav1.CauseType = "ClientWatchDecoding"

@@ -139,7 +139,7 @@ func eventError(obj runtime.Object) error {
 	if !isStatus {
 		return fmt.Errorf("%w: it has %s in place of a Status", errNotStatus, describe(obj))
 	}
-	if CauseOf(err) == CauseInternal {
+	if CauseOf(err) == CauseInternal && !apierrors.HasStatusCause(err, causePollFailed) {
 		return caused{err, causeStream}
 	}
 	return err

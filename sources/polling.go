@@ -400,6 +400,10 @@ func (p *PollingSource) failureLocked() error {
 	return newCallError(p.err, time.Until(p.nextCall))
 }
 
+// causePollFailed tells a reflector that an Error event has the error of a call. Package cache does
+// not export it.
+const causePollFailed metav1.CauseType = "PollFailed"
+
 // callError is a failed call. Its status is the same in a response and in a watch's Error event.
 type callError struct {
 	err    error
@@ -414,6 +418,8 @@ func newCallError(err error, untilNext time.Duration) *callError {
 	}
 	seconds := int32(math.Ceil(max(untilNext, 0).Seconds()))
 	details.RetryAfterSeconds = max(details.RetryAfterSeconds, seconds)
+	details.Causes = append(
+		slices.Clone(details.Causes), metav1.StatusCause{Type: causePollFailed})
 	status.Details = &details
 	return &callError{err, status}
 }
@@ -421,8 +427,15 @@ func newCallError(err error, untilNext time.Duration) *callError {
 // Error implements error.
 func (e *callError) Error() string { return e.err.Error() }
 
-// Unwrap returns the function's error.
-func (e *callError) Unwrap() error { return e.err }
+// Is finds the function's error, and errors in it, for errors.Is.
+func (e *callError) Is(target error) bool { return errors.Is(e.err, target) }
+
+// As finds them for errors.As by their type, but not by an interface: the status alone determines
+// the cause, as in a watch's Error event.
+func (e *callError) As(target any) bool {
+	wanted := reflect.TypeOf(target).Elem()
+	return wanted.Kind() != reflect.Interface && errors.As(e.err, target)
+}
 
 // Status implements apierrors.APIStatus.
 func (e *callError) Status() metav1.Status { return e.status }

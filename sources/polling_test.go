@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -908,6 +910,71 @@ func TestASourceOfUntypedObjectsSendsBookmarksOnceItKnowsTheirKind(t *testing.T)
 		assert.Equal(t, watch.Bookmark, event.Type)
 		assert.Equal(t, "Machine", event.Object.GetObjectKind().GroupVersionKind().Kind)
 	})
+}
+
+// A function may pass on errors of other caches and clients. Fails if a list and a watch that fail
+// with one of them have different causes.
+func TestEachErrorOfTheFunctionHasOneCause(t *testing.T) {
+	items := schema.GroupResource{Resource: "items"}
+	for name, test := range map[string]struct {
+		failure error
+		cause   cache.Cause
+	}{
+		"a plain error":      {errors.New("x"), cache.CauseUnavailable},
+		"EOF":                {io.EOF, cache.CauseUnavailable},
+		"a refused dial":     {syscall.ECONNREFUSED, cache.CauseUnavailable},
+		"a named cause":      {named{errors.New("x")}, cache.CauseUnavailable},
+		"a timeout":          {context.DeadlineExceeded, cache.CauseUnavailable},
+		"500":                {apierrors.NewInternalError(errors.New("x")), cache.CauseInternal},
+		"410":                {apierrors.NewResourceExpired("x"), cache.CauseExpired},
+		"429":                {apierrors.NewTooManyRequests("x", 7), cache.CauseTooManyRequests},
+		"409":                {apierrors.NewConflict(items, "x", errors.New("x")), cache.CauseOther},
+		"a version":          {sources.TooLarge(1, 2), cache.CauseVersionTooLarge},
+		"no connection":      {sources.Disconnected(errors.New("x")), cache.CauseUnavailable},
+		"a panic elsewhere":  {&cache.PanicError{Value: "x"}, cache.CauseUnavailable},
+		"a quarantined item": {&cache.ObjectError{Stage: "transform"}, cache.CauseUnavailable},
+		"a divergence":       {&cache.DivergenceError{}, cache.CauseUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBackend()
+				source := newSource(b, sources.PollingOptions[*item]{})
+				informer := cache.NewTypedInformer(source, cache.InformerConfig[*item]{
+					ReflectorOptions: cache.ReflectorOptions{
+						ErrorHandler: func(context.Context, *cache.Reflector, error) {},
+					},
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { _ = informer.Run(ctx) })
+				require.NoError(t, informer.WaitSynced(ctx))
+				b.fail(fmt.Errorf("reading the catalogue: %w", test.failure))
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				failures := informer.Status().Failures
+				assert.Equal(t, []cache.Cause{test.cause}, slices.Collect(maps.Keys(failures)))
+				assert.Greater(t, failures[test.cause], int64(15))
+
+				_, err := source.ListWithContext(ctx, metav1.ListOptions{})
+				assert.ErrorIs(t, err, test.failure)
+				cancel()
+				running.Wait()
+			})
+		})
+	}
+}
+
+type named struct{ error }
+
+func (named) FailureCause() string { return "quota" }
+
+func TestAnErrorOfTheFunctionIsFoundByItsType(t *testing.T) {
+	b := newBackend()
+	b.fail(&cache.PanicError{Value: "x"})
+	_, err := newSource(b, sources.PollingOptions[*item]{}).List(metav1.ListOptions{})
+	var found *cache.PanicError
+	require.ErrorAs(t, err, &found)
+	assert.Equal(t, "x", found.Value)
 }
 
 // Two informers share the source. Neither waits inside of a request for longer than a second.
