@@ -117,8 +117,8 @@ type PollingSource struct {
 	// objects and the slice are immutable.
 	objects []Object
 	byName  map[cache.ObjectName]Object
-	// example is an object of the source's type and kind, for bookmarks; nil if the kind is not
-	// known.
+	// example is an object of the source's type, for bookmarks. Until an object was listed, one of
+	// an untyped source has no kind, and one of an interface is a PartialObjectMetadata.
 	example Object
 	// history has the last changes. The last one led to version; versions increase by one.
 	history []change
@@ -222,18 +222,13 @@ func (p *PollingSource) SourceStatus() map[string]string {
 	return map[string]string{"polled by": p.madeAt, "interval": p.interval.String()}
 }
 
-// exampleOf returns a new T, nil for an interface or an untyped object, whose kind only a listed
-// object shows.
+// exampleOf returns a new T, or a PartialObjectMetadata if T is an interface.
 func exampleOf[T Object]() Object {
 	objectType := reflect.TypeFor[T]()
 	if objectType.Kind() != reflect.Pointer {
-		return nil
+		return &metav1.PartialObjectMetadata{}
 	}
-	example := reflect.New(objectType.Elem()).Interface().(Object)
-	if _, untyped := example.(runtime.Unstructured); untyped {
-		return nil
-	}
-	return example
+	return reflect.New(objectType.Elem()).Interface().(Object)
 }
 
 // Poll calls the function, for a program that knows of a change: at once, or at the end of the

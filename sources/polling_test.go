@@ -882,8 +882,9 @@ func TestEachSuccessfulCallIsABookmarkUnlessItIsAnEvent(t *testing.T) {
 	})
 }
 
-// The kind of an untyped object is that of the objects.
-func TestASourceOfUntypedObjectsSendsBookmarksOnceItKnowsTheirKind(t *testing.T) {
+// A call that succeeds proves that the cache is current. The kind of an untyped object is that of
+// the objects, once one was listed.
+func TestAnEmptySourceOfUntypedObjectsSendsBookmarksToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var listed atomic.Pointer[unstructured.Unstructured]
 		source := sources.NewPollingSource(
@@ -895,20 +896,47 @@ func TestASourceOfUntypedObjectsSendsBookmarksOnceItKnowsTheirKind(t *testing.T)
 			},
 			sources.PollingOptions[*unstructured.Unstructured]{},
 		)
-		w := follow(t, source, metav1.ListOptions{AllowWatchBookmarks: true})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		assert.Empty(t, ready(t, w))
 		machine := &unstructured.Unstructured{}
-		machine.SetKind("Machine")
+		machine.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Machine"})
 		machine.SetName("a")
+		informer := cache.NewTypedInformer(
+			source, cache.InformerConfig[*unstructured.Unstructured]{ObjectType: machine})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = informer.Run(ctx) })
+		require.NoError(t, informer.WaitSynced(ctx))
+		for range 60 {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.LessOrEqual(t, time.Since(informer.Status().LastCurrent), 30*time.Second)
+		}
+		assert.Empty(t, informer.Status().Failures)
+		cancel()
+		running.Wait()
+
+		w := follow(t, source, metav1.ListOptions{AllowWatchBookmarks: true})
 		listed.Store(machine)
 		time.Sleep(time.Minute)
-		<-w.ResultChan()
+		for kind := ""; kind != "Machine"; {
+			event := <-w.ResultChan()
+			kind = event.Object.GetObjectKind().GroupVersionKind().Kind
+		}
 		time.Sleep(time.Minute)
 		event := <-w.ResultChan()
 		assert.Equal(t, watch.Bookmark, event.Type)
 		assert.Equal(t, "Machine", event.Object.GetObjectKind().GroupVersionKind().Kind)
+	})
+}
+
+func TestASourceOfAnInterfaceSendsBookmarksBeforeItHasAnObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := sources.NewPollingSource(
+			func(context.Context) ([]sources.Object, error) { return nil, nil })
+		w := follow(t, source, metav1.ListOptions{AllowWatchBookmarks: true})
+		time.Sleep(time.Minute)
+		event := <-w.ResultChan()
+		assert.Equal(t, watch.Bookmark, event.Type)
+		assert.IsType(t, &metav1.PartialObjectMetadata{}, event.Object)
 	})
 }
 

@@ -124,7 +124,7 @@ func (w *pollWatch) step() bool {
 	case !time.Now().Before(now.nextCall):
 		_ = w.source.poll(w.ctx, now.finished, 0) // the next step reads the result
 		return true
-	case w.mayBookmark(now) && w.isBookmarkDue(now):
+	case w.bookmarks && w.isBookmarkDue(now):
 		return w.sendBookmark(now)
 	}
 	w.wait(now)
@@ -173,8 +173,6 @@ func (w *pollWatch) sendChange(next change, finished uint64) bool {
 	return w.send(event)
 }
 
-func (w *pollWatch) mayBookmark(now pollState) bool { return w.bookmarks && now.example != nil }
-
 // isBookmarkDue returns whether a call has succeeded that the reader does not know of, or whether
 // the last bookmark is old: one about each minute shows that the watch works.
 func (w *pollWatch) isBookmarkDue(now pollState) bool {
@@ -192,7 +190,7 @@ func (w *pollWatch) sendBookmark(now pollState) bool {
 // wait waits until the next call or bookmark is due, or a call has ended.
 func (w *pollWatch) wait(now pollState) {
 	due := now.nextCall
-	if next := w.nextBookmark(); w.mayBookmark(now) && next.Before(due) {
+	if next := w.nextBookmark(); w.bookmarks && next.Before(due) {
 		due = next
 	}
 	timer := time.NewTimer(time.Until(due))
