@@ -68,7 +68,7 @@ type Options struct {
 // sources.Values returns such a function for types without metadata. NewSource starts no goroutine,
 // and does not close the connection, which should have MaxReconnects(-1).
 //
-// A bucket whose keys may disappear without a message is refused: one with a TTL, or whose stream
+// A mirror is refused, and a bucket whose keys may disappear without a message: one with a TTL, or whose stream
 // allows one for each message, without LimitMarkerTTL, and one whose stream has limits and discards
 // old messages. An error of decode quarantines the object. NewSource panics if js or decode is nil,
 // if the bucket has no name, if an option is negative, or if more than one Options are given.
@@ -297,9 +297,13 @@ func (s *store) newest(ctx context.Context) (uint64, error) {
 	return last.Message.Sequence, nil
 }
 
-// check refuses a bucket from which the server removes keys without a message.
+// check refuses a bucket from which the server removes keys without a message. It refuses a mirror,
+// whose messages have the subjects of the mirrored bucket.
 func (s *store) check(config jetstream.StreamConfig) error {
 	switch {
+	case config.Mirror != nil:
+		return apierrors.NewBadRequest(fmt.Sprintf(
+			"nats: bucket %q is a mirror of %s: use that bucket", s.bucket, config.Mirror.Name))
 	case config.MaxAge > 0 && config.SubjectDeleteMarkerTTL == 0:
 		return apierrors.NewBadRequest(fmt.Sprintf(
 			"nats: bucket %q has a TTL without LimitMarkerTTL: keys end without a message",
