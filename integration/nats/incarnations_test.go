@@ -1,14 +1,17 @@
 package integration_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchmirror/cache/internal/testproxy"
 	"github.com/watchmirror/cache/sources"
 	"github.com/watchmirror/cache/sources/nats"
 )
@@ -54,4 +57,39 @@ func TestABucketWithSourcesIsMirrored(t *testing.T) {
 	require.NoError(t, b.remove("a"))
 	require.NoError(t, b.kv.Purge(t.Context(), "b"))
 	within(t, func() bool { return informer.Len() == 0 }, "the deletions", func() any { return informer.Status() })
+}
+
+// consumers returns the number of consumers at the server.
+func (b *bucket) consumers(t testing.TB) int {
+	t.Helper()
+	stream, err := b.js.Stream(t.Context(), "KV_"+b.kv.Bucket())
+	require.NoError(t, err)
+	names := stream.ConsumerNames(t.Context())
+	count := 0
+	for range names.Name() {
+		count++
+	}
+	require.NoError(t, names.Err())
+	return count
+}
+
+func TestReconnectsLeaveNoConsumersAtTheServer(t *testing.T) {
+	t.Parallel()
+	proxy := testproxy.New(t, shared.Addr())
+	b := newBucket(t, shared.Addr(), jetstream.KeyValueConfig{}, nats.Options{})
+	mirror := *b
+	mirror.source = nats.NewSource(connect(t, proxy.Addr), b.kv.Bucket(), sources.Values(text), nats.Options{})
+	informer := mirror.informer(t)
+	most := 0
+	for i := range 5 {
+		require.NoError(t, b.put(fmt.Sprint("key-", i%7), fmt.Sprint(i)))
+		b.converges(t, informer)
+		most = max(most, b.consumers(t))
+		proxy.Cut()
+	}
+	require.NoError(t, b.put("last", "1"))
+	b.converges(t, informer)
+	t.Log("most", most, "now", b.consumers(t))
+	assert.LessOrEqual(t, most, 2)
+	within(t, func() bool { return b.consumers(t) == 1 }, "one consumer", func() any { return b.consumers(t) })
 }

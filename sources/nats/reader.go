@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,8 +30,9 @@ type message struct {
 // fails if a message is missing or the connection is lost. The client library's ordered consumer
 // would start again instead, but a watch must first find out whether its version has expired.
 type reader struct {
-	store    *store
-	consumer jetstream.Consumer
+	store *store
+	// name is the consumer's.
+	name     string
 	messages jetstream.MessagesContext
 	statuses chan natsgo.Status
 	// received has the received messages, until done is closed.
@@ -56,15 +58,18 @@ func (s *store) read(ctx context.Context, config jetstream.ConsumerConfig) (*rea
 	config.InactiveThreshold = consumerLife
 	config.Replicas = 1
 	config.FilterSubject = s.subject
+	s.removeConsumers(ctx)
+	config.Name = rand.Text()
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	consumer, err := s.js.CreateConsumer(limited, s.stream, config)
 	if err != nil {
+		s.left.add(config.Name) // it may exist: only the response may have been lost
 		return nil, s.asStatus(err)
 	}
 	r := &reader{
 		store:    s,
-		consumer: consumer,
+		name:     config.Name,
 		received: make(chan delivery),
 		stopping: make(chan struct{}),
 		done:     make(chan struct{}),
@@ -146,8 +151,8 @@ func (r *reader) message(msg jetstream.Msg) (m message, err error) {
 	return m, nil
 }
 
-// stop ends the reader, waits for its goroutine and removes the consumer. If that fails, the server
-// removes it later.
+// stop ends the reader, waits for its goroutine and removes the consumer. If that fails, a later
+// reader removes it, or the server after consumerLife.
 func (r *reader) stop() {
 	close(r.stopping)
 	if r.messages != nil {
@@ -155,10 +160,5 @@ func (r *reader) stop() {
 	}
 	<-r.done
 	r.store.js.Conn().RemoveStatusListener(r.statuses)
-	if r.store.connected() != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
-	defer cancel()
-	_ = r.store.js.DeleteConsumer(ctx, r.store.stream, r.consumer.CachedInfo().Name)
+	r.store.removeConsumers(context.Background(), r.name)
 }

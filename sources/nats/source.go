@@ -100,6 +100,7 @@ type store struct {
 	bucket, stream, prefix, subject string
 	timeout, progress               time.Duration
 	keys                            *keyTable
+	left                            leftConsumers
 }
 
 // TypeDescription names the objects in a log and on a status page.
