@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -92,4 +93,41 @@ func TestReconnectsLeaveNoConsumersAtTheServer(t *testing.T) {
 	t.Log("most", most, "now", b.consumers(t))
 	assert.LessOrEqual(t, most, 2)
 	within(t, func() bool { return b.consumers(t) == 1 }, "one consumer", func() any { return b.consumers(t) })
+}
+
+// The bucket is never silent.
+func TestAKeyThatIsRemovedWithoutAMessageIsNoticedInABusyBucket(t *testing.T) {
+	for name, filter := range map[string]string{"all keys": "", "a filter": "a.>"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			options := nats.Options{ProgressInterval: time.Second, Filter: filter}
+			b := newBucket(t, shared.Addr(), jetstream.KeyValueConfig{}, options)
+			for _, key := range []string{"a.1", "a.2", "a.busy"} {
+				require.NoError(t, b.put(key, "1"))
+			}
+			informer := b.informer(t)
+			require.NoError(t, informer.WaitSynced(t.Context()))
+			require.NoError(t, b.put("a.busy", "watched"))
+			b.converges(t, informer)
+			ctx, cancel := context.WithCancel(t.Context())
+			wrote := make(chan error, 1)
+			go func() {
+				for i := 0; ctx.Err() == nil; i++ {
+					if err := b.put("a.busy", fmt.Sprint(i)); err != nil {
+						wrote <- err
+						return
+					}
+					time.Sleep(20 * time.Millisecond)
+				}
+				wrote <- nil
+			}()
+			b.purge(t, "a.1")
+			began := time.Now()
+			within(t, func() bool { return informer.Len() == 2 }, "the removal", func() any { return informer.Status() })
+			assert.Less(t, time.Since(began), time.Minute)
+			cancel()
+			require.NoError(t, <-wrote)
+			b.converges(t, informer)
+		})
+	}
 }

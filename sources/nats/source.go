@@ -12,9 +12,9 @@
 // when a key was created. Therefore a list after the first one delivers an update of every object,
 // and a key that was deleted and created again is an update if only such a list shows it.
 //
-// A bucket removes old deletion markers. So before a watch is resumed, and when it is silent after
-// a change of the bucket, the source compares the keys that it knows with those of the bucket. If a
-// key has disappeared without a deletion marker, the version is expired, and a cache lists.
+// A bucket removes old deletion markers. So before a watch is resumed, and at intervals while the
+// bucket changes, the source compares the keys that it knows with those of the bucket. If a key has
+// disappeared without a deletion marker, the version is expired, and a cache lists.
 // [docs/sources.md] has the guarantees, [docs/scaling.md] when to use it.
 //
 // [docs/scaling.md]: https://github.com/watchmirror/cache/blob/main/docs/scaling.md
@@ -59,7 +59,8 @@ type Options struct {
 	// send for a list or a watch. Default: 10 seconds; at least 1 second.
 	Timeout time.Duration
 	// ProgressInterval is how long a watch may be silent before it compares its version with the
-	// bucket's. The result is a bookmark. Default: 30 seconds.
+	// bucket's. The result is a bookmark. A watch also compares its keys so often, if the bucket has
+	// changed. Default: 30 seconds.
 	ProgressInterval time.Duration
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,8 +22,10 @@ type keyWatch struct {
 	revision uint64
 	// behind counts consecutive silences in which the bucket had newer messages.
 	behind int
-	// compared is the content of the bucket's stream when its keys were last compared.
-	compared content
+	// compared is the content of the bucket's stream when its keys were last compared, at
+	// comparedAt.
+	compared   content
+	comparedAt time.Time
 }
 
 // content identifies what a stream contains: a written message increases the last sequence, a
@@ -56,7 +59,12 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 		r.stop()
 		return nil, err
 	}
-	return &keyWatch{reader: r, revision: after, compared: contentOf(end)}, nil
+	return &keyWatch{
+		reader:     r,
+		revision:   after,
+		compared:   contentOf(end),
+		comparedAt: time.Now(),
+	}, nil
 }
 
 // continues checks that the bucket is the same and has reached a revision.
@@ -99,6 +107,9 @@ func (s *store) vanished() error {
 // Next implements sources.KeyWatch.
 func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error) {
 	for {
+		if err := w.compareIfBusy(ctx); err != nil {
+			return 0, nil, err
+		}
 		m, err := w.next(ctx, w.store.progress)
 		if errors.Is(err, errSilent) {
 			if reached, err := w.compare(ctx); reached || err != nil {
@@ -119,14 +130,31 @@ func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error
 	}
 }
 
+// compareIfBusy compares the keys of a watch that has not been silent for so long.
+func (w *keyWatch) compareIfBusy(ctx context.Context) error {
+	if time.Since(w.comparedAt) < w.store.progress {
+		return nil
+	}
+	end, err := w.end(ctx)
+	if err != nil {
+		return err
+	}
+	return w.compareKeys(ctx, end)
+}
+
+// end returns the state of the watch's bucket.
+func (w *keyWatch) end(ctx context.Context) (end, error) {
+	end, err := w.store.end(ctx)
+	if err == nil {
+		err = w.store.continues(w.revision, end)
+	}
+	return end, err
+}
+
 // compare compares the watch with the bucket after a silence. It returns true if the watch has
 // everything.
 func (w *keyWatch) compare(ctx context.Context) (reached bool, err error) {
-	s := w.store
-	end, err := s.end(ctx)
-	if err == nil {
-		err = s.continues(w.revision, end)
-	}
+	end, err := w.end(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -135,7 +163,7 @@ func (w *keyWatch) compare(ctx context.Context) (reached bool, err error) {
 		if w.behind > behindLimit {
 			err = apierrors.NewServiceUnavailable(fmt.Sprintf(
 				"nats: bucket %q: revision %d does not come, the watch has %d",
-				s.bucket,
+				w.store.bucket,
 				end.newest,
 				w.revision,
 			))
@@ -151,13 +179,13 @@ func (w *keyWatch) compare(ctx context.Context) (reached bool, err error) {
 // were last compared. Numbers of keys prove nothing: the stream also counts deleted keys and those
 // of other filters.
 func (w *keyWatch) compareKeys(ctx context.Context, end end) error {
-	if contentOf(end) == w.compared {
-		return nil
-	}
-	if err := w.store.isComplete(ctx, w.revision); err != nil {
-		return err
+	if contentOf(end) != w.compared {
+		if err := w.store.isComplete(ctx, w.revision); err != nil {
+			return err
+		}
 	}
 	w.compared = contentOf(end)
+	w.comparedAt = time.Now()
 	return nil
 }
 
