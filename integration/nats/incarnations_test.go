@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/integration/nats/server"
 	"github.com/watchmirror/cache/internal/testproxy"
 	"github.com/watchmirror/cache/sources"
 	"github.com/watchmirror/cache/sources/nats"
@@ -128,6 +131,88 @@ func TestAKeyThatIsRemovedWithoutAMessageIsNoticedInABusyBucket(t *testing.T) {
 			cancel()
 			require.NoError(t, <-wrote)
 			b.converges(t, informer)
+		})
+	}
+}
+
+// equals waits until an informer equals the bucket.
+func (b *bucket) equals(t testing.TB, informer *cache.Informer[*entry]) {
+	t.Helper()
+	want := b.content(t)
+	within(t,
+		func() bool { return assert.ObjectsAreEqual(want, mirrored(informer)) },
+		"the bucket's content",
+		func() any { return fmt.Sprint(want, mirrored(informer), informer.Status()) })
+}
+
+// Both informers' watches end when the bucket is deleted. One lists the new bucket before the other
+// watches again: at a version that the new bucket has reached.
+func TestEachOfTwoInformersNoticesThatTheirBucketWasCreatedAgain(t *testing.T) {
+	b := newBucket(t, shared.Addr(), jetstream.KeyValueConfig{}, nats.Options{})
+	for i := range 5 {
+		require.NoError(t, b.put(fmt.Sprint("old-", i), "1"))
+	}
+	list, err := b.source.List(metav1.ListOptions{})
+	require.NoError(t, err)
+	from := metav1.ListOptions{ResourceVersion: list.(*metav1.List).ResourceVersion}
+	require.NoError(t, b.js.DeleteKeyValue(t.Context(), b.kv.Bucket()))
+	_, err = b.js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: b.kv.Bucket()})
+	require.NoError(t, err)
+	for i := range 4 {
+		require.NoError(t, b.put(fmt.Sprint("new-", i), "1"))
+	}
+	_, err = b.source.Watch(from)
+	require.Error(t, err)
+	_, err = b.source.List(metav1.ListOptions{}) // of the other informer
+	require.NoError(t, err)
+	for i := range 3 {
+		require.NoError(t, b.put(fmt.Sprint("newer-", i), "1"))
+	}
+	_, err = b.source.Watch(from)
+	require.True(t, apierrors.IsResourceExpired(err), err)
+}
+
+// The data of the server is an older copy, as after a crash that lost the last writes.
+func TestAVersionOfABucketThatWentBackIsExpired(t *testing.T) {
+	for name, written := range map[string]int{
+		"behind the version": 0, "at the version": 3, "further than the version": 20,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, older := t.TempDir(), t.TempDir()
+			s, err := server.Start(dir)
+			require.NoError(t, err)
+			defer func() { s.Stop() }()
+			b := newBucket(t, s.Addr(), jetstream.KeyValueConfig{History: 5}, nats.Options{})
+			restart := func(whileStopped func()) {
+				s.Stop()
+				isLost := func() bool { return !b.js.Conn().IsConnected() }
+				within(t, isLost, "a lost connection", func() any { return b.js.Conn().Status() })
+				whileStopped()
+				require.NoError(t, s.Restart())
+				within(t, b.js.Conn().IsConnected, "a connection", func() any { return b.js.Conn().Status() })
+			}
+			for i := range 5 {
+				require.NoError(t, b.put(fmt.Sprint("key-", i), "1"))
+			}
+			restart(func() { require.NoError(t, os.CopyFS(older, os.DirFS(dir))) })
+			require.NoError(t, b.put("key-0", "lost"))
+			require.NoError(t, b.remove("key-1"))
+			require.NoError(t, b.put("key-2", "lost"))
+			list, err := b.source.List(metav1.ListOptions{})
+			require.NoError(t, err)
+			restart(func() {
+				require.NoError(t, os.RemoveAll(dir))
+				require.NoError(t, os.CopyFS(dir, os.DirFS(older)))
+			})
+			for i := range written {
+				require.NoError(t, b.put("key-4", fmt.Sprint(i)))
+			}
+			version := list.(*metav1.List).ResourceVersion
+			_, err = b.source.Watch(metav1.ListOptions{ResourceVersion: version})
+			require.True(t, apierrors.IsResourceExpired(err), err)
+			b.watch(t)
+			b.converges(t, b.informer(t))
 		})
 	}
 }

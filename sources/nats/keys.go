@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -9,8 +10,15 @@ import (
 	"github.com/watchmirror/cache/sources"
 )
 
-// keptDeletions bounds the deleted keys that are kept for watches that are behind.
-const keptDeletions = 1000
+const (
+	// keptDeletions bounds the deleted keys that are kept for watches that are behind.
+	keptDeletions = 1000
+	// keptShown bounds the revisions that are kept of those shown to readers.
+	keptShown = 1000
+	// keptMessages bounds the last messages by which a restored bucket is recognized. Each may
+	// cost a request.
+	keptMessages = 3
+)
 
 // keyTable has information that a bucket's messages lack: whether a key existed before, and the
 // last value of a deleted key. All watches and lists of a source share it, each at its own
@@ -28,6 +36,22 @@ type keyTable struct {
 	// created is when the bucket was created, newest the highest revision seen.
 	created time.Time
 	newest  uint64
+	// lastMessages are the last ones that were read, the oldest first, each of another key.
+	lastMessages []messageID
+	// epoch counts the buckets of this name: each that was created again or restored is another
+	// one, whose revisions repeat those of the one before.
+	epoch int
+	// retired is the highest revision of earlier buckets. Of the present one, shown has revisions
+	// up to it that a reader may have: watches from others belong to an earlier bucket.
+	retired uint64
+	shown   map[uint64]bool
+}
+
+// messageID identifies a message of a bucket.
+type messageID struct {
+	key      string
+	revision uint64
+	time     time.Time
 }
 
 // keyState is the last state of a key. deleted is the revision of its deletion, 0 if that is not
@@ -38,7 +62,11 @@ type keyState struct {
 }
 
 func newKeyTable() *keyTable {
-	return &keyTable{live: map[string]keyState{}, dead: map[string]keyState{}}
+	return &keyTable{
+		live:  map[string]keyState{},
+		dead:  map[string]keyState{},
+		shown: map[uint64]bool{},
+	}
 }
 
 // listed records the complete state at a revision.
@@ -57,6 +85,7 @@ func (t *keyTable) listed(revision uint64, state map[string]sources.KeyValue) {
 		t.complete = true
 		t.since = revision
 	}
+	t.showLocked(revision)
 }
 
 // at returns the keys at a revision, and whether they are known. Some of them may have been deleted
@@ -142,29 +171,105 @@ func (t *keyTable) buryLocked(key string, last keyState, until uint64) {
 	}
 }
 
-// newestSeen returns the highest revision that a response has shown.
+// epochNow returns the present bucket's epoch.
+func (t *keyTable) epochNow() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.epoch
+}
+
+// read records a message that was read from the bucket of an epoch. It returns false if that is
+// not the present one.
+func (t *keyTable) read(m messageID, epoch int) (isPresent bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if epoch != t.epoch {
+		return false
+	}
+	t.newest = max(t.newest, m.revision)
+	if last := len(t.lastMessages) - 1; last >= 0 && m.revision <= t.lastMessages[last].revision {
+		return true // another reader is further
+	}
+	t.lastMessages = slices.DeleteFunc(
+		t.lastMessages, func(other messageID) bool { return other.key == m.key })
+	if len(t.lastMessages) == keptMessages {
+		t.lastMessages = slices.Delete(t.lastMessages, 0, 1)
+	}
+	t.lastMessages = append(t.lastMessages, m)
+	return true
+}
+
+// messagesUpTo returns the last messages up to a revision, the newest first.
+func (t *keyTable) messagesUpTo(revision uint64) []messageID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	messages := slices.Clone(t.lastMessages)
+	slices.Reverse(messages)
+	return slices.DeleteFunc(messages, func(m messageID) bool { return m.revision > revision })
+}
+
+// show records that a reader may have a revision.
+func (t *keyTable) show(revision uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.showLocked(revision)
+}
+
+func (t *keyTable) showLocked(revision uint64) {
+	if revision > t.retired {
+		return
+	}
+	if len(t.shown) == keptShown {
+		clear(t.shown) // the readers list
+	}
+	t.shown[revision] = true
+}
+
+// isShown returns whether a reader may have a revision of the present bucket.
+func (t *keyTable) isShown(revision uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return revision > t.retired || t.shown[revision]
+}
+
+// newestSeen returns the highest revision that a response or a message has shown.
 func (t *keyTable) newestSeen() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.newest
 }
 
-// sawBucket records a bucket's creation time and newest revision. before is newestSeen at the time
-// of the request. If the bucket was created again (then it returns true) or restored from an older
-// copy, it forgets all keys.
-func (t *keyTable) sawBucket(created time.Time, newest, before uint64) (another bool) {
+// sawBucket records a bucket's creation time and newest revision, and returns its epoch. before is
+// newestSeen at the time of the request. If the bucket was created again or restored from an older
+// copy, the table forgets all keys.
+func (t *keyTable) sawBucket(created time.Time, newest, before uint64) (epoch int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	another = !t.created.IsZero() && !t.created.Equal(created)
+	another := !t.created.IsZero() && !t.created.Equal(created)
 	if another || newest < before {
-		clear(t.live)
-		clear(t.dead)
-		t.order = nil
-		t.complete = false
-		t.evicted = 0
-		t.newest = 0
+		t.forgetLocked()
 	}
 	t.created = created
 	t.newest = max(t.newest, newest)
-	return another
+	return t.epoch
+}
+
+// forget forgets the bucket: the next one is another.
+func (t *keyTable) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.forgetLocked()
+}
+
+func (t *keyTable) forgetLocked() {
+	clear(t.live)
+	clear(t.dead)
+	t.order = nil
+	t.complete = false
+	t.evicted = 0
+	t.lastMessages = nil
+	t.epoch++
+	t.retired = max(t.retired, t.newest)
+	clear(t.shown)
+	t.newest = 0
 }

@@ -101,31 +101,73 @@ func TestDeletionsThatAreNotKeptAnyMoreAreNotLost(t *testing.T) {
 	}
 }
 
-func TestNothingIsKnownOfABucketThatWentBack(t *testing.T) {
+func TestNothingIsKnownOfABucketThatIsAnother(t *testing.T) {
 	created := time.Now()
 	for name, test := range map[string]struct {
-		created                time.Time
-		newest, before         uint64
-		another, known, resets bool
+		created        time.Time
+		newest, before uint64
+		another        bool
 	}{
-		"further":               {created, 12, 10, false, true, false},
-		"an answer that waited": {created, 9, 8, false, true, false},
-		"an older copy":         {created, 9, 10, false, false, true},
-		"created again":         {created.Add(1), 12, 10, true, false, true},
+		"further":               {created, 12, 10, false},
+		"an answer that waited": {created, 9, 8, false},
+		"an older copy":         {created, 9, 10, true},
+		"created again":         {created.Add(1), 12, 10, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys := newKeyTable()
-			if keys.sawBucket(created, 10, 0) {
-				t.Error("the first bucket is another one")
-			}
+			epoch := keys.sawBucket(created, 10, 0)
 			list(keys, 10, put("a", 10, "1"))
-			if another := keys.sawBucket(test.created, test.newest, test.before); another != test.another {
+			if another := keys.sawBucket(test.created, test.newest, test.before) != epoch; another != test.another {
 				t.Errorf("another: %t", another)
 			}
-			if _, known := keys.at(10); known != test.known ||
-				(len(keys.live) == 0) != test.resets {
+			if _, known := keys.at(10); known == test.another || (len(keys.live) == 0) != test.another {
 				t.Errorf("known: %t, %d keys", known, len(keys.live))
 			}
+			if keys.isShown(10) == test.another || !keys.isShown(11) {
+				t.Errorf("10 is shown: %t", keys.isShown(10))
+			}
+			isPresent := keys.read(messageID{key: "a", revision: 10}, epoch)
+			if isPresent == test.another {
+				t.Errorf("a message of the first bucket is read: %t", isPresent)
+			}
 		})
+	}
+}
+
+// Readers of the present bucket resume at what they have got from it, others list.
+func TestARevisionOfAnEarlierBucketIsNotShown(t *testing.T) {
+	keys := newKeyTable()
+	keys.sawBucket(time.Now(), 10_000, 0)
+	keys.forget()
+	list(keys, 4)
+	keys.show(5)
+	for revision, want := range map[uint64]bool{3: false, 4: true, 5: true, 6: false, 10_001: true} {
+		if keys.isShown(revision) != want {
+			t.Errorf("%d is shown: %t", revision, !want)
+		}
+	}
+	for revision := range uint64(10 * keptShown) {
+		keys.show(revision)
+	}
+	if len(keys.shown) > keptShown {
+		t.Errorf("%d revisions are kept", len(keys.shown))
+	}
+}
+
+func TestTheLastMessagesAreOfDifferentKeys(t *testing.T) {
+	keys := newKeyTable()
+	for revision := range uint64(100) {
+		keys.read(messageID{key: fmt.Sprint("key-", revision%10/5), revision: revision}, 0)
+	}
+	keys.read(messageID{key: "behind", revision: 7}, 0)
+	messages := keys.messagesUpTo(100)
+	if len(messages) != 2 || messages[0].revision != 99 || messages[1].revision != 94 {
+		t.Errorf("the last messages are %v", messages)
+	}
+	for revision := range uint64(100) {
+		keys.read(messageID{key: fmt.Sprint("key-", revision), revision: 100 + revision}, 0)
+	}
+	if messages := keys.messagesUpTo(198); len(messages) != keptMessages-1 || messages[0].revision != 198 {
+		t.Errorf("the last messages are %v", messages)
 	}
 }

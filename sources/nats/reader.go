@@ -41,6 +41,8 @@ type reader struct {
 	done     chan struct{}
 	// sequence is the consumer sequence of the last message.
 	sequence uint64
+	// epoch is that of the bucket.
+	epoch int
 }
 
 type delivery struct {
@@ -60,6 +62,7 @@ func (s *store) read(ctx context.Context, config jetstream.ConsumerConfig) (*rea
 	config.FilterSubject = s.subject
 	s.removeConsumers(ctx)
 	config.Name = rand.Text()
+	epoch := s.keys.epochNow()
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	consumer, err := s.js.CreateConsumer(limited, s.stream, config)
@@ -73,6 +76,7 @@ func (s *store) read(ctx context.Context, config jetstream.ConsumerConfig) (*rea
 		received: make(chan delivery),
 		stopping: make(chan struct{}),
 		done:     make(chan struct{}),
+		epoch:    epoch,
 		statuses: s.js.Conn().StatusChanged(
 			natsgo.DISCONNECTED, natsgo.RECONNECTING, natsgo.CLOSED),
 	}
@@ -143,10 +147,13 @@ func (r *reader) message(msg jetstream.Msg) (m message, err error) {
 		Value:    msg.Data(),
 		Revision: about.Sequence.Stream,
 	}
-	if header := msg.Headers(); len(header) > 0 {
-		operation := header.Get("KV-Operation")
-		m.deletion = operation == "DEL" || operation == "PURGE" ||
-			operation == "" && header.Get(jetstream.MarkerReasonHeader) != ""
+	header := msg.Headers()
+	operation := header.Get("KV-Operation")
+	isMarker := operation == "" && header.Get(jetstream.MarkerReasonHeader) != ""
+	m.deletion = operation == "DEL" || operation == "PURGE" || isMarker
+	id := messageID{key: m.Key, revision: m.Revision, time: about.Timestamp}
+	if !r.store.keys.read(id, r.epoch) {
+		return m, r.store.anotherBucket()
 	}
 	return m, nil
 }

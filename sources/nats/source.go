@@ -14,7 +14,8 @@
 //
 // A bucket removes old deletion markers. So before a watch is resumed, and at intervals while the
 // bucket changes, the source compares the keys that it knows with those of the bucket. If a key has
-// disappeared without a deletion marker, the version is expired, and a cache lists.
+// disappeared without a deletion marker, the version is expired, and a cache lists. So it is in a
+// bucket that was created again or restored from an older copy.
 // [docs/sources.md] has the guarantees, [docs/scaling.md] when to use it.
 //
 // [docs/scaling.md]: https://github.com/watchmirror/cache/blob/main/docs/scaling.md
@@ -238,8 +239,8 @@ type end struct {
 	// version is the stream's last sequence. newest is that of the last message of the source's
 	// keys, 0 if there is none; messages after it were removed or are of other keys.
 	version, newest uint64
-	// another is true if the bucket was deleted and created again since the source last saw it.
-	another bool
+	// epoch is the bucket's.
+	epoch int
 }
 
 // end asks the leader of the stream, since other members may lag behind.
@@ -251,6 +252,9 @@ func (s *store) end(ctx context.Context) (end, error) {
 	defer cancel()
 	before := s.keys.newestSeen()
 	stream, err := s.js.Stream(limited, s.stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s.keys.forget() // it may be created again, or restored
+	}
 	if err != nil {
 		return end{}, s.asStatus(err)
 	}
@@ -259,14 +263,26 @@ func (s *store) end(ctx context.Context) (end, error) {
 		return end{}, err
 	}
 	e.version = e.State.LastSeq
-	e.another = s.keys.sawBucket(e.Created, e.version, before)
+	e.epoch = s.keys.sawBucket(e.Created, e.version, before)
 	e.newest, err = s.newest(limited)
 	return e, err
 }
 
-// newest returns the sequence of the last message of the source's keys. A member that lags behind
-// may respond to the client library's own request.
+// newest returns the sequence of the last message of the source's keys.
 func (s *store) newest(ctx context.Context) (uint64, error) {
+	last, err := s.lastMessage(ctx, s.subject)
+	return last.Sequence, err
+}
+
+// storedMessage has fields of a message in the bucket's stream. Sequence is 0 if there is none.
+type storedMessage struct {
+	Sequence uint64    `json:"seq"`
+	Time     time.Time `json:"time"`
+}
+
+// lastMessage returns the last message whose subject matches. A member that lags behind may respond
+// to the client library's own request.
+func (s *store) lastMessage(ctx context.Context, subject string) (storedMessage, error) {
 	prefix := jetstream.DefaultAPIPrefix
 	switch options := s.js.Options(); {
 	case options.APIPrefix != "":
@@ -274,29 +290,27 @@ func (s *store) newest(ctx context.Context) (uint64, error) {
 	case options.Domain != "":
 		prefix = "$JS." + options.Domain + ".API."
 	}
-	request, err := json.Marshal(map[string]string{"last_by_subj": s.subject})
+	request, err := json.Marshal(map[string]string{"last_by_subj": subject})
 	if err != nil {
-		return 0, err
+		return storedMessage{}, err
 	}
 	answer, err := s.js.Conn().RequestWithContext(ctx, prefix+"STREAM.MSG.GET."+s.stream, request)
 	if err != nil {
-		return 0, s.asStatus(err)
+		return storedMessage{}, s.asStatus(err)
 	}
 	var last struct {
 		Error   *jetstream.APIError `json:"error"`
-		Message struct {
-			Sequence uint64 `json:"seq"`
-		} `json:"message"`
+		Message storedMessage       `json:"message"`
 	}
 	switch err := json.Unmarshal(answer.Data, &last); {
 	case err != nil:
-		return 0, s.asStatus(err)
+		return storedMessage{}, s.asStatus(err)
 	case last.Error != nil && last.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		return 0, nil
+		return storedMessage{}, nil
 	case last.Error != nil:
-		return 0, s.asStatus(last.Error)
+		return storedMessage{}, s.asStatus(last.Error)
 	}
-	return last.Message.Sequence, nil
+	return last.Message, nil
 }
 
 // check refuses a bucket from which the server removes keys without a message. It refuses a mirror,

@@ -50,7 +50,7 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 	// later the consumer has this or a later message.
 	end, err := s.end(ctx)
 	if err == nil {
-		err = s.continues(after, end)
+		err = s.continues(ctx, after, end)
 	}
 	if err == nil {
 		err = s.isComplete(ctx, after)
@@ -67,16 +67,56 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 	}, nil
 }
 
-// continues checks that the bucket is the same and has reached a revision.
-func (s *store) continues(after uint64, end end) error {
+// continues checks that a revision is of the same bucket, which has reached it.
+func (s *store) continues(ctx context.Context, after uint64, end end) error {
 	switch {
-	case end.another:
-		return apierrors.NewResourceExpired(
-			fmt.Sprintf("nats: bucket %q was created again", s.bucket))
+	case !s.keys.isShown(after):
+		return s.anotherBucket()
 	case after > end.version:
 		return sources.TooLarge(after, end.version)
 	}
+	return s.hasMessages(ctx, after)
+}
+
+func (s *store) anotherBucket() error {
+	return apierrors.NewResourceExpired(
+		fmt.Sprintf("nats: bucket %q was created again or restored", s.bucket))
+}
+
+// hasMessages checks that the bucket has the last messages up to a revision or later ones of their
+// keys. Otherwise it was restored from an older copy.
+func (s *store) hasMessages(ctx context.Context, after uint64) error {
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	for _, message := range s.keys.messagesUpTo(after) {
+		last, err := s.lastOf(limited, message)
+		if err != nil {
+			return err
+		}
+		if last.Sequence == message.revision {
+			break
+		}
+	}
 	return nil
+}
+
+// lastOf returns the last message of a known message's key. It fails if that is an older one.
+func (s *store) lastOf(ctx context.Context, known messageID) (storedMessage, error) {
+	last, err := s.lastMessage(ctx, s.prefix+known.key)
+	if err == nil && isOlder(last, known) {
+		s.keys.forget()
+		err = s.anotherBucket()
+	}
+	return last, err
+}
+
+// isOlder returns whether the last message of a key is older than a known one, or another in its
+// place.
+func isOlder(last storedMessage, known messageID) bool {
+	if last.Sequence == known.revision {
+		return !last.Time.Equal(known.time)
+	}
+	return last.Sequence > 0 && last.Sequence < known.revision
 }
 
 // isComplete checks that the messages after a revision lead from its keys to the bucket's: each key
@@ -106,6 +146,14 @@ func (s *store) vanished() error {
 
 // Next implements sources.KeyWatch.
 func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error) {
+	revision, changes, err := w.read(ctx)
+	if err == nil {
+		w.store.keys.show(revision)
+	}
+	return revision, changes, err
+}
+
+func (w *keyWatch) read(ctx context.Context) (uint64, []sources.KeyChange, error) {
 	for {
 		if err := w.compareIfBusy(ctx); err != nil {
 			return 0, nil, err
@@ -145,8 +193,12 @@ func (w *keyWatch) compareIfBusy(ctx context.Context) error {
 // end returns the state of the watch's bucket.
 func (w *keyWatch) end(ctx context.Context) (end, error) {
 	end, err := w.store.end(ctx)
-	if err == nil {
-		err = w.store.continues(w.revision, end)
+	switch {
+	case err != nil:
+	case end.epoch != w.epoch:
+		err = w.store.anotherBucket()
+	case w.revision > end.version:
+		err = sources.TooLarge(w.revision, end.version)
 	}
 	return end, err
 }
