@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -213,6 +214,32 @@ func TestAVersionOfABucketThatWentBackIsExpired(t *testing.T) {
 			require.True(t, apierrors.IsResourceExpired(err), err)
 			b.watch(t)
 			b.converges(t, b.informer(t))
+		})
+	}
+}
+
+// The value before the last one is there again.
+func TestAValueThatExpiresBeforeAnOlderOneIsNoticed(t *testing.T) {
+	for name, headers := range map[string]natsgo.Header{
+		"a value":    {},
+		"a deletion": {"KV-Operation": {"DEL"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			options := nats.Options{ProgressInterval: 100 * time.Millisecond, Timeout: time.Second}
+			b := newBucket(t, shared.Addr(), jetstream.KeyValueConfig{History: 5, LimitMarkerTTL: time.Second}, options)
+			require.NoError(t, b.put("a", "1"))
+			require.NoError(t, b.put("b", "1"))
+			informer := b.informer(t)
+			b.converges(t, informer)
+			message := natsgo.NewMsg("$KV." + b.kv.Bucket() + ".a")
+			message.Header = headers
+			message.Header.Set("Nats-TTL", "1s")
+			message.Data = []byte("2")
+			_, err := b.js.PublishMsg(t.Context(), message)
+			require.NoError(t, err)
+			within(t, func() bool { return b.content(t)["a"] == "1 at 1" }, "the older value", func() any { return b.content(t) })
+			b.equals(t, informer)
 		})
 	}
 }

@@ -18,6 +18,8 @@ const (
 	// keptMessages bounds the last messages by which a restored bucket is recognized. Each may
 	// cost a request.
 	keptMessages = 3
+	// comparedExpired bounds the expired messages that are compared at once.
+	comparedExpired = 20
 )
 
 // keyTable has information that a bucket's messages lack: whether a key existed before, and the
@@ -38,6 +40,9 @@ type keyTable struct {
 	newest  uint64
 	// lastMessages are the last ones that were read, the oldest first, each of another key.
 	lastMessages []messageID
+	// expiring has the last messages of keys that expire, unless they leave no older one. The
+	// bucket then has the older one again, without a message.
+	expiring map[string]messageID
 	// epoch counts the buckets of this name: each that was created again or restored is another
 	// one, whose revisions repeat those of the one before.
 	epoch int
@@ -52,6 +57,8 @@ type messageID struct {
 	key      string
 	revision uint64
 	time     time.Time
+	// expires is zero if the message does not expire.
+	expires time.Time
 }
 
 // keyState is the last state of a key. deleted is the revision of its deletion, 0 if that is not
@@ -63,9 +70,10 @@ type keyState struct {
 
 func newKeyTable() *keyTable {
 	return &keyTable{
-		live:  map[string]keyState{},
-		dead:  map[string]keyState{},
-		shown: map[uint64]bool{},
+		live:     map[string]keyState{},
+		dead:     map[string]keyState{},
+		expiring: map[string]messageID{},
+		shown:    map[uint64]bool{},
 	}
 }
 
@@ -74,7 +82,7 @@ func (t *keyTable) listed(revision uint64, state map[string]sources.KeyValue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, kv := range state {
-		t.putLocked(kv)
+		t.putListedLocked(revision, kv)
 	}
 	for key, known := range t.live {
 		if _, exists := state[key]; !exists && known.revision <= revision {
@@ -155,6 +163,21 @@ func (t *keyTable) putLocked(kv sources.KeyValue) watch.EventType {
 	return watch.Modified
 }
 
+// putListedLocked records a value that was listed at a revision, unless a later change is known. It
+// may be older than a known one that has expired.
+func (t *keyTable) putListedLocked(revision uint64, kv sources.KeyValue) {
+	known, lives := t.live[kv.Key]
+	last := t.dead[kv.Key]
+	if known.revision > revision || !lives && max(last.deleted, last.until) > revision {
+		return
+	}
+	created := kv.Revision
+	if lives && known.revision <= kv.Revision {
+		created = known.created
+	}
+	t.live[kv.Key] = keyState{created: created, revision: kv.Revision, value: kv.Value}
+}
+
 // buryLocked records the deletion of a key at or before a revision.
 func (t *keyTable) buryLocked(key string, last keyState, until uint64) {
 	delete(t.live, key)
@@ -187,6 +210,12 @@ func (t *keyTable) read(m messageID, epoch int) (isPresent bool) {
 		return false
 	}
 	t.newest = max(t.newest, m.revision)
+	if m.revision > t.expiring[m.key].revision {
+		delete(t.expiring, m.key)
+		if !m.expires.IsZero() {
+			t.expiring[m.key] = m
+		}
+	}
 	if last := len(t.lastMessages) - 1; last >= 0 && m.revision <= t.lastMessages[last].revision {
 		return true // another reader is further
 	}
@@ -206,6 +235,31 @@ func (t *keyTable) messagesUpTo(revision uint64) []messageID {
 	messages := slices.Clone(t.lastMessages)
 	slices.Reverse(messages)
 	return slices.DeleteFunc(messages, func(m messageID) bool { return m.revision > revision })
+}
+
+// expired returns some of the messages up to a revision that have expired.
+func (t *keyTable) expired(revision uint64) (messages []messageID) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range t.expiring {
+		if m.revision <= revision && m.expires.Before(now) {
+			messages = append(messages, m)
+		}
+		if len(messages) == comparedExpired {
+			break
+		}
+	}
+	return messages
+}
+
+// removed records that an expired message has left no older one, or that a later one will be read.
+func (t *keyTable) removed(m messageID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.expiring[m.key] == m {
+		delete(t.expiring, m.key)
+	}
 }
 
 // show records that a reader may have a revision.
@@ -268,6 +322,7 @@ func (t *keyTable) forgetLocked() {
 	t.complete = false
 	t.evicted = 0
 	t.lastMessages = nil
+	clear(t.expiring)
 	t.epoch++
 	t.retired = max(t.retired, t.newest)
 	clear(t.shown)

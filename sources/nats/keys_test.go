@@ -171,3 +171,18 @@ func TestTheLastMessagesAreOfDifferentKeys(t *testing.T) {
 		t.Errorf("the last messages are %v", messages)
 	}
 }
+
+// A value, or a deletion, that expires before an older value of its key leaves that value.
+func TestAListedValueThatIsOlderThanAKnownChangeReplacesIt(t *testing.T) {
+	keys := newKeyTable()
+	list(keys, 2, put("a", 1, "1"), put("b", 2, "1"))
+	expect(t, keys, put("a", 3, "2"), "MODIFIED 2")
+	expect(t, keys, deletion("b", 4), "DELETED 1")
+	list(keys, 5, put("a", 1, "1"), put("b", 2, "1"))
+	expect(t, keys, deletion("a", 6), "DELETED 1")
+	expect(t, keys, deletion("b", 7), "DELETED 1")
+	list(keys, 5, put("a", 1, "1")) // of a request that took longer
+	if at, known := keys.at(7); !known || len(at) != 0 {
+		t.Errorf("the keys at 7 are %v", at)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -152,10 +153,25 @@ func (r *reader) message(msg jetstream.Msg) (m message, err error) {
 	isMarker := operation == "" && header.Get(jetstream.MarkerReasonHeader) != ""
 	m.deletion = operation == "DEL" || operation == "PURGE" || isMarker
 	id := messageID{key: m.Key, revision: m.Revision, time: about.Timestamp}
+	if operation != "PURGE" && !isMarker { // these have no older message
+		id.expires = expiryOf(header.Get(jetstream.MsgTTLHeader), about.Timestamp)
+	}
 	if !r.store.keys.read(id, r.epoch) {
 		return m, r.store.anotherBucket()
 	}
 	return m, nil
+}
+
+// expiryOf returns when a message with a TTL expires, zero for never.
+func expiryOf(ttl string, written time.Time) time.Time {
+	if seconds, err := strconv.ParseUint(ttl, 10, 32); err == nil {
+		ttl = fmt.Sprint(seconds, "s")
+	}
+	age, err := time.ParseDuration(ttl)
+	if err != nil || age <= 0 {
+		return time.Time{}
+	}
+	return written.Add(age)
 }
 
 // stop ends the reader, waits for its goroutine and removes the consumer. If that fails, a later

@@ -84,7 +84,8 @@ func (s *store) anotherBucket() error {
 }
 
 // hasMessages checks that the bucket has the last messages up to a revision or later ones of their
-// keys. Otherwise it was restored from an older copy.
+// keys. Otherwise it was restored from an older copy, or a message has expired before an older one
+// of its key.
 func (s *store) hasMessages(ctx context.Context, after uint64) error {
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -95,6 +96,15 @@ func (s *store) hasMessages(ctx context.Context, after uint64) error {
 		}
 		if last.Sequence == message.revision {
 			break
+		}
+	}
+	for _, message := range s.keys.expired(after) {
+		last, err := s.lastOf(limited, message)
+		if err != nil {
+			return err
+		}
+		if last.Sequence != message.revision {
+			s.keys.removed(message)
 		}
 	}
 	return nil
@@ -232,6 +242,9 @@ func (w *keyWatch) compare(ctx context.Context) (reached bool, err error) {
 // of other filters.
 func (w *keyWatch) compareKeys(ctx context.Context, end end) error {
 	if contentOf(end) != w.compared {
+		if err := w.store.hasMessages(ctx, w.revision); err != nil {
+			return err
+		}
 		if err := w.store.isComplete(ctx, w.revision); err != nil {
 			return err
 		}
