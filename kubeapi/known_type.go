@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +14,20 @@ import (
 // objects without a type have it too.
 type knownType struct {
 	current atomic.Pointer[metav1.TypeMeta]
+	// other is the kind that the lists since the last accepted one have claimed, or nil.
+	other atomic.Pointer[otherKind]
 }
+
+// otherKind is a kind that contradicts the known one, and when a list first claimed it.
+type otherKind struct {
+	kind  string
+	since time.Time
+}
+
+// replacedAfter is how long all lists must claim another kind before it is that of the resource: a
+// custom resource may be deleted and created again with another kind. Proxies mix up single
+// requests.
+const replacedAfter = time.Minute
 
 // get returns the type, empty before one is known.
 func (k *knownType) get() metav1.TypeMeta {
@@ -25,6 +39,7 @@ func (k *knownType) get() metav1.TypeMeta {
 
 // set records the type of a list's items, unless it is empty.
 func (k *knownType) set(itemType metav1.TypeMeta) {
+	k.other.Store(nil)
 	if itemType.Kind != "" && itemType != k.get() {
 		k.current.Store(&itemType)
 	}
@@ -49,6 +64,17 @@ func (k *knownType) contradicts(claimed metav1.TypeMeta, resource string) bool {
 		return false
 	}
 	return suggests(resource, known) && !suggests(resource, kind)
+}
+
+// recordOther records a list with a kind that contradicts the known one, and reports whether lists
+// have had that kind for so long that it replaces the known one.
+func (k *knownType) recordOther(kind string, now time.Time) (isReplaced bool) {
+	other := k.other.Load()
+	if other == nil || other.kind != kind {
+		k.other.Store(&otherKind{kind: kind, since: now})
+		return false
+	}
+	return now.Sub(other.since) >= replacedAfter
 }
 
 // isListInPlaceOfObject reports whether an object claims the type of a list. Its kind ends in "List",

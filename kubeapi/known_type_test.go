@@ -1,8 +1,11 @@
 package kubeapi
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,6 +119,38 @@ func TestAnEventWithoutAKindHasThatOfEarlierEvents(t *testing.T) {
 			require.Equal(t, podType, kindOf(events[1].Object))
 		})
 	}
+}
+
+// A custom resource that was deleted and created again may have another kind. Fails if its lists are
+// refused for ever, or if lists of a proxy that mixes up requests now and then are accepted.
+func TestAResourceMayBeCreatedAgainWithAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kind := "PodList"
+		source := newSource(t, server(func(r *http.Request) (*http.Response, error) {
+			const list = `{"kind":%q,"apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`
+			return respondWith(200, fmt.Sprintf(list, kind))(r)
+		}))
+		isAccepted := func(of string) bool {
+			kind = of
+			_, err := source.List(metav1.ListOptions{})
+			return err == nil
+		}
+		require.True(t, isAccepted("PodList"))
+		for range 3 {
+			require.False(t, isAccepted("ServiceList"))
+			time.Sleep(replacedAfter - 1)
+			require.False(t, isAccepted("ServiceList"))
+			require.True(t, isAccepted("PodList"))
+			time.Sleep(2)
+		}
+		require.False(t, isAccepted("ServiceList"))
+		require.False(t, isAccepted("NodeList"))
+		time.Sleep(replacedAfter)
+		require.False(t, isAccepted("ServiceList"), "it follows another one")
+		time.Sleep(replacedAfter)
+		require.True(t, isAccepted("ServiceList"))
+		require.True(t, isAccepted("ServiceList"))
+	})
 }
 
 // Fails if a list of another resource, from a proxy that has mixed up two requests, counts as this

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -158,8 +159,10 @@ func (l *listing) checkType() error {
 		return err
 	}
 	if l.knownType.contradicts(claimed, l.resource.Resource) {
-		return &wrongTypeError{
-			printableType(claimed) + " in place of a list of " + l.resource.String(),
+		if !l.knownType.recordOther(claimed.Kind, time.Now()) {
+			return &wrongTypeError{
+				printableType(claimed) + " in place of a list of " + l.resource.String(),
+			}
 		}
 	}
 	l.checkedType = claimed
