@@ -377,9 +377,10 @@ func (w *openWatch) applyBookmark(c *change, bad *ObjectError) error {
 }
 
 // noteBookmark notes that the source sends bookmarks. From the first one on, a silence is noticed:
-// see silenceTime.
+// see silenceTime. The one that ends a streaming list does not count: API servers send no others
+// for a type that they do not cache, such as events.
 func (w *openWatch) noteBookmark() error {
-	if w.reflector.bookmarks.Swap(true) {
+	if w.listing != nil || w.reflector.bookmarks.Swap(true) {
 		return nil
 	}
 	w.progress.lastReceived = w.run.clock.Now()

@@ -351,6 +351,19 @@ func TestB23AHealthySourceIsNotChecked(t *testing.T) {
 	})
 }
 
+// B23: API servers end streaming lists of types that they do not cache, such as events, with a bookmark and send no
+// others. The silence of such a source causes no check. Fails if that bookmark counts as one of many.
+func TestB23TheBookmarkThatEndsAStreamingListPromisesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSourceWith(t, func(o *cachetest.Options) { o.BookmarkInterval = -1 }, pod("a", "1"))
+		m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) { o.Strategy = cache.ListStreaming })
+		time.Sleep(time.Hour)
+		assert.Zero(t, checksOf(source))
+		assert.Empty(t, m.causes())
+		m.stop()
+	})
+}
+
 // B23: a cut connection costs one small list, a second after the watch is open again, without
 // delaying events or a report. Fails if the check precedes the watch, if the watch waits for it, or
 // if there are two.

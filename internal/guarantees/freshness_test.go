@@ -766,29 +766,38 @@ func TestHealthyFailsOnceTheSourceHasNotShownForTooLongThatTheStoreIsCurrent(t *
 	})
 }
 
+// Fails if the bookmark that ends a streaming list counts: the source would seem stale.
 func TestHealthyOfASourceWithoutBookmarksNeedsTheLengthOfAWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSourceWith(t, func(options *cachetest.Options) {
-			options.BookmarkInterval, options.WatchListUnsupported = -1, true
+	for name, strategy := range strategies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				testHealthyWithoutBookmarks(t, strategy)
+			})
 		})
-		informer := runInformer(t, source, cache.InformerConfig[*object]{})
-		require.NoError(t, informer.Healthy(2*time.Minute))
-		time.Sleep(3 * time.Minute)
-		require.ErrorContains(t, informer.Healthy(2*time.Minute), "the least for this source is 10m30s")
-		require.NoError(t, informer.Healthy(11*time.Minute))
-		time.Sleep(time.Hour)
-		require.NoError(t, informer.Healthy(11*time.Minute))
+	}
+}
 
-		source.FailRequests(cachetest.Forever, forbidden())
-		source.CloseWatches()
-		time.Sleep(3 * time.Minute)
-		err := informer.Healthy(2 * time.Minute)
-		// A watch that had just begun when it was closed is retried after a pause.
-		require.Regexp(
-			t, `the least for this source is 10m30s; forbidden for (3m0s|2m5\ds): `, err.Error())
-		require.ErrorContains(t, err, "pods is forbidden")
-		require.Equal(t, cache.CauseForbidden, cache.CauseOf(err))
+func testHealthyWithoutBookmarks(t *testing.T, strategy cache.ListStrategy) {
+	source := newSourceWith(t, func(options *cachetest.Options) { options.BookmarkInterval = -1 })
+	informer := runInformer(t, source, cache.InformerConfig[*object]{
+		ReflectorOptions: cache.ReflectorOptions{Strategy: strategy},
 	})
+	require.NoError(t, informer.Healthy(2*time.Minute))
+	time.Sleep(3 * time.Minute)
+	require.ErrorContains(t, informer.Healthy(2*time.Minute), "the least for this source is 10m30s")
+	require.NoError(t, informer.Healthy(11*time.Minute))
+	time.Sleep(time.Hour)
+	require.NoError(t, informer.Healthy(11*time.Minute))
+
+	source.FailRequests(cachetest.Forever, forbidden())
+	source.CloseWatches()
+	time.Sleep(3 * time.Minute)
+	err := informer.Healthy(2 * time.Minute)
+	// A watch that had just begun when it was closed is retried after a pause.
+	require.Regexp(
+		t, `the least for this source is 10m30s; forbidden for (3m0s|2m5\ds): `, err.Error())
+	require.ErrorContains(t, err, "pods is forbidden")
+	require.Equal(t, cache.CauseForbidden, cache.CauseOf(err))
 }
 
 // The source refuses all requests. Each wait fails when its context ends, and names the refusal.

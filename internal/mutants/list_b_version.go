@@ -81,6 +81,16 @@ var versionFaults = []Mutant{
 			"only after a pause.",
 	},
 	{
+		Name:    "counts-the-end-of-a-stream-as-a-bookmark",
+		Guards:  []string{"B23"},
+		In:      "openWatch.noteBookmark",
+		From:    "w.listing != nil",
+		To:      "false",
+		Package: guarantees,
+		Test:    "TestB23TheBookmarkThatEndsAStreamingListPromisesNoOther",
+		Fault:   "A quiet source that sends no bookmarks is checked every three minutes.",
+	},
+	{
 		Name:    "lists-at-the-newest-version-twice-after-a-410",
 		Guards:  []string{"B15", "G1"},
 		In:      "listing.setVersion",
