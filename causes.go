@@ -248,17 +248,19 @@ var cutTexts = []string{
 	"i/o timeout",
 }
 
-// isTooLargeVersionError recognizes the three forms of API servers: a typed cause since 1.18.6, the
-// cause's message since 1.17, the status's message before.
+// isTooLargeVersionError recognizes the forms of API servers: a typed cause since 1.18.6, the
+// cause's message since 1.17, the status's message before, in the oldest with code 500 in place of
+// 504.
 func isTooLargeVersionError(err error) bool {
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		return true
 	}
-	var timeout apierrors.APIStatus
-	if !apierrors.IsTimeout(err) || !errors.As(err, &timeout) {
+	var answer apierrors.APIStatus
+	isAboutVersions := apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
+	if !isAboutVersions || !errors.As(err, &answer) {
 		return false
 	}
-	status := timeout.Status()
+	status := answer.Status()
 	return strings.Contains(status.String(), "Too large resource version")
 }
 

@@ -565,6 +565,7 @@ func (l *listing) recordCommit() {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	now := l.run.clock.Now()
 	l.progress.versionInvalid = false
+	l.progress.refusedLists = refusedLists{}
 	l.progress.duplicates = l.duplicateStates
 	l.progress.watchFailures = 0
 	l.progress.lastReceived = now

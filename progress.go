@@ -36,9 +36,30 @@ type progress struct {
 	// polledUntil is when a source that cannot be watched is next asked for a watch.
 	polledUntil  time.Time
 	streaming    streaming
+	refusedLists refusedLists
 	checks       checks
 	refetch      refetch
 	emptyWatches emptyWatches
+}
+
+// refusedLists counts lists in a row that the source has refused with an error that may be about the
+// version: API servers answer a version that they cannot parse, or that their storage has not
+// reached, with an internal error. A list at "" needs no version. It costs more, and what is wrong
+// may be the source, so the list after it is at the version again.
+type refusedLists struct {
+	count int
+	// newestIsDue means that the next list is at "". It must not be older than the store.
+	newestIsDue bool
+}
+
+// record records a refused list. The error of a bad request is certainly about the request.
+func (r *refusedLists) record(isBadRequest bool) {
+	if r.newestIsDue {
+		*r = refusedLists{}
+		return
+	}
+	r.count++
+	r.newestIsDue = isBadRequest || r.count >= refusalsBeforeNewest
 }
 
 // startsWithState reports whether a watch from the version begins with the present objects. It does

@@ -89,6 +89,9 @@ const (
 	watchesBeforeList = 10
 	// watchProbe is how long a source that has refused to be watched at all is only listed.
 	watchProbe = time.Hour
+	// refusalsBeforeNewest is the number of consecutive lists that the source refuses with internal
+	// errors before one is requested at "".
+	refusalsBeforeNewest = 10
 )
 
 // watchActions are the reactions by cause. Other causes have watchThenList, including a cut stream:
@@ -192,6 +195,10 @@ func (m *run) recordVersionFailure(activity Phase, cause Cause) (f backoff.Failu
 		f.AtOnce = mayListAtOnce
 	case CauseOverdueWatch:
 		f.AtOnce = true
+	case CauseInternal, CauseBadRequest:
+		if activity != PhaseWatching {
+			p.refusedLists.record(cause == CauseBadRequest)
+		}
 	}
 	return f
 }
@@ -266,9 +273,10 @@ func (m *run) isPolled() bool {
 }
 
 // mustListNewest reports whether the next list is requested at "", since the store's version is
-// invalid or a caller waits for the newest state.
+// invalid or may be refused, or a caller waits for the newest state.
 func (m *run) mustListNewest() bool {
-	return m.progress.versionInvalid || len(m.relistWaiters) > 0
+	p := m.progress
+	return p.versionInvalid || p.refusedLists.newestIsDue || len(m.relistWaiters) > 0
 }
 
 // endCycle ends a run of ListAndWatch, which returns the error of a request, and reports any other.

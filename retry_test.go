@@ -60,6 +60,7 @@ func TestErrorsAreClassified(t *testing.T) {
 				s.Message = "Timeout: Too large resource version: 9, current: 1"
 				s.Details = nil
 			}),
+			apierrors.NewInternalError(errors.New("Too large resource version: 9, current: 1")),
 		},
 		CauseTooManyRequests: {apierrors.NewTooManyRequests("", 1)},
 		CauseInternal:        {apierrors.NewInternalError(errBoom)},

@@ -81,6 +81,16 @@ var versionFaults = []Mutant{
 			"only after a pause.",
 	},
 	{
+		Name:    "requests-a-refused-version-for-ever",
+		Guards:  []string{"G1"},
+		In:      "run.mustListNewest",
+		From:    "p.refusedLists.newestIsDue",
+		To:      "false",
+		Package: guarantees,
+		Test:    "TestG1AVersionThatTheSourceRefusesIsNotRequestedForEver",
+		Fault:   "A server that cannot read the version refuses each list, for ever.",
+	},
+	{
 		Name:    "counts-the-end-of-a-stream-as-a-bookmark",
 		Guards:  []string{"B23"},
 		In:      "openWatch.noteBookmark",
