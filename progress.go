@@ -18,6 +18,8 @@ type progress struct {
 	// versionInvalid means that the version has expired, is too large for the source, or has
 	// regressed. The next list is at "" and may be older.
 	versionInvalid bool
+	// expired is the last version from which a watch or list was refused as expired.
+	expired string
 	// versioned is true once the source has sent a list with a version.
 	versioned bool
 	// duplicates has the states that the last list had under a key beside a kept one. They are

@@ -191,7 +191,10 @@ func (m *run) recordVersionFailure(activity Phase, cause Cause) (f backoff.Failu
 		f.AtOnce = mayListAtOnce
 		f.AtLeast = time.Second
 	case CauseExpired:
-		p.versionInvalid = activity != PhaseWatching
+		// A list at the version may have been answered with exactly that version.
+		isAgain := p.version != "" && p.expired == p.version
+		p.versionInvalid = activity != PhaseWatching || isAgain
+		p.expired = p.version
 		f.AtOnce = mayListAtOnce
 	case CauseOverdueWatch:
 		f.AtOnce = true

@@ -250,6 +250,7 @@ func (m *run) watchEnded(w *openWatch, err error, lived time.Duration) state {
 	}
 	if ended.Worked() {
 		m.progress.watchFailures = 0
+		m.progress.expired = ""
 		m.afterPause = false
 	}
 	if err == nil {

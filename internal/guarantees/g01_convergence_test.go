@@ -295,6 +295,33 @@ func TestG1APagedRelistGetsPastAVersionThatCannotBeWatched(t *testing.T) {
 	})
 }
 
+// G1: servers that do not know resourceVersionMatch answer a list with a limit at exactly the requested version. If that
+// has expired for watches, the next list is at "". Fails if the same list is made again and again.
+func TestG1AListAtExactlyTheExpiredVersionIsFollowedByTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &networkSource{
+			list: func(n int, o metav1.ListOptions) (apiruntime.Object, error) {
+				if n > 1 && o.ResourceVersion == "" {
+					return listAt("200", validPod("new", "190")), nil
+				}
+				return listAt("100", validPod("old", "90")), nil
+			},
+			watch: func(n int, w *networkWatch) error {
+				if n == 1 {
+					w.cutAfter(time.Minute)
+				} else if w.options.ResourceVersion == "100" {
+					return cachetest.ErrExpired()
+				}
+				return nil
+			},
+		}
+		m := source.runFor(t, 2*time.Minute, func(o *cache.ReflectorOptions) { o.Strategy = cache.ListPaged })
+		assert.Equal(t, []string{"100", "100", "100", "200"}, source.versions)
+		assert.Len(t, source.lists, 3)
+		assert.Equal(t, map[string]string{"a/new": "190"}, contents(m.store))
+	})
+}
+
 // G1: the mirror of a source that was restored during an outage converges within a minute and the
 // second of its Retry-After.
 func TestG1AMirrorConvergesWithinAMinuteOfARestoreInAnOutage(t *testing.T) {

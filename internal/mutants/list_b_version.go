@@ -91,6 +91,16 @@ var versionFaults = []Mutant{
 		Fault:   "A server that cannot read the version refuses each list, for ever.",
 	},
 	{
+		Name:    "lists-at-an-expired-version-for-ever",
+		Guards:  []string{"G1"},
+		In:      "run.recordVersionFailure",
+		From:    "activity != PhaseWatching || isAgain",
+		To:      "activity != PhaseWatching || isAgain && false",
+		Package: guarantees,
+		Test:    "TestG1AListAtExactlyTheExpiredVersionIsFollowedByTheNewest",
+		Fault:   "A server that lists exactly the requested version is listed at the same old one.",
+	},
+	{
 		Name:    "counts-the-end-of-a-stream-as-a-bookmark",
 		Guards:  []string{"B23"},
 		In:      "openWatch.noteBookmark",
