@@ -567,7 +567,7 @@ func (l *listing) recordCommit() {
 	l.progress.versionInvalid = false
 	l.progress.refusedLists = refusedLists{}
 	l.progress.duplicates = l.duplicateStates
-	l.progress.watchFailures = 0
+	l.progress.failedWatches.count = 0
 	l.progress.lastReceived = now
 	l.progress.checks.recordSuccess(now)
 	l.progress.emptyWatches.recordList(now, l.items, l.hasFoundChanges())

@@ -29,9 +29,8 @@ type progress struct {
 	unpaged bool
 	// paged is true once a list at "0" came in pages. Such a server does not answer from a cache,
 	// so pages cost it nothing.
-	paged bool
-	// watchFailures counts failed watches in a row of which none has worked.
-	watchFailures int
+	paged         bool
+	failedWatches failedWatches
 	// lastReceived is when the source last sent an event or a list, or when its silence was last
 	// noticed. It outlasts a watch, since a restored source may be silent through several.
 	lastReceived time.Time
@@ -42,6 +41,26 @@ type progress struct {
 	checks       checks
 	refetch      refetch
 	emptyWatches emptyWatches
+}
+
+// failedWatches counts failed watches in a row of which none has worked.
+type failedWatches struct {
+	count int
+	// since is when the first of them was requested.
+	since time.Time
+	// refused means that the source can be listed and not watched: a list follows each refused
+	// request. It is false again once the source has accepted a watch.
+	refused bool
+}
+
+// record counts a failed watch, and reports whether more than another watch must follow.
+func (w *failedWatches) record(failed failedAttempt, now time.Time) (isLasting bool) {
+	if w.count == 0 {
+		w.since = failed.began
+	}
+	w.count++
+	isSlow := failed.request && now.Sub(w.since) >= refusingBeforeList
+	return isSlow || w.count >= watchesBeforeList
 }
 
 // refusedLists counts lists in a row that the source has refused with an error that may be about the

@@ -64,6 +64,7 @@ const (
 	stateEnd   state = iota
 	stateList        // a list or a streaming list (list.go, watch_list.go)
 	stateWatch       // watch.go
+	stateCheck       // a check of the version in place of a watch (version_check.go)
 )
 
 // Run is RunWithContext with a channel.
@@ -196,8 +197,11 @@ func (m *run) enter(entered state) state {
 			began:    m.clock.Now(),
 		})
 	}
-	if entered == stateWatch {
+	switch entered {
+	case stateWatch:
 		return m.watchState(nil)
+	case stateCheck:
+		return m.checkState()
 	}
 	if m.mayStream() {
 		return m.watchState(m.newListing(ListStreaming))
@@ -277,8 +281,8 @@ func (m *run) listNext(reason string) state {
 // requestsOf returns how many requests belong to a state.
 func (m *run) requestsOf(next state, atOnce bool) int {
 	const watch, listAndWatch = 1, 2
-	if next == stateWatch {
-		return watch
+	if next != stateList {
+		return watch // or a check
 	}
 	if m.reflector.streams && m.progress.streaming.isDue(m.clock.Now()) && !atOnce {
 		return streamListWatch // room for a list if the stream fails again

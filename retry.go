@@ -77,6 +77,9 @@ const (
 	watchThenList action = iota
 	// watchAgain: pause and watch again.
 	watchAgain
+	// watchThenCheck: as watchThenList, but before the list check that the source has moved on, and
+	// that another watch fails.
+	watchThenCheck
 	// watchWithDeadline: watchAgain while RetryWithDeadline allows it, then listAgain.
 	watchWithDeadline
 	// listAgain: pause and list.
@@ -87,6 +90,9 @@ const (
 	// watchesBeforeList is the number of consecutive watches that fail at one version before the
 	// reflector lists: about half a minute of backoff, so that a restarting server need not list.
 	watchesBeforeList = 10
+	// refusingBeforeList is how long requests for a watch fail before the reflector lists. A
+	// gateway that does not stream refuses each one after its timeout.
+	refusingBeforeList = 30 * time.Second
 	// watchProbe is how long a source that has refused to be watched at all is only listed.
 	watchProbe = time.Hour
 	// refusalsBeforeNewest is the number of consecutive lists that the source refuses with internal
@@ -213,24 +219,32 @@ func (m *run) afterFailedWatch(failed failedAttempt, cause Cause) (next state, e
 		m.progress.polledUntil = m.clock.Now().Add(watchProbe)
 	}
 	action := m.watchAction(failed, cause)
-	next = m.countFailedWatch(action, failed.err)
+	next = m.countFailedWatch(action, failed)
 	// client-go's ListAndWatch does not watch again in these cases.
-	endsCycle = next == stateList || action == watchThenList || cause == causeShortWatch
+	endsCycle = next != stateWatch || action == watchThenList || cause == causeShortWatch
 	return next, endsCycle
 }
 
 // countFailedWatch counts a failed watch, and returns the state after it.
-func (m *run) countFailedWatch(action action, err error) state {
+func (m *run) countFailedWatch(action action, failed failedAttempt) state {
 	switch action {
 	case watchAgain:
 		return stateWatch
-	case watchThenList:
-		m.progress.watchFailures++
-		if m.progress.watchFailures < watchesBeforeList {
+	case watchThenCheck, watchThenList:
+		watches := &m.progress.failedWatches
+		isLasting := watches.record(failed, m.clock.Now())
+		if watches.refused && failed.request {
+			return stateList
+		}
+		if !isLasting {
 			return stateWatch
 		}
+		if action == watchThenCheck && m.canCheck() {
+			return stateCheck
+		}
+		watches.refused = failed.request
 	case watchWithDeadline:
-		m.retry.After(err)
+		m.retry.After(failed.err)
 		if m.retry.ShouldRetry() {
 			return stateWatch
 		}
@@ -252,7 +266,7 @@ func (m *run) watchAction(failed failedAttempt, cause Cause) action {
 		return listAgain
 	}
 	if failed.request && cause == CauseConnectionLost { // no stream was cut
-		return watchAgain
+		return watchThenCheck
 	}
 	return watchActions[cause]
 }

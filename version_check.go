@@ -12,6 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache/internal/backoff"
 )
 
 const (
@@ -168,6 +170,45 @@ func (m *run) checkFailed(c *versionCheck) {
 		err = fmt.Errorf("not answered within %s: %w", checkTimeout, err)
 	}
 	m.report(fmt.Errorf("checking the version of %s: %w", m.reflector.typeDescription, err))
+}
+
+// canCheck reports whether a check tells something about the source, at less cost than a list.
+func (m *run) canCheck() bool {
+	return !m.reflector.wholeLists && isOrderedVersion(m.progress.version)
+}
+
+// checkState checks the version of a source whose watches are cut before they are answered. In an
+// outage the check fails too, and the watch is resumed afterwards. Some proxies cut only watches:
+// if the source has moved on and the next watch is cut as well, a list follows.
+func (m *run) checkState() state {
+	began := m.clock.Now()
+	m.reflector.setPhase(PhaseListing)
+	m.progress.backoff.RecordRequest(began, false)
+	ctx, cancel := context.WithTimeout(m.ctx, checkTimeout)
+	defer cancel()
+	var found sourceVersion
+	_, err := m.callSource("List", cancel, waitChannels{}, nil, func() (err error) {
+		found, err = m.reflector.requestVersion(ctx)
+		return err
+	})
+	if m.ctx.Err() != nil {
+		return stateEnd
+	}
+	m.progress.failedWatches = failedWatches{}
+	if err != nil {
+		err = fmt.Errorf("checking the version of %s: %w", m.reflector.typeDescription, err)
+		failed := backoff.Failure{Began: began, RetryAfter: retryAfter(err)}
+		return m.reportAndPause(err, m.attemptAfterFailure(stateWatch, failed))
+	}
+	m.progress.checks.recordSuccess(m.clock.Now())
+	have := m.progress.version
+	if versionBefore(found.version, have) {
+		m.regression = &VersionRegressionError{
+			Kind: "list", Current: have, Received: found.version,
+		}
+	}
+	m.progress.failedWatches.refused = found.version != have
+	return m.pauseUntil(m.attemptAfterFailure(stateWatch, backoff.Failure{AtOnce: true}))
 }
 
 // sourceVersion is the current version of a source.

@@ -194,6 +194,7 @@ func (w *openWatch) recordResponse() {
 	if w.listing != nil {
 		return // a streaming list proves nothing before its end
 	}
+	w.progress.failedWatches.refused = false
 	w.follow(w.progress.version)
 	w.reflector.setCurrent("watch")
 }
@@ -249,7 +250,7 @@ func (m *run) watchEnded(w *openWatch, err error, lived time.Duration) state {
 		Failed:    err != nil,
 	}
 	if ended.Worked() {
-		m.progress.watchFailures = 0
+		m.progress.failedWatches = failedWatches{}
 		m.progress.expired = ""
 		m.afterPause = false
 	}

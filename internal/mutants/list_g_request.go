@@ -77,7 +77,8 @@ var requestMutants = []Mutant{
 		In:     "run.fail",
 		From:   "return m.pauseUntil(attempt)",
 		To: `
-			if next == stateWatch && m.progress.watchFailures%2 == 1 {
+			m.progress.failedWatches.count++
+			if next == stateWatch && m.progress.failedWatches.count%2 == 1 {
 				return next
 			}
 			return m.pauseUntil(attempt)`,

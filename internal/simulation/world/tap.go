@@ -258,16 +258,11 @@ func (t *tap) record(list bool, options metav1.ListOptions) *Request {
 	return request
 }
 
-// isCheckLocked says whether a list checks the source's version: one beside an open watch, or one
-// of a single object beside a watch that the source has ended in this instant.
+// isCheckLocked says whether a list checks the source's version: one beside an open watch, or one of
+// a single object at the newest version, which no mirror's pages have.
 func (t *tap) isCheckLocked(options metav1.ListOptions) bool {
-	if t.watchingLocked() {
-		return true
-	}
 	isOfVersion := options.Limit == 1 && options.ResourceVersion == "" && options.Continue == ""
-	return isOfVersion && slices.ContainsFunc(t.requests, func(r *Request) bool {
-		return !r.List && !r.stopped && r.Ended.Equal(time.Now())
-	})
+	return isOfVersion || t.watchingLocked()
 }
 
 // watchingLocked says whether a watch is open.
