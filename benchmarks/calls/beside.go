@@ -16,7 +16,7 @@ const besideRounds = 9
 func besideLines() []Line {
 	besideWriter := func(name string, readers int, goal float64) Line {
 		return Line{
-			Name: "D2 Get beside a writer, p99, " + name, Unit: nanosecondsPerCall, Goal: goal, TimeOnly: true,
+			Name: "D2 Get beside a writer, p99, " + name, Unit: nsPerCall, Goal: goal, TimeOnly: true,
 			measure: func(s Scale) (Result, error) { return readersBesideWriter(s, readers) },
 		}
 	}
@@ -24,11 +24,11 @@ func besideLines() []Line {
 		besideWriter("1 readers", 1, 2),
 		besideWriter("2 readers", 2, 8),
 		{
-			Name: "D5 Update beside a goroutine that lists, p99", Unit: microsecondsPerCall, Goal: 100,
+			Name: "D5 Update beside a goroutine that lists, p99", Unit: usPerCall, Goal: 100,
 			TimeOnly: true, measure: updatesBesideList,
 		},
 		{
-			Name: "D6 Get beside Replace, longest", Unit: microsecondsPerCall, AtMost: 1000,
+			Name: "D6 Get beside Replace, longest", Unit: usPerCall, AtMost: 1000,
 			TimeOnly: true, measure: getsBesideReplace,
 		},
 	}
@@ -39,7 +39,8 @@ func readersBesideWriter(s Scale, readers int) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
 	later := laterInOrder(objects)
 	keys := shuffledKeys(objects, s.Objects)
-	b := beside{rounds: min(s.Rounds, besideRounds), callers: readers, calls: s.Objects / readers, part: 0.99}
+	b := newBeside(s, s.Objects/readers, 0.99)
+	b.callers = readers
 	return b.measure(indexFunctions[:1], objects, func(in indexer) contenders {
 		next := 0 // over all rounds
 		return contenders{
@@ -66,7 +67,8 @@ func updatesBesideList(s Scale) (Result, error) {
 	const pause = 200 * time.Microsecond
 	objects := newObjects(s.Objects, nameLength, 0)
 	later := laterInOrder(objects)
-	b := beside{rounds: min(s.Rounds, besideRounds), callers: 1, calls: updates, pause: pause, part: 0.99}
+	b := newBeside(s, updates, 0.99)
+	b.pause = pause
 	return b.measure(indexFunctions[:1], objects, func(in indexer) contenders {
 		return contenders{
 			call:  func(_, n int) error { return in.Update(later(n)) },
@@ -81,7 +83,7 @@ func getsBesideReplace(s Scale) (Result, error) {
 	objects := newObjects(s.Objects, nameLength, 0)
 	states := [2][]*object{laterStates(objects, 1), laterStates(objects, 2)}
 	keys := shuffledKeys(objects, s.Objects)
-	b := beside{rounds: min(s.Rounds, besideRounds), callers: 1, calls: passes * s.Objects, part: 1}
+	b := newBeside(s, passes*s.Objects, 1)
 	return b.measure(indexFunctions, objects, func(in indexer) contenders {
 		return contenders{
 			call:  func(_, n int) error { return find(in, keys, n) },
@@ -101,6 +103,11 @@ type beside struct {
 	pause time.Duration
 	// part says which call counts: 0.99 is the 99th percentile, 1 the longest call.
 	part float64
+}
+
+// newBeside is of one caller without a pause.
+func newBeside(s Scale, calls int, part float64) beside {
+	return beside{rounds: min(s.Rounds, besideRounds), callers: 1, calls: calls, part: part}
 }
 
 // contenders are what goroutines of one side do.
@@ -133,7 +140,8 @@ func (b beside) measure(
 	})
 }
 
-// round returns how long the calls took. They begin when the other goroutine has done its work once.
+// round returns how long the calls took. They begin when the other goroutine has done its work
+// once.
 func (b beside) round(side contenders) ([]time.Duration, error) {
 	var other, callers errgroup.Group
 	var isDone atomic.Bool

@@ -27,10 +27,10 @@ type Line struct {
 
 // The units of figures.
 const (
-	nanosecondsPerCall   = "ns/call"
-	nanosecondsPerObject = "ns/object"
-	microsecondsPerCall  = "us/call"
-	bytesPerObject       = "B/object"
+	nsPerCall      = "ns/call"
+	nsPerObject    = "ns/object"
+	usPerCall      = "us/call"
+	bytesPerObject = "B/object"
 )
 
 // Scale is how much is measured.
@@ -68,7 +68,7 @@ func (l Line) CountsAllocations() bool { return !l.IsMemory() && !l.TimeOnly }
 // Measure measures a line.
 func (l Line) Measure(s Scale) (Result, error) {
 	result, err := l.measure(s)
-	if l.Unit == microsecondsPerCall {
+	if l.Unit == usPerCall {
 		result.Theirs /= float64(time.Microsecond)
 		result.Ours /= float64(time.Microsecond)
 	}

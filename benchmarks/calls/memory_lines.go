@@ -9,8 +9,9 @@ import (
 
 func memoryLines() []Line {
 	line := func(name string, length int, options storeOptions) Line {
+		indexes := indexed(len(options.indexes))
 		return Line{
-			Name: fmt.Sprintf("E store, %s, names of %d B%s", indexed(len(options.indexes)), length, name),
+			Name: fmt.Sprintf("E store, %s, names of %d B%s", indexes, length, name),
 			Unit: bytesPerObject, Goal: 1,
 			measure: func(s Scale) (Result, error) { return memory(s, makeTheirs, length, options) },
 		}
@@ -23,7 +24,7 @@ func memoryLines() []Line {
 	}
 	ownKeys := storeOptions{indexes: indexFunctions[:1], ownKeys: true}
 	return append(lines, line(", own keys", 33, ownKeys), Line{
-		Name: "H garbage collection, 10 times the objects, 1 index", Unit: nanosecondsPerObject, Goal: 3,
+		Name: "H garbage collection, 10 times the objects, 1 index", Unit: nsPerObject, Goal: 3,
 		TimeOnly: true, measure: collections,
 	})
 }

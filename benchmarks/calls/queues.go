@@ -17,19 +17,19 @@ func queueLines() []Line {
 		name := fmt.Sprintf("C1 DeltaFIFO Add and Pop, depth %d", depth)
 		lines = append(lines,
 			Line{
-				Name: name, Unit: nanosecondsPerCall, Goal: 1.5, Simple: true,
+				Name: name, Unit: nsPerCall, Goal: 1.5, Simple: true,
 				measure: func(s Scale) (Result, error) {
 					return queued(s, depth, theirDeltaFIFO(nil), ourDeltaFIFO(nil), queue.Add)
 				},
 			},
 			Line{
-				Name: name + ", known objects", Unit: nanosecondsPerCall, Goal: 1.5, Simple: true,
+				Name: name + ", known objects", Unit: nsPerCall, Goal: 1.5, Simple: true,
 				measure: func(s Scale) (Result, error) { return queuedKnown(s, depth) },
 			},
 		)
 	}
 	lines = append(lines, Line{
-		Name: "C1 Update and PopBatch, depth 1000", Unit: nanosecondsPerCall, Goal: 1.5,
+		Name: "C1 Update and PopBatch, depth 1000", Unit: nsPerCall, Goal: 1.5,
 		measure: func(s Scale) (Result, error) {
 			return queued(s, 1000, theirBatches(), ourBatches(), queue.Update)
 		},
@@ -45,7 +45,7 @@ type fill func(q queue, later []any, version string) error
 func fillLines(call string, fill fill) []Line {
 	return []Line{
 		{
-			Name: "C2 DeltaFIFO " + call + ", known objects", Unit: nanosecondsPerObject, Goal: 1,
+			Name: "C2 DeltaFIFO " + call + ", known objects", Unit: nsPerObject, Goal: 1,
 			measure: func(s Scale) (Result, error) { return fills(s, fill) },
 		},
 		{

@@ -15,11 +15,11 @@ func peerLines() []Line {
 		return Line{Name: name, Unit: unit, Goal: 1, FullOnly: true, measure: measure}
 	}
 	return []Line{
-		line("insert all at once, 1 index", nanosecondsPerObject, inserts),
-		line("update, 1 index", nanosecondsPerCall, func(s Scale) (Result, error) {
+		line("insert all at once, 1 index", nsPerObject, inserts),
+		line("update, 1 index", nsPerCall, func(s Scale) (Result, error) {
 			return updates(s, makeStateDB, 1)
 		}),
-		line("get", nanosecondsPerCall, func(s Scale) (Result, error) {
+		line("get", nsPerCall, func(s Scale) (Result, error) {
 			return gets(s, makeStateDB, s.Objects)
 		}),
 		line("memory, 1 index", bytesPerObject, func(s Scale) (Result, error) {

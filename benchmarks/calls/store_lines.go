@@ -36,11 +36,13 @@ func updateLines() []Line {
 		n := goals.indexes
 		lines = append(lines,
 			Line{
-				Name: "D1 Update, " + indexed(n), Unit: nanosecondsPerCall, Goal: goals.update, Simple: true,
+				Name: "D1 Update, " + indexed(n), Unit: nsPerCall, Goal: goals.update,
+				Simple:  true,
 				measure: func(s Scale) (Result, error) { return updates(s, makeTheirs, n) },
 			},
 			Line{
-				Name: "D1 Delete and Add, " + indexed(n), Unit: nanosecondsPerCall, Goal: goals.deleteAndAdd, Simple: true,
+				Name: "D1 Delete and Add, " + indexed(n), Unit: nsPerCall, Goal: goals.deleteAndAdd,
+				Simple:  true,
 				measure: func(s Scale) (Result, error) { return deletions(s, n) },
 			},
 		)
@@ -89,11 +91,11 @@ func deletions(s Scale, indexes int) (Result, error) {
 func getLines() []Line {
 	return []Line{
 		{
-			Name: "D2 Get, cold", Unit: nanosecondsPerCall, Goal: 0.8, Simple: true,
+			Name: "D2 Get, cold", Unit: nsPerCall, Goal: 0.8, Simple: true,
 			measure: func(s Scale) (Result, error) { return gets(s, makeTheirs, s.Objects) },
 		},
 		{
-			Name: "D2 Get, hot", Unit: nanosecondsPerCall, Goal: 0.75, Simple: true,
+			Name: "D2 Get, hot", Unit: nsPerCall, Goal: 0.75, Simple: true,
 			measure: func(s Scale) (Result, error) { return gets(s, makeTheirs, hotObjects) },
 		},
 	}
@@ -135,7 +137,7 @@ func gets(s Scale, theirs makeStore, some int) (Result, error) {
 func readLines() []Line {
 	byIndex := func(number, each int, goal float64, valueOf func(i int) string) Line {
 		return Line{
-			Name: fmt.Sprintf("D3 ByIndex of %d", each), Unit: microsecondsPerCall, Goal: goal,
+			Name: fmt.Sprintf("D3 ByIndex of %d", each), Unit: usPerCall, Goal: goal,
 			measure: func(s Scale) (Result, error) {
 				s.Objects = max(s.Objects, 2*each)
 				name := indexName(number)
@@ -153,7 +155,7 @@ func readLines() []Line {
 	}
 	whole := func(name string, goal float64, count func(in indexer) int) Line {
 		return Line{
-			Name: name, Unit: microsecondsPerCall, Goal: goal,
+			Name: name, Unit: usPerCall, Goal: goal,
 			measure: func(s Scale) (Result, error) {
 				countAll := func(in indexer, _ int) (int, error) { return count(in), nil }
 				return reads(s, storeOptions{}, s.Objects, countAll)
@@ -213,7 +215,8 @@ func reads(
 func replaceLines() []Line {
 	line := func(what string, indexes int, goal float64, isChanged bool) Line {
 		return Line{
-			Name: "D6 Replace, " + what + ", " + indexed(indexes), Unit: nanosecondsPerObject, Goal: goal, Simple: true,
+			Name: "D6 Replace, " + what + ", " + indexed(indexes), Unit: nsPerObject, Goal: goal,
+			Simple:  true,
 			measure: func(s Scale) (Result, error) { return replaces(s, indexes, isChanged) },
 		}
 	}
@@ -250,7 +253,8 @@ func replaces(s Scale, indexes int, isChanged bool) (Result, error) {
 func valueLines() []Line {
 	line := func(values int, what string, isChanged bool) Line {
 		return Line{
-			Name: fmt.Sprintf("D8 Update, %d index values, %s", values, what), Unit: microsecondsPerCall, Goal: 1,
+			Name: fmt.Sprintf("D8 Update, %d index values, %s", values, what),
+			Unit: usPerCall, Goal: 1,
 			measure: func(s Scale) (Result, error) { return manyValues(s, values, isChanged) },
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
 
@@ -95,7 +96,7 @@ func everyKind(
 			}
 			task.Side = side
 			task.Form = form
-			t.Run(fmt.Sprintf("%s, %s, %s", side, form, task.Delivery), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, %s, %d", side, form, task.Delivery), func(t *testing.T) {
 				result, err := run(task, t.Context())
 				require.NoError(t, err)
 				check(t, task, result)
@@ -125,14 +126,14 @@ func TestIdleInformersHaveGoroutinesAndMemoryAndTimers(t *testing.T) {
 func TestAStalledHandlerHoldsOnToWhatItsDeliveryKeeps(t *testing.T) {
 	const updates = 5000
 	const state = 1600.0 / mebi
-	for _, delivery := range []sides.Delivery{sides.Ordered, sides.Coalesced} {
+	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
 		task := Task{Work: Stalled, Items: updates, Delivery: delivery, Handlers: 2} // no controller
 		everyKind(t, task, Task.run, func(t *testing.T, task Task, result Result) {
 			most := result["MiB more, at most"]
 			switch {
 			case task.Side == sides.ClientGo:
 				require.Greater(t, most, updates*state, "every state")
-			case task.Delivery == sides.Coalesced:
+			case task.Delivery == cache.Coalesced:
 				require.Less(t, most, updates*state/8, "one state")
 			default:
 				require.Greater(t, most, 1000*state, "a thousand states are not merged")

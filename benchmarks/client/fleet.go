@@ -37,7 +37,8 @@ func (f *fleet) run(source *local.Source, handlers ...sides.Handler) *sides.Info
 	if f.err != nil {
 		return nil
 	}
-	informer, err := sides.NewInformer(f.task.Side, f.task.Form, source, f.task.Delivery, handlers...)
+	t := f.task
+	informer, err := sides.NewInformer(t.Side, t.Form, source, t.Delivery, handlers...)
 	if err != nil {
 		f.err = err
 		return nil
@@ -103,7 +104,8 @@ func (f *fleet) send(source *local.Source, changes ...*local.Object) {
 // counter is a handler that counts calls.
 type counter struct {
 	calls atomic.Int64
-	// enough is the call that closes done, last the object whose call does so; the other one is zero.
+	// enough is the call that closes done, last the object whose call does so; the other one is
+	// zero.
 	enough int64
 	last   *local.Object
 	done   chan struct{}

@@ -15,8 +15,8 @@ import (
 	"github.com/watchmirror/cache/internal/bubble"
 )
 
-// idleObjects is how many objects an idle informer has: they are all the same ones, so that it costs
-// what the informer makes for them, and they are not counted.
+// idleObjects is how many objects an idle informer has: they are all the same ones, so that it
+// costs what the informer makes for them, and they are not counted.
 const idleObjects = 3
 
 // idle runs as many informers as the task has items, each with one handler, until they have nothing
@@ -51,8 +51,8 @@ func idleSource() *local.Source {
 	return local.NewQuiet(objects...)
 }
 
-// runIdle runs informers and waits until each has delivered all objects to its handler. They live as
-// long as they run: nothing else holds on to them.
+// runIdle runs informers and waits until each has delivered all objects to its handler. They live
+// as long as they run: nothing else holds on to them.
 func (f *fleet) runIdle(source *local.Source, informers int) {
 	all := newCounter(informers * idleObjects)
 	for range informers {
@@ -61,9 +61,9 @@ func (f *fleet) runIdle(source *local.Source, informers int) {
 	f.wait("the first list", all.done)
 }
 
-// footprint returns the goroutines of the process, and the bytes of its heap and stacks. It collects
-// until stacks have the size that waiting needs: a collection halves one that is used to less than a
-// quarter.
+// footprint returns the goroutines of the process, and the bytes of its heap and stacks. It
+// collects until stacks have the size that waiting needs: a collection halves one that is used to
+// less than a quarter.
 func footprint() (goroutines int, memory int64) {
 	settle()
 	const collections = 6 // from 128 KiB, more than any has grown to, to 2

@@ -19,9 +19,9 @@ import (
 // role is the first argument of a program that is to do a task, which is the second one.
 const role = "measure"
 
-// Run starts this program again, in a process that does the task, and serves what the task needs of a
-// server. It returns the result. The process has ended when Run returns, and ends with its standard
-// input when this process ends before.
+// Run starts this program again, in a process that does the task, and serves what the task needs of
+// a server. It returns the result. The process has ended when Run returns, and ends with its
+// standard input when this process ends before.
 func Run(ctx context.Context, task Task) (Result, error) {
 	if config := task.server(); config != nil {
 		server := httptest.NewServer(apiserver.NewHandler(*config))

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 
+	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/benchmarks/apiserver"
 	"github.com/watchmirror/cache/benchmarks/pods"
 	"github.com/watchmirror/cache/benchmarks/sides"
@@ -66,7 +67,8 @@ var works = map[Work]func(Task, context.Context) (Result, error){
 type Task struct {
 	Side sides.Side
 	Work Work
-	// Items is how many pods, objects, informers, or updates of a stalled handler's object there are.
+	// Items is how many pods, objects, informers, or updates of a stalled handler's object there
+	// are.
 	Items int
 
 	// Target is for works on pods. Run sets its URL.
@@ -76,7 +78,7 @@ type Task struct {
 
 	// Form and Delivery are for works on small objects.
 	Form     sides.Form
-	Delivery sides.Delivery
+	Delivery cache.Delivery
 	// Count is how many changes or bursts there are.
 	Count int
 	// Handlers is how many there are, Burst how many changes come at once.
@@ -85,9 +87,9 @@ type Task struct {
 	// GCPercent is the process's GOGC, 0 the default.
 	GCPercent int
 	// StopTheWorld makes each collection do all of its work while nothing else runs. Its live heap
-	// is then what was reachable. Otherwise, what is allocated while a collection runs counts as live
-	// too: up to a tenth of the heap if GOGC is 10, and more on a machine that has too little CPU for
-	// the collector to keep up.
+	// is then what was reachable. Otherwise, what is allocated while a collection runs counts as
+	// live too: up to a tenth of the heap if GOGC is 10, and more on a machine that has too little
+	// CPU for the collector to keep up.
 	StopTheWorld bool
 }
 

@@ -117,7 +117,8 @@ func only(f figure, numbers ...float64) (w workload, passed *int) {
 	return workload{title: "B8 few", figures: []figure{f}, measure: measure}, passed
 }
 
-// Only the short form looks again. Fails if it counts the first figure, or continues until one passes.
+// Only the short form looks again. Fails if it counts the first figure, or continues until one
+// passes.
 func TestTheShortFormFailsWhatFailsTwice(t *testing.T) {
 	recorded := record{"B8 few": {unchanged.name: 0}}
 	for _, c := range []struct {
@@ -178,8 +179,8 @@ func titles(t *testing.T, arguments ...string) map[string]workload {
 	return chosen
 }
 
-// The record has the figures that the short form compares, no more and no less: a workload with a new
-// name would otherwise be one without a record.
+// The record has the figures that the short form compares, no more and no less: a workload with a
+// new name would otherwise be one without a record.
 func TestTheShortFormIsAPartOfTheFullAndTheRecordIsOfIt(t *testing.T) {
 	full := titles(t)
 	want := map[string][]string{}
@@ -253,7 +254,8 @@ func TestARunIsRecordedAndComparedWithItsRecord(t *testing.T) {
 	require.Regexp(t, "Measured with `go run ./compare -short .*` in .*s. .*; go1.*; client-go v0.*; this library", stdout.String())
 }
 
-// One workload from its line to its figures, with processes and all. What it measures does not matter.
+// One workload from its line to its figures, with processes and all. What it measures does not
+// matter.
 func TestALineIsMeasuredInProcesses(t *testing.T) {
 	scale := shortScale
 	scale.listed = 1000

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// figure is a number that is measured of both sides, of which less is better, and what it should be.
+// figure is a number that is measured of both sides, of which less is better, and what it should
+// be.
 type figure struct {
 	name string
 	kind figureKind
@@ -35,7 +36,9 @@ const (
 	nothing         = 0.0005
 )
 
-func timeFigure(name string, goal goal) figure { return figure{name: name, kind: noisy, goal: goal} }
+func timeFigure(name string, goal goal) figure {
+	return figure{name: name, kind: noisy, goal: goal}
+}
 
 func stableFigure(name string, goal goal, slack float64) figure {
 	return figure{name: name, goal: goal, slack: slack}

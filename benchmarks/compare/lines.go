@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/benchmarks/calls"
 	"github.com/watchmirror/cache/benchmarks/client"
 	"github.com/watchmirror/cache/benchmarks/sides"
@@ -13,7 +14,8 @@ type scale struct {
 	pods    int // of a sync
 	changes int
 	listed  int
-	// collectors: a sync is measured with the world stopped, and with the collector beside the program.
+	// collectors: a sync is measured with the world stopped, and with the collector beside the
+	// program.
 	collectors []collector
 
 	objects int // small ones
@@ -45,7 +47,10 @@ var (
 		calls: calls.Full, passes: 5,
 	}
 	// simpleScale is that of the calls that programs make first, in five minutes.
-	simpleScale = scale{objects: 100_000, updates: 300_000, waits: 1000, calls: calls.Full, passes: 5}
+	simpleScale = scale{
+		objects: 100_000, updates: 300_000, waits: 1000,
+		calls: calls.Full, passes: 5,
+	}
 	// shortScale takes some minutes on two cores. A sync cannot be made smaller at will: objects on
 	// their way between source and store, some MiB, must remain small beside what has been stored.
 	shortScale = scale{
@@ -71,8 +76,8 @@ const (
 	goalPeakConcurrent = 1.25
 )
 
-// peakGC makes the peak of the live heap visible: with the default of 100 there are few collections,
-// and what they find is chance.
+// peakGC makes the peak of the live heap visible: with the default of 100 there are few
+// collections, and what they find is chance.
 const peakGC = 10
 
 // lines are all workloads that have processes of their own.
@@ -98,7 +103,7 @@ func (s scale) syncLines() []line {
 	var lines []line
 	for _, collector := range s.collectors {
 		for _, strategy := range []sides.Strategy{sides.Pages, sides.Whole} {
-			for _, format := range []sides.Format{sides.ProtobufTyped, sides.JSONTyped, sides.JSONUnstructured} {
+			for _, format := range sides.Formats {
 				lines = append(lines, s.sync(strategy, format, collector))
 			}
 		}
@@ -115,7 +120,8 @@ func (s scale) sync(strategy sides.Strategy, format sides.Format, collector coll
 	return line{
 		name: fmt.Sprintf("%s sync, %s, %s%s", number, strategy, format, collector),
 		task: client.Task{
-			Work: client.Sync, Items: s.pods, Strategy: strategy, Target: sides.Target{Format: format},
+			Work: client.Sync, Items: s.pods,
+			Strategy: strategy, Target: sides.Target{Format: format},
 			GCPercent: peakGC, StopTheWorld: collector == stopsTheWorld,
 		},
 		figures: []figure{peak},
@@ -128,48 +134,51 @@ func (s scale) sync(strategy sides.Strategy, format sides.Format, collector coll
 // podLines are of sources alone: nothing keeps the pods.
 func (s scale) podLines() []line {
 	var lines []line
-	read := func(name string, work client.Work, format sides.Format, items int, figures ...figure) line {
-		return line{
-			name:    fmt.Sprintf("%s, %s", name, format),
-			task:    client.Task{Work: work, Target: sides.Target{Format: format}, Items: items},
-			figures: figures,
-			passes:  s.passes,
+	for _, format := range []sides.Format{sides.JSONTyped, sides.JSONUnstructured} {
+		for _, work := range []client.Work{client.Events, client.Stream} {
+			l := s.pod("A4 "+string(work), work, format,
+				timeFigure("CPU us/pod", less(2.6)),
+				stableFigure("kB allocated/pod", goal{}, 0))
+			l.task.Items = s.changes
+			l.isLong = work == client.Stream
+			lines = append(lines, l)
 		}
 	}
-	cpu := timeFigure("CPU us/pod", less(2.6))
-	bytes := stableFigure("kB allocated/pod", goal{}, 0)
-	for _, format := range []sides.Format{sides.JSONTyped, sides.JSONUnstructured} {
-		stream := read("A4 streaming list", client.Stream, format, s.changes, cpu, bytes)
-		stream.isLong = true
-		lines = append(lines, read("A4 watch", client.Events, format, s.changes, cpu, bytes), stream)
-	}
-	cpu.goal = less(1.5)
-	bytes.goal = less(2)
-	lines = append(lines, read("A5 list, pages of 500", client.List, sides.ProtobufTyped, s.listed, cpu, bytes))
-
+	whole := s.pod("A5 list, pages of 500", client.List, sides.ProtobufTyped,
+		timeFigure("CPU us/pod", less(1.5)),
+		stableFigure("kB allocated/pod", less(2), 0))
 	const threeFields = "A5 list of three fields, pages of 500"
-	allocations := stableFigure("allocations/pod", less(8), 0.02)
-	cpu.goal = less(6)
-	protobuf := read(threeFields, client.List, sides.ProtobufTyped, s.listed, cpu, allocations)
-	allocations.goal = goal{}
-	cpu.goal = goal{}
-	json := read(threeFields, client.List, sides.JSONTyped, s.listed, cpu, allocations)
-	for _, l := range []line{protobuf, json} {
-		l.task.Target.Projected = true
-		lines = append(lines, l)
-	}
-	return lines
+	protobuf := s.pod(threeFields, client.List, sides.ProtobufTyped,
+		timeFigure("CPU us/pod", less(6)),
+		stableFigure("allocations/pod", less(8), 0.02))
+	protobuf.task.Target.Projected = true
+	json := s.pod(threeFields, client.List, sides.JSONTyped,
+		timeFigure("CPU us/pod", goal{}),
+		stableFigure("allocations/pod", goal{}, 0.02))
+	json.task.Target.Projected = true
+	return append(lines, whole, protobuf, json)
+}
+
+// pod is a line of pods that are listed.
+func (s scale) pod(name string, work client.Work, format sides.Format, figures ...figure) line {
+	name = fmt.Sprintf("%s, %s", name, format)
+	task := client.Task{Work: work, Target: sides.Target{Format: format}, Items: s.listed}
+	return line{name: name, task: task, figures: figures, passes: s.passes}
 }
 
 // informer is a line of an informer and its handlers.
 func (s scale) informer(name string, form sides.Form, task client.Task, figures ...figure) line {
 	task.Form = form
-	return line{name: fmt.Sprintf("%s, %s", name, form), task: task, figures: figures, passes: s.passes}
+	name = fmt.Sprintf("%s, %s", name, form)
+	return line{name: name, task: task, figures: figures, passes: s.passes}
 }
 
 func (s scale) listLines(form sides.Form) []line {
 	relist := s.informer("A6 relist, 1 % changed", form,
-		client.Task{Work: client.ChangedList, Items: s.objects, GCPercent: peakGC, StopTheWorld: true},
+		client.Task{
+			Work: client.ChangedList, Items: s.objects,
+			GCPercent: peakGC, StopTheWorld: true,
+		},
 		stableFigure("peak / steady", upTo(goalPeak), 0),
 		stableFigure("calls for unchanged objects", upTo(0), 0))
 	relist.passes = 1
@@ -180,8 +189,8 @@ func (s scale) listLines(form sides.Form) []line {
 	return []line{first, relist}
 }
 
-// How many events are handled together depends on how busy the machine is, and what each batch costs is
-// divided by them. One allocation for each event is far more.
+// How many events are handled together depends on how busy the machine is, and what each batch
+// costs is divided by them. One allocation for each event is far more.
 const (
 	batchSlack = 0.03
 	batchBytes = 24
@@ -214,7 +223,8 @@ func (s scale) updateLines(form sides.Form) []line {
 func (s scale) delayLines(form sides.Form) []line {
 	bursts := s.informer(fmt.Sprintf("F2 bursts of %d, %d handlers", burst, burstHandlers), form,
 		client.Task{
-			Work: client.Delays, Items: delayObjects, Count: s.waits / 4, Handlers: burstHandlers, Burst: burst,
+			Work: client.Delays, Items: delayObjects,
+			Count: s.waits / 4, Handlers: burstHandlers, Burst: burst,
 		},
 		timeFigure("us to a handler, p50", less(2.3)),
 		timeFigure("us to a handler, p99", less(2)))
@@ -232,7 +242,7 @@ func (s scale) singles(name string, form sides.Form, times float64) line {
 }
 
 func (s scale) stuckLines(form sides.Form) []line {
-	stalled := func(name string, delivery sides.Delivery, most float64) line {
+	stalled := func(name string, delivery cache.Delivery, most float64) line {
 		l := s.informer("B18 stalled handler, "+name, form,
 			client.Task{Work: client.Stalled, Items: s.stalled, Delivery: delivery},
 			stableFigure("MiB more, at most", upTo(most), 0.25),
@@ -244,11 +254,16 @@ func (s scale) stuckLines(form sides.Form) []line {
 	// not stuck.
 	pending := s.informer(fmt.Sprintf("F3 pending events, %d stuck handlers", stuckHandlers), form,
 		client.Task{
-			Work: client.Pending, Items: s.objects, Count: s.objects * 3 / 2, Handlers: stuckHandlers + 1,
+			Work: client.Pending, Items: s.objects,
+			Count: s.objects * 3 / 2, Handlers: stuckHandlers + 1,
 		},
 		stableFigure("B/pending event", upTo(100), 1))
 	pending.passes = 1
-	return []line{stalled("ordered", sides.Ordered, 8), stalled("coalesced", sides.Coalesced, 1), pending}
+	return []line{
+		stalled("ordered", cache.Ordered, 8),
+		stalled("coalesced", cache.Coalesced, 1),
+		pending,
+	}
 }
 
 func (s scale) idleLines(form sides.Form) []line {

@@ -1,15 +1,16 @@
-// Compare measures this library beside client-go and prints tables: for each workload the goal, both
-// figures, their ratio, and whether the goal is reached.
+// Compare measures this library beside client-go and prints tables: for each workload the goal,
+// both figures, their ratio, and whether the goal is reached.
 //
 //	go run ./compare -only simple     # the calls that programs make first, in five minutes
 //	go run ./compare                  # everything, at the scale of the goals: an hour
 //	go run ./compare -short           # the stable figures, in some minutes; CI runs it
 //	go run ./compare -short -record   # writes what it finds into recorded.json
 //
-// Clients are processes of their own: the program starts itself again. The full form writes RESULTS.md.
-// The program exits with 1 if a figure misses its goal by more than is tolerated: 10 % of a stable figure
-// (memory, bytes, goroutines), 20 % of one of time. The short form compares stable figures with those
-// that are recorded, and a workload that fails is measured once more before it counts.
+// Clients are processes of their own: the program starts itself again. The full form writes
+// RESULTS.md. The program exits with 1 if a figure misses its goal by more than is tolerated: 10 %
+// of a stable figure (memory, bytes, goroutines), 20 % of one of time. The short form compares
+// stable figures with those that are recorded, and a workload that fails is measured once more
+// before it counts.
 package main
 
 import (
@@ -67,17 +68,20 @@ const documentBegins = `# Results
 `
 
 func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
-	s := settings{only: everything, command: strings.Join(append([]string{"go run ./compare"}, arguments...), " ")}
+	command := append([]string{"go run ./compare"}, arguments...)
+	s := settings{only: everything, command: strings.Join(command, " ")}
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&s.short, "short", false, "a part of the workloads, and less of each: for CI")
-	only := "measure the workloads with these `numbers` (B1,B18,H), or whose names match a regular expression"
+	const only = "measure the workloads with these `numbers` (B1,B18,H), or whose names match " +
+		"a regular expression"
 	flags.Func("only", only, func(text string) (err error) {
 		s.only, err = parseSelection(text)
 		return err
 	})
 	flags.IntVar(&s.passes, "passes", 0, "`number` of passes of each side, if not the default")
-	flags.BoolVar(&s.record, "record", false, "with -short: record what is found, instead of comparing it with the record")
+	const record = "with -short: record what is found, instead of comparing it with the record"
+	flags.BoolVar(&s.record, "record", false, record)
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
 	}

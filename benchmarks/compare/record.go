@@ -7,8 +7,9 @@ import (
 	"strconv"
 )
 
-// record is what the short form once found of ours, by workload and figure: a gain that has been made
-// must not be lost unnoticed, and what misses its goal must not get worse. It has stable figures only.
+// record is what the short form once found of ours, by workload and figure: a gain that has been
+// made must not be lost unnoticed, and what misses its goal must not get worse. It has stable
+// figures only.
 type record map[string]map[string]float64
 
 func readRecord(path string) (record, error) {
@@ -42,8 +43,8 @@ func (r record) set(title string, n finding) {
 	r[title][n.figure.name] = rounded
 }
 
-// verdict judges a figure of the short form. A stable one fails the run if it is further past what is
-// recorded than is tolerated, or the slack; others fail nothing.
+// verdict judges a figure of the short form. A stable one fails the run if it is further past what
+// is recorded than is tolerated, or the slack; others fail nothing.
 func (r record) verdict(title string, n finding) (text string, failed bool) {
 	text, isFarFromGoal := n.verdict()
 	if isFarFromGoal {

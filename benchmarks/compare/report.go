@@ -24,7 +24,9 @@ type row struct {
 	verdict  string
 }
 
-var columns = []string{"workload", "figure", "goal", "client-go", "ours", "ratio", "spread", "verdict"}
+var columns = []string{
+	"workload", "figure", "goal", "client-go", "ours", "ratio", "spread", "verdict",
+}
 
 func (r row) cells() []string {
 	figure := r.finding.figure
@@ -44,9 +46,9 @@ func (r row) cells() []string {
 	}
 }
 
-// measure adds the figures of a workload. Where the record fails them they are measured once more, and
-// only that counts: there is one pass, in which what the runtime does beside can put a figure off, and
-// what is wrong is so again.
+// measure adds the figures of a workload. Where the record fails them they are measured once more,
+// and only that counts: there is one pass, in which what the runtime does beside can put a figure
+// off, and what is wrong is so again.
 func (r *report) measure(ctx context.Context, w workload, progress io.Writer) error {
 	findings, err := w.measure(ctx, progress)
 	if err == nil && r.record != nil && r.isFailedBy(w, findings) {

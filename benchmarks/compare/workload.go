@@ -32,7 +32,9 @@ func workloads(s scale) []workload {
 	for _, l := range calls.Lines() {
 		all = append(all, callWorkload(l, s.calls))
 	}
-	slices.SortStableFunc(all, func(a, b workload) int { return cmp.Compare(a.number(), b.number()) })
+	slices.SortStableFunc(all, func(a, b workload) int {
+		return cmp.Compare(a.number(), b.number())
+	})
 	return all
 }
 
@@ -79,7 +81,8 @@ func callWorkload(l calls.Line, s calls.Scale) workload {
 	return w
 }
 
-// callFindings are of the figures of a call: what it takes, and its allocations, if they are counted.
+// callFindings are of the figures of a call: what it takes, and its allocations, if they are
+// counted.
 func callFindings(figures []figure, result calls.Result) []finding {
 	n := newFinding(figures[0], []float64{result.Theirs}, []float64{result.Ours})
 	n.ratio = result.Ratio

@@ -47,8 +47,8 @@ func identityOf(i int, version uint64) identity {
 	return id
 }
 
-// placeholder is the identity of the templates. Each of its texts and times occurs in a pod only where
-// it was put.
+// placeholder is the identity of the templates. Each of its texts and times occurs in a pod only
+// where it was put.
 func placeholder() identity {
 	const unused = 14_348_906 // no measurement has so many pods
 	return identityOf(unused, unused)

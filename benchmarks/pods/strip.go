@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Strip is a transform: it keeps of a pod what a controller that counts pods or routes to
-// them looks at (names, labels, owners, node, addresses, readiness), about 2 KiB of 17. It takes *corev1.Pod and *unstructured.Unstructured, and changes them.
+// Strip is a transform: it keeps of a pod what a controller that counts pods or routes to them
+// looks at (names, labels, owners, node, addresses, readiness), about 2 KiB of 17. It takes
+// *corev1.Pod and *unstructured.Unstructured, and changes them.
 func Strip(object any) (any, error) {
 	switch object := object.(type) {
 	case *corev1.Pod:

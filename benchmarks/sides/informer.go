@@ -23,23 +23,6 @@ const (
 	StoreAndHandler Form = "Store and Handler"
 )
 
-// Delivery is how informers of ours deliver changes to handlers. client-go has one way, which is
-// compared with each.
-type Delivery string
-
-// The deliveries. The empty one is the default.
-const (
-	Ordered   Delivery = ""
-	Coalesced Delivery = "coalesced"
-)
-
-func (d Delivery) options() ourcache.HandlerOptions {
-	if d == Coalesced {
-		return ourcache.HandlerOptions{Delivery: ourcache.Coalesced}
-	}
-	return ourcache.HandlerOptions{}
-}
-
 // Handler receives objects that are added and updated.
 type Handler struct{ Add, Update func(object *local.Object) }
 
@@ -70,10 +53,12 @@ type Informer struct {
 
 // NewInformer makes a side's informer of a source. The typed form has an index by namespace of its
 // own, the others have one with a function of the program's. A controller has one handler, which is
-// called in order.
+// called in order. delivery is for handlers of our informers: client-go has one way, which is compared
+// with each.
 func NewInformer(
-	side Side, form Form, source *local.Source, delivery Delivery, handlers ...Handler,
+	side Side, form Form, source *local.Source, delivery ourcache.Delivery, handlers ...Handler,
 ) (*Informer, error) {
+	options := ourcache.HandlerOptions{Delivery: delivery}
 	isController := form == StoreAndHandler
 	switch {
 	case isController && len(handlers) != 1:
@@ -85,9 +70,9 @@ func NewInformer(
 	case side == ClientGo:
 		return newTheirInformer(source, handlers)
 	case side == Ours && form == TypedInformer:
-		return newTypedInformer(source, delivery, handlers)
+		return newTypedInformer(source, options, handlers)
 	case side == Ours && form == SharedInformer:
-		return newSharedInformer(source, delivery, handlers)
+		return newSharedInformer(source, options, handlers)
 	}
 	return nil, fmt.Errorf("%q has no informer of the form %q", side, form)
 }
@@ -103,12 +88,11 @@ func newTheirInformer(source *local.Source, handlers []Handler) (*Informer, erro
 }
 
 func newSharedInformer(
-	source *local.Source, delivery Delivery, handlers []Handler,
+	source *local.Source, options ourcache.HandlerOptions, handlers []Handler,
 ) (*Informer, error) {
 	informer := ourcache.NewSharedIndexInformer(source, &local.Object{}, 0, ourIndexers())
 	for _, handler := range handlers {
-		_, err := informer.AddEventHandlerWithOptions(untyped{handler}, delivery.options())
-		if err != nil {
+		if _, err := informer.AddEventHandlerWithOptions(untyped{handler}, options); err != nil {
 			return nil, err
 		}
 	}
@@ -116,11 +100,11 @@ func newSharedInformer(
 }
 
 func newTypedInformer(
-	source *local.Source, delivery Delivery, handlers []Handler,
+	source *local.Source, options ourcache.HandlerOptions, handlers []Handler,
 ) (*Informer, error) {
 	informer := ourcache.NewTypedInformer[*local.Object](source)
 	for _, handler := range handlers {
-		if _, err := informer.AddHandler(handler.typed(), delivery.options()); err != nil {
+		if _, err := informer.AddHandler(handler.typed(), options); err != nil {
 			return nil, err
 		}
 	}

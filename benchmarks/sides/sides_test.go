@@ -24,7 +24,7 @@ func everyWay(t *testing.T, config apiserver.Config, test func(t *testing.T, sou
 	server := httptest.NewServer(apiserver.NewHandler(config))
 	t.Cleanup(server.Close)
 	for _, side := range []Side{ClientGo, Ours} {
-		for _, format := range []Format{JSONTyped, JSONUnstructured, ProtobufTyped} {
+		for _, format := range Formats {
 			if format == ProtobufTyped && (config.Events > 0 || config.Streams) {
 				continue
 			}
@@ -98,7 +98,7 @@ func TestACacheIsFilledWithStrippedPods(t *testing.T) {
 // client-go's decoders say so.
 func TestTheServerSendsThePodsThatItWasAskedFor(t *testing.T) {
 	config := apiserver.Config{Pods: 130, Events: 130}
-	for _, format := range []Format{JSONTyped, JSONUnstructured, ProtobufTyped} {
+	for _, format := range Formats {
 		t.Run(string(format), func(t *testing.T) {
 			server := httptest.NewServer(apiserver.NewHandler(config))
 			defer server.Close()

@@ -29,8 +29,11 @@ const (
 	ProtobufTyped    Format = "protobuf typed"
 )
 
-// Strategy is how a cache gets its first state. client-go has no option for it: if the server refuses
-// to stream, it asks for pages, which a server may ignore.
+// Formats are all of them.
+var Formats = []Format{ProtobufTyped, JSONTyped, JSONUnstructured}
+
+// Strategy is how a cache gets its first state. client-go has no option for it: if the server
+// refuses to stream, it asks for pages, which a server may ignore.
 type Strategy string
 
 // The strategies that are measured.
