@@ -117,10 +117,12 @@ func TestNothingIsKnownOfABucketThatIsAnother(t *testing.T) {
 			keys := newKeyTable()
 			epoch := keys.sawBucket(created, 10, 0)
 			list(keys, 10, put("a", 10, "1"))
-			if another := keys.sawBucket(test.created, test.newest, test.before) != epoch; another != test.another {
+			another := keys.sawBucket(test.created, test.newest, test.before) != epoch
+			if another != test.another {
 				t.Errorf("another: %t", another)
 			}
-			if _, known := keys.at(10); known == test.another || (len(keys.live) == 0) != test.another {
+			_, known := keys.at(10)
+			if known == test.another || (len(keys.live) == 0) != test.another {
 				t.Errorf("known: %t, %d keys", known, len(keys.live))
 			}
 			if keys.isShown(10) == test.another || !keys.isShown(11) {
@@ -141,7 +143,9 @@ func TestARevisionOfAnEarlierBucketIsNotShown(t *testing.T) {
 	keys.forget()
 	list(keys, 4)
 	keys.show(5)
-	for revision, want := range map[uint64]bool{3: false, 4: true, 5: true, 6: false, 10_001: true} {
+	for revision, want := range map[uint64]bool{
+		3: false, 4: true, 5: true, 6: false, 10_001: true,
+	} {
 		if keys.isShown(revision) != want {
 			t.Errorf("%d is shown: %t", revision, !want)
 		}
@@ -167,7 +171,8 @@ func TestTheLastMessagesAreOfDifferentKeys(t *testing.T) {
 	for revision := range uint64(100) {
 		keys.read(messageID{key: fmt.Sprint("key-", revision), revision: 100 + revision}, 0)
 	}
-	if messages := keys.messagesUpTo(198); len(messages) != keptMessages-1 || messages[0].revision != 198 {
+	messages = keys.messagesUpTo(198)
+	if len(messages) != keptMessages-1 || messages[0].revision != 198 {
 		t.Errorf("the last messages are %v", messages)
 	}
 }

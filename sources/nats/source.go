@@ -70,10 +70,11 @@ type Options struct {
 // sources.Values returns such a function for types without metadata. NewSource starts no goroutine,
 // and does not close the connection, which should have MaxReconnects(-1).
 //
-// A mirror is refused, and a bucket whose keys may disappear without a message: one with a TTL, or whose stream
-// allows one for each message, without LimitMarkerTTL, and one whose stream has limits and discards
-// old messages. An error of decode quarantines the object. NewSource panics if js or decode is nil,
-// if the bucket has no name, if an option is negative, or if more than one Options are given.
+// A mirror is refused, and a bucket whose keys may disappear without a message: one with a TTL, or
+// whose stream allows one for each message, without LimitMarkerTTL, and one whose stream has limits
+// and discards old messages. An error of decode quarantines the object. NewSource panics if js or
+// decode is nil, if the bucket has no name, if an option is negative, or if more than one Options
+// are given.
 func NewSource[T sources.Object](
 	js jetstream.JetStream,
 	bucket string,

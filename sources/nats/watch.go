@@ -12,6 +12,10 @@ import (
 	"github.com/watchmirror/cache/sources"
 )
 
+// comparisonPause is how many times as long as a comparison of all keys the time until the next one
+// is at least. With a million keys one takes some seconds.
+const comparisonPause = 20
+
 // behindLimit is how often in a row a watch may be silent although the bucket has newer messages.
 const behindLimit = 2
 
@@ -22,10 +26,10 @@ type keyWatch struct {
 	revision uint64
 	// behind counts consecutive silences in which the bucket had newer messages.
 	behind int
-	// compared is the content of the bucket's stream when its keys were last compared, at
-	// comparedAt.
-	compared   content
-	comparedAt time.Time
+	// compared is the content of the bucket's stream when its keys were last compared.
+	compared content
+	// nextComparison is when they are compared if the watch is not silent.
+	nextComparison time.Time
 }
 
 // content identifies what a stream contains: a written message increases the last sequence, a
@@ -60,10 +64,10 @@ func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, erro
 		return nil, err
 	}
 	return &keyWatch{
-		reader:     r,
-		revision:   after,
-		compared:   contentOf(end),
-		comparedAt: time.Now(),
+		reader:         r,
+		revision:       after,
+		compared:       contentOf(end),
+		nextComparison: time.Now().Add(s.progress),
 	}, nil
 }
 
@@ -190,7 +194,7 @@ func (w *keyWatch) read(ctx context.Context) (uint64, []sources.KeyChange, error
 
 // compareIfBusy compares the keys of a watch that has not been silent for so long.
 func (w *keyWatch) compareIfBusy(ctx context.Context) error {
-	if time.Since(w.comparedAt) < w.store.progress {
+	if time.Now().Before(w.nextComparison) {
 		return nil
 	}
 	end, err := w.end(ctx)
@@ -241,6 +245,7 @@ func (w *keyWatch) compare(ctx context.Context) (reached bool, err error) {
 // were last compared. Numbers of keys prove nothing: the stream also counts deleted keys and those
 // of other filters.
 func (w *keyWatch) compareKeys(ctx context.Context, end end) error {
+	began := time.Now()
 	if contentOf(end) != w.compared {
 		if err := w.store.hasMessages(ctx, w.revision); err != nil {
 			return err
@@ -250,7 +255,8 @@ func (w *keyWatch) compareKeys(ctx context.Context, end end) error {
 		}
 	}
 	w.compared = contentOf(end)
-	w.comparedAt = time.Now()
+	pause := max(w.store.progress, comparisonPause*time.Since(began))
+	w.nextComparison = time.Now().Add(pause)
 	return nil
 }
 
