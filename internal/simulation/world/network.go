@@ -45,6 +45,9 @@ func newNetwork(handler http.Handler, isHTTP2 bool) *Network {
 	n.transport = &http.Transport{
 		DialContext: n.dial,
 		Protocols:   protocols,
+		// As of http.DefaultTransport. While all requests are refused before they reach the network, no
+		// request notices that a connection is dead.
+		IdleConnTimeout: 90 * time.Second,
 	}
 	n.server = &http.Server{
 		Protocols: protocols,
