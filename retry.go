@@ -257,7 +257,8 @@ func (m *run) watchAction(failed failedAttempt, cause Cause) action {
 	if failed.isUnsupported() {
 		return listAgain
 	}
-	if cause == causeShortWatch && m.progress.emptyWatches.listWanted {
+	isEmpty := cause == causeShortWatch || cause == CauseOverdueWatch
+	if isEmpty && m.progress.emptyWatches.listWanted {
 		return listAgain
 	}
 	isUnknown := errors.Is(failed.err, errNotStatus) ||
