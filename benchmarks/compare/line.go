@@ -12,12 +12,14 @@ import (
 
 // line is a workload that both sides do in processes of their own, in turn.
 type line struct {
-	name     string
-	task     client.Task // without a side
-	figures  []figure
-	passes   int
-	isSimple bool
-	isLong   bool
+	name string
+	task client.Task // without a side
+	// theirItems is how many items client-go gets, if not as many.
+	theirItems int
+	figures    []figure
+	passes     int
+	isSimple   bool
+	isLong     bool
 }
 
 // passTimeout is how long a pass of a side may take.
@@ -61,6 +63,9 @@ func (l line) pass(ctx context.Context, side sides.Side) (client.Result, error) 
 	defer cancel()
 	task := l.task
 	task.Side = side
+	if side == sides.ClientGo && l.theirItems > 0 {
+		task.Items = l.theirItems
+	}
 	result, err := client.Run(ctx, task)
 	if err != nil {
 		return nil, err
