@@ -77,10 +77,16 @@ func newKeyTable() *keyTable {
 	}
 }
 
-// listed records the complete state at a revision.
-func (t *keyTable) listed(revision uint64, state map[string]sources.KeyValue) {
+// listed records the complete state at a revision of the bucket of an epoch. It returns false if
+// that is not the present one.
+func (t *keyTable) listed(
+	revision uint64, state map[string]sources.KeyValue, epoch int,
+) (isPresent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if epoch != t.epoch {
+		return false
+	}
 	for _, kv := range state {
 		t.putListedLocked(revision, kv)
 	}
@@ -94,6 +100,7 @@ func (t *keyTable) listed(revision uint64, state map[string]sources.KeyValue) {
 		t.since = revision
 	}
 	t.showLocked(revision)
+	return true
 }
 
 // at returns the keys at a revision, and whether they are known. Some of them may have been deleted
@@ -262,11 +269,16 @@ func (t *keyTable) removed(m messageID) {
 	}
 }
 
-// show records that a reader may have a revision.
-func (t *keyTable) show(revision uint64) {
+// show records that a reader may have a revision of the bucket of an epoch. It returns false if that
+// is not the present one.
+func (t *keyTable) show(revision uint64, epoch int) (isPresent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if epoch != t.epoch {
+		return false
+	}
 	t.showLocked(revision)
+	return true
 }
 
 func (t *keyTable) showLocked(revision uint64) {

@@ -38,7 +38,7 @@ func list(keys *keyTable, revision uint64, messages ...message) {
 	for _, m := range messages {
 		state[m.Key] = m.KeyValue
 	}
-	keys.listed(revision, state)
+	keys.listed(revision, state, keys.epochNow())
 }
 
 func TestADeletionOfAKeyThatDidNotExistIsRedundant(t *testing.T) {
@@ -132,6 +132,14 @@ func TestNothingIsKnownOfABucketThatIsAnother(t *testing.T) {
 			if isPresent == test.another {
 				t.Errorf("a message of the first bucket is read: %t", isPresent)
 			}
+			isPresent = keys.show(9, epoch)
+			if isPresent == test.another || keys.isShown(9) == test.another {
+				t.Errorf("a revision of the first bucket is shown: %t", isPresent)
+			}
+			isPresent = keys.listed(10, nil, epoch)
+			if isPresent == test.another || keys.isShown(10) == test.another {
+				t.Errorf("a list of the first bucket is recorded: %t", isPresent)
+			}
 		})
 	}
 }
@@ -142,7 +150,7 @@ func TestARevisionOfAnEarlierBucketIsNotShown(t *testing.T) {
 	keys.sawBucket(time.Now(), 10_000, 0)
 	keys.forget()
 	list(keys, 4)
-	keys.show(5)
+	keys.show(5, keys.epochNow())
 	for revision, want := range map[uint64]bool{
 		3: false, 4: true, 5: true, 6: false, 10_001: true,
 	} {
@@ -151,7 +159,7 @@ func TestARevisionOfAnEarlierBucketIsNotShown(t *testing.T) {
 		}
 	}
 	for revision := range uint64(10 * keptShown) {
-		keys.show(revision)
+		keys.show(revision, keys.epochNow())
 	}
 	if len(keys.shown) > keptShown {
 		t.Errorf("%d revisions are kept", len(keys.shown))

@@ -160,7 +160,9 @@ func (s *store) state(
 		}
 		revision = max(revision, last)
 	}
-	s.keys.listed(revision, state)
+	if !s.keys.listed(revision, state, end.epoch) {
+		return nil, 0, s.anotherBucket()
+	}
 	return state, revision, nil
 }
 

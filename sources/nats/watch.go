@@ -161,8 +161,8 @@ func (s *store) vanished() error {
 // Next implements sources.KeyWatch.
 func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error) {
 	revision, changes, err := w.read(ctx)
-	if err == nil {
-		w.store.keys.show(revision)
+	if err == nil && !w.store.keys.show(revision, w.epoch) {
+		err = w.store.anotherBucket()
 	}
 	return revision, changes, err
 }
