@@ -30,6 +30,7 @@ const (
 	nsPerCall      = "ns/call"
 	nsPerObject    = "ns/object"
 	usPerCall      = "us/call"
+	usPerEvent     = "us/event"
 	bytesPerObject = "B/object"
 )
 
@@ -68,7 +69,7 @@ func (l Line) CountsAllocations() bool { return !l.IsMemory() && !l.TimeOnly }
 // Measure measures a line.
 func (l Line) Measure(s Scale) (Result, error) {
 	result, err := l.measure(s)
-	if l.Unit == usPerCall {
+	if l.Unit == usPerCall || l.Unit == usPerEvent {
 		result.Theirs /= float64(time.Microsecond)
 		result.Ours /= float64(time.Microsecond)
 	}
@@ -85,6 +86,7 @@ func Lines() []Line {
 		readLines(),
 		replaceLines(),
 		valueLines(),
+		namespaceLines(),
 		memoryLines(),
 		peerLines(),
 	)
