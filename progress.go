@@ -162,11 +162,9 @@ const (
 	fruitlessPause      = time.Hour
 )
 
-// emptyWatches counts watches in a row from one version that brought nothing: they closed cleanly,
-// before half of their timeout, or did not end at their timeout. A server that has forgotten the
-// version may answer so in place of 410, a proxy whose streams are dead lets no event pass. A proxy
-// that ends idle watches, and a quiet source that ignores timeouts, look the same, so lists that
-// find nothing become rare.
+// emptyWatches counts watches in a row from one version that closed cleanly, before half of their
+// timeout, without an event. A server that has forgotten the version may answer so in place of 410.
+// A proxy that ends idle watches looks the same, so lists that find nothing become rare.
 type emptyWatches struct {
 	version string
 	count   int

@@ -257,8 +257,7 @@ func (m *run) watchAction(failed failedAttempt, cause Cause) action {
 	if failed.isUnsupported() {
 		return listAgain
 	}
-	isEmpty := cause == causeShortWatch || cause == CauseOverdueWatch
-	if isEmpty && m.progress.emptyWatches.listWanted {
+	if cause == causeShortWatch && m.progress.emptyWatches.listWanted {
 		return listAgain
 	}
 	isUnknown := errors.Is(failed.err, errNotStatus) ||

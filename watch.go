@@ -80,9 +80,6 @@ func (m *run) watchState(l *listing) state {
 	if m.ctx.Err() != nil {
 		return stateEnd
 	}
-	if errors.Is(err, errWatchOverdue) && w.events == 0 {
-		m.progress.emptyWatches.record(m.progress.version, m.clock.Now())
-	}
 	if w.answeredAt.IsZero() {
 		return m.fail(failedAttempt{
 			activity: PhaseWatching,

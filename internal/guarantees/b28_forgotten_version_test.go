@@ -7,12 +7,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/cachetest"
 )
 
 // forgetfulSource closes each watch from version 5 after some time without an event. Its lists show what
@@ -229,35 +227,6 @@ func TestB28AQueueKnowsWhetherAListHasFoundChanges(t *testing.T) {
 				defer cancel()
 				run(ctx)
 				assert.Len(t, source.lists, test.lists)
-			})
-		})
-	}
-}
-
-// B28: watches that bring nothing and do not end at their timeout, or are never answered, say as little about the
-// version. The third is followed by a list, on a quiet source by ever fewer. Fails if it is watched for ever.
-func TestB28WatchesThatAreDeadAreFollowedByAList(t *testing.T) {
-	for name, kill := range map[string]func(*cachetest.Source){
-		"without an event":  (*cachetest.Source).Silence,
-		"without an answer": func(s *cachetest.Source) { s.HangWatches(cachetest.Forever) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source := newSourceWith(t, func(o *cachetest.Options) { o.BookmarkInterval = -1 }, pod("a", "1"))
-				r := newRig(t, source, func(c *cache.Config) {
-					c.ReflectorOptions.MinWatchTimeout, c.ReflectorOptions.MaxWatchTimeout = 5*time.Minute, 5*time.Minute
-				})
-				kill(source)
-				r.run()
-				for i := range 4 {
-					require.NoError(t, source.Apply(labelled(pod("a", "1"), itoa(i))))
-					sleep(3 * (5*time.Minute + watchGrace + time.Second))
-					r.assertEqualsSource()
-				}
-				lists := listsOf(source)
-				sleep(24 * time.Hour)
-				assert.InDelta(t, 24, listsOf(source)-lists, 2)
-				r.stop()
 			})
 		})
 	}

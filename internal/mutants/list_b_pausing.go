@@ -163,16 +163,6 @@ var pausingFaults = []Mutant{
 		Fault:   "A network that drops connections makes each mirror relist.",
 	},
 	{
-		Name:    "never-lists-where-each-watch-is-dead",
-		Guards:  []string{"B28"},
-		In:      "run.watchAction",
-		From:    "cause == causeShortWatch || cause == CauseOverdueWatch",
-		To:      "cause == causeShortWatch",
-		Package: guarantees,
-		Test:    "TestB28WatchesThatAreDeadAreFollowedByAList",
-		Fault:   "Behind a proxy that lets no event pass the cache is stale for ever.",
-	},
-	{
 		Name:    "never-lists-where-each-watch-is-cut",
 		Guards:  []string{"B26", "G1"},
 		In:      "run.checkState",
