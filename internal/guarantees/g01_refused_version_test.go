@@ -31,7 +31,7 @@ var versionRefusals = map[string]struct {
 		apierrors.NewInternalError(errors.New("etcdserver: mvcc: required revision is a future revision")), cache.CauseInternal, 10,
 	},
 	"a version of the future, 500 in words": {
-		apierrors.NewInternalError(errors.New("Too large resource version: 13, current: 5")), cache.CauseVersionTooLarge, 1,
+		apierrors.NewInternalError(errors.New("etcd: Too large resource version: 13, current: 5")), cache.CauseVersionTooLarge, 1,
 	},
 	"a version that cannot be parsed, 400": {
 		apierrors.NewBadRequest("invalid resource version"), cache.CauseBadRequest, 1,
