@@ -291,6 +291,7 @@ func TestG1APagedRelistGetsPastAVersionThatCannotBeWatched(t *testing.T) {
 		source.CompactWatches(source.Version())
 		sleep(2 * time.Minute)
 		r.assertEqualsSource()
+		assert.Equal(t, 2, listsOf(source), "the first one, and one after the compaction")
 		r.stop()
 	})
 }
