@@ -88,7 +88,7 @@ const (
 
 const (
 	// watchesBeforeList is the number of consecutive watches that fail at one version before the
-	// reflector lists: about half a minute of backoff, so that a restarting server need not list.
+	// reflector lists: about ten seconds of backoff.
 	watchesBeforeList = 10
 	// refusingBeforeList is how long requests for a watch fail before the reflector lists. A
 	// gateway that does not stream refuses each one after its timeout.

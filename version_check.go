@@ -165,11 +165,15 @@ func (m *run) checkFailed(c *versionCheck) {
 	now := m.clock.Now()
 	m.progress.backoff.RecordFailure(now, c.began)
 	m.progress.checks.recordFailure()
-	err := c.err
-	if now.Sub(c.began) >= checkTimeout {
+	m.report(m.checkError(c.err, now.Sub(c.began)))
+}
+
+// checkError returns the error of a check that failed and took so long.
+func (m *run) checkError(err error, took time.Duration) error {
+	if took >= checkTimeout {
 		err = fmt.Errorf("not answered within %s: %w", checkTimeout, err)
 	}
-	m.report(fmt.Errorf("checking the version of %s: %w", m.reflector.typeDescription, err))
+	return fmt.Errorf("checking the version of %s: %w", m.reflector.typeDescription, err)
 }
 
 // canCheck reports whether a check tells something about the source, at less cost than a list.
@@ -196,7 +200,7 @@ func (m *run) checkState() state {
 	}
 	m.progress.failedWatches = failedWatches{}
 	if err != nil {
-		err = fmt.Errorf("checking the version of %s: %w", m.reflector.typeDescription, err)
+		err = m.checkError(err, m.clock.Since(began))
 		failed := backoff.Failure{Began: began, RetryAfter: retryAfter(err)}
 		return m.reportAndPause(err, m.attemptAfterFailure(stateWatch, failed))
 	}
