@@ -37,9 +37,9 @@ type ListerWatcher struct {
 	disableCompression bool
 	stallTimeout       time.Duration
 	warnings           *warnings
-	// hasDiscarded is true from the time at which a dead connection was discarded until the next
-	// response.
-	hasDiscarded atomic.Bool
+	// discardedAt is when a dead connection was discarded, in nanoseconds since 1970, or zero if a
+	// request has been answered or repeated since.
+	discardedAt atomic.Int64
 	// sourceStatuses are the results of SourceStatus.
 	sourceStatuses map[string]map[string]string
 }
@@ -118,15 +118,13 @@ func (lw *ListerWatcher) send(
 	}()
 	httpResponse, err := lw.roundTrip(r, v, url)
 	if err != nil {
-		if lw.hasDiscarded.Swap(false) && r.ctx.Err() == nil {
-			// The transport may not have noticed yet that the discarded connection is closed, and
-			// have used it.
+		if lw.mayHaveUsedDiscarded() && r.ctx.Err() == nil {
 			r.release()
 			return lw.send(ctx, v, options)
 		}
 		return nil, lw.callError(ctx, r, v, err)
 	}
-	lw.hasDiscarded.Store(false)
+	lw.discardedAt.Store(0)
 	r.setResponse(httpResponse)
 	if httpResponse.StatusCode == http.StatusNotAcceptable && lw.managedFields.recordRefusal() {
 		r.release()

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +28,8 @@ import (
 type forgetfulNetwork struct {
 	listener *cachetest.Listener
 	pods     *cachetest.Source
+	// beforeAnswer is called before each request is answered, if it is not nil.
+	beforeAnswer atomic.Pointer[func()]
 
 	mu          sync.Mutex
 	connections []*forgettableConn
@@ -39,8 +42,14 @@ func newForgetfulNetwork(t *testing.T, protocols *http.Protocols) *forgetfulNetw
 		pods:     cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind}),
 	}
 	require.NoError(t, n.pods.Apply(unstructuredPod("a", "1", "first")))
-	server := &http.Server{Protocols: protocols, Handler: cachetest.NewHandler(cachetest.HandlerOptions{
+	pods := cachetest.NewHandler(cachetest.HandlerOptions{
 		Resources: []cachetest.Resource{{GroupVersionResource: podResource, Source: n.pods}},
+	})
+	server := &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if before := n.beforeAnswer.Load(); before != nil {
+			(*before)()
+		}
+		pods.ServeHTTP(w, r)
 	})}
 	served := make(chan struct{})
 	go func() {
@@ -242,6 +251,32 @@ func TestB30AnOverdueWatchIsFollowedByOneOnAnotherConnection(t *testing.T) {
 		sleep(25 * time.Second)
 		assert.True(t, hasPod(one, "2"))
 		assert.True(t, hasPod(other, "2"))
+	})
+}
+
+// B30: a watch after a discarded connection that fails before it is answered is not repeated without its caller, who would
+// give it up before the server does, and take the dead connection below it for one that works.
+func TestB30AWatchThatFailsLateIsReturnedToItsCaller(t *testing.T) {
+	forEachClient(t, func(t *testing.T, n *forgetfulNetwork, client *http.Client) {
+		source := n.podSource(t, client)
+		_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		n.forget()
+		_, err = source.ListWithContext(t.Context(), metav1.ListOptions{})
+		require.ErrorIs(t, err, kubeapi.ErrStalled)
+
+		var requests atomic.Int64
+		cutAfterAMinute := func() {
+			requests.Add(1)
+			time.Sleep(time.Minute)
+			panic(http.ErrAbortHandler)
+		}
+		n.beforeAnswer.Store(&cutAfterAMinute)
+		began := time.Now()
+		_, err = source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+		require.Error(t, err)
+		assert.Equal(t, time.Minute, time.Since(began))
+		assert.EqualValues(t, 1, requests.Load())
 	})
 }
 

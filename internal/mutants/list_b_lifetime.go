@@ -71,6 +71,18 @@ var lifetimeFaults = []Mutant{
 		Fault:   "A list that stalls ends all watches on its connection.",
 	},
 	{
+		Name:    "repeats-a-watch-that-fails-late",
+		Guards:  []string{"B30"},
+		Dir:     "kubeapi",
+		In:      "ListerWatcher.mayHaveUsedDiscarded",
+		From:    "time.Since(time.Unix(0, discarded)) < noticeTimeout",
+		To:      "true",
+		Package: guarantees,
+		Test:    "TestB30AWatchThatFailsLateIsReturnedToItsCaller",
+		Fault: "A watch that fails after minutes is sent again, and given up before the server owes " +
+			"anything, so that a dead connection is kept.",
+	},
+	{
 		Name:   "continues-a-string-across-lines",
 		Guards: []string{"B24"},
 		Dir:    "kubeapi/internal/jsonwire",
