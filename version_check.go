@@ -74,8 +74,10 @@ func (c *checks) recordSuccess(now time.Time) {
 	c.succeeded = now
 }
 
-// recordFailure records a check that failed. After checkAttempts of them none is wanted.
-func (c *checks) recordFailure() {
+// recordFailure records a check that failed, and the time before which the source wants no other.
+// After checkAttempts of them none is wanted.
+func (c *checks) recordFailure(retryAt time.Time) {
+	c.next = latest(c.next, retryAt)
 	c.failures++
 	if c.failures >= checkAttempts {
 		c.wanted = false
@@ -164,7 +166,7 @@ func (m *run) evaluateCheck() error {
 func (m *run) checkFailed(c *versionCheck) {
 	now := m.clock.Now()
 	m.progress.backoff.RecordFailure(now, c.began)
-	m.progress.checks.recordFailure()
+	m.progress.checks.recordFailure(now.Add(m.progress.backoff.WaitAsked(retryAfter(c.err))))
 	m.report(m.checkError(c.err, now.Sub(c.began)))
 }
 

@@ -154,7 +154,7 @@ func (b *Backoff) AfterFailure(now time.Time, f Failure) time.Duration {
 	if !f.AtOnce {
 		pause = b.nextPause(now)
 	}
-	retryAfter := b.jitteredRetryAfter(f.RetryAfter)
+	retryAfter := b.WaitAsked(f.RetryAfter)
 	delay := b.delay(now, f.Requests, f.List)
 	pause = max(pause, f.AtLeast, retryAfter, delay)
 	if pause > 0 {
@@ -201,7 +201,7 @@ func (b *Backoff) AfterWatch(now time.Time, w Watch) time.Duration {
 	default:
 		b.stretch = stretch{}
 	}
-	pause := max(w.AtLeast, b.jitteredRetryAfter(w.RetryAfter))
+	pause := max(w.AtLeast, b.WaitAsked(w.RetryAfter))
 	if w.Failed {
 		// A failure that follows continues the series that begins here.
 		b.series = series{start: now, resumed: now}
@@ -294,8 +294,8 @@ func saturated(pause, jitter time.Duration) time.Duration {
 	return pause + jitter
 }
 
-// jitteredRetryAfter returns the bounded wait for which a source asked, with its jitter.
-func (b *Backoff) jitteredRetryAfter(asked time.Duration) time.Duration {
+// WaitAsked returns the wait for which a source asked by Retry-After, bounded and with jitter.
+func (b *Backoff) WaitAsked(asked time.Duration) time.Duration {
 	bounded := min(asked, MaxRetryAfter)
 	return bounded + b.fraction(bounded, retryAfterJitter)
 }

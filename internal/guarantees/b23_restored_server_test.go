@@ -467,6 +467,36 @@ func (w withoutLimit) ListWithContext(ctx context.Context, options metav1.ListOp
 	return w.Source.ListWithContext(ctx, options)
 }
 
+// B23, G13: a check that the source refuses with Retry-After is repeated after that, and not by all mirrors in one instant.
+// Fails if each is repeated 20 s after it began.
+func TestB23ARefusedCheckIsRepeatedAfterTheWaitThatItsSourceAsksFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const asked = 45 * time.Second
+		returned := map[time.Duration]bool{}
+		for _, jitter := range []float64{0, 0.5, 0.99} {
+			source := writtenSource(t)
+			m := runRecoveryMirror(t, source, fixedJitter(jitter))
+			time.Sleep(4 * time.Minute) // a check so soon after another needs no cut
+			source.FailLists(1, cachetest.ErrTooManyRequests(int(asked.Seconds())))
+			source.BreakWatches(cachetest.ErrTooManyRequests(0))
+			time.Sleep(2 * time.Minute)
+			var checks []time.Time
+			for _, request := range source.Requests() {
+				if isVersionCheck(request.Options) {
+					checks = append(checks, request.Time)
+				}
+			}
+			require.Len(t, checks, 2, "%v", requestsSinceReset(source))
+			waited := checks[1].Sub(checks[0])
+			assert.GreaterOrEqual(t, waited, asked)
+			assert.LessOrEqual(t, waited, asked+asked/10)
+			returned[waited] = true
+			m.stop()
+		}
+		assert.Len(t, returned, 3)
+	})
+}
+
 // B23: a source that ignores the limit of a check is not checked again for an hour, however often
 // its watches are cut. Fails if each cut causes a full list.
 func TestB23ASourceThatIgnoresTheLimitIsNotCheckedAgainForAnHour(t *testing.T) {

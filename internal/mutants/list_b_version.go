@@ -154,6 +154,16 @@ var versionFaults = []Mutant{
 			"server has lost.",
 	},
 	{
+		Name:    "repeats-a-refused-check-too-soon",
+		Guards:  []string{"B23", "G13"},
+		In:      "checks.recordFailure",
+		From:    "latest(c.next, retryAt)",
+		To:      "c.next",
+		Package: guarantees,
+		Test:    "TestB23ARefusedCheckIsRepeatedAfterTheWaitThatItsSourceAsksFor",
+		Fault:   "Many mirrors ask an overloaded server again in one instant, before it wants it.",
+	},
+	{
 		Name:    "ignores-late-watch-responses",
 		Guards:  []string{"B23"},
 		In:      "openWatch.recordResponse",

@@ -18,7 +18,7 @@ var requestMutants = []Mutant{
 		Guards:  []string{"G1"},
 		Dir:     "internal/backoff",
 		In:      "Backoff.AfterFailure",
-		From:    "b.jitteredRetryAfter(f.RetryAfter)",
+		From:    "b.WaitAsked(f.RetryAfter)",
 		To:      "time.Duration(0)",
 		Package: guarantees,
 		Test:    "TestG1RetryAfterIsHonoured",
