@@ -151,13 +151,19 @@ func (m *run) evaluateCheck() error {
 		m.checkFailed(c)
 		return nil
 	}
+	return m.checkSucceeded(c.found, c.have)
+}
+
+// checkSucceeded records what a check has found. It returns an error if the source has gone back
+// since it had a version.
+func (m *run) checkSucceeded(found sourceVersion, have string) error {
 	now := m.clock.Now()
 	m.progress.checks.recordSuccess(now)
-	if c.found.limitIgnored || c.found.version == "" {
+	if found.limitIgnored || found.version == "" {
 		m.progress.checks.next = now.Add(costlyCheckInterval)
 	}
-	if versionBefore(c.found.version, c.have) {
-		return &VersionRegressionError{Kind: "list", Current: c.have, Received: c.found.version}
+	if versionBefore(found.version, have) {
+		return &VersionRegressionError{Kind: "list", Current: have, Received: found.version}
 	}
 	return nil
 }
@@ -206,13 +212,8 @@ func (m *run) checkState() state {
 		failed := backoff.Failure{Began: began, RetryAfter: retryAfter(err)}
 		return m.reportAndPause(err, m.attemptAfterFailure(stateWatch, failed))
 	}
-	m.progress.checks.recordSuccess(m.clock.Now())
 	have := m.progress.version
-	if versionBefore(found.version, have) {
-		m.regression = &VersionRegressionError{
-			Kind: "list", Current: have, Received: found.version,
-		}
-	}
+	m.regression = m.checkSucceeded(found, have)
 	m.progress.failedWatches.refused = found.version != have
 	return m.pauseUntil(m.attemptAfterFailure(stateWatch, backoff.Failure{AtOnce: true}))
 }
