@@ -255,8 +255,8 @@ var choices = []choice{
 		return Step{Do: "no-versions", N: g.smallNumber(), What: pick(g, "empty", "")}
 	}),
 	enduring(2, func(g *generator) Step {
-		return Step{Do: "fail-watches", N: 1000, What: NotAllowed}
-	}, Step{Do: "fail-watches"}),
+		return Step{Do: "refuse-watches", N: 1, What: NotAllowed}
+	}, Step{Do: "refuse-watches"}),
 	once(3, func(g *generator) Step { return Step{Do: "die"} }),
 	lasting(3, func(g *generator) Step {
 		return Step{Do: "forbid", Key: pick(g, Namespaces...)}

@@ -15,14 +15,16 @@ import (
 
 // Proxy is what stands between the mirrors and a server of theirs: a load balancer that ends
 // watches (B27), and habits of servers that are no kube-apiserver: one that answers forgotten
-// versions with nothing (B28), lists behind their items (B31) or without a version (B32), and
-// namespaces that are forbidden. The taps carry it out, so that it is the same with and without
-// HTTP.
+// versions with nothing (B28), lists behind their items (B31) or without a version (B32), no
+// watches at all, and namespaces that are forbidden. The taps carry it out, so that it is the same
+// with and without HTTP.
 type Proxy struct {
 	mu sync.Mutex
 	// limit is that of all watches; zero is none. limitChanged is closed when it changes.
 	limit        watchLimit
 	limitChanged chan struct{}
+	// refusesWatches is true while the source can only be listed.
+	refusesWatches bool
 	// forgotten is the version below which watches are empty, and end after emptyFor.
 	forgotten uint64
 	emptyFor  time.Duration
@@ -177,6 +179,25 @@ func (p *Proxy) EndsWatches() bool {
 	return p.everEnded
 }
 
+// refuseWatches refuses all watches as not allowed, or allows them. Open ones stay open.
+func (p *Proxy) refuseWatches(isRefused bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refusesWatches = isRefused
+}
+
+// areWatchesRefused says whether the source can only be listed.
+func (p *Proxy) areWatchesRefused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refusesWatches
+}
+
+// errNotAllowed is the error of a watch of a source that can only be listed.
+func errNotAllowed() error {
+	return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "things"}, "watch")
+}
+
 // Forbid forbids a namespace, or allows all.
 func (p *Proxy) Forbid(namespace string) {
 	p.mu.Lock()
@@ -208,6 +229,7 @@ func (p *Proxy) ForbidsAny() bool {
 // heal ends what ends. Versions stay forgotten, and forbidden namespaces are allowed later.
 func (p *Proxy) heal() {
 	p.limitWatches(script.Step{})
+	p.refuseWatches(false)
 	p.putBehind(0, 0)
 	p.dropVersions(0, false)
 }

@@ -76,11 +76,12 @@ var steps = map[string]func(*World, script.Step){
 	"restore":          func(w *World, s script.Step) { w.Restore(s.N) },
 
 	// Proxies, and servers with habits of their own.
-	"limit-watches": func(w *World, s script.Step) { w.Proxy.limitWatches(s) },
-	"forget":        (*World).forget,
-	"lists-behind":  func(w *World, s script.Step) { w.Proxy.putBehind(s.N, uint64(s.For)) },
-	"no-versions":   func(w *World, s script.Step) { w.Proxy.dropVersions(s.N, s.What == "empty") },
-	"forbid":        func(w *World, s script.Step) { w.Proxy.Forbid(s.Key) },
+	"limit-watches":  func(w *World, s script.Step) { w.Proxy.limitWatches(s) },
+	"refuse-watches": func(w *World, s script.Step) { w.Proxy.refuseWatches(s.N > 0) },
+	"forget":         (*World).forget,
+	"lists-behind":   func(w *World, s script.Step) { w.Proxy.putBehind(s.N, uint64(s.For)) },
+	"no-versions":    func(w *World, s script.Step) { w.Proxy.dropVersions(s.N, s.What == "empty") },
+	"forbid":         func(w *World, s script.Step) { w.Proxy.Forbid(s.Key) },
 
 	// History that was dropped.
 	"compact":         func(w *World, _ script.Step) { w.Source.CompactAll() },
@@ -156,7 +157,7 @@ func (w *World) failure(kind string) error {
 	case "invalid":
 		return apierrors.NewInvalid(objectKind.GroupKind(), "", nil)
 	case script.NotAllowed:
-		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "things"}, "watch")
+		return errNotAllowed()
 	case "cut":
 		return brokenStream(kubeapi.CauseStreamCut)
 	case "bad-frame":

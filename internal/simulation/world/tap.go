@@ -145,6 +145,9 @@ func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) 
 	if t.isForbidden() {
 		return nil, t.failed(ctx, request, errForbidden())
 	}
+	if t.client.world.Proxy.areWatchesRefused() {
+		return nil, t.failed(ctx, request, errNotAllowed())
+	}
 	if empty, limit := t.client.world.Proxy.emptyWatch(options); empty != nil {
 		t.client.note("%s is sent nothing, since its version is forgotten", t.client.Name)
 		t.answered(request, true)
