@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -731,4 +732,15 @@ func TestTheIndexValuesOfATypedOverlayAreThoseOfItsObjects(t *testing.T) {
 		assert.Equal(t, []string{"item"}, values)
 	}
 	assert.Equal(t, []string{"item", "other"}, o.Indexer().ListIndexFuncValues("name"))
+}
+
+// Code that reads an informer can read an overlay instead. Fails if cache.Reader has a method that
+// Reader lacks.
+func TestAReaderHasAllMethodsOfTheCachesReader(t *testing.T) {
+	reader := reflect.TypeFor[overlay.Reader[*object]]()
+	for method := range reflect.TypeFor[cache.Reader[*object]]().Methods() {
+		_, exists := reader.MethodByName(method.Name)
+		assert.True(t, exists, "overlay.Reader needs %s, which cache.Reader has; "+
+			"name it in docs/own-writes.md", method.Name)
+	}
 }
