@@ -206,7 +206,7 @@ func (b *Backoff) AfterWatch(now time.Time, w Watch) time.Duration {
 		// A failure that follows continues the series that begins here.
 		b.series = series{start: now, resumed: now}
 		if !w.AtOnce {
-			pause = max(pause, b.nextPause(now))
+			pause = max(pause, b.pauseAfterCut(now, w))
 		}
 	}
 	if w.Lived < LongWatch {
@@ -221,19 +221,33 @@ func (b *Backoff) AfterWatch(now time.Time, w Watch) time.Duration {
 
 // continueStretch continues the stretch, or begins one.
 func (b *Backoff) continueStretch(now, began time.Time) {
-	if b.stretch.start.IsZero() || now.Sub(b.stretch.resumed) >= b.reset {
+	// A shorter reset is for failures: the limits count the requests of a minute.
+	quiet := max(b.reset, limitMinute)
+	if b.stretch.start.IsZero() || now.Sub(b.stretch.resumed) >= quiet {
 		b.stretch = stretch{start: began}
 	}
 	b.stretch.resumed = later(b.stretch.resumed, now)
 }
 
-// shortWatchPause returns the pause that keeps WorkingLimit after a short watch.
+// pauseAfterCut returns the pause after a watch that worked and was cut. A configured pause is for
+// failures: it does not keep a watch that worked from being resumed.
+func (b *Backoff) pauseAfterCut(now time.Time, w Watch) time.Duration {
+	pause := b.nextPause(now)
+	if b.configured && !w.List {
+		return min(pause, b.firstPause())
+	}
+	return pause
+}
+
+// shortWatchPause returns the pause that keeps WorkingLimit after a short watch. A configured pause
+// is used in its place where it is shorter.
 func (b *Backoff) shortWatchPause(now time.Time, w Watch) time.Duration {
-	if b.configured && w.Failed {
+	if b.configured && w.Failed && w.List {
 		return 0 // it has its pause
 	}
+	spacing := w.Requested.Add(watchSpacing).Sub(now)
 	if b.configured {
-		return b.nextPause(now)
+		return min(b.nextPause(now), max(0, spacing))
 	}
 	limit := b.workingDelay(now, w.Requests)
 	if w.Worked() { // the series has ended, so failures between such watches have no other limit
@@ -243,7 +257,7 @@ func (b *Backoff) shortWatchPause(now time.Time, w Watch) time.Duration {
 		b.stretch.quick++
 		return max(limit, b.firstPause())
 	}
-	return max(limit, w.Requested.Add(watchSpacing).Sub(now))
+	return max(limit, spacing)
 }
 
 func (b *Backoff) firstPause() time.Duration {

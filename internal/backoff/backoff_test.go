@@ -426,3 +426,18 @@ func FuzzBackoff(f *testing.F) {
 		}
 	})
 }
+
+// The limits count the requests of a minute: a reset that is shorter than each watch does not begin
+// another first minute, whose requests would be followed by a long pause.
+func TestAShortResetKeepsTheLimitsOfShortWatches(t *testing.T) {
+	const lived = 2 * time.Second
+	b := New(nil, time.Second, func() float64 { return 0 })
+	now := time.Unix(0, 0)
+	for range 100 {
+		b.RecordRequest(now, false)
+		ended := now.Add(lived)
+		pause := b.AfterWatch(ended, Watch{Requested: now, Lived: lived, Advanced: true, Requests: 1})
+		require.LessOrEqual(t, pause, watchSpacing-lived)
+		now = ended.Add(pause)
+	}
+}

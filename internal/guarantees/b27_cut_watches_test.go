@@ -1,6 +1,7 @@
 package guarantees
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -255,4 +256,35 @@ func TestB27AnExpiredVersionAfterAHealthyWatchIsListedAtOnce(t *testing.T) {
 		assert.Len(t, source.lists, int(time.Hour/(90*time.Second+firstPause))+1)
 		assertEach(t, cache.CauseExpired, m.causes())
 	})
+}
+
+// B27: a configured backoff is for failures. It neither delays the watch after one that worked and was cut, nor
+// after one that closed cleanly. Fails if such a watch is followed by the configured pause.
+func TestB27AConfiguredBackoffIsForFailuresAlone(t *testing.T) {
+	for every, row := range map[time.Duration]struct{ cut, clean time.Duration }{
+		2 * time.Second:  {30 * time.Second, 3500 * time.Millisecond}, // a cut without an event is a failure
+		8 * time.Second:  {firstPause, 0},
+		50 * time.Second: {firstPause, 0},
+	} {
+		for _, isCut := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, cut %t", every, isCut), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := &networkSource{watch: func(_ int, w *networkWatch) error {
+						if isCut {
+							w.cutAfter(every)
+						} else {
+							w.closeAfter(every)
+						}
+						return nil
+					}}
+					source.runFor(t, 3*every+40*time.Second, func(o *cache.ReflectorOptions) { o.Backoff = steady(30 * time.Second) })
+					want := row.clean
+					if isCut {
+						want = row.cut
+					}
+					assert.Equal(t, want, source.longest)
+				})
+			})
+		}
+	}
 }
