@@ -50,6 +50,8 @@ type listing struct {
 	newest string
 	// hasNewer is true once an item was newer than the version of the last watch.
 	hasNewer bool
+	// isBehind is true once an item was newer than the list's version.
+	isBehind bool
 	// regression is reported with a list that is older than the store.
 	regression *VersionRegressionError
 	paging     paging
@@ -339,6 +341,7 @@ func (l *listing) addItem(item listedItem) error {
 	if l.version == "" && !l.mayBeTooOld() {
 		l.newest = newerOf(l.newest, version)
 	}
+	l.isBehind = l.isBehind || versionBefore(l.version, version)
 	if l.reflector.shard != nil && l.reflector.excludes(&md, bad) {
 		l.items++
 		return nil
@@ -565,6 +568,10 @@ func (l *listing) recordCommit() {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	now := l.run.clock.Now()
 	l.progress.versionInvalid = false
+	l.progress.behind = ""
+	if l.isBehind {
+		l.progress.behind = l.version
+	}
 	l.progress.refusedLists = refusedLists{}
 	l.progress.duplicates = l.duplicateStates
 	l.progress.failedWatches.count = 0

@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/watchmirror/cache/internal/backoff"
@@ -22,6 +23,9 @@ type progress struct {
 	expired string
 	// versioned is true once the source has sent a list with a version.
 	versioned bool
+	// behind is the version of the last list if one of its items was newer, or empty. A watch from
+	// there has passed it.
+	behind string
 	// duplicates has the states that the last list had under a key beside a kept one. They are
 	// reported.
 	duplicates map[duplicateState]bool
@@ -42,6 +46,10 @@ type progress struct {
 	refetch      refetch
 	emptyWatches emptyWatches
 }
+
+// listVersion returns the version below which another list shows that the source has gone back.
+// Lists that are behind their items are compared with each other.
+func (p *progress) listVersion() string { return cmp.Or(p.behind, p.version) }
 
 // failedWatches counts failed watches in a row of which none has worked.
 type failedWatches struct {

@@ -96,7 +96,8 @@ type versionCheck struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	began  time.Time
-	// have is the reflector's version at the beginning.
+	// have is the version that the source must have: the reflector's at the beginning, or that of a
+	// list behind its items.
 	have string
 	// found is what the source has, or err is why that is unknown. They are set before the call is
 	// done.
@@ -108,7 +109,7 @@ type versionCheck struct {
 
 // beginCheck begins a check, unless the versions cannot be compared.
 func (m *run) beginCheck(w *openWatch, now time.Time) {
-	c := &versionCheck{began: now, have: m.progress.version, err: errSourceExited}
+	c := &versionCheck{began: now, have: m.progress.listVersion(), err: errSourceExited}
 	if !isOrderedVersion(c.have) {
 		m.progress.checks.wanted = false
 		return
@@ -212,7 +213,7 @@ func (m *run) checkState() state {
 		failed := backoff.Failure{Began: began, RetryAfter: retryAfter(err)}
 		return m.reportAndPause(err, m.attemptAfterFailure(stateWatch, failed))
 	}
-	have := m.progress.version
+	have := m.progress.listVersion()
 	m.regression = m.checkSucceeded(found, have)
 	m.progress.failedWatches.refused = found.version != have
 	return m.pauseUntil(m.attemptAfterFailure(stateWatch, backoff.Failure{AtOnce: true}))

@@ -87,3 +87,30 @@ func TestB31AnEventBelowTheWatchsVersionIsARegression(t *testing.T) {
 		})
 	}
 }
+
+// B31, B23: the watch has passed the version of a list behind its items, so a check finds a lower one although
+// the source has not gone back. Only a version below that list's is a regression. Fails if the check compares
+// with the watch's version: a full list would follow each check.
+func TestB31ACheckComparesWithTheListThatIsBehindItsItems(t *testing.T) {
+	for checked, lists := range map[string]int{"10": 1, "9": 2} {
+		t.Run(checked, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := laggingList(modified(validPod("b", "100")))
+				replay := source.watch
+				source.watch = func(n int, w *networkWatch) error {
+					w.cutAfter(50 * time.Second)
+					return replay(n, w)
+				}
+				source.checked = func() string { return checked }
+				m := source.runFor(t, 5*time.Minute, nil)
+				assert.Len(t, source.checks, 1)
+				assert.Len(t, source.lists, lists)
+				if lists == 1 {
+					assertEach(t, cache.CauseConnectionLost, m.causes())
+				} else {
+					assert.Contains(t, m.causes(), causeRegression)
+				}
+			})
+		})
+	}
+}
