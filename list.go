@@ -249,6 +249,9 @@ func (l *listing) requestPage(options metav1.ListOptions) (page, error) {
 		requested := l.run.clock.Now()
 		p, err := l.request(options)
 		if err == nil {
+			err = l.checkPage(p)
+		}
+		if err == nil {
 			return p, nil
 		}
 		l.rewind(items, rejected)
@@ -262,6 +265,16 @@ func (l *listing) requestPage(options metav1.ListOptions) (page, error) {
 		l.pauseBeforePage(err, requested)
 	}
 	return page{}, l.run.ctx.Err()
+}
+
+// checkPage fails for a page without a version in a list with one. It is another document, and the
+// objects of the page would be deleted.
+func (l *listing) checkPage(p page) error {
+	hasVersion := p.listMeta.ResourceVersion != "" || !l.progress.versioned
+	if l.paging.answered == 0 || p.refused != nil || hasVersion {
+		return nil
+	}
+	return errNoListVersion
 }
 
 // rewind drops the items of a failed page. The source will send them again.

@@ -145,14 +145,24 @@ func readListMeta(list runtime.Object) (listMeta metav1.ListMeta, err error) {
 // them.
 func checkListKind(list runtime.Object) error {
 	kind := list.GetObjectKind().GroupVersionKind()
-	_, isUnstructured := list.(*unstructured.UnstructuredList)
+	untyped, isUnstructured := list.(*unstructured.UnstructuredList)
 	if isUnstructured && kind.GroupKind() == metav1.Kind("Table") {
 		return errTable
+	}
+	if isUnstructured && isNamed(untyped) {
+		return fmt.Errorf("%w: %s", errNotList, kind.Kind)
 	}
 	if isDocument(kind) {
 		return fmt.Errorf("%w: %s", errNotList, kind.Kind)
 	}
 	return nil
+}
+
+// isNamed reports whether a list has a name. Only an object has one: client-go's dynamic client
+// makes an empty list of it.
+func isNamed(list *unstructured.UnstructuredList) bool {
+	name, _, _ := unstructured.NestedFieldNoCopy(list.Object, "metadata", "name")
+	return name != nil
 }
 
 // eachItem calls add with a shallow copy of each item of a list, so that a stored item does not

@@ -31,6 +31,7 @@ func TestB32AListWithoutAVersionFails(t *testing.T) {
 		"with an item":        listAt("", validPod("x", "")),
 		"discovery":           listOfKind("v1", "APIResourceList"),
 		"discovery of groups": listOfKind("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList"),
+		"an object":           &unstructured.UnstructuredList{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "x", "resourceVersion": "70"}}},
 		"a Status":            &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}},
 	} {
 		for _, regressed := range []bool{false, true} {
@@ -170,4 +171,43 @@ func TestB32AListWithoutAVersionKeepsTheLastOne(t *testing.T) {
 		assert.Equal(t, "120", indexer.LastStoreSyncResourceVersion())
 		stop()
 	})
+}
+
+// B32: a page without a version in a list with one is another document. It has failed and is requested again.
+// Fails if it counts as the last page: the objects of the missing ones would be deleted.
+func TestB32APageWithoutAVersionFails(t *testing.T) {
+	for name, odd := range map[string]*metav1.PartialObjectMetadataList{
+		"empty": listAt(""), "with an item": listAt("", validPod("x", "")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				oddPages := 0
+				source := &networkSource{
+					list: func(n int, options metav1.ListOptions) (apiruntime.Object, error) {
+						if options.Continue == "" {
+							first := listAt("60", validPod("a", "9"))
+							first.Continue = "b"
+							return first, nil
+						}
+						if n > 2 && oddPages < 3 { // pages of the relist
+							oddPages++
+							return odd, nil
+						}
+						return listAt("60", validPod("b", "8")), nil
+					},
+					watch: func(n int, _ *networkWatch) error {
+						if n == 1 {
+							return cachetest.ErrExpired()
+						}
+						return nil
+					},
+				}
+				m := source.runFor(t, time.Minute, nil)
+				assert.Equal(t, map[string]string{"a/a": "9", "a/b": "8"}, contents(m.store))
+				assert.Len(t, source.lists, 4+oddPages)
+				invalid := cache.CauseInvalidResponse
+				assert.Equal(t, []cache.Cause{cache.CauseExpired, invalid, invalid, invalid}, m.causes())
+			})
+		})
+	}
 }
