@@ -90,6 +90,8 @@ const (
 	// watchesBeforeList is the number of consecutive watches that fail at one version before the
 	// reflector lists: about ten seconds of backoff.
 	watchesBeforeList = 10
+	// unreadableBeforeList is the number of consecutive watches that bring something unreadable.
+	unreadableBeforeList = 2
 	// refusingBeforeList is how long requests for a watch fail before the reflector lists. A
 	// gateway that does not stream refuses each one after its timeout.
 	refusingBeforeList = 30 * time.Second
@@ -130,13 +132,15 @@ type failedAttempt struct {
 	began time.Time
 	// request is true if the request itself failed, and not its stream.
 	request bool
+	// refused is true for a watch whose request failed, or that failed at once and without an event.
+	refused bool
 	// worked is the watch if that ends a series of failures, or nil.
 	worked *backoff.Watch
 }
 
 // isUnsupported reports whether the source has refused to be watched at all.
 func (f failedAttempt) isUnsupported() bool {
-	return f.request && apierrors.IsMethodNotSupported(f.err)
+	return f.refused && apierrors.IsMethodNotSupported(f.err)
 }
 
 // fail reports a failure and returns the next state. It decides whether a list follows.
@@ -219,21 +223,21 @@ func (m *run) afterFailedWatch(failed failedAttempt, cause Cause) (next state, e
 		m.progress.polledUntil = m.clock.Now().Add(watchProbe)
 	}
 	action := m.watchAction(failed, cause)
-	next = m.countFailedWatch(action, failed)
+	next = m.countFailedWatch(action, failed, cause)
 	// client-go's ListAndWatch does not watch again in these cases.
 	endsCycle = next != stateWatch || action == watchThenList || cause == causeShortWatch
 	return next, endsCycle
 }
 
 // countFailedWatch counts a failed watch, and returns the state after it.
-func (m *run) countFailedWatch(action action, failed failedAttempt) state {
+func (m *run) countFailedWatch(action action, failed failedAttempt, cause Cause) state {
 	switch action {
 	case watchAgain:
 		return stateWatch
 	case watchThenCheck, watchThenList:
 		watches := &m.progress.failedWatches
-		isLasting := watches.record(failed, m.clock.Now())
-		if watches.refused && failed.request {
+		isLasting := watches.record(failed, cause, m.clock.Now())
+		if watches.refused && failed.refused {
 			return stateList
 		}
 		if !isLasting {
@@ -242,7 +246,7 @@ func (m *run) countFailedWatch(action action, failed failedAttempt) state {
 		if action == watchThenCheck && m.canCheck() {
 			return stateCheck
 		}
-		watches.refused = failed.request
+		watches.refused = failed.refused
 	case watchWithDeadline:
 		m.retry.After(failed.err)
 		if m.retry.ShouldRetry() {

@@ -65,8 +65,8 @@ func metadataSource(t *testing.T, response body) *ListerWatcher {
 	)
 }
 
-// Fails if a Status must have a kind: servers that are no kube-apiserver omit it, and then the same
-// version was watched ten times.
+// Fails if a Status must have a kind, or the type must be in upper case: servers that are no
+// kube-apiserver differ, and then the same version was watched ten times, or for ever.
 func TestAnExpiredErrorEventNeedsNoKind(t *testing.T) {
 	for name, status := range map[string]map[string]any{
 		"complete": {
@@ -81,8 +81,11 @@ func TestAnExpiredErrorEventNeedsNoKind(t *testing.T) {
 	} {
 		for _, contentType := range []string{string(JSON), string(CBOR)} {
 			t.Run(contentType+" "+name, func(t *testing.T) {
-				frame := bodyOf(t, contentType, map[string]any{"type": "ERROR", "object": status})
-				requireExpired(t, firstEvent(t, metadataSource(t, frame)))
+				for _, eventType := range []string{"ERROR", "error"} {
+					event := map[string]any{"type": eventType, "object": status}
+					frame := bodyOf(t, contentType, event)
+					requireExpired(t, firstEvent(t, metadataSource(t, frame)))
+				}
 			})
 		}
 	}

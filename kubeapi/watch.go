@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -128,7 +129,7 @@ func (w *watcher) next() (watch.Event, error) {
 	if err != nil {
 		return watch.Event{}, err
 	}
-	if frame.Type == watch.Error {
+	if strings.EqualFold(string(frame.Type), string(watch.Error)) {
 		return w.errorEvent(frame.Object)
 	}
 	if !isKnownEventType(frame.Type) && w.source.suspects.suspect([]byte(frame.Type), false) {
