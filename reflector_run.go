@@ -88,8 +88,8 @@ func (r *Reflector) ListAndWatch(stopCh <-chan struct{}) error {
 }
 
 // ListAndWatchWithContext lists, then watches until ctx ends or another list is needed, and returns
-// nil. It returns an error, and does not report it to the error handler, if a request failed or the
-// reflector is running.
+// nil. A watch that was cut is resumed. It returns an error, and does not report it to the error
+// handler, if a request failed or the reflector is running.
 func (r *Reflector) ListAndWatchWithContext(ctx context.Context) error {
 	return r.runStates(ctx, true)
 }

@@ -224,8 +224,10 @@ func (m *run) afterFailedWatch(failed failedAttempt, cause Cause) (next state, e
 	}
 	action := m.watchAction(failed, cause)
 	next = m.countFailedWatch(action, failed, cause)
-	// client-go's ListAndWatch does not watch again in these cases.
-	endsCycle = next != stateWatch || action == watchThenList || cause == causeShortWatch
+	// client-go's ListAndWatch does not watch again in these cases. A watch that was cut is resumed.
+	wasCut := cause == CauseConnectionLost && !failed.request
+	isFinal := action == watchThenList && !wasCut || cause == causeShortWatch
+	endsCycle = next != stateWatch || isFinal
 	return next, endsCycle
 }
 

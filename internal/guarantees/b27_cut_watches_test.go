@@ -1,6 +1,7 @@
 package guarantees
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"testing"
@@ -287,4 +288,25 @@ func TestB27AConfiguredBackoffIsForFailuresAlone(t *testing.T) {
 			})
 		}
 	}
+}
+
+// B27: ListAndWatch too resumes a watch that was cut, without another list.
+func TestB27ListAndWatchResumesAWatchThatWasCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &networkSource{watch: func(_ int, w *networkWatch) error {
+			w.cutAfter(50 * time.Second)
+			return nil
+		}}
+		reported := &errorRecorder{}
+		r := cache.NewReflectorWithOptions(source.asListerWatcher(), nil, cache.NewStore(cache.MetaNamespaceKeyFunc),
+			cache.ReflectorOptions{ErrorHandler: reported.handle})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		require.NoError(t, r.ListAndWatchWithContext(ctx))
+		assert.Equal(t, 10*time.Minute, time.Since(source.lists[0]))
+		assert.Len(t, source.lists, 1)
+		assert.Len(t, source.watches, 12)
+		assert.LessOrEqual(t, source.longest, firstPause)
+		assertEach(t, cache.CauseConnectionLost, reported.causes())
+	})
 }
