@@ -50,8 +50,8 @@ type listing struct {
 	newest string
 	// hasNewer is true once an item was newer than the version of the last watch.
 	hasNewer bool
-	// isBehind is true once an item was newer than the list's version.
-	isBehind bool
+	// ahead is the newest version of the items that are newer than the list, empty if none is.
+	ahead string
 	// regression is reported with a list that is older than the store.
 	regression *VersionRegressionError
 	paging     paging
@@ -354,7 +354,9 @@ func (l *listing) addItem(item listedItem) error {
 	if l.version == "" && !l.mayBeTooOld() {
 		l.newest = newerOf(l.newest, version)
 	}
-	l.isBehind = l.isBehind || versionBefore(l.version, version)
+	if versionBefore(l.version, version) {
+		l.ahead = newerOf(l.ahead, version)
+	}
 	if l.reflector.shard != nil && l.reflector.excludes(&md, bad) {
 		l.items++
 		return nil
@@ -581,10 +583,7 @@ func (l *listing) recordCommit() {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	now := l.run.clock.Now()
 	l.progress.versionInvalid = false
-	l.progress.behind = ""
-	if l.isBehind {
-		l.progress.behind = l.version
-	}
+	l.progress.behind = behind{list: l.version, ahead: l.ahead}
 	l.progress.refusedLists = refusedLists{}
 	l.progress.duplicates = l.duplicateStates
 	l.progress.failedWatches.count = 0

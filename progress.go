@@ -4,7 +4,6 @@
 package cache
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/watchmirror/cache/internal/backoff"
@@ -23,9 +22,7 @@ type progress struct {
 	expired string
 	// versioned is true once the source has sent a list with a version.
 	versioned bool
-	// behind is the version of the last list if one of its items was newer, or empty. A watch from
-	// there has passed it.
-	behind string
+	behind    behind
 	// duplicates has the states that the last list had under a key beside a kept one. They are
 	// reported.
 	duplicates map[duplicateState]bool
@@ -47,9 +44,22 @@ type progress struct {
 	emptyWatches emptyWatches
 }
 
-// listVersion returns the version below which another list shows that the source has gone back.
-// Lists that are behind their items are compared with each other.
-func (p *progress) listVersion() string { return cmp.Or(p.behind, p.version) }
+// behind is what the last list has shown of a source whose lists may be behind their items.
+type behind struct {
+	// list is the version of the list, ahead the newest one of the items that are newer, or empty.
+	list, ahead string
+}
+
+// listVersion returns the version below which another list shows that the source has gone back. If
+// the last list was behind its items, the watch has passed it by sending these again, and another
+// list may have the same version. Later events show a newer source.
+func (p *progress) listVersion() string {
+	isReplay := p.behind.ahead != "" && !versionBefore(p.behind.ahead, p.version)
+	if isReplay {
+		return p.behind.list
+	}
+	return p.version
+}
 
 // failedWatches counts failed watches in a row of which none has worked.
 type failedWatches struct {

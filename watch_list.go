@@ -188,7 +188,9 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	if err := l.setVersion(version); err != nil {
 		return err
 	}
-	l.isBehind = versionBefore(l.version, l.newest)
+	if versionBefore(l.version, l.newest) {
+		l.ahead = l.newest
+	}
 	l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
 	l.entries = nil // it is as large as the list
 	if err := l.flush(); err != nil {

@@ -114,3 +114,20 @@ func TestB31ACheckComparesWithTheListThatIsBehindItsItems(t *testing.T) {
 		})
 	}
 }
+
+// B31, B23: events after the states of such a list show that the source has reached their version. A check that finds a lower
+// one finds a restored source. Fails if it is still compared with the list's version.
+func TestB31ACheckAfterLaterEventsComparesWithTheWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := laggingList(modified(validPod("b", "100")), modified(validPod("a", "150")))
+		send := source.watch
+		source.watch = func(n int, w *networkWatch) error {
+			w.cutAfter(50 * time.Second)
+			return send(n, w)
+		}
+		source.checked = func() string { return "120" }
+		m := source.runFor(t, 5*time.Minute, nil)
+		assert.Len(t, source.lists, 2)
+		assert.Contains(t, m.causes(), causeRegression)
+	})
+}
