@@ -201,6 +201,7 @@ func (b *Backoff) AfterWatch(now time.Time, w Watch) time.Duration {
 	default:
 		b.stretch = stretch{}
 	}
+	b.requests.ended = w.Lived >= LongWatch
 	pause := max(w.AtLeast, b.WaitAsked(w.RetryAfter))
 	if w.Failed {
 		// A failure that follows continues the series that begins here.
@@ -408,13 +409,17 @@ type requests struct {
 	group time.Time
 	// listed is true if the last request was a list.
 	listed bool
+	// ended is true once a long watch has ended: the next request begins a group. Those while it
+	// was open are no part of what follows.
+	ended bool
 }
 
 func (r *requests) add(at time.Time, list bool) {
 	last := len(r.times) - 1
-	if last < 0 || at.Sub(r.times[last]) >= LongWatch && (list || !r.listed) {
+	if last < 0 || r.ended || at.Sub(r.times[last]) >= LongWatch && (list || !r.listed) {
 		r.group = at
 	}
+	r.ended = false
 	r.times = slices.Delete(r.times, 0, max(0, len(r.times)-recorded+1))
 	r.times = append(r.times, at)
 	r.listed = list
@@ -424,7 +429,7 @@ func (r *requests) add(at time.Time, list bool) {
 // if its group has ended.
 func (r *requests) groupStart(began time.Time) time.Time {
 	last := len(r.times) - 1
-	if last >= 0 && began.Sub(r.times[last]) < LongWatch {
+	if last >= 0 && !r.ended && began.Sub(r.times[last]) < LongWatch {
 		return r.group
 	}
 	return began

@@ -140,6 +140,27 @@ func TestTheFirstMinuteBeginsWithTheEndOfALongWatch(t *testing.T) {
 	}
 }
 
+// G13: the first minute of failures begins with the first of them, though the watch before and a check beside it were
+// requested within ten seconds of each other and of the failure. Fails if it begins with that watch.
+func TestTheFirstMinuteBeginsAfterALongWatchThatClosed(t *testing.T) {
+	b := newDefault(0.5)
+	requested := time.Unix(1_000_000, 0)
+	b.RecordRequest(requested, false)
+	b.RecordRequest(requested.Add(6*time.Second), false)
+	ended := requested.Add(LongWatch)
+	now := ended.Add(b.AfterWatch(ended, Watch{Requested: requested, Lived: LongWatch, Requests: 1}))
+	start := now
+	var times []time.Time
+	for range 50 {
+		times = append(times, now)
+		b.RecordRequest(now, false)
+		now = now.Add(b.AfterFailure(now, Failure{Began: now, Requests: 1, AtOnce: true}))
+	}
+	first, later := perMinute(start, times)
+	assert.LessOrEqual(t, first, FirstMinuteLimit)
+	assert.LessOrEqual(t, later, FailingLimit)
+}
+
 // perMinute counts the requests in the first minute and in the fullest window of one after it.
 func perMinute(start time.Time, times []time.Time) (first, later int) {
 	for i, at := range times {
