@@ -137,8 +137,9 @@ func (f *feed) wholeListVersion(ctx context.Context) (string, error) {
 }
 
 // catchUp returns once the store has everything up to a version of the source. It waits for the
-// open watch, then for a short one that shows how far the store must be, then for a list. before is
-// the store's version from before the request for version.
+// open watch, then for a short one that shows how far the store must be, then for a list. A source
+// may ignore the timeout of the short one: that is reported, and a list follows. before is the
+// store's version from before the request for version.
 func (f *feed) catchUp(ctx context.Context, before, version string) error {
 	if version == "" {
 		return errNoVersion
@@ -151,14 +152,20 @@ func (f *feed) catchUp(ctx context.Context, before, version string) error {
 		return err
 	}
 	last, err := f.awaitBookmark(ctx, version)
-	if CauseOf(err) == CauseExpired || errors.Is(err, io.EOF) {
+	if err == nil {
+		return f.store.waitForVersion(ctx, last, nil)
+	}
+	isOverdue := errors.Is(err, errWatchOverdue)
+	hasNoWatch := CauseOf(err) == CauseExpired
+	err = fmt.Errorf("watching for a bookmark: %w", err)
+	if isOverdue {
+		f.reflector.report(f.informer.ctx, fmt.Errorf("%s: %w", f.title(), err))
+	}
+	if isOverdue || hasNoWatch || errors.Is(err, io.EOF) {
 		// There is no watch from the store's version, or none that sends anything.
 		return f.reflector.relist(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("watching for a bookmark: %w", err)
-	}
-	return f.store.waitForVersion(ctx, last, nil)
+	return err
 }
 
 // waitForOpenWatch waits for a version that the open watch is about to bring. The error is

@@ -271,19 +271,38 @@ func TestConcurrentCallsOfFreshShareTheNextRequest(t *testing.T) {
 	})
 }
 
-func TestFreshDuringAnOutageOfTheWatchWaitsForTheWriteBeforeIt(t *testing.T) {
+// Fails if Fresh gives up because the source neither ends its watch nor sends anything on it.
+func TestFreshDuringAnOutageOfTheWatchListsTheWriteBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"))
-		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		source, reported := newSource(t, pod("a", "1")), &errorRecorder{}
+		informer := runInformer(t, source, cache.InformerConfig[*object]{
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: reported.handle},
+		})
 		source.Silence()
 		require.NoError(t, source.Apply(pod("a", "2")))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		require.ErrorIs(t, informer.Fresh(ctx), context.DeadlineExceeded)
-		source.Resume()
-		require.NoError(t, informer.Fresh(t.Context()))
+		require.NoError(t, informer.Fresh(ctx))
 		_, err := informer.Get("a/2")
 		require.NoError(t, err)
+		require.NotEmpty(t, reported.all())
+		require.Equal(t, cache.CauseOverdueWatch, cache.CauseOf(reported.all()[0]))
+	})
+}
+
+// Fails if Verify of a source that ignores timeouts and sends no bookmarks can compare nothing.
+func TestVerifyOfASourceThatEndsNoWatchComparesAfterAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := cachetest.NewTestSource(t, cachetest.Options{IgnoreTimeouts: true, BookmarkInterval: -1})
+		source.MustApply(t, pod("a", "1"), pod("a", "2"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle},
+		})
+		source.Advance(5)
+		_, err := source.DeleteSilently("a", "1")
+		require.NoError(t, err)
+		require.NoError(t, informer.Verify(t.Context()), "the list has repaired the difference")
+		require.Equal(t, 1, informer.Len())
 	})
 }
 
