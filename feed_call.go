@@ -101,6 +101,9 @@ func (f *feed) waitForCall(ctx context.Context, running *runningCall) error {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
+	if isClosed(running.call.done) { // before ctx ended, perhaps: calls are waited for in turn
+		err = running.err
+	}
 	hasName := errors.As(err, new(*DivergenceError))
 	if err == nil || hasName {
 		return err

@@ -48,6 +48,32 @@ func TestVerifyIntervalOfANamespaceDoesNotWaitForOtherNamespaces(t *testing.T) {
 	}
 }
 
+// Fails if the end of a context that another namespace has used up hides a result.
+func TestFreshFailsOnlyForTheNamespacesThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad, good := newSource(t), newSource(t, pod("good", "1"))
+		bad.HangLists(1_000_000)
+		informer := cache.NewTypedInformer(nil, cache.InformerConfig[*object]{
+			Name:             "pods",
+			Namespaces:       map[string]cache.Source{"bad": bad.Namespace("bad"), "good": good.Namespace("good")},
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&errorRecorder{}).handle},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- informer.Run(ctx) }()
+		synctest.Wait()
+		for range 20 { // a select chooses by chance
+			short, stop := context.WithTimeout(ctx, time.Second)
+			err := informer.Fresh(short)
+			stop()
+			require.ErrorContains(t, err, "pods/bad")
+			require.NotContains(t, err.Error(), "pods/good")
+		}
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 // Fails if a call of Fresh whose request hangs, with its context or for ever, delays the calls after
 // it, also those that begin soon.
 func TestACallOfFreshThatHangsDelaysNoLaterOne(t *testing.T) {
