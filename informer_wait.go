@@ -38,8 +38,8 @@ func (o informerBase) WaitForHandler(
 	case <-l.removed:
 	case <-l.finished:
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for handler %s, which is %d changes behind: %w",
-			l.options.Name, l.cursor.Status().Changes, context.Cause(ctx))
+		return fmt.Errorf("waiting for handler %s, whose call has not returned, with %d more "+
+			"changes pending: %w", l.options.Name, l.cursor.Status().Changes, context.Cause(ctx))
 	}
 	if isClosed(l.removed) {
 		return fmt.Errorf("waiting for handler %s: %w", l.options.Name, errHandlerRemoved)

@@ -121,7 +121,7 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 
 // WaitForDone waits until all checkers are done. It fails without checkers, when ctx ends, and as
 // soon as one has an Err. The error wraps the reason of each checker that has failed or is not
-// done.
+// done, and names the failed ones and the first 100 others.
 func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 	if len(checkers) == 0 {
 		return fmt.Errorf("%w: %s", errNothingToWaitFor, passCheckers)
@@ -201,18 +201,29 @@ func waitPending(ctx context.Context, pending []DoneChecker, done func(name stri
 	}
 }
 
+// maxNotDone is how many checkers that are not done an error names: a program may wait for
+// thousands of handlers.
+const maxNotDone = 100
+
 // waitFailure returns the error of a wait that has ended, nil if all checkers have succeeded.
 func waitFailure(ctx context.Context, checkers []DoneChecker) error {
 	var failures listedErrors
+	notDone := 0
 	for _, checker := range checkers {
-		err := failureOf(checker)
-		if err == nil {
-			continue
+		switch err := failureOf(checker); err {
+		case nil:
+		case errGivenUp:
+			notDone++
+			if notDone <= maxNotDone {
+				failure := fmt.Errorf("%s is not done: %w", checker.Name(), reasonToStop(ctx))
+				failures = append(failures, failure)
+			}
+		default:
+			failures = append(failures, fmt.Errorf("%s: %w", checker.Name(), err))
 		}
-		failure := fmt.Errorf("%s: %w", checker.Name(), err)
-		if err == errGivenUp {
-			failure = fmt.Errorf("%s is not done: %w", checker.Name(), reasonToStop(ctx))
-		}
+	}
+	if notDone > maxNotDone {
+		failure := fmt.Errorf("%d more are not done: %w", notDone-maxNotDone, reasonToStop(ctx))
 		failures = append(failures, failure)
 	}
 	if failures == nil {

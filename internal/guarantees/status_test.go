@@ -107,6 +107,10 @@ func TestWaitForHandlerWaitsForWhatIsPendingAndForNothingLater(t *testing.T) {
 			require.NoError(t, source.Apply(pod("a", fmt.Sprint(i+2))))
 		}
 		synctest.Wait()
+		short, cancel := context.WithTimeout(t.Context(), 0)
+		defer cancel()
+		require.ErrorContains(t, informer.WaitForHandler(short, handle, "4"),
+			"whose call has not returned, with 2 more changes pending")
 		began, waited := time.Now(), make(chan error)
 		go func() { waited <- informer.WaitForHandler(t.Context(), handle, "4") }()
 		synctest.Wait()

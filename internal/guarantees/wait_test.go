@@ -287,6 +287,23 @@ func TestAWaitIsLinearInTheNumberOfCheckers(t *testing.T) {
 		"pending is not done: no longer waited for; fails: boom")
 }
 
+// Fails if the error names thousands of checkers that are not done, or not those that have failed.
+func TestTheErrorOfAWaitNamesAHundredPendingCheckers(t *testing.T) {
+	var checkers []cache.DoneChecker
+	for range 1000 {
+		checkers = append(checkers, checkerDoneAfter("pending", -1))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := cache.WaitForDone(ended, checkers...)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, 100, strings.Count(err.Error(), "pending is not done"))
+	assert.Contains(t, err.Error(), "; 900 more are not done: context canceled")
+	err = cache.WaitForDone(t.Context(), append(checkers, checkerFailingAfter("fails", 0, errBoom))...)
+	require.ErrorIs(t, err, errBoom)
+	assert.Contains(t, err.Error(), "; fails: boom; 900 more are not done: no longer waited for")
+}
+
 func TestAWaitForManyPendingCheckersEndsWithTheFirstFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		checkers := []cache.DoneChecker{checkerFailingAfter("fails", time.Second, errBoom)}
