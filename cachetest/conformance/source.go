@@ -127,6 +127,7 @@ func sourceChecks() []check[*sourceTrial] {
 		{name: "a watch resumes after any event", run: checkResume},
 		{name: "a deletion delivers the last state at a version of its own", run: checkDeletion},
 		{name: "a re-created object has another UID", run: checkRecreation},
+		{name: "an object keeps its UID, and its version until it changes", run: checkIdentity},
 		{name: "events have the type of the list's items", run: checkTypes},
 		{name: "bookmarks are sent only if allowed", run: checkNoBookmark},
 		{name: "a watch resumes after a bookmark", lacks: lacksBookmarks, run: checkBookmark},

@@ -24,23 +24,43 @@ func lacksTimeouts(t *sourceTrial) string {
 	return ""
 }
 
+// checkTimeout lets a watch time out without changes and, since a source may count from the last event, during changes.
 func checkTimeout(t *sourceTrial) error {
+	const timeout = "its timeoutSeconds"
+	err := t.timesOut("a", func(w *observed, due time.Duration) error { return w.endsCleanly(timeout, due) })
+	if err != nil {
+		return err
+	}
+	mark := 2
+	change := func() error {
+		mark++
+		return t.write("update b=" + strconv.Itoa(mark))
+	}
+	err = t.timesOut("b", func(w *observed, due time.Duration) error { return w.endsDuring(change, timeout, due) })
+	if err != nil {
+		return fmt.Errorf("while an object changes: %w", err)
+	}
+	return nil
+}
+
+// timesOut opens a watch with a timeout, and checks that it ends as ends says.
+func (t *sourceTrial) timesOut(name string, ends func(w *observed, due time.Duration) error) error {
 	// Long enough for an event on a busy machine. It includes the first writes and lists, which are short.
 	seconds := int64(3)
 	due := time.Duration(seconds) * time.Second
 	opened := time.Now()
-	_, w, err := t.startWatchWith(metav1.ListOptions{TimeoutSeconds: &seconds}, "create a=1")
+	_, w, err := t.startWatchWith(metav1.ListOptions{TimeoutSeconds: &seconds}, "create "+name+"=1")
 	if err != nil {
 		return err
 	}
 	defer w.Stop()
-	if err := t.write("update a=2"); err != nil {
+	if err := t.write("update " + name + "=2"); err != nil {
 		return err
 	}
-	if _, err := w.tells("MODIFIED a=2"); err != nil && time.Since(opened) < due { // a busy machine may be later
+	if _, err := w.tells("MODIFIED " + name + "=2"); err != nil && time.Since(opened) < due { // a busy machine may be later
 		return err
 	}
-	if err := w.endsCleanly("its timeoutSeconds", due); err != nil {
+	if err := ends(w, due); err != nil {
 		return err
 	}
 	// Allow a tenth for clock differences.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,25 @@ var endFaults = map[string]sourceFault{
 	"a timeout that is not kept": {
 		check: "a watch ends after timeoutSeconds", says: "not closed after its timeoutSeconds",
 		options: cachetest.Options{IgnoreTimeouts: true},
+	},
+	"a timeout that begins again with each event": {
+		check: "a watch ends after timeoutSeconds", says: "while an object changes: the watch's channel is not closed after its timeoutSeconds",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				timeout := o.TimeoutSeconds
+				o.TimeoutSeconds = nil
+				inner, err := f.Source.WatchWithContext(ctx, o)
+				if err != nil || timeout == nil {
+					return inner, err
+				}
+				after := time.Duration(*timeout) * time.Second
+				timer := time.AfterFunc(after, inner.Stop)
+				return f.tampered(inner, func(e watch.Event) []watch.Event {
+					timer.Reset(after)
+					return only(e)
+				}), nil
+			}
+		},
 	},
 	"a timeout that is an error": {
 		check: "a watch ends after timeoutSeconds", says: "after its timeoutSeconds the watch reports an error",

@@ -23,7 +23,7 @@ func checkReadLate(t *sourceTrial) error {
 	}
 	defer w.Stop()
 	var want []string
-	for n := range unreadChanges / 3 { // a source may drop events of one type only
+	for n := range t.unreadChanges() / 3 { // a source may drop events of one type only
 		name := "late-" + strconv.Itoa(n)
 		if err := t.write("create "+name+"=1", "update "+name+"=2", "delete "+name); err != nil {
 			return err
@@ -103,7 +103,7 @@ func checkListDuringChanges(t *sourceTrial) error {
 		return err
 	}
 	for round := range listRounds {
-		lists, err := t.listDuring(func() error { return t.changeOften(round) })
+		lists, err := t.listDuring(round, func() error { return t.changeOften(round) })
 		if err != nil {
 			return err
 		}
@@ -133,8 +133,8 @@ func (t *sourceTrial) changeOften(round int) error {
 	return nil
 }
 
-// listDuring lists until change has returned.
-func (t *sourceTrial) listDuring(change func() error) (lists []listing, err error) {
+// listDuring lists until change has returned. Each round begins with the next way to list.
+func (t *sourceTrial) listDuring(round int, change func() error) (lists []listing, err error) {
 	ways := t.waysToList()
 	changed := make(chan error, 1)
 	go func() { changed <- change() }()
@@ -147,7 +147,7 @@ func (t *sourceTrial) listDuring(change func() error) (lists []listing, err erro
 		if len(lists) == listsInRound {
 			return lists, <-changed
 		}
-		l, err := ways[len(lists)%len(ways)]()
+		l, err := ways[(round+len(lists))%len(ways)]()
 		if err != nil {
 			return lists, errors.Join(err, <-changed)
 		}
@@ -160,6 +160,7 @@ func (t *sourceTrial) listDuring(change func() error) (lists []listing, err erro
 func (t *sourceTrial) waysToList() []func() (listing, error) {
 	ways := []func() (listing, error){
 		func() (listing, error) { return t.list(metav1.ListOptions{}) },
+		t.listPages,
 	}
 	if lacksItems(t) == "" {
 		ways = append(ways, t.listItems)
@@ -168,6 +169,12 @@ func (t *sourceTrial) waysToList() []func() (listing, error) {
 		ways = append(ways, t.listStream)
 	}
 	return ways
+}
+
+// listPages lists in pages of one object. Changes may come between two pages.
+func (t *sourceTrial) listPages() (listing, error) {
+	whole, _, err := t.pages(1, nil)
+	return whole, err
 }
 
 // listItems lists by ListItems. It does not wait at each item as takeItems does: the changes would

@@ -219,9 +219,37 @@ func (o *observed) drains(why string, due time.Duration, cleanly bool) error {
 		case errors.Is(err, errEnded):
 			return nil
 		case err != nil:
-			return fmt.Errorf("the watch's channel is not closed after %s: a reflector would wait on it until a deadline of its own", why)
+			return notClosed(why)
 		case cleanly && event.Type == watch.Error:
-			return fmt.Errorf("after %s the watch reports an error, which a reflector would count as a failure: %w", why, apierrors.FromObject(event.Object))
+			return endedByError(why, event)
 		}
 	}
+}
+
+// endsDuring is endsCleanly while change is called ten times as often as the watch is due to end.
+func (o *observed) endsDuring(change func() error, why string, due time.Duration) error {
+	until := time.Now().Add(o.trial.patience + due)
+	for time.Now().Before(until) {
+		event, err := o.read(due / 10)
+		if errors.Is(err, errEnded) {
+			return nil
+		}
+		if event.Type == watch.Error {
+			return endedByError(why, event)
+		}
+		if errors.Is(err, errQuiet) {
+			if err := change(); err != nil {
+				return err
+			}
+		}
+	}
+	return notClosed(why)
+}
+
+func notClosed(why string) error {
+	return fmt.Errorf("the watch's channel is not closed after %s: a reflector would wait on it until a deadline of its own", why)
+}
+
+func endedByError(why string, event watch.Event) error {
+	return fmt.Errorf("after %s the watch reports an error, which a reflector would count as a failure: %w", why, apierrors.FromObject(event.Object))
 }

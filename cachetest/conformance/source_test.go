@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/cachetest"
@@ -158,6 +160,62 @@ var listFaults = map[string]sourceFault{
 			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				f.Advance(1)
 				return f.Source.ListWithContext(ctx, o)
+			}
+		},
+	},
+	"pages that are older than their version": {
+		check: "a list made during changes has those up to its version", says: "the version was newer than the list",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			version := ""
+			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				list, err := f.Source.ListWithContext(ctx, o)
+				if err != nil || o.Limit == 0 {
+					return list, err
+				}
+				if o.Continue == "" {
+					time.Sleep(time.Millisecond) // changes come before the version is read
+					version = f.ResourceVersion()
+				}
+				list.(*unstructured.UnstructuredList).SetResourceVersion(version)
+				return list, nil
+			}
+		},
+	},
+	"a UID that each list makes anew": {
+		check: "an object keeps its UID, and its version until it changes", says: "would tell of a deletion and an addition",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			made := 0
+			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				list, err := f.Source.ListWithContext(ctx, o)
+				if err != nil {
+					return nil, err
+				}
+				items := list.(*unstructured.UnstructuredList).Items
+				for at := range items {
+					made++
+					items[at].SetUID(types.UID(strconv.Itoa(made)))
+				}
+				return list, nil
+			}
+		},
+	},
+	"a UID that only events have": {
+		check: "an object keeps its UID, and its version until it changes", says: "the UID of a=1 was",
+		wrong: editing(watch.Modified, func(obj *unstructured.Unstructured) { obj.SetUID(obj.GetUID() + "-event") }),
+	},
+	"the version of the list in its items": {
+		check: "an object keeps its UID, and its version until it changes", says: "though it has not changed",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				list, err := f.Source.ListWithContext(ctx, o)
+				if err != nil {
+					return nil, err
+				}
+				listed := list.(*unstructured.UnstructuredList)
+				for at := range listed.Items {
+					listed.Items[at].SetResourceVersion(listed.GetResourceVersion())
+				}
+				return list, nil
 			}
 		},
 	},

@@ -178,6 +178,60 @@ func checkRecreation(t *sourceTrial) error {
 	return nil
 }
 
+// checkIdentity compares UIDs and versions of lists, and of an event and the lists around it.
+func checkIdentity(t *sourceTrial) error {
+	l, w, err := t.startWatch("create a=1", "create b=1")
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	known := map[string]seen{}
+	for _, item := range l.items {
+		known[item.name] = item
+	}
+	if err := t.write("update a=2"); err != nil {
+		return err
+	}
+	changed, err := w.tells("MODIFIED a=2")
+	if err != nil {
+		return err
+	}
+	if changed[0].uid != known["a"].uid {
+		return otherUID(changed[0], known["a"])
+	}
+	known["a"] = changed[0]
+	for _, list := range t.waysToList() {
+		l, err := list()
+		if err != nil {
+			return err
+		}
+		if err := l.keepsIdentity(known); err != nil {
+			return fmt.Errorf("in a list after it was known: %w", err)
+		}
+	}
+	return nil
+}
+
+// keepsIdentity checks that the items have the UIDs and versions that are known.
+func (l listing) keepsIdentity(known map[string]seen) error {
+	for _, item := range l.items {
+		before := known[item.name]
+		if item.uid != before.uid {
+			return otherUID(item, before)
+		}
+		if item.version != before.version {
+			return fmt.Errorf("the version of %s was %s and is %s, though it has not changed: a reflector that lists would tell of an update",
+				item, before.version, item.version)
+		}
+	}
+	return nil
+}
+
+func otherUID(now, before seen) error {
+	return fmt.Errorf("the UID of %s was %q, and that of %s is %q: a reflector would tell of a deletion and an addition",
+		before, before.uid, now, now.uid)
+}
+
 func checkTypes(t *sourceTrial) error {
 	l, w, err := t.startWatch("create a=1")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 var watchFaults = map[string]sourceFault{
 	"a buffer that drops what does not fit": {
-		check: "a watch that is read late loses nothing", says: "a watch that was read after 249 changes delivers",
+		check: "a watch that is read late loses nothing", says: "a watch that was read after 1098 changes delivers",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				inner, err := f.Source.WatchWithContext(ctx, o)

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/watchmirror/cache"
 )
@@ -40,7 +43,53 @@ func checkUpdate(t *storeTrial) error {
 	if err := t.write("update b=1"); err != nil {
 		return err
 	}
-	return t.after("Update of one that was not there", "a=3", "b=1")
+	if err := t.after("Update of one that was not there", "a=3", "b=1"); err != nil {
+		return err
+	}
+	if err := t.storedState("a=4", "a=3"); err != nil {
+		return err
+	}
+	return t.checkRecreated()
+}
+
+// storedState checks what Get returns for another state of an object.
+func (t *storeTrial) storedState(other, stored string) error {
+	reader, ok := t.store.(storeReader)
+	if !ok {
+		return nil
+	}
+	item, exists, err := reader.Get(t.object(other))
+	if err != nil || !exists || isNil(item) || t.textOf(item) != stored {
+		return fmt.Errorf("Get of %s = %v, %v, %v where the store has %s", other, item, exists, err, stored)
+	}
+	return nil
+}
+
+// checkRecreated writes an object with another UID in place of one that the store has, as a reflector does if a list
+// has hidden the deletion.
+func (t *storeTrial) checkRecreated() error {
+	writes := []struct {
+		name  string
+		write func(obj any) error
+	}{
+		{"Update", t.store.Update},
+		{"Add", t.store.Add},
+		{"Replace", func(obj any) error { return t.store.Replace([]any{obj, t.object("b=1")}, "90") }},
+	}
+	for n, way := range writes {
+		t.versions++
+		mark := strconv.Itoa(n + 5)
+		recreated := t.config.Object(StoreObject{
+			Name: "a", Mark: mark, UID: types.UID("uid-of-" + way.name), ResourceVersion: strconv.Itoa(t.versions),
+		})
+		if err := way.write(recreated); err != nil {
+			return fmt.Errorf("%s of an object with another UID: %w", way.name, err)
+		}
+		if err := t.after(way.name+" of an object with another UID", "a="+mark, "b=1"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkDelete(t *storeTrial) error {
@@ -198,13 +247,17 @@ func checkReturned(t *storeTrial) error {
 		return fmt.Errorf("after a caller changed the slices that List and ListKeys returned: %w", err)
 	}
 	before := reader.List()
+	held := slices.Clone(before)
 	if err := t.write("delete a=1", "add c=1"); err != nil {
 		return err
 	}
-	for _, obj := range before {
-		if isNil(obj) {
+	if err := t.holds("b=1", "c=1"); err != nil {
+		return err
+	}
+	for at, obj := range before {
+		if isNil(obj) || t.textOf(obj) != t.textOf(held[at]) {
 			return errors.New("a slice that List returned before changed with the store")
 		}
 	}
-	return t.holds("b=1", "c=1")
+	return nil
 }

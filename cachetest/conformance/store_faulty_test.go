@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/watchmirror/cache"
 )
 
@@ -49,6 +51,37 @@ func (s updatesNothingNew) Update(obj any) error {
 		return err
 	}
 	return s.goodStore.Update(obj)
+}
+
+type keepsFirstUID struct{ goodStore }
+
+func (s keepsFirstUID) Update(obj any) error {
+	old, exists, err := s.Get(obj)
+	if err == nil && exists && metadata(old.(runtime.Object)).GetUID() != metadata(obj.(runtime.Object)).GetUID() {
+		return nil
+	}
+	return s.goodStore.Update(obj)
+}
+
+type returnsArgument struct{ goodStore }
+
+func (s returnsArgument) Get(obj any) (any, bool, error) {
+	_, exists, err := s.goodStore.Get(obj)
+	if !exists {
+		return nil, false, err
+	}
+	return obj, true, err
+}
+
+// reusesSlice lists into one slice as long as that is large enough.
+type reusesSlice struct {
+	goodStore
+	slice []any
+}
+
+func (s *reusesSlice) List() []any {
+	s.slice = append(s.slice[:0], s.goodStore.List()...)
+	return s.slice
 }
 
 type losesDeletes struct{ goodStore }
