@@ -349,6 +349,9 @@ type keysPage struct {
 	// on the last page.
 	Count int    `json:"count"`
 	Next  string `json:"next,omitempty"`
+	// Quarantined are selected keys that are not among Keys, since their only state is quarantined.
+	// Only the first page has them.
+	Quarantined []string `json:"quarantined,omitempty"`
 
 	HideObjects bool `json:"-"`
 }
@@ -370,11 +373,27 @@ func (q request) keys(e *entry, filter keyFilter, after string) {
 		p.Keys = p.Keys[:keysOnPage]
 		p.Next = p.Keys[keysOnPage-1]
 	}
+	if after == "" {
+		p.Quarantined = e.quarantinedKeys(objects, filter)
+	}
 	if q.wantsJSON() {
 		q.json(http.StatusOK, p)
 		return
 	}
 	q.page(http.StatusOK, "keys", p)
+}
+
+// quarantinedKeys returns the first selected keys whose only state is quarantined.
+func (e *entry) quarantinedKeys(objects cache.Reader[any], filter keyFilter) []string {
+	var keys []string
+	for _, one := range e.reporter.Status().Quarantined {
+		_, hasState := objects.Lookup(one.Key)
+		if !hasState && one.Key != "" && filter.selects(one.Key) {
+			keys = append(keys, one.Key)
+		}
+	}
+	slices.Sort(keys)
+	return keys[:min(len(keys), keysOnPage)]
 }
 
 // noStore is the error for keys and objects of a reflector that was added without its store.

@@ -578,6 +578,13 @@ func TestTheObjectPageOfAQuarantinedKeyShowsTheQuarantine(t *testing.T) {
 			assert.Equal(t, hasState, answer["object"] != nil)
 		}
 		assert.Equal(t, http.StatusNotFound, get(&registry, "?name=pods&key=shop/none").Code)
+		for query, found := range map[string]any{"prefix=": []any{"shop/only"}, "part=onl": []any{"shop/only"}, "prefix=shop/e": nil} {
+			answer := getJSON(t, &registry, "?name=pods&format=json&"+query)
+			assert.Equal(t, found, answer["quarantined"], query)
+			page := get(&registry, "?name=pods&"+query).Body.String()
+			assert.Equal(t, found != nil, strings.Contains(page, "Quarantined, without an earlier state"), query)
+			assert.Equal(t, found != nil, strings.Contains(page, ">shop/only</a>"), query)
+		}
 		stop()
 	})
 }

@@ -160,6 +160,7 @@ viewBox="0 0 {{.Width}} {{.Height}}" preserveAspectRatio="none"><path class="are
 {{template "search" .}}
 <p class="soft small">{{.Count}} keys{{with .Prefix}} begin with {{.}}{{end}}{{with .Part}} contain {{.}}{{end}}</p>
 {{$page := .}}{{with .Keys}}<div class="card"><ul class="keys">{{range .}}<li>{{if $page.HideObjects}}{{.}}{{else}}<a href="{{link "name" $page.Name "key" .}}">{{.}}</a>{{end}}</li>{{end}}</ul></div>{{end}}
+{{with .Quarantined}}<h2>Quarantined, without an earlier state</h2><div class="card"><ul class="keys">{{range .}}<li>{{if $page.HideObjects}}{{.}}{{else}}<a href="{{link "name" $page.Name "key" .}}">{{.}}</a>{{end}}</li>{{end}}</ul></div>{{end}}
 <footer>{{with .Next}}<a href="{{link "name" $page.Name "prefix" $page.Prefix "part" $page.Part "after" .}}">Next keys</a>{{end}}<a href="{{link "name" .Name "prefix" .Prefix "part" .Part "format" "json"}}">JSON</a></footer>{{end}}{{template "bottom"}}{{end}}
 
 {{define "object"}}{{template "top" (.Top .Content.Key)}}{{with .Content}}<nav><a href="?">All caches</a> / <a href="{{link "name" .Name}}">{{.Name}}</a> / <a href="{{link "name" .Name "prefix" ""}}">keys</a></nav><h1>{{.Key}}</h1>
