@@ -80,6 +80,8 @@ type Wait struct {
 	Duration time.Duration
 	// Until is when the next request was made; zero if none was.
 	Until time.Time
+	// ofCheck is true if a check has failed.
+	ofCheck bool
 }
 
 // wholeList is the list that a request is a page of, or itself.

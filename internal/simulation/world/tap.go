@@ -234,10 +234,10 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *Request {
 func (t *tap) record(list bool, options metav1.ListOptions) *Request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.returnLocked()
 	request := &Request{At: time.Now(), List: list, version: options.ResourceVersion, Endless: options.SendInitialEvents != nil}
 	request.Relist = t.client.asked.Load() > 0 && options.ResourceVersion == "" && options.Continue == ""
 	request.Check = list && t.isCheckLocked(options)
+	t.returnLocked(request)
 	if request.Check {
 		t.requests = append(t.requests, request)
 		return request
@@ -322,19 +322,23 @@ func (t *tap) waitLocked(request *Request, err error) {
 	seconds, hasDelay := apierrors.SuggestsClientDelay(err)
 	if hasDelay && seconds > 0 {
 		request.RetryAfter = time.Duration(seconds) * time.Second
-		t.waits = append(t.waits, Wait{Since: time.Now(), Duration: request.RetryAfter})
+		t.waits = append(t.waits, Wait{
+			Since:    time.Now(),
+			Duration: request.RetryAfter,
+			ofCheck:  request.Check,
+		})
 	}
 	request.IsNotAllowed = apierrors.IsMethodNotSupported(err)
 }
 
-// returnLocked notes that the next request is made.
-func (t *tap) returnLocked() {
-	if len(t.waits) == 0 {
-		return
-	}
-	last := &t.waits[len(t.waits)-1]
-	if last.Until.IsZero() {
-		last.Until = time.Now()
+// returnLocked notes that the next request is made. Only a check follows a check that failed: the
+// watch beside it may end for another reason.
+func (t *tap) returnLocked(next *Request) {
+	for i := range t.waits {
+		w := &t.waits[i]
+		if w.Until.IsZero() && (next.Check || !w.ofCheck) {
+			w.Until = next.At
+		}
 	}
 }
 
