@@ -587,7 +587,6 @@ func (l *listing) recordCommit() {
 	l.progress.refusedLists = refusedLists{}
 	l.progress.duplicates = l.duplicateStates
 	l.progress.failedWatches.count = 0
-	l.progress.failedWatches.unreadable = 0
 	l.progress.lastReceived = now
 	l.progress.checks.recordSuccess(now)
 	l.progress.emptyWatches.recordList(now, l.items, l.hasFoundChanges())

@@ -64,30 +64,21 @@ func (p *progress) listVersion() string {
 // failedWatches counts failed watches in a row of which none has worked.
 type failedWatches struct {
 	count int
-	// unreadable counts those at the end that have brought something unreadable.
-	unreadable int
 	// since is when the first of them was requested.
 	since time.Time
 	// refused means that the source can be listed and not watched: a list follows each refused
-	// watch. It is false again once a watch did not fail at once.
+	// request. It is false again once the source has accepted a watch.
 	refused bool
 }
 
-// record counts a failed watch, and reports whether more than another watch must follow. What was
-// damaged in transit is intact in the next watch: twice in a row the source has sent it so.
-func (w *failedWatches) record(
-	failed failedAttempt, cause Cause, now time.Time,
-) (isLasting bool) {
+// record counts a failed watch, and reports whether more than another watch must follow.
+func (w *failedWatches) record(failed failedAttempt, now time.Time) (isLasting bool) {
 	if w.count == 0 {
 		w.since = failed.began
 	}
 	w.count++
-	isSlow := failed.refused && now.Sub(w.since) >= refusingBeforeList
-	w.unreadable++
-	if failed.request || cause != CauseInvalidResponse {
-		w.unreadable = 0
-	}
-	return isSlow || w.count >= watchesBeforeList || w.unreadable >= unreadableBeforeList
+	isSlow := failed.request && now.Sub(w.since) >= refusingBeforeList
+	return isSlow || w.count >= watchesBeforeList
 }
 
 // refusedLists counts lists in a row that the source has refused with an error that may be about the

@@ -284,7 +284,7 @@ func (m *run) requestsOf(next state, atOnce bool) int {
 	if next != stateList {
 		return watch // or a check
 	}
-	if m.canStream() && m.progress.streaming.isDue(m.clock.Now()) && !atOnce {
+	if m.reflector.streams && m.progress.streaming.isDue(m.clock.Now()) && !atOnce {
 		return streamListWatch // room for a list if the stream fails again
 	}
 	if m.mayStream() {

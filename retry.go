@@ -90,8 +90,6 @@ const (
 	// watchesBeforeList is the number of consecutive watches that fail at one version before the
 	// reflector lists: about ten seconds of backoff.
 	watchesBeforeList = 10
-	// unreadableBeforeList is the number of consecutive watches that bring something unreadable.
-	unreadableBeforeList = 2
 	// refusingBeforeList is how long requests for a watch fail before the reflector lists. A
 	// gateway that does not stream refuses each one after its timeout.
 	refusingBeforeList = 30 * time.Second
@@ -132,15 +130,13 @@ type failedAttempt struct {
 	began time.Time
 	// request is true if the request itself failed, and not its stream.
 	request bool
-	// refused is true for a watch whose request failed, or that failed at once and without an event.
-	refused bool
 	// worked is the watch if that ends a series of failures, or nil.
 	worked *backoff.Watch
 }
 
 // isUnsupported reports whether the source has refused to be watched at all.
 func (f failedAttempt) isUnsupported() bool {
-	return f.refused && apierrors.IsMethodNotSupported(f.err)
+	return f.request && apierrors.IsMethodNotSupported(f.err)
 }
 
 // fail reports a failure and returns the next state. It decides whether a list follows.
@@ -223,23 +219,23 @@ func (m *run) afterFailedWatch(failed failedAttempt, cause Cause) (next state, e
 		m.progress.polledUntil = m.clock.Now().Add(watchProbe)
 	}
 	action := m.watchAction(failed, cause)
-	next = m.countFailedWatch(action, failed, cause)
+	next = m.countFailedWatch(action, failed)
 	// client-go's ListAndWatch does not watch again in these cases. A watch that was cut is resumed.
 	wasCut := cause == CauseConnectionLost && !failed.request
-	isFinal := action == watchThenList && !wasCut || cause == causeShortWatch
-	endsCycle = next != stateWatch || isFinal
+	mustList := action == watchThenList && !wasCut
+	endsCycle = next != stateWatch || mustList || cause == causeShortWatch
 	return next, endsCycle
 }
 
 // countFailedWatch counts a failed watch, and returns the state after it.
-func (m *run) countFailedWatch(action action, failed failedAttempt, cause Cause) state {
+func (m *run) countFailedWatch(action action, failed failedAttempt) state {
 	switch action {
 	case watchAgain:
 		return stateWatch
 	case watchThenCheck, watchThenList:
 		watches := &m.progress.failedWatches
-		isLasting := watches.record(failed, cause, m.clock.Now())
-		if watches.refused && failed.refused {
+		isLasting := watches.record(failed, m.clock.Now())
+		if watches.refused && failed.request {
 			return stateList
 		}
 		if !isLasting {
@@ -248,7 +244,7 @@ func (m *run) countFailedWatch(action action, failed failedAttempt, cause Cause)
 		if action == watchThenCheck && m.canCheck() {
 			return stateCheck
 		}
-		watches.refused = failed.refused
+		watches.refused = failed.request
 	case watchWithDeadline:
 		m.retry.After(failed.err)
 		if m.retry.ShouldRetry() {

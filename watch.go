@@ -45,7 +45,7 @@ type openWatch struct {
 	// synthetic is true while the events may be the initial ones of a watch from "" or "0", which
 	// are in no version order. It is false from the first event that is not Added.
 	synthetic bool
-	events    int // of a known type
+	events    int
 	// batch has the events that are being applied.
 	batch []change
 	// successful is true once the watch has ended a series of reported failures, or if there was
@@ -86,7 +86,6 @@ func (m *run) watchState(l *listing) state {
 			err:      err,
 			began:    w.requestedAt,
 			request:  true,
-			refused:  true,
 		})
 	}
 	return m.watchEnded(w, err, lived)
@@ -195,6 +194,7 @@ func (w *openWatch) recordResponse() {
 	if w.listing != nil {
 		return // a streaming list proves nothing before its end
 	}
+	w.progress.failedWatches.refused = false
 	w.follow(w.progress.version)
 	w.reflector.setCurrent("watch")
 }
@@ -254,22 +254,13 @@ func (m *run) watchEnded(w *openWatch, err error, lived time.Duration) state {
 		m.progress.expired = ""
 		m.afterPause = false
 	}
-	refused := err != nil && w.isVeryShort(lived)
-	if !refused {
-		m.progress.failedWatches.refused = false
-	}
 	if err == nil {
 		return m.watchClosed(w, ended)
 	}
 	if errors.Is(err, errRefetch) {
 		return m.listNext(err.Error())
 	}
-	failed := failedAttempt{
-		activity: PhaseWatching,
-		err:      err,
-		began:    w.requestedAt,
-		refused:  refused,
-	}
+	failed := failedAttempt{activity: PhaseWatching, err: err, began: w.requestedAt}
 	if ended.Worked() {
 		failed.began = m.clock.Now()
 		failed.worked = &ended

@@ -79,14 +79,13 @@ func (w *openWatch) receive(e watch.Event) error {
 	if e.Type == watch.Error {
 		return eventError(e.Object)
 	}
-	kind := changeKinds[e.Type]
-	if kind != "" || e.Type == watch.Bookmark { // one of an unknown type shows nothing
-		w.events++
-		if w.events == 1 && w.listing == nil {
-			w.recordSuccess()
-		}
+	w.events++
+	if w.events == 1 && w.listing == nil {
+		w.recordSuccess()
 	}
-	w.batch = append(w.batch, change{received: received{event: e, kind: kind, object: e.Object}})
+	w.batch = append(w.batch, change{
+		received: received{event: e, kind: changeKinds[e.Type], object: e.Object},
+	})
 	return nil
 }
 

@@ -25,16 +25,10 @@ const (
 	streamListWatch = 3
 )
 
-// canStream reports whether the source may accept a streaming list. One that refuses each watch
-// would refuse it too.
-func (m *run) canStream() bool {
-	return m.reflector.streams && !m.isPolled() && !m.progress.failedWatches.refused
-}
-
 // mayStream reports whether the next list is a streaming list: after failures only if the limits of
 // G13 leave room for the list and watch that follow another failure.
 func (m *run) mayStream() bool {
-	if !m.canStream() {
+	if !m.reflector.streams || m.isPolled() {
 		return false
 	}
 	if !m.progress.streaming.hasFailed() {

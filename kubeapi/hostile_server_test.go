@@ -443,7 +443,7 @@ var hostile = map[string]attack{
 		respond: frames(
 			`{"type":"\u001b[2J\nFAKE","object":{"metadata":{"name":"\u001b[2J"}}}`+"\n", 1),
 		lies:      true,
-		reports:   map[cache.Cause]int{"invalid-object": 2, "short-watch": 2, invalid: 1},
+		reports:   map[cache.Cause]int{"invalid-object": 2, invalid: 1},
 		mebibytes: 40,
 	},
 
