@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/trace"
 
@@ -50,8 +51,8 @@ type listing struct {
 	newest string
 	// hasNewer is true once an item was newer than the version of the last watch.
 	hasNewer bool
-	// ahead is the newest version of the items that are newer than the list, empty if none is.
-	ahead string
+	// newestItem is the newest version of all items.
+	newestItem string
 	// regression is reported with a list that is older than the store.
 	regression *VersionRegressionError
 	paging     paging
@@ -248,8 +249,8 @@ func (l *listing) requestPage(options metav1.ListOptions) (page, error) {
 		rejected := len(l.rejected)
 		requested := l.run.clock.Now()
 		p, err := l.request(options)
-		if err == nil {
-			err = l.checkPage(p)
+		if err == nil && l.isNoPage(p, items) {
+			err = errNoListVersion
 		}
 		if err == nil {
 			return p, nil
@@ -267,14 +268,15 @@ func (l *listing) requestPage(options metav1.ListOptions) (page, error) {
 	return page{}, l.run.ctx.Err()
 }
 
-// checkPage fails for a page without a version in a list with one. It is another document, and the
-// objects of the page would be deleted.
-func (l *listing) checkPage(p page) error {
+// isNoPage reports whether a page that brought no item after so many has no version either, in a
+// list with one. It is another document, and the objects of the page would be deleted.
+func (l *listing) isNoPage(p page, items int) bool {
+	isFirst := l.paging.answered == 0
 	hasVersion := p.listMeta.ResourceVersion != "" || !l.progress.versioned
-	if l.paging.answered == 0 || p.refused != nil || hasVersion {
-		return nil
+	if isFirst || hasVersion || p.refused != nil {
+		return false
 	}
-	return errNoListVersion
+	return l.items == items && (p.list == nil || meta.LenList(p.list) == 0)
 }
 
 // rewind drops the items of a failed page. The source will send them again.
@@ -354,9 +356,7 @@ func (l *listing) addItem(item listedItem) error {
 	if l.version == "" && !l.mayBeTooOld() {
 		l.newest = newerOf(l.newest, version)
 	}
-	if versionBefore(l.version, version) {
-		l.ahead = newerOf(l.ahead, version)
-	}
+	l.newestItem = newerOf(l.newestItem, version)
 	if l.reflector.shard != nil && l.reflector.excludes(&md, bad) {
 		l.items++
 		return nil
@@ -583,7 +583,10 @@ func (l *listing) recordCommit() {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	now := l.run.clock.Now()
 	l.progress.versionInvalid = false
-	l.progress.behind = behind{list: l.version, ahead: l.ahead}
+	l.progress.behind = behind{}
+	if versionBefore(l.version, l.newestItem) {
+		l.progress.behind = behind{list: l.version, item: l.newestItem}
+	}
 	l.progress.refusedLists = refusedLists{}
 	l.progress.duplicates = l.duplicateStates
 	l.progress.failedWatches.count = 0

@@ -158,11 +158,11 @@ func checkListKind(list runtime.Object) error {
 	return nil
 }
 
-// isNamed reports whether a list has a name. Only an object has one: client-go's dynamic client
-// makes an empty list of it.
+// isNamed reports whether an empty list has a name. Only an object has one: client-go's dynamic
+// client makes an empty list of it.
 func isNamed(list *unstructured.UnstructuredList) bool {
-	name, _, _ := unstructured.NestedFieldNoCopy(list.Object, "metadata", "name")
-	return name != nil
+	name, _, _ := unstructured.NestedString(list.Object, "metadata", "name")
+	return name != "" && len(list.Items) == 0
 }
 
 // eachItem calls add with a shallow copy of each item of a list, so that a stored item does not

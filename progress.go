@@ -22,7 +22,8 @@ type progress struct {
 	expired string
 	// versioned is true once the source has sent a list with a version.
 	versioned bool
-	behind    behind
+	// behind is not empty if the last list was behind its items.
+	behind behind
 	// duplicates has the states that the last list had under a key beside a kept one. They are
 	// reported.
 	duplicates map[duplicateState]bool
@@ -44,17 +45,19 @@ type progress struct {
 	emptyWatches emptyWatches
 }
 
-// behind is what the last list has shown of a source whose lists may be behind their items.
+// behind is a list whose version is behind its items.
 type behind struct {
-	// list is the version of the list, ahead the newest one of the items that are newer, or empty.
-	list, ahead string
+	// list is the version of the list, or of a later check.
+	list string
+	// item is the version of the newest item.
+	item string
 }
 
 // listVersion returns the version below which another list shows that the source has gone back. If
 // the last list was behind its items, the watch has passed it by sending these again, and another
 // list may have the same version. Later events show a newer source.
 func (p *progress) listVersion() string {
-	isReplay := p.behind.ahead != "" && !versionBefore(p.behind.ahead, p.version)
+	isReplay := p.behind.list != "" && !versionBefore(p.behind.item, p.version)
 	if isReplay {
 		return p.behind.list
 	}

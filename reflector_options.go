@@ -40,7 +40,7 @@ type ReflectorOptions struct {
 	// Clock is for tests; testing/synctest needs none. Default: the real one.
 	Clock clock.Clock
 	// Backoff replaces the default backoff and its limit on requests per minute. Its Duration must
-	// be above zero. It is for failures: a watch that worked is resumed as by default, or sooner.
+	// be above zero. It is for failures: a watch that worked is resumed within 5.5 s.
 	Backoff *wait.Backoff
 	// BackoffReset is how long nothing may fail before the backoff starts over. Default: 2 minutes.
 	BackoffReset time.Duration

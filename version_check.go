@@ -166,6 +166,10 @@ func (m *run) checkSucceeded(found sourceVersion, have string) error {
 	if versionBefore(found.version, have) {
 		return &VersionRegressionError{Kind: "list", Current: have, Received: found.version}
 	}
+	behind := &m.progress.behind
+	if behind.list != "" {
+		behind.list = newerOf(behind.list, found.version)
+	}
 	return nil
 }
 
@@ -185,9 +189,11 @@ func (m *run) checkError(err error, took time.Duration) error {
 	return fmt.Errorf("checking the version of %s: %w", m.reflector.typeDescription, err)
 }
 
-// canCheck reports whether a check tells something about the source, at less cost than a list.
+// canCheck reports whether a check tells something about the source, at less cost than a list. A
+// source whose lists are behind may have moved on without a newer version.
 func (m *run) canCheck() bool {
-	return !m.reflector.wholeLists && isOrderedVersion(m.progress.version)
+	p := m.progress
+	return !m.reflector.wholeLists && p.behind.list == "" && isOrderedVersion(p.version)
 }
 
 // checkState checks the version of a source whose watches are cut before they are answered. In an

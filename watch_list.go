@@ -182,9 +182,7 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	if err := l.setVersion(version); err != nil {
 		return err
 	}
-	if versionBefore(l.version, l.newest) {
-		l.ahead = l.newest
-	}
+	l.newestItem = l.newest
 	l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
 	l.entries = nil // it is as large as the list
 	if err := l.flush(); err != nil {

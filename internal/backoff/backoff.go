@@ -233,11 +233,16 @@ func (b *Backoff) continueStretch(now, began time.Time) {
 // pauseAfterCut returns the pause after a watch that worked and was cut. A configured pause is for
 // failures: it does not keep a watch that worked from being resumed.
 func (b *Backoff) pauseAfterCut(now time.Time, w Watch) time.Duration {
-	pause := b.nextPause(now)
 	if b.configured && !w.List {
-		return min(pause, b.firstPause())
+		return min(b.firstConfigured(), b.firstPause())
 	}
-	return pause
+	return b.nextPause(now)
+}
+
+// firstConfigured returns the first configured pause, and leaves the series as it is.
+func (b *Backoff) firstConfigured() time.Duration {
+	pause := b.initial.Duration
+	return saturated(pause, b.fraction(pause, b.jitter))
 }
 
 // shortWatchPause returns the pause that keeps WorkingLimit after a short watch. A configured pause
@@ -248,7 +253,7 @@ func (b *Backoff) shortWatchPause(now time.Time, w Watch) time.Duration {
 	}
 	spacing := w.Requested.Add(watchSpacing).Sub(now)
 	if b.configured {
-		return min(b.nextPause(now), max(0, spacing))
+		return min(b.firstConfigured(), max(0, spacing))
 	}
 	limit := b.workingDelay(now, w.Requests)
 	if w.Worked() { // the series has ended, so failures between such watches have no other limit

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
@@ -308,5 +309,25 @@ func TestB27ListAndWatchResumesAWatchThatWasCut(t *testing.T) {
 		assert.Len(t, source.watches, 12)
 		assert.LessOrEqual(t, source.longest, firstPause)
 		assertEach(t, cache.CauseConnectionLost, reported.causes())
+	})
+}
+
+// B27: after a watch that worked, a failure has the first configured pause. Fails if the end of the watch has used it.
+func TestB27TheEndOfAWatchThatWorkedUsesNoConfiguredPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &networkSource{watch: func(n int, w *networkWatch) error {
+			switch n {
+			case 1:
+				w.cutAfter(8 * time.Second)
+			case 2:
+				return cachetest.ErrConnectionRefused()
+			}
+			return nil
+		}}
+		source.runFor(t, time.Minute, func(o *cache.ReflectorOptions) {
+			o.Backoff = &wait.Backoff{Duration: time.Second, Factor: 10, Steps: 6, Cap: time.Hour}
+		})
+		require.GreaterOrEqual(t, len(source.watches), 3)
+		assert.Equal(t, time.Second, source.watches[2].Sub(source.watches[1]))
 	})
 }

@@ -1,7 +1,9 @@
 package guarantees
 
 import (
+	"context"
 	"fmt"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,5 +131,83 @@ func TestB31ACheckAfterLaterEventsComparesWithTheWatch(t *testing.T) {
 		m := source.runFor(t, 5*time.Minute, nil)
 		assert.Len(t, source.lists, 2)
 		assert.Contains(t, m.causes(), causeRegression)
+	})
+}
+
+// lateVersionList is a networkSource that sends the items of a list one by one, and its version after them.
+type lateVersionList struct{ *networkSource }
+
+func (s lateVersionList) List(options metav1.ListOptions) (apiruntime.Object, error) {
+	return s.listed(context.Background(), options)
+}
+
+func (s lateVersionList) ListWithContext(ctx context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
+	return s.listed(ctx, options)
+}
+
+func (s lateVersionList) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return s.watched(context.Background(), options)
+}
+
+func (s lateVersionList) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return s.watched(ctx, options)
+}
+
+func (s lateVersionList) ListItems(ctx context.Context, options metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+	listed, err := s.listed(ctx, options)
+	if err != nil {
+		return metav1.ListMeta{}, err
+	}
+	list := listed.(*metav1.PartialObjectMetadataList)
+	for i := range list.Items {
+		if err := take(metav1.ListMeta{}, &list.Items[i]); err != nil {
+			return metav1.ListMeta{}, err
+		}
+	}
+	return list.ListMeta, nil
+}
+
+// B31: the same where the version follows the items. Fails if only items after the version are compared with it.
+func TestB31AListWhoseVersionFollowsItsNewerItemsIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := laggingList(modified(validPod("b", "100")))
+		replay := source.watch
+		source.watch = func(_ int, w *networkWatch) error {
+			w.cutAfter(50 * time.Second)
+			return replay(1, w)
+		}
+		source.checked = func() string { return "10" }
+		m := runRecoveryMirror(t, lateVersionList{source}, fixedJitter(0))
+		time.Sleep(time.Hour)
+		m.stop()
+		assert.Len(t, source.lists, 1)
+		assert.NotContains(t, m.causes(), causeRegression)
+	})
+}
+
+// B31: where each watch is reset before it is answered, lists that are behind show no newer version. Fails if a list needs a
+// check that finds one.
+func TestB31ASourceOfSuchListsThatResetsItsWatchesIsMirrored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		source := laggingList()
+		before := source.list
+		source.list = func(n int, options metav1.ListOptions) (apiruntime.Object, error) {
+			if time.Since(began) < 5*time.Minute {
+				return before(n, options)
+			}
+			return listAt("10", validPod("a", "9"), validPod("b", "200")), nil
+		}
+		source.watch = func(n int, w *networkWatch) error {
+			if n > 1 {
+				return syscall.ECONNRESET
+			}
+			w.send(modified(validPod("b", "100")))
+			w.cutAfter(time.Minute)
+			return nil
+		}
+		source.checked = func() string { return "10" }
+		m := source.runFor(t, 15*time.Minute, nil)
+		assert.Equal(t, "200", contents(m.store)["a/b"])
 	})
 }
