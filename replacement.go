@@ -98,8 +98,7 @@ func (in *intake) BeginReplace(options ReplaceOptions) Replacement {
 
 // Replace makes list the whole content.
 func (k *keyedStore) Replace(list []any, resourceVersion string) error {
-	r := k.BeginReplace(ReplaceOptions{}).(*storeReplacement)
-	r.isVisible = false
+	r := k.BeginReplace(ReplaceOptions{Staged: true}).(*storeReplacement)
 	_ = r.prepare(context.Background(), received{kind: Replaced}, list)
 	var failures []error
 	for _, c := range r.publish(resourceVersion) {

@@ -44,6 +44,31 @@ func TestG10ASnapshotsGetReadsTheQuarantineOfTheSnapshot(t *testing.T) {
 	assert.NotNil(t, obj)
 }
 
+// G10: Replace is one step for readers, also of the quarantine. Fails if an object that Replace
+// refuses is quarantined before the list can be read.
+func TestG10AReplacedListIsReadWithItsQuarantine(t *testing.T) {
+	var store fullStore
+	var during error
+	store = newTagStore(cache.WithTransformer(func(obj any) (any, error) {
+		if obj.(*object).Name == "last" {
+			_, during = store.Snapshot().Get("a/bad")
+		}
+		return obj, nil
+	}))
+	must(t, store.Replace(nil, "1"))
+	list := []any{tagged(podAt("a", "bad", "2"), "bad")}
+	for i := range 100 { // more than a batch
+		list = append(list, podAt("a", itoa(i), "2"))
+	}
+	err := store.Replace(append(list, podAt("a", "last", "2")), "2")
+	require.ErrorIs(t, err, cache.ErrQuarantined)
+	assert.True(t, apierrors.IsNotFound(during), "%v", during)
+	_, err = store.Snapshot().Get("a/bad")
+	require.ErrorIs(t, err, cache.ErrQuarantined)
+	again := store.Replace([]any{tagged(podAt("a", "bad", "2"), "bad")}, "3")
+	require.ErrorIs(t, again, cache.ErrQuarantined, "each call returns its errors")
+}
+
 // quarantineCycle has the events of a pod a/x from version 4 on: added in a state that the index
 // refuses, modified to a good state, deleted.
 func quarantineCycle(events int) *funcSource {
