@@ -163,6 +163,8 @@ type ObjectError struct {
 	repeated bool
 	// wrongType means that the type is not the list's.
 	wrongType bool
+	// isNamelessDeletion is that of withDeletionKey.
+	isNamelessDeletion bool
 	// object is the object's name and kind, if known. Key may come from a store's key function.
 	object identity
 	// storeKey is the key that readers of the store use, empty if that is Key.
@@ -198,6 +200,17 @@ func withKey(bad *ObjectError) *ObjectError {
 	at := *bad
 	at.Key = "watch event" + atVersion(bad.ResourceVersion)
 	return &at
+}
+
+// withDeletionKey is withKey for a deletion. All deletions that nobody can name share one entry in
+// the quarantine, so a damaged source cannot fill the memory with them.
+func withDeletionKey(bad *ObjectError) *ObjectError {
+	if bad.Key != "" {
+		return bad
+	}
+	at := withKey(bad)
+	at.isNamelessDeletion = true
+	return at
 }
 
 // rejection returns the ObjectError of an object without a key.

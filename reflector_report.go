@@ -230,21 +230,13 @@ func (r *Reflector) quarantineObject(ctx context.Context, object *ObjectError) {
 	}
 }
 
-// quarantineNamelessDeletion quarantines the deletion of an object that nobody can name, until the
-// next list. All of them share one entry, so a damaged source cannot fill the memory with them.
-func (r *Reflector) quarantineNamelessDeletion(ctx context.Context, deletion *ObjectError) {
-	deletion = withKey(deletion)
-	all := table.KeyOf("deletions without a name")
-	r.quarantine.add(all, deletion, withoutStack(deletion.Err))
-	if !deletion.repeated {
-		r.report(ctx, deletion)
-	}
-}
-
 // quarantineKeyOf returns the key under which the reflector quarantines an object: its
 // namespace/name if known, whatever the store's key is, with the kind if the reflector accepts
-// every type.
+// every type. All deletions that nobody can name have one key.
 func (r *Reflector) quarantineKeyOf(object *ObjectError) string {
+	if object.isNamelessDeletion {
+		return "deletions without a name"
+	}
 	id := object.object
 	if id == (identity{}) {
 		return object.Key

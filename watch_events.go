@@ -323,7 +323,7 @@ func (w *openWatch) reportRejected(c *change, bad *ObjectError) {
 // quarantined until the next list.
 func (w *openWatch) reportRejectedDeletion(c *change, bad *ObjectError) {
 	if bad.Key == "" {
-		w.reflector.quarantineNamelessDeletion(w.run.ctx, bad)
+		w.reflector.quarantineObject(w.run.ctx, withDeletionKey(bad))
 		return
 	}
 	if !foundKey(bad) {

@@ -123,7 +123,7 @@ func (l *listing) rejectDeletion(bad *ObjectError) {
 		l.dropRejected(bad.Key)
 		return
 	}
-	l.reject(withKey(bad))
+	l.reject(withDeletionKey(bad))
 }
 
 // dropRejected drops a rejected object that was deleted, and was reported with its first event. It

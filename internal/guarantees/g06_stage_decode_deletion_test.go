@@ -407,6 +407,45 @@ type damagedDeletion struct{ object }
 
 func (damagedDeletion) DecodeError() error { return errBoom }
 
+// Fails if each deletion that nobody can name, in the streaming list or in the watch that follows
+// it, adds an entry to the quarantine.
+func TestG6DeletionsWithoutANameInAStreamShareOneEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const deletions = 1000
+		watched := newRecordedWatch()
+		watched.events = make(chan watch.Event, 2*deletions+1)
+		for i := range 2 * deletions {
+			damaged := &damagedDeletion{}
+			damaged.ResourceVersion = itoa(1 + i)
+			watched.events <- watch.Event{Type: watch.Deleted, Object: damaged}
+			if i+1 == deletions {
+				end := podAt("", "", itoa(deletions))
+				end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+				watched.events <- watch.Event{Type: watch.Bookmark, Object: end}
+			}
+		}
+		source := &funcSource{
+			watch: func(context.Context, int) (watch.Interface, error) { return watched, nil },
+		}
+		reported := 0
+		informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{
+			ReflectorOptions: cache.ReflectorOptions{
+				Strategy:     cache.ListStreaming,
+				ErrorHandler: func(context.Context, *cache.Reflector, error) { reported++ },
+			},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = informer.Run(ctx) }()
+		synctest.Wait()
+		assert.True(t, informer.HasSynced())
+		assert.Equal(t, 1, len(informer.Status().Quarantined)) // Len prints all
+		assert.Equal(t, 2*deletions, reported, "each is reported once")
+		cancel()
+		<-ended
+	})
+}
+
 // Fails if each deletion that nobody can name adds an entry to the quarantine.
 func TestG6DeletionsWithoutANameShareOneEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
