@@ -84,7 +84,9 @@ func (r Reader[T]) key(name string) string {
 	return cache.NewObjectName(r.namespace, name).String()
 }
 
-// Lookup returns the object under key, and whether it exists. The key is as in Get.
+// Lookup returns the object that can be read under key, which is as in Get. False does not mean
+// that the source lacks the object: its only state may be quarantined. Code that acts on a missing
+// object must call Get, which tells the two apart.
 func (r Reader[T]) Lookup(name string) (obj T, exists bool) {
 	if r.showsNoWrites() {
 		return r.base.Lookup(name)
