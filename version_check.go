@@ -177,7 +177,7 @@ func (m *run) checkSucceeded(found sourceVersion, have string) error {
 func (m *run) checkFailed(c *versionCheck) {
 	now := m.clock.Now()
 	m.progress.backoff.RecordFailure(now, c.began)
-	m.progress.checks.recordFailure(now.Add(m.progress.backoff.WaitAsked(retryAfter(c.err))))
+	m.progress.checks.recordFailure(now.Add(m.progress.backoff.JitteredRetryAfter(retryAfter(c.err))))
 	m.report(m.checkError(c.err, now.Sub(c.began)))
 }
 

@@ -118,7 +118,7 @@ func (lw *ListerWatcher) send(
 	}()
 	httpResponse, err := lw.roundTrip(r, v, url)
 	if err != nil {
-		if lw.mayHaveUsedDiscarded() && r.ctx.Err() == nil {
+		if lw.takeRecentDiscard() && r.ctx.Err() == nil {
 			r.release()
 			return lw.send(ctx, v, options)
 		}

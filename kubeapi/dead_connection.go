@@ -73,13 +73,14 @@ func (r *response) discardDeadConnection() {
 	r.source.discardedAt.Store(time.Now().UnixNano())
 }
 
-// noticeTimeout is how long a transport may take to notice that a connection is closed.
-const noticeTimeout = time.Second
+// noticeDelay is how long a transport may take to notice that a connection is closed.
+const noticeDelay = time.Second
 
-// mayHaveUsedDiscarded reports, once after each discard, whether the transport may have sent a
-// request that failed on the discarded connection. A later failure belongs to the caller: to repeat
-// a watch then would begin its timeout again, and the caller would give it up long before.
-func (lw *ListerWatcher) mayHaveUsedDiscarded() bool {
+// takeRecentDiscard reports, once after each discard, whether that was so recent that the transport
+// may have sent a failed request on the discarded connection. A later failure belongs to the
+// caller: to repeat a watch then would begin its timeout again, and the caller would give it up long
+// before.
+func (lw *ListerWatcher) takeRecentDiscard() bool {
 	discarded := lw.discardedAt.Swap(0)
-	return discarded != 0 && time.Since(time.Unix(0, discarded)) < noticeTimeout
+	return discarded != 0 && time.Since(time.Unix(0, discarded)) < noticeDelay
 }

@@ -154,7 +154,7 @@ func (b *Backoff) AfterFailure(now time.Time, f Failure) time.Duration {
 	if !f.AtOnce {
 		pause = b.nextPause(now)
 	}
-	retryAfter := b.WaitAsked(f.RetryAfter)
+	retryAfter := b.JitteredRetryAfter(f.RetryAfter)
 	delay := b.delay(now, f.Requests, f.List)
 	pause = max(pause, f.AtLeast, retryAfter, delay)
 	if pause > 0 {
@@ -201,8 +201,8 @@ func (b *Backoff) AfterWatch(now time.Time, w Watch) time.Duration {
 	default:
 		b.stretch = stretch{}
 	}
-	b.requests.ended = w.Lived >= LongWatch
-	pause := max(w.AtLeast, b.WaitAsked(w.RetryAfter))
+	b.requests.groupEnded = w.Lived >= LongWatch
+	pause := max(w.AtLeast, b.JitteredRetryAfter(w.RetryAfter))
 	if w.Failed {
 		// A failure that follows continues the series that begins here.
 		b.series = series{start: now, resumed: now}
@@ -314,8 +314,8 @@ func saturated(pause, jitter time.Duration) time.Duration {
 	return pause + jitter
 }
 
-// WaitAsked returns the wait for which a source asked by Retry-After, bounded and with jitter.
-func (b *Backoff) WaitAsked(asked time.Duration) time.Duration {
+// JitteredRetryAfter returns the wait for which a source asked by Retry-After, bounded and with jitter.
+func (b *Backoff) JitteredRetryAfter(asked time.Duration) time.Duration {
 	bounded := min(asked, MaxRetryAfter)
 	return bounded + b.fraction(bounded, retryAfterJitter)
 }
@@ -414,17 +414,17 @@ type requests struct {
 	group time.Time
 	// listed is true if the last request was a list.
 	listed bool
-	// ended is true once a long watch has ended: the next request begins a group. Those while it
-	// was open are no part of what follows.
-	ended bool
+	// groupEnded is true once a long watch has ended: the next request begins a group. Those while
+	// it was open are no part of what follows.
+	groupEnded bool
 }
 
 func (r *requests) add(at time.Time, list bool) {
 	last := len(r.times) - 1
-	if last < 0 || r.ended || at.Sub(r.times[last]) >= LongWatch && (list || !r.listed) {
+	if last < 0 || r.groupEnded || at.Sub(r.times[last]) >= LongWatch && (list || !r.listed) {
 		r.group = at
 	}
-	r.ended = false
+	r.groupEnded = false
 	r.times = slices.Delete(r.times, 0, max(0, len(r.times)-recorded+1))
 	r.times = append(r.times, at)
 	r.listed = list
@@ -434,7 +434,7 @@ func (r *requests) add(at time.Time, list bool) {
 // if its group has ended.
 func (r *requests) groupStart(began time.Time) time.Time {
 	last := len(r.times) - 1
-	if last >= 0 && !r.ended && began.Sub(r.times[last]) < LongWatch {
+	if last >= 0 && !r.groupEnded && began.Sub(r.times[last]) < LongWatch {
 		return r.group
 	}
 	return began

@@ -18,7 +18,7 @@ var requestMutants = []Mutant{
 		Guards:  []string{"G1"},
 		Dir:     "internal/backoff",
 		In:      "Backoff.AfterFailure",
-		From:    "b.WaitAsked(f.RetryAfter)",
+		From:    "b.JitteredRetryAfter(f.RetryAfter)",
 		To:      "time.Duration(0)",
 		Package: guarantees,
 		Test:    "TestG1RetryAfterIsHonoured",
