@@ -26,7 +26,7 @@ func laggingList(events ...watch.Event) *networkSource {
 		watch: func(n int, w *networkWatch) error {
 			if n == 1 {
 				for _, event := range events {
-					w.events <- event
+					w.send(event)
 				}
 			}
 			return nil
