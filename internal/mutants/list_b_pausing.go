@@ -302,7 +302,7 @@ var pausingFaults = []Mutant{
 		Guards:  []string{"B32"},
 		In:      "isNamed",
 		From:    `name != "" && len(list.Items) == 0`,
-		To:      "name != nil && false",
+		To:      `name != "" && false`,
 		Package: guarantees,
 		Test:    "TestB32AListWithoutAVersionFails",
 		Fault:   "An object that a proxy sends in place of a list empties the cache.",
