@@ -51,8 +51,6 @@ type listing struct {
 	newest string
 	// hasNewer is true once an item was newer than the version of the last watch.
 	hasNewer bool
-	// newestItem is the newest version of all items.
-	newestItem string
 	// regression is reported with a list that is older than the store.
 	regression *VersionRegressionError
 	paging     paging
@@ -356,7 +354,6 @@ func (l *listing) addItem(item listedItem) error {
 	if l.version == "" && !l.mayBeTooOld() {
 		l.newest = newerOf(l.newest, version)
 	}
-	l.newestItem = newerOf(l.newestItem, version)
 	if l.reflector.shard != nil && l.reflector.excludes(&md, bad) {
 		l.items++
 		return nil
@@ -583,10 +580,6 @@ func (l *listing) recordCommit() {
 	l.steps.LogIfLong(slowList) // without the pause that follows
 	now := l.run.clock.Now()
 	l.progress.versionInvalid = false
-	l.progress.behind = behind{}
-	if versionBefore(l.version, l.newestItem) {
-		l.progress.behind = behind{list: l.version, item: l.newestItem}
-	}
 	l.progress.refusedLists = refusedLists{}
 	l.progress.duplicates = l.duplicateStates
 	l.progress.failedWatches.count = 0

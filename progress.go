@@ -22,8 +22,6 @@ type progress struct {
 	expired string
 	// versioned is true once the source has sent a list with a version.
 	versioned bool
-	// behind is not empty if the last list was behind its items.
-	behind behind
 	// duplicates has the states that the last list had under a key beside a kept one. They are
 	// reported.
 	duplicates map[duplicateState]bool
@@ -43,25 +41,6 @@ type progress struct {
 	checks       checks
 	refetch      refetch
 	emptyWatches emptyWatches
-}
-
-// behind is a list whose version is behind its items.
-type behind struct {
-	// list is the version of the list, or of a later check.
-	list string
-	// item is the version of the newest item.
-	item string
-}
-
-// listVersion returns the version below which another list shows that the source has gone back. If
-// the last list was behind its items, the watch has passed it by sending these again, and another
-// list may have the same version. Later events show a newer source.
-func (p *progress) listVersion() string {
-	isReplay := p.behind.list != "" && !versionBefore(p.behind.item, p.version)
-	if isReplay {
-		return p.behind.list
-	}
-	return p.version
 }
 
 // failedWatches counts failed watches in a row of which none has worked.

@@ -96,8 +96,7 @@ type versionCheck struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	began  time.Time
-	// have is the version that the source must have: the reflector's at the beginning, or that of a
-	// list behind its items.
+	// have is the reflector's version at the beginning.
 	have string
 	// found is what the source has, or err is why that is unknown. They are set before the call is
 	// done.
@@ -109,7 +108,7 @@ type versionCheck struct {
 
 // beginCheck begins a check, unless the versions cannot be compared.
 func (m *run) beginCheck(w *openWatch, now time.Time) {
-	c := &versionCheck{began: now, have: m.progress.listVersion(), err: errSourceExited}
+	c := &versionCheck{began: now, have: m.progress.version, err: errSourceExited}
 	if !isOrderedVersion(c.have) {
 		m.progress.checks.wanted = false
 		return
@@ -166,10 +165,6 @@ func (m *run) checkSucceeded(found sourceVersion, have string) error {
 	if versionBefore(found.version, have) {
 		return &VersionRegressionError{Kind: "list", Current: have, Received: found.version}
 	}
-	behind := &m.progress.behind
-	if behind.list != "" {
-		behind.list = newerOf(behind.list, found.version)
-	}
 	return nil
 }
 
@@ -189,11 +184,9 @@ func (m *run) checkError(err error, took time.Duration) error {
 	return fmt.Errorf("checking the version of %s: %w", m.reflector.typeDescription, err)
 }
 
-// canCheck reports whether a check tells something about the source, at less cost than a list. A
-// source whose lists are behind may have moved on without a newer version.
+// canCheck reports whether a check tells something about the source, at less cost than a list.
 func (m *run) canCheck() bool {
-	p := m.progress
-	return !m.reflector.wholeLists && p.behind.list == "" && isOrderedVersion(p.version)
+	return !m.reflector.wholeLists && isOrderedVersion(m.progress.version)
 }
 
 // checkState checks the version of a source whose watches are cut before they are answered. In an
@@ -219,7 +212,7 @@ func (m *run) checkState() state {
 		failed := backoff.Failure{Began: began, RetryAfter: retryAfter(err)}
 		return m.reportAndPause(err, m.attemptAfterFailure(stateWatch, failed))
 	}
-	have := m.progress.listVersion()
+	have := m.progress.version
 	m.regression = m.checkSucceeded(found, have)
 	m.progress.failedWatches.refused = found.version != have
 	return m.pauseUntil(m.attemptAfterFailure(stateWatch, backoff.Failure{AtOnce: true}))

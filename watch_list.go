@@ -182,7 +182,6 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	if err := l.setVersion(version); err != nil {
 		return err
 	}
-	l.newestItem = l.newest
 	l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
 	l.entries = nil // it is as large as the list
 	if err := l.flush(); err != nil {

@@ -1,7 +1,6 @@
 package guarantees
 
 import (
-	"context"
 	"fmt"
 	"syscall"
 	"testing"
@@ -88,101 +87,6 @@ func TestB31AnEventBelowTheWatchsVersionIsARegression(t *testing.T) {
 			})
 		})
 	}
-}
-
-// B31, B23: the watch has passed the version of a list behind its items, so a check finds a lower one although
-// the source has not gone back. Only a version below that list's is a regression. Fails if the check compares
-// with the watch's version: a full list would follow each check.
-func TestB31ACheckComparesWithTheListThatIsBehindItsItems(t *testing.T) {
-	for checked, lists := range map[string]int{"10": 1, "9": 2} {
-		t.Run(checked, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source := laggingList(modified(validPod("b", "100")))
-				replay := source.watch
-				source.watch = func(n int, w *networkWatch) error {
-					w.cutAfter(50 * time.Second)
-					return replay(n, w)
-				}
-				source.checked = func() string { return checked }
-				m := source.runFor(t, 5*time.Minute, nil)
-				assert.Len(t, source.checks, 1)
-				assert.Len(t, source.lists, lists)
-				if lists == 1 {
-					assertEach(t, cache.CauseConnectionLost, m.causes())
-				} else {
-					assert.Contains(t, m.causes(), causeRegression)
-				}
-			})
-		})
-	}
-}
-
-// B31, B23: events after the states of such a list show that the source has reached their version. A check that finds a lower
-// one finds a restored source. Fails if it is still compared with the list's version.
-func TestB31ACheckAfterLaterEventsComparesWithTheWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := laggingList(modified(validPod("b", "100")), modified(validPod("a", "150")))
-		send := source.watch
-		source.watch = func(n int, w *networkWatch) error {
-			w.cutAfter(50 * time.Second)
-			return send(n, w)
-		}
-		source.checked = func() string { return "120" }
-		m := source.runFor(t, 5*time.Minute, nil)
-		assert.Len(t, source.lists, 2)
-		assert.Contains(t, m.causes(), causeRegression)
-	})
-}
-
-// lateVersionList is a networkSource that sends the items of a list one by one, and its version after them.
-type lateVersionList struct{ *networkSource }
-
-func (s lateVersionList) List(options metav1.ListOptions) (apiruntime.Object, error) {
-	return s.listed(context.Background(), options)
-}
-
-func (s lateVersionList) ListWithContext(ctx context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
-	return s.listed(ctx, options)
-}
-
-func (s lateVersionList) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return s.watched(context.Background(), options)
-}
-
-func (s lateVersionList) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return s.watched(ctx, options)
-}
-
-func (s lateVersionList) ListItems(ctx context.Context, options metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
-	listed, err := s.listed(ctx, options)
-	if err != nil {
-		return metav1.ListMeta{}, err
-	}
-	list := listed.(*metav1.PartialObjectMetadataList)
-	for i := range list.Items {
-		if err := take(metav1.ListMeta{}, &list.Items[i]); err != nil {
-			return metav1.ListMeta{}, err
-		}
-	}
-	return list.ListMeta, nil
-}
-
-// B31: the same where the version follows the items. Fails if only items after the version are compared with it.
-func TestB31AListWhoseVersionFollowsItsNewerItemsIsNotRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := laggingList(modified(validPod("b", "100")))
-		replay := source.watch
-		source.watch = func(_ int, w *networkWatch) error {
-			w.cutAfter(50 * time.Second)
-			return replay(1, w)
-		}
-		source.checked = func() string { return "10" }
-		m := runRecoveryMirror(t, lateVersionList{source}, fixedJitter(0))
-		time.Sleep(time.Hour)
-		m.stop()
-		assert.Len(t, source.lists, 1)
-		assert.NotContains(t, m.causes(), causeRegression)
-	})
 }
 
 // B31: where each watch is reset before it is answered, lists that are behind show no newer version. Fails if a list needs a
