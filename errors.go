@@ -163,7 +163,7 @@ type ObjectError struct {
 	repeated bool
 	// wrongType means that the type is not the list's.
 	wrongType bool
-	// isNamelessDeletion is that of withDeletionKey.
+	// isNamelessDeletion means that nobody can name the deleted object: see withDeletionKey.
 	isNamelessDeletion bool
 	// object is the object's name and kind, if known. Key may come from a store's key function.
 	object identity

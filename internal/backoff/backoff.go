@@ -314,7 +314,8 @@ func saturated(pause, jitter time.Duration) time.Duration {
 	return pause + jitter
 }
 
-// JitteredRetryAfter returns the wait for which a source asked by Retry-After, bounded and with jitter.
+// JitteredRetryAfter returns the wait for which a source asked by Retry-After, bounded and with
+// jitter.
 func (b *Backoff) JitteredRetryAfter(asked time.Duration) time.Duration {
 	bounded := min(asked, MaxRetryAfter)
 	return bounded + b.fraction(bounded, retryAfterJitter)

@@ -159,6 +159,17 @@ func (n *forgetfulNetwork) podSource(t *testing.T, client *http.Client) *kubeapi
 	return source
 }
 
+// sourceAfterAStall returns a podSource whose connection has died, and whose last list has shown it.
+func (n *forgetfulNetwork) sourceAfterAStall(t *testing.T, client *http.Client) *kubeapi.ListerWatcher {
+	source := n.podSource(t, client)
+	_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	n.forget()
+	_, err = source.ListWithContext(t.Context(), metav1.ListOptions{})
+	require.ErrorIs(t, err, kubeapi.ErrStalled)
+	return source
+}
+
 // runPodMirror runs an informer whose watches last a minute until the end of the test.
 func runPodMirror(
 	t *testing.T, source cache.Source, strategy cache.ListStrategy,
@@ -209,13 +220,8 @@ func forEachClient(t *testing.T, test func(t *testing.T, n *forgetfulNetwork, cl
 // the HTTP/2 connection stays in the pool, and each list stalls.
 func TestB30AStalledListIsFollowedByOneOnAnotherConnection(t *testing.T) {
 	forEachClient(t, func(t *testing.T, n *forgetfulNetwork, client *http.Client) {
-		source := n.podSource(t, client)
+		source := n.sourceAfterAStall(t, client)
 		_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		n.forget()
-		_, err = source.ListWithContext(t.Context(), metav1.ListOptions{})
-		require.ErrorIs(t, err, kubeapi.ErrStalled)
-		_, err = source.ListWithContext(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 	})
 }
@@ -258,12 +264,7 @@ func TestB30AnOverdueWatchIsFollowedByOneOnAnotherConnection(t *testing.T) {
 // give it up before the server does, and take the dead connection below it for one that works.
 func TestB30AWatchThatFailsLateIsReturnedToItsCaller(t *testing.T) {
 	forEachClient(t, func(t *testing.T, n *forgetfulNetwork, client *http.Client) {
-		source := n.podSource(t, client)
-		_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		n.forget()
-		_, err = source.ListWithContext(t.Context(), metav1.ListOptions{})
-		require.ErrorIs(t, err, kubeapi.ErrStalled)
+		source := n.sourceAfterAStall(t, client)
 
 		var requests atomic.Int64
 		cutAfterAMinute := func() {
@@ -273,7 +274,7 @@ func TestB30AWatchThatFailsLateIsReturnedToItsCaller(t *testing.T) {
 		}
 		n.beforeAnswer.Store(&cutAfterAMinute)
 		began := time.Now()
-		_, err = source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+		_, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
 		require.Error(t, err)
 		assert.Equal(t, time.Minute, time.Since(began))
 		assert.EqualValues(t, 1, requests.Load())

@@ -80,7 +80,7 @@ type Wait struct {
 	Duration time.Duration
 	// Until is when the next request was made; zero if none was.
 	Until time.Time
-	// ofCheck is true if a check has failed.
+	// ofCheck is true if the request that failed was a check.
 	ofCheck bool
 }
 
