@@ -280,7 +280,7 @@ func (m *run) listNext(reason string) state {
 
 // requestsOf returns how many requests belong to a state.
 func (m *run) requestsOf(next state, atOnce bool) int {
-	const watch, listAndWatch = 1, 2
+	const watch, list, listAndWatch = 1, 1, 2
 	if next != stateList {
 		return watch // or a check
 	}
@@ -289,6 +289,10 @@ func (m *run) requestsOf(next state, atOnce bool) int {
 	}
 	if m.mayStream() {
 		return watch
+	}
+	if atOnce && !startsWithState(m.progress.version) {
+		// The source works again: the content comes first, and the watch may wait.
+		return list
 	}
 	return listAndWatch
 }

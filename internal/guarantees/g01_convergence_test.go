@@ -3,7 +3,9 @@ package guarantees
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -275,6 +277,57 @@ func TestG1AMirrorWhoseVersionExpiredInAnOutageConvergesWithinAMinute(t *testing
 				}
 			}
 		}
+	}
+}
+
+// G1: where watches are cut before they are answered, every tenth attempt is a check of the version. If it is the first
+// request after the recovery and the watch after it is answered with 410, the list follows within a minute of the recovery
+// all the same, and the limit of three requests a minute is kept. Fails if the list waits until the watch after it may
+// follow at once.
+func TestG1AListAfterACheckAndA410IsWithinAMinuteOfRecovery(t *testing.T) {
+	reset := fmt.Errorf("reading: %w", syscall.ECONNRESET)
+	for away := 2 * time.Minute; away < 15*time.Minute; away += 5 * time.Second {
+		t.Run(fmt.Sprint(away), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now().Add(time.Minute)
+				recovered := began.Add(away)
+				version := func() string {
+					if time.Now().Before(recovered) {
+						return "5"
+					}
+					return "9"
+				}
+				source := &networkSource{
+					checked: version,
+					list: func(int, metav1.ListOptions) (apiruntime.Object, error) {
+						return listAt(version(), validPod("a", version())), nil
+					},
+					watch: func(_ int, w *networkWatch) error {
+						switch now := time.Now(); {
+						case now.Before(began):
+							w.cutAfter(began.Sub(now))
+						case now.Before(recovered):
+							return reset
+						case w.options.ResourceVersion == "5":
+							return cachetest.ErrExpired()
+						}
+						return nil
+					},
+				}
+				source.runFor(t, time.Minute+away+5*time.Minute, nil)
+				assert.Len(t, source.lists, 2)
+				assert.WithinRange(t, source.lists[1], recovered, recovered.Add(time.Minute))
+				assert.Equal(t, "9", source.versions[len(source.versions)-1])
+				var later []time.Time
+				for _, at := range slices.Concat(source.lists, source.checks, source.watches) {
+					if at.Sub(began) >= time.Minute {
+						later = append(later, at)
+					}
+				}
+				slices.SortFunc(later, time.Time.Compare)
+				assert.LessOrEqual(t, inAnyMinute(later), 3)
+			})
+		})
 	}
 }
 

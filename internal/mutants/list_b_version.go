@@ -122,6 +122,17 @@ var versionFaults = []Mutant{
 			"two minutes.",
 	},
 	{
+		Name:    "lists-after-a-410-only-with-room-for-a-watch",
+		Guards:  []string{"G1"},
+		In:      "run.requestsOf",
+		From:    "atOnce && !startsWithState(m.progress.version)",
+		To:      "false",
+		Package: guarantees,
+		Test:    "TestG1AListAfterACheckAndA410IsWithinAMinuteOfRecovery",
+		Fault: "After an outage of minutes in which the version expired, the mirror is stale " +
+			"for up to 97 s in place of 60.",
+	},
+	{
 		Name:    "forgets-the-newest-version-of-a-broken-stream",
 		Guards:  []string{"B15", "G2"},
 		In:      "openWatch.examine",
