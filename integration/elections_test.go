@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache/integration/faultproxy"
 	"github.com/watchmirror/cache/internal/ownertest"
@@ -134,12 +135,15 @@ func awaitTakeovers(t *testing.T, events <-chan watch.Event, shards []string) {
 	}
 }
 
-// isTakeover is true if another replica has acquired a lease that was not released.
+// isTakeover is true if another replica has acquired a lease that was not released: a released lease
+// has the holder "", and anybody may acquire it at once.
 func isTakeover(before, lease *coordination.Lease) bool {
-	if before == nil || before.Spec.HolderIdentity == nil || lease.Spec.HolderIdentity == nil {
+	if before == nil {
 		return false
 	}
-	return *lease.Spec.HolderIdentity != *before.Spec.HolderIdentity
+	from := ptr.Deref(before.Spec.HolderIdentity, "")
+	to := ptr.Deref(lease.Spec.HolderIdentity, "")
+	return from != "" && to != "" && from != to
 }
 
 // requireExpired compares times of replicas, which have the same clock.
