@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -240,7 +241,7 @@ func (m *run) attemptAfterFailure(next state, f backoff.Failure) nextAttempt {
 		return nextAttempt{state: stateEnd, at: now}
 	}
 	f.List = next == stateList
-	f.Requests = m.requestsOf(next, f.AtOnce)
+	f.Requests = cmp.Or(f.Requests, m.requestsOf(next, f.AtOnce))
 	pause := m.progress.backoff.AfterFailure(now, f)
 	m.afterPause = pause > 0 || m.afterPause && f.Began.IsZero()
 	return nextAttempt{state: next, at: now.Add(pause)}
@@ -280,7 +281,7 @@ func (m *run) listNext(reason string) state {
 
 // requestsOf returns how many requests belong to a state.
 func (m *run) requestsOf(next state, atOnce bool) int {
-	const watch, list, listAndWatch = 1, 1, 2
+	const watch, listAndWatch = 1, 2
 	if next != stateList {
 		return watch // or a check
 	}
@@ -289,10 +290,6 @@ func (m *run) requestsOf(next state, atOnce bool) int {
 	}
 	if m.mayStream() {
 		return watch
-	}
-	if atOnce && !startsWithState(m.progress.version) {
-		// The source works again: the content comes first, and the watch may wait.
-		return list
 	}
 	return listAndWatch
 }

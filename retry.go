@@ -200,8 +200,11 @@ func (m *run) recordVersionFailure(activity Phase, cause Cause) (f backoff.Failu
 		// A list at the version may have been answered with exactly that version.
 		isAgain := p.version != "" && p.expired == p.version
 		p.versionInvalid = activity != PhaseWatching || isAgain
-		p.expired = p.version
 		f.AtOnce = mayListAtOnce
+		if f.AtOnce && m.mayListAlone() {
+			f.Requests = 1
+		}
+		p.expired = p.version
 	case CauseOverdueWatch:
 		f.AtOnce = true
 	case CauseInternal, CauseBadRequest:
@@ -210,6 +213,13 @@ func (m *run) recordVersionFailure(activity Phase, cause Cause) (f backoff.Failu
 		}
 	}
 	return f
+}
+
+// mayListAlone reports whether the list after a 410 needs no room for the watch after it in the
+// limits of G13: the content comes first. Not for a second 410: if the source remembers its versions
+// for less than the watch waits, each wait would cause the next one.
+func (m *run) mayListAlone() bool {
+	return m.progress.expired == "" && !startsWithState(m.progress.version)
 }
 
 // afterFailedWatch returns the state after a failed watch, and whether it ends a single cycle.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -326,6 +327,55 @@ func TestG1AListAfterACheckAndA410IsWithinAMinuteOfRecovery(t *testing.T) {
 				}
 				slices.SortFunc(later, time.Time.Compare)
 				assert.LessOrEqual(t, inAnyMinute(later), 3)
+			})
+		})
+	}
+}
+
+// G1: a busy source that remembers its versions for two seconds is watched again within two minutes of an outage. Fails if
+// each list goes ahead of its watch, which then waits until the version has expired again.
+func TestG1ASourceWithAShortHistoryIsWatchedAgainAfterAnOutage(t *testing.T) {
+	const history = 2 * time.Second
+	reset := fmt.Errorf("reading: %w", syscall.ECONNRESET)
+	for away := 20 * time.Second; away < 10*time.Minute; away += 5 * time.Second {
+		t.Run(fmt.Sprint(away), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				created := time.Now()
+				began := created.Add(time.Minute)
+				recovered := began.Add(away)
+				var accepted time.Time
+				versionAt := func(at time.Time) string { return strconv.Itoa(100 + int(at.Sub(created).Seconds())) }
+				version := func() string { return versionAt(time.Now()) }
+				source := &networkSource{
+					checked: version,
+					failing: func() error {
+						now := time.Now()
+						if now.Before(began) || !now.Before(recovered) {
+							return nil
+						}
+						return reset
+					},
+					list: func(int, metav1.ListOptions) (apiruntime.Object, error) {
+						return listAt(version(), validPod("a", version())), nil
+					},
+					watch: func(_ int, w *networkWatch) error {
+						now := time.Now()
+						switch {
+						case now.Before(began):
+							w.cutAfter(began.Sub(now))
+						case w.options.ResourceVersion < versionAt(now.Add(-history)): // of three digits
+							return cachetest.ErrExpired()
+						case accepted.IsZero():
+							accepted = now
+						}
+						return nil
+					},
+				}
+				source.runFor(t, time.Minute+away+3*time.Minute, nil)
+				assert.WithinRange(t, accepted, recovered, recovered.Add(2*time.Minute))
+				isAfter := func(at time.Time) bool { return !at.Before(recovered) }
+				first := slices.IndexFunc(source.lists, isAfter)
+				assert.LessOrEqual(t, len(source.lists)-first, 2)
 			})
 		})
 	}

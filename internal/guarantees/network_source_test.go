@@ -24,6 +24,8 @@ type networkSource struct {
 	watch func(n int, w *networkWatch) error
 	// checked returns the version that answers a check. The default is 5.
 	checked func() string
+	// failing returns the error that answers every request, or nil.
+	failing func() error
 
 	mu      sync.Mutex
 	lists   []time.Time
@@ -56,6 +58,9 @@ func (s *networkSource) listed(_ context.Context, options metav1.ListOptions) (a
 	if isVersionCheck(options) {
 		s.checks = append(s.checks, time.Now())
 		s.mu.Unlock()
+		if err := s.failure(); err != nil {
+			return nil, err
+		}
 		if s.checked != nil {
 			return listAt(s.checked()), nil
 		}
@@ -64,6 +69,9 @@ func (s *networkSource) listed(_ context.Context, options metav1.ListOptions) (a
 	s.lists = append(s.lists, time.Now())
 	n := len(s.lists)
 	s.mu.Unlock()
+	if err := s.failure(); err != nil {
+		return nil, err
+	}
 	if s.list == nil {
 		return listAt("5"), nil
 	}
@@ -81,6 +89,9 @@ func (s *networkSource) watched(_ context.Context, options metav1.ListOptions) (
 		s.without += time.Since(s.ended)
 	}
 	s.mu.Unlock()
+	if err := s.failure(); err != nil {
+		return nil, err
+	}
 	if s.watch != nil {
 		if err := s.watch(n, w); err != nil {
 			return nil, err
@@ -88,6 +99,13 @@ func (s *networkSource) watched(_ context.Context, options metav1.ListOptions) (
 	}
 	w.closeAfter(time.Duration(*options.TimeoutSeconds) * time.Second)
 	return w, nil
+}
+
+func (s *networkSource) failure() error {
+	if s.failing == nil {
+		return nil
+	}
+	return s.failing()
 }
 
 func (w *networkWatch) ResultChan() <-chan watch.Event { return w.events }

@@ -124,13 +124,24 @@ var versionFaults = []Mutant{
 	{
 		Name:    "lists-after-a-410-only-with-room-for-a-watch",
 		Guards:  []string{"G1"},
-		In:      "run.requestsOf",
-		From:    "atOnce && !startsWithState(m.progress.version)",
+		In:      "run.recordVersionFailure",
+		From:    "f.AtOnce && m.mayListAlone()",
 		To:      "false",
 		Package: guarantees,
 		Test:    "TestG1AListAfterACheckAndA410IsWithinAMinuteOfRecovery",
 		Fault: "After an outage of minutes in which the version expired, the mirror is stale " +
 			"for up to 97 s in place of 60.",
+	},
+	{
+		Name:    "lists-alone-after-each-410",
+		Guards:  []string{"G1"},
+		In:      "run.mayListAlone",
+		From:    `m.progress.expired == ""`,
+		To:      "true",
+		Package: guarantees,
+		Test:    "TestG1ASourceWithAShortHistoryIsWatchedAgainAfterAnOutage",
+		Fault: "A busy source that remembers its versions for seconds is listed again and " +
+			"again after an outage, and not watched.",
 	},
 	{
 		Name:    "forgets-the-newest-version-of-a-broken-stream",
