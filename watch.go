@@ -127,7 +127,7 @@ func (m *run) watchOptions(l *listing, timeout time.Duration) metav1.ListOptions
 		ResourceVersion:     m.progress.version,
 		AllowWatchBookmarks: true,
 		ShardSelector:       m.reflector.shard.Selector(),
-		TimeoutSeconds:      new(max(1, int64(timeout/time.Second))), // 0 is no timeout
+		TimeoutSeconds:      new(int64(serverTimeout(timeout) / time.Second)),
 	}
 	if l == nil {
 		return options
@@ -138,6 +138,12 @@ func (m *run) watchOptions(l *listing, timeout time.Duration) metav1.ListOptions
 	options.SendInitialEvents = ptr.To(true)
 	options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	return options
+}
+
+// serverTimeout returns the timeout that is requested of the server, in whole seconds. 0 would be
+// none.
+func serverTimeout(timeout time.Duration) time.Duration {
+	return max(time.Second, timeout.Truncate(time.Second))
 }
 
 // newWatch makes a watch that is not requested yet. Its deadline begins now, because a connection
@@ -206,11 +212,13 @@ func (w *openWatch) follow(version string) {
 	w.waits.relistRequests = w.reflector.relistRequests
 }
 
-// lived returns how long the watch has been open. Its time counts from the response or, if it had
-// events, from the request: some proxies delay the response until the first event.
+// lived returns how long the watch has been open. Its time counts from the response. If it had
+// events, or lasted for its timeout, it counts from the request: some proxies delay the response
+// until the first event, or the end.
 func (w *openWatch) lived(now time.Time) time.Duration {
-	if w.events > 0 {
-		return now.Sub(w.requestedAt)
+	sinceRequest := now.Sub(w.requestedAt)
+	if w.events > 0 || sinceRequest >= serverTimeout(w.timeout) {
+		return sinceRequest
 	}
 	return now.Sub(w.answeredAt)
 }

@@ -71,6 +71,25 @@ func TestB3AWatchThatEndsAfterOneEventIsNotHammered(t *testing.T) {
 	}
 }
 
+// B3: some proxies send the head of a response only with the first event, so that of an idle watch comes with its end, after
+// the timeout. Fails if such a watch counts as a very short one: each would be reported as a failure.
+func TestB3AnIdleWatchWhoseResponseIsDelayedToItsEndIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &networkSource{watch: func(_ int, w *networkWatch) error {
+			select {
+			case <-time.After(time.Duration(*w.options.TimeoutSeconds) * time.Second):
+			case <-w.request.Done():
+			}
+			w.end()
+			return nil
+		}}
+		m := source.runFor(t, 3*time.Hour-time.Second, nil)
+		assert.Empty(t, m.causes())
+		assert.Len(t, source.lists, 1)
+		assert.Len(t, source.watches, 36, "with a timeout of five minutes")
+	})
+}
+
 // B3, G13: a watch that is answered late and closed at once counts as short. Fails if its lifetime
 // counts from the request.
 func TestB3RequestTimeIsNotWatchLifetime(t *testing.T) {

@@ -42,6 +42,7 @@ type networkSource struct {
 // networkWatch is an open watch.
 type networkWatch struct {
 	source  *networkSource
+	request context.Context
 	options metav1.ListOptions
 	events  chan watch.Event
 	mu      sync.Mutex
@@ -78,8 +79,8 @@ func (s *networkSource) listed(_ context.Context, options metav1.ListOptions) (a
 	return s.list(n, options)
 }
 
-func (s *networkSource) watched(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	w := &networkWatch{source: s, options: options, events: make(chan watch.Event, 100), done: make(chan struct{})}
+func (s *networkSource) watched(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	w := &networkWatch{source: s, request: ctx, options: options, events: make(chan watch.Event, 100), done: make(chan struct{})}
 	s.mu.Lock()
 	s.watches = append(s.watches, time.Now())
 	s.versions = append(s.versions, options.ResourceVersion)
