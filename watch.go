@@ -45,7 +45,9 @@ type openWatch struct {
 	// synthetic is true while the events may be the initial ones of a watch from "" or "0", which
 	// are in no version order. It is false from the first event that is not Added.
 	synthetic bool
-	events    int
+	// events counts all events but Errors, knownEvents those of a type that is known.
+	events      int
+	knownEvents int
 	// batch has the events that are being applied.
 	batch []change
 	// successful is true once the watch has ended a series of reported failures, or if there was
@@ -230,7 +232,7 @@ func (w *openWatch) isVeryShort(lived time.Duration) bool {
 
 // isEmpty reports whether the watch was idle and short: see emptyWatches.
 func (w *openWatch) isEmpty(lived time.Duration) bool {
-	return w.events == 0 && lived < w.timeout/2
+	return w.knownEvents == 0 && lived < w.timeout/2
 }
 
 // stop stops the watch and waits until Stop has returned, so that no connection is open during a

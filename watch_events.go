@@ -80,11 +80,15 @@ func (w *openWatch) receive(e watch.Event) error {
 		return eventError(e.Object)
 	}
 	w.events++
+	kind := changeKinds[e.Type]
+	if kind != "" || e.Type == watch.Bookmark {
+		w.knownEvents++
+	}
 	if w.events == 1 && w.listing == nil {
 		w.recordSuccess()
 	}
 	w.batch = append(w.batch, change{
-		received: received{event: e, kind: changeKinds[e.Type], object: e.Object},
+		received: received{event: e, kind: kind, object: e.Object},
 	})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 )
@@ -56,6 +57,24 @@ func TestB28AForgottenVersionIsAnsweredByAList(t *testing.T) {
 			})
 		})
 	}
+}
+
+// B28: an event of an unknown type tells nothing about the version. Fails if it counts as one that the watch has brought:
+// the source would be watched from the forgotten version for ever.
+func TestB28EventsOfUnknownTypesDoNotKeepAListAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := forgetfulSource(time.Second, func() *metav1.PartialObjectMetadataList {
+			return listAt("5000", validPod("new", "4990"))
+		})
+		answer := source.watch
+		source.watch = func(n int, w *networkWatch) error {
+			w.send(watch.Event{Type: "HEARTBEAT", Object: validPod("heartbeat", "")})
+			return answer(n, w)
+		}
+		m := source.runFor(t, time.Minute, nil)
+		assert.Equal(t, []string{"5", "5", "5", "5000"}, source.versions)
+		assert.Equal(t, map[string]string{"a/new": "4990"}, contents(m.store))
+	})
 }
 
 // B28: a proxy that ends the watches of a quiet type is followed by few lists: after three watches, after ten
