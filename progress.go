@@ -49,7 +49,7 @@ type failedWatches struct {
 	// since is when the first of them was requested.
 	since time.Time
 	// refused means that the source can be listed and not watched: a list follows each refused
-	// request. It is false again once the source has accepted a watch.
+	// request. It is false again once the source has accepted a watch that is no streaming list.
 	refused bool
 }
 

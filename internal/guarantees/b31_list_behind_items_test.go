@@ -89,8 +89,8 @@ func TestB31AnEventBelowTheWatchsVersionIsARegression(t *testing.T) {
 	}
 }
 
-// B31: where each watch is reset before it is answered, lists that are behind show no newer version. Fails if a list needs a
-// check that finds one.
+// B31, B23: where each watch is reset before it is answered, a check of the version finds that of such lists, below the
+// watch's, and a list follows. Fails if only a newer version causes one.
 func TestB31ASourceOfSuchListsThatResetsItsWatchesIsMirrored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -173,41 +173,52 @@ func TestB32AListWithoutAVersionKeepsTheLastOne(t *testing.T) {
 	})
 }
 
+// pagedRelist is a source whose relist has these answers to the requests for its second page, then a good one.
+func pagedRelist(second ...*metav1.PartialObjectMetadataList) *networkSource {
+	return &networkSource{
+		list: func(n int, options metav1.ListOptions) (apiruntime.Object, error) {
+			if options.Continue == "" {
+				first := listAt("60", validPod("a", "9"))
+				first.Continue = "b"
+				return first, nil
+			}
+			isRelist := n > 2
+			if !isRelist || len(second) == 0 {
+				return listAt("60", validPod("b", "8")), nil
+			}
+			page := second[0]
+			second = second[1:]
+			return page, nil
+		},
+		watch: func(n int, _ *networkWatch) error {
+			if n == 1 {
+				return cachetest.ErrExpired()
+			}
+			return nil
+		},
+	}
+}
+
 // B32: an empty page without a version in a list with one is another document. It has failed and is requested again.
 // Fails if it counts as the last page: the objects of the missing ones would be deleted.
 func TestB32AnEmptyPageWithoutAVersionFails(t *testing.T) {
-	for name, odd := range map[string]*metav1.PartialObjectMetadataList{
-		"empty": listAt(""),
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				oddPages := 0
-				source := &networkSource{
-					list: func(n int, options metav1.ListOptions) (apiruntime.Object, error) {
-						if options.Continue == "" {
-							first := listAt("60", validPod("a", "9"))
-							first.Continue = "b"
-							return first, nil
-						}
-						if n > 2 && oddPages < 3 { // pages of the relist
-							oddPages++
-							return odd, nil
-						}
-						return listAt("60", validPod("b", "8")), nil
-					},
-					watch: func(n int, _ *networkWatch) error {
-						if n == 1 {
-							return cachetest.ErrExpired()
-						}
-						return nil
-					},
-				}
-				m := source.runFor(t, time.Minute, nil)
-				assert.Equal(t, map[string]string{"a/a": "9", "a/b": "8"}, contents(m.store))
-				assert.Len(t, source.lists, 4+oddPages)
-				invalid := cache.CauseInvalidResponse
-				assert.Equal(t, []cache.Cause{cache.CauseExpired, invalid, invalid, invalid}, m.causes())
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		source := pagedRelist(listAt(""), listAt(""), listAt(""))
+		m := source.runFor(t, time.Minute, nil)
+		assert.Equal(t, map[string]string{"a/a": "9", "a/b": "8"}, contents(m.store))
+		assert.Len(t, source.lists, 4+3)
+		invalid := cache.CauseInvalidResponse
+		assert.Equal(t, []cache.Cause{cache.CauseExpired, invalid, invalid, invalid}, m.causes())
+	})
+}
+
+// B32: a page with items needs no version of its own: that of the first page counts. Fails if it is refused.
+func TestB32APageWithItemsNeedsNoVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := pagedRelist(listAt("", validPod("b", "50")))
+		m := source.runFor(t, time.Minute, nil)
+		assert.Equal(t, map[string]string{"a/a": "9", "a/b": "50"}, contents(m.store))
+		assert.Equal(t, []cache.Cause{cache.CauseExpired}, m.causes())
+		assert.Equal(t, "60", m.LastSyncResourceVersion())
+	})
 }
