@@ -37,9 +37,9 @@ type ListerWatcher struct {
 	disableCompression bool
 	stallTimeout       time.Duration
 	warnings           *warnings
-	// discardedAt is when a dead connection was discarded, in nanoseconds since 1970, or zero if a
-	// request has been answered or repeated since.
-	discardedAt atomic.Int64
+	// discardedAt is when a dead connection was discarded, or nil if a request has been answered or
+	// repeated since.
+	discardedAt atomic.Pointer[time.Time]
 	// sourceStatuses are the results of SourceStatus.
 	sourceStatuses map[string]map[string]string
 }
@@ -118,13 +118,14 @@ func (lw *ListerWatcher) send(
 	}()
 	httpResponse, err := lw.roundTrip(r, v, url)
 	if err != nil {
-		if lw.takeRecentDiscard() && r.ctx.Err() == nil {
+		mayRepeat := lw.takeDiscard()
+		if mayRepeat && r.ctx.Err() == nil {
 			r.release()
 			return lw.send(ctx, v, options)
 		}
 		return nil, lw.callError(ctx, r, v, err)
 	}
-	lw.discardedAt.Store(0)
+	lw.discardedAt.Store(nil)
 	r.setResponse(httpResponse)
 	if httpResponse.StatusCode == http.StatusNotAcceptable && lw.managedFields.recordRefusal() {
 		r.release()

@@ -18,8 +18,10 @@ const silentTimeout = 5 * time.Second
 // HTTP/2 these may be requests of several sources.
 type connection struct {
 	conn net.Conn
-	// lastRead is when bytes last arrived for one of the requests, in nanoseconds since 1970. It
-	// begins with the first.
+	// acquired is when the first of the requests began.
+	acquired time.Time
+	// lastRead is when bytes last arrived for one of the requests, in nanoseconds since acquired. A
+	// time of day may be set back, and a dead connection would seem alive until it is reached again.
 	lastRead atomic.Int64
 	requests int // guarded by the table's mu
 }
@@ -43,8 +45,7 @@ func (t *connectionTable) acquire(conn net.Conn) *connection {
 	defer t.mu.Unlock()
 	c := t.byConn[conn]
 	if c == nil {
-		c = &connection{conn: conn}
-		c.lastRead.Store(time.Now().UnixNano())
+		c = &connection{conn: conn, acquired: time.Now()}
 		t.byConn[conn] = c
 	}
 	c.requests++
@@ -66,7 +67,7 @@ func (t *connectionTable) release(c *connection) {
 
 // silence returns for how long the connection has brought nothing.
 func (c *connection) silence() time.Duration {
-	return time.Since(time.Unix(0, c.lastRead.Load()))
+	return time.Since(c.acquired) - time.Duration(c.lastRead.Load())
 }
 
 // discard closes the connection, so that no later request uses it. All requests on it fail.
@@ -120,7 +121,7 @@ func (u *connectionUse) get() *connection {
 // received records that bytes have arrived.
 func (u *connectionUse) received(at time.Time) {
 	if c := u.get(); c != nil {
-		c.lastRead.Store(at.UnixNano())
+		c.lastRead.Store(int64(at.Sub(c.acquired)))
 	}
 }
 

@@ -70,17 +70,17 @@ func (r *response) discardDeadConnection() {
 	}
 	c.discard()
 	r.source.client.CloseIdleConnections()
-	r.source.discardedAt.Store(time.Now().UnixNano())
+	now := time.Now()
+	r.source.discardedAt.Store(&now)
 }
 
 // noticeDelay is how long a transport may take to notice that a connection is closed.
 const noticeDelay = time.Second
 
-// takeRecentDiscard reports, once after each discard, whether that was so recent that the transport
-// may have sent a failed request on the discarded connection. A later failure belongs to the
-// caller: to repeat a watch then would begin its timeout again, and the caller would give it up long
-// before.
-func (lw *ListerWatcher) takeRecentDiscard() bool {
-	discarded := lw.discardedAt.Swap(0)
-	return discarded != 0 && time.Since(time.Unix(0, discarded)) < noticeDelay
+// takeDiscard returns, once after each discard, whether that was so recent that the transport may
+// have sent a failed request on the discarded connection. A later failure belongs to the caller: to
+// repeat a watch then would begin its timeout again, and the caller would give it up long before.
+func (lw *ListerWatcher) takeDiscard() (isRecent bool) {
+	discarded := lw.discardedAt.Swap(nil)
+	return discarded != nil && time.Since(*discarded) < noticeDelay
 }
