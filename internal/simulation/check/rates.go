@@ -165,9 +165,34 @@ func (c *rateCheck) checkStretch(start time.Time, from, to int) {
 			return
 		}
 	}
-	if found != "" {
+	if found != "" && !c.mayHaveEndedLate(start, from, to) {
 		c.mirror.World.Fail("G13: %s made %s", c.mirror.Name, found)
 	}
+}
+
+// mayHaveEndedLate reports whether the requests keep the limits if a short watch among them counts
+// as one that lived for 10 s: slow functions may have kept the reflector from seeing its end before.
+func (c *rateCheck) mayHaveEndedLate(start time.Time, from, to int) bool {
+	if c.mirror.slack() == 0 {
+		return false
+	}
+	for i := from; i < to; i++ {
+		r := c.requests[i]
+		isNext := func(r *world.Request) bool { return !r.Check }
+		next := slices.IndexFunc(c.requests[i+1:to], isNext)
+		if r.List || r.Answered.IsZero() || next < 0 {
+			continue
+		}
+		after := c.requests[i+1+next : to]
+		resumed := after[0].At
+		if resumed.Sub(r.At) < shortWatch {
+			continue
+		}
+		if c.exceeds(start, c.requests[from:i+1]) == "" && c.exceeds(resumed, after) == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // runFrom says when a run of failures began, and with which request, if one can have begun

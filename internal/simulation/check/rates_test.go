@@ -68,6 +68,30 @@ func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 	}
 }
 
+// Slow functions keep a reflector from seeing the end of a watch. Then a watch that ended before 10 s
+// counts as one that ended when the next request was made. Fails if that is not so, or if it is so
+// with fast functions.
+func TestG13AWatchMayEndLateWhereFunctionsAreSlow(t *testing.T) {
+	const s = time.Second
+	for takes, holds := range map[time.Duration]bool{0: false, 1500 * time.Millisecond: true} {
+		t.Run(takes.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := world.New(script.Script{}, nil)
+				defer w.Close()
+				w.Do(script.Step{Do: "transforms-take", For: takes})
+				check := &rateCheck{mirror: &Mirror{Name: "m", World: w}}
+				check.requests = append(check.requests,
+					requestAt(w.Start, 0, 0, true), requestAt(w.Start, s, 9*s, false))
+				for range firstMinute {
+					check.requests = append(check.requests, requestAt(w.Start, 12*s, 0, true))
+				}
+				check.run()
+				require.Equal(t, holds, !w.Failed(), w.Failures())
+			})
+		})
+	}
+}
+
 // Where lists take the place of watches, a failure belongs to no series if nothing had failed for
 // two minutes before it. Fails if a check that hangs counts before it fails, if the end of a page
 // that failed long ago begins the series, or if the first list after the refusal does.
