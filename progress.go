@@ -63,8 +63,8 @@ func (w *failedWatches) record(failed failedAttempt, now time.Time) (isLasting b
 	return isSlow || w.count >= watchesBeforeList
 }
 
-// refusedLists counts lists in a row that the source has refused with an error that may be about the
-// version: API servers answer a version that they cannot parse, or that their storage has not
+// refusedLists counts lists in a row that the source has refused with an error that may be about
+// the version: API servers answer a version that they cannot parse, or that their storage has not
 // reached, with an internal error. A list at "" needs no version. It costs more, and what is wrong
 // may be the source, so the list after it is at the version again.
 type refusedLists struct {
