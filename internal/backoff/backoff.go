@@ -234,26 +234,16 @@ func (b *Backoff) continueStretch(now, began time.Time) {
 // failures: it does not keep a watch that worked from being resumed.
 func (b *Backoff) pauseAfterCut(now time.Time, w Watch) time.Duration {
 	if b.configured && !w.List {
-		return min(b.firstConfigured(), b.firstPause())
+		return min(b.firstConfiguredPause(), b.firstQuickPause())
 	}
 	return b.nextPause(now)
 }
 
-// firstConfigured returns the first configured pause, and leaves the series as it is.
-func (b *Backoff) firstConfigured() time.Duration {
-	pause := b.initial.Duration
-	return saturated(pause, b.fraction(pause, b.jitter))
-}
-
-// shortWatchPause returns the pause that keeps WorkingLimit after a short watch. A configured pause
-// is used in its place where it is shorter.
+// shortWatchPause returns the pause after a short watch. By default it keeps WorkingLimit.
 func (b *Backoff) shortWatchPause(now time.Time, w Watch) time.Duration {
-	if b.configured && w.Failed && w.List {
-		return 0 // it has its pause
-	}
 	spacing := w.Requested.Add(watchSpacing).Sub(now)
 	if b.configured {
-		return min(b.firstConfigured(), max(0, spacing))
+		return b.configuredShortWatchPause(w, spacing)
 	}
 	limit := b.workingDelay(now, w.Requests)
 	if w.Worked() { // the series has ended, so failures between such watches have no other limit
@@ -261,12 +251,29 @@ func (b *Backoff) shortWatchPause(now time.Time, w Watch) time.Duration {
 	}
 	if w.Advanced && b.stretch.quick < quickWatches {
 		b.stretch.quick++
-		return max(limit, b.firstPause())
+		return max(limit, b.firstQuickPause())
 	}
 	return max(limit, spacing)
 }
 
-func (b *Backoff) firstPause() time.Duration {
+// configuredShortWatchPause returns the first configured pause, or the default spacing if that is
+// shorter.
+func (b *Backoff) configuredShortWatchPause(w Watch, spacing time.Duration) time.Duration {
+	hasPause := w.Failed && w.List
+	if hasPause {
+		return 0
+	}
+	return min(b.firstConfiguredPause(), max(0, spacing))
+}
+
+// firstConfiguredPause returns the first configured pause, and leaves the series as it is.
+func (b *Backoff) firstConfiguredPause() time.Duration {
+	pause := b.initial.Duration
+	return saturated(pause, b.fraction(pause, b.jitter))
+}
+
+// firstQuickPause returns firstPause with its jitter.
+func (b *Backoff) firstQuickPause() time.Duration {
 	return firstPause - b.fraction(firstPause, jitterShorter)
 }
 
