@@ -100,3 +100,25 @@ func TestAReaderFindsAnEntryQuarantinedUnderAnotherName(t *testing.T) {
 	reflector.release(place)
 	assert.NoError(t, reflector.shared.find(table.KeyOf("key")))
 }
+
+// G10: fails if what a write quarantines and releases is changed where readers see it.
+func TestReadersDoNotWaitForALargeQuarantine(t *testing.T) {
+	q := &quarantine{}
+	store := quarantinePart{shared: q, owner: byStore}
+	for i := range 2 * table.InPlace {
+		store.addInWrite(&ObjectError{Key: "a/" + itoa(i), Stage: stageIndex, Err: errBoom}, errBoom)
+	}
+	publish := func(before, after error) {
+		require.True(t, q.stageWrite())
+		inTime(t, "readers", func() {
+			assert.ErrorIs(t, q.find(table.KeyOf("a/1")), before)
+			assert.ErrorIs(t, findIn(q.snapshot(), table.KeyOf("a/1")), before)
+		})
+		q.publishStaged()
+		assert.ErrorIs(t, q.find(table.KeyOf("a/1")), after)
+	}
+	publish(nil, ErrQuarantined)
+	store.supersedeIf(func(table.Key) bool { return true })
+	publish(ErrQuarantined, nil)
+	assert.False(t, q.any())
+}

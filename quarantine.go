@@ -18,8 +18,9 @@ import (
 type quarantine struct {
 	mu      sync.Mutex
 	entries map[quarantineKey]quarantineEntry
-	// superseded are keys of entries that supersede has marked.
-	superseded []quarantineKey
+	// unpublished are the keys of the entries that the store's open write has added or superseded.
+	// It is used under the store's writing.
+	unpublished []quarantineKey
 	// readable has the entries for readers of the store, as a []quarantineEntry under each of the
 	// store's keys. It is a table because a snapshot of the store needs one of the quarantine. It
 	// is nil while there are no entries. Then no caller acquires the lock.
@@ -129,18 +130,31 @@ func quarantinedError(key table.Key, entries any) error {
 // any reports whether there are any entries.
 func (q *quarantine) any() bool { return q.readable.Load() != nil }
 
-// addChange quarantines a refused change.
+// addChange quarantines a refused change, unless it has no key.
 func (p quarantinePart) addChange(c *change) {
-	p.addRefused(c.prepared.err, c.prepared.quarantineErr)
-}
-
-// addRefused is add for a change that was refused with e, unless it has no key.
-func (p quarantinePart) addRefused(e *ObjectError, cause error) {
-	if e.Stage != stageKey && e.Stage != stageMetadata {
+	e := c.prepared.err
+	if e.hasKey() {
 		ownKey := table.KeyOf(e.Key) // that of the change may share memory with the object
-		p.add(ownKey, e, cause)
+		p.add(ownKey, e, c.prepared.quarantineErr)
 	}
 }
+
+// addInWrite is addChange for a change that the store's open write has refused with e: readers find
+// the entry at the end of the write, writers at once.
+func (p quarantinePart) addInWrite(e *ObjectError, cause error) {
+	if !e.hasKey() {
+		return
+	}
+	q := p.shared
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := p.at(table.KeyOf(e.Key))
+	q.setLocked(at, e, cause)
+	q.unpublished = append(q.unpublished, at)
+}
+
+// hasKey reports whether the object of the error has a key in the store.
+func (e *ObjectError) hasKey() bool { return e.Stage != stageKey && e.Stage != stageMetadata }
 
 // hasSince reports whether any owner has quarantined a key of the store at version or later.
 func (q *quarantine) hasSince(key table.Key, version string) bool {
@@ -160,29 +174,35 @@ func (q *quarantine) hasSince(key table.Key, version string) bool {
 // version, each failure is reported.
 func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {
 	q := p.shared
-	at := p.at(key)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	before, again := q.entries[at]
-	e.repeated = before.repeats(e)
-	if q.entries == nil {
-		q.entries = map[quarantineKey]quarantineEntry{}
-		q.readable.Store(table.New(0, func() string { return "" }))
-	}
-
-	entry := quarantineEntry{
-		Quarantined: Quarantined{e.Key, e.ResourceVersion, e.Stage, cause},
-		at:          at,
-		storeKey:    cmp.Or(e.storeKey, table.KeyOf(e.Key)),
-	}
-	q.entries[at] = entry
+	at := p.at(key)
+	before, again := q.setLocked(at, e, cause)
 	readable := q.readable.Load()
 	readable.Begin(2)
 	if again {
 		hide(readable, before)
 	}
-	show(readable, entry)
+	show(readable, q.entries[at])
 	readable.Commit(nil)
+}
+
+// setLocked sets an entry, which readers do not see yet. It returns the one before it.
+func (q *quarantine) setLocked(
+	at quarantineKey, e *ObjectError, cause error,
+) (before quarantineEntry, again bool) {
+	before, again = q.entries[at]
+	e.repeated = before.repeats(e)
+	if q.entries == nil {
+		q.entries = map[quarantineKey]quarantineEntry{}
+		q.readable.Store(table.New(0, func() string { return "" }))
+	}
+	q.entries[at] = quarantineEntry{
+		Quarantined: Quarantined{e.Key, e.ResourceVersion, e.Stage, cause},
+		at:          at,
+		storeKey:    cmp.Or(e.storeKey, table.KeyOf(e.Key)),
+	}
+	return before, again
 }
 
 // show adds an entry to those of its store's key, for readers.
@@ -193,9 +213,12 @@ func show(readable *table.Table, e quarantineEntry) {
 	readable.Put(e.storeKey, slot, all, table.Origin{}, nil)
 }
 
-// hide removes an entry from those of its store's key.
+// hide removes an entry from those of its store's key, if it was shown.
 func hide(readable *table.Table, e quarantineEntry) {
 	slot := readable.Find(e.storeKey, readable.Seek(e.storeKey))
+	if !slot.Exists {
+		return
+	}
 	all, _ := slot.Object.([]quarantineEntry)
 	others := slices.DeleteFunc(slices.Clone(all), func(other quarantineEntry) bool {
 		return other.at == e.at
@@ -227,8 +250,9 @@ func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined boo
 	return e, quarantined
 }
 
-// supersede marks a key's entry for releaseSuperseded: a write has applied a later state, or has
-// deleted the object. It reports whether there is an entry that the write has not marked before.
+// supersede marks a key's entry for removal at the end of the write, which has applied a later
+// state, or has deleted the object. It reports whether there is an entry that the write has not
+// marked before.
 func (p quarantinePart) supersede(key table.Key) bool {
 	p.shared.mu.Lock()
 	defer p.shared.mu.Unlock()
@@ -254,19 +278,66 @@ func (q *quarantine) supersedeLocked(at quarantineKey) bool {
 	}
 	e.superseded = true
 	q.entries[at] = e
-	q.superseded = append(q.superseded, at)
+	q.unpublished = append(q.unpublished, at)
 	return true
 }
 
-// releaseSuperseded removes the entries that are still superseded.
-func (q *quarantine) releaseSuperseded() {
+// stageWrite stages many changes of the store's write, so that readers do not wait for them. If it
+// returns true, the quarantine is locked until publishStaged, under the store table's lock.
+func (q *quarantine) stageWrite() (isStaged bool) {
+	if len(q.unpublished) <= table.InPlace {
+		return false
+	}
+	q.mu.Lock()
+	// In place would deadlock: a snapshot waits for readable under the lock that the commit needs.
+	q.readable.Load().BeginStaged()
+	q.applyWriteLocked()
+	return true
+}
+
+// publishStaged publishes the changes of stageWrite.
+func (q *quarantine) publishStaged() {
+	defer q.mu.Unlock()
+	q.commitLocked()
+}
+
+// publishWrite publishes the changes of the store's write that are not staged.
+func (q *quarantine) publishWrite() {
+	if len(q.unpublished) == 0 {
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	superseded := q.superseded
-	q.superseded = nil
-	q.removeLocked(slices.DeleteFunc(superseded, func(at quarantineKey) bool {
-		return !q.entries[at].superseded
-	}))
+	q.readable.Load().Begin(2 * len(q.unpublished))
+	q.applyWriteLocked()
+	q.commitLocked()
+}
+
+// applyWriteLocked removes the entries that are still superseded, and shows the added ones.
+func (q *quarantine) applyWriteLocked() {
+	readable := q.readable.Load()
+	for _, at := range q.unpublished {
+		e, isQuarantined := q.entries[at]
+		if !isQuarantined { // a write may supersede a key several times
+			continue
+		}
+		hide(readable, e)
+		if e.superseded {
+			delete(q.entries, at)
+			continue
+		}
+		show(readable, e)
+	}
+	q.unpublished = nil
+}
+
+// commitLocked publishes a write of readable.
+func (q *quarantine) commitLocked() {
+	q.readable.Load().Commit(nil)
+	if len(q.entries) == 0 { // maps and tables keep memory
+		q.entries = nil
+		q.readable.Store(nil)
+	}
 }
 
 // release removes a key's entry: a later state can be read, or the object was deleted.
@@ -306,18 +377,10 @@ func (q *quarantine) removeLocked(keys []quarantineKey) {
 	readable := q.readable.Load()
 	readable.Begin(len(keys))
 	for _, at := range keys {
-		e, quarantined := q.entries[at]
-		if !quarantined { // a write may supersede a key several times
-			continue
-		}
-		hide(readable, e)
+		hide(readable, q.entries[at])
 		delete(q.entries, at)
 	}
-	readable.Commit(nil)
-	if len(q.entries) == 0 { // maps and tables keep memory
-		q.entries = nil
-		q.readable.Store(nil)
-	}
+	q.commitLocked()
 }
 
 // list returns the entries for which in returns true, sorted by key, and only the newest version of

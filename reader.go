@@ -403,7 +403,8 @@ func (s *storage) view() view {
 }
 
 // frozen returns the view and the entries of the quarantine of one point in time. A write publishes
-// both in one step, so that the version of the view is that of the entries, too.
+// both in one step (storage.end). A list that cannot be too old is the exception: it quarantines
+// with each part, before the write that has its version (storeReplacement.takesPart).
 func (s *storage) frozen() (v view, quarantined *table.Snapshot) {
 	v.indexers = s.indexers.Load() // before the snapshot: see view
 	v.table = s.table.SnapshotWith(func() { quarantined = s.quarantine.shared.snapshot() })

@@ -460,7 +460,7 @@ func (r *storeReplacement) restoreRefusals() {
 		if isSuperseded && !r.versionsReset {
 			continue // as the newest state, an older one would admit events older than the stored one
 		}
-		storage.quarantine.addRefused(refused.err, refused.cause)
+		storage.quarantine.addInWrite(refused.err, refused.cause)
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 // (intake.go), which calls user functions, and then apply them in one write, which calls none.
 // Readers see all of a write or nothing.
 //
-// Lock order: writing, the table's, the quarantine's.
+// Lock order: writing, the table's, the quarantine's. Only a write acquires the last two together:
+// those of a large quarantine in the other order (quarantine.stageWrite).
 type storage struct {
 	table *table.Table
 	// indexers is set under writing and read without a lock.
@@ -221,7 +222,7 @@ func (s *storage) refuse(w *storeWrite, c *change) {
 	if w.list != nil && failsForAddedIndex && !w.list.refuseInWrite(c) {
 		return
 	}
-	s.quarantine.addChange(c)
+	s.quarantine.addInWrite(c.prepared.err, c.prepared.quarantineErr)
 }
 
 // supersedeQuarantined ends the quarantine of a key with the write that repairs it.
@@ -265,9 +266,13 @@ func (s *storage) remove(c *change, at table.Slot) {
 // end publishes the write with its version, and appends the changes to the log before the next
 // write can begin.
 func (s *storage) end(w *storeWrite, parts ...[]change) {
+	shared := s.quarantine.shared
+	isStaged := shared.stageWrite()
 	s.table.Commit(func() {
-		if s.quarantine.any() {
-			s.quarantine.shared.releaseSuperseded() // readers see it with the write and its version
+		if isStaged { // readers see it with the write and its version
+			shared.publishStaged()
+		} else {
+			shared.publishWrite()
 		}
 		if w.version != "" || w.setsVersion {
 			s.setVersion(w.scope, w.version)

@@ -284,3 +284,90 @@ func TestADeletionAfterARepairInOneWriteHasItsFinalState(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, any(final), batch[1].finalState())
 }
+
+// readTexts is what a reader finds under each key: the version of the object, or "refused" with the
+// version of a quarantined one, or "".
+func readTexts(reader Reader[any], keys ...string) map[string]string {
+	texts := map[string]string{"version": reader.ResourceVersion()}
+	for _, key := range keys {
+		obj, err := reader.Get(key)
+		var refused *ObjectError
+		switch {
+		case errors.As(err, &refused):
+			texts[key] = "refused " + refused.ResourceVersion
+		case err == nil:
+			texts[key] = receivedOf(obj).ResourceVersion
+		}
+	}
+	return texts
+}
+
+// G10: readers see what a write quarantines and releases at its end, with its objects and version.
+// Fails if they see a part of it during the write, or lose a key that stays quarantined.
+func TestAWriteIsReadWithItsQuarantine(t *testing.T) {
+	for name, more := range map[string]int{"few": 0, "many": 2 * table.InPlace} {
+		t.Run(name, func(t *testing.T) { testQuarantineOfWrite(t, more) })
+	}
+}
+
+func testQuarantineOfWrite(t *testing.T, more int) {
+	refuseTagged := Indexers{"i": func(obj any) ([]string, error) {
+		if obj.(*object).Labels["bad"] == "yes" {
+			return nil, errBoom
+		}
+		return nil, nil
+	}}
+	s := NewIndexer(MetaNamespaceKeyFunc, refuseTagged).(*cache)
+	good := func(name, version string) any { return podAt("a", name, version) }
+	bad := func(name, version string) any {
+		obj := podAt("a", name, version)
+		obj.Labels = map[string]string{"bad": "yes"}
+		return obj
+	}
+	deletion := func(name string) change { return change{received: received{kind: Deleted, object: good(name, "4")}} }
+	update := func(obj any) change { return change{received: received{kind: Updated, object: obj}} }
+	require.Error(t, s.Replace([]any{bad("repaired", "1"), bad("kept", "1"), bad("again", "1")}, "1"))
+	all := []change{
+		update(good("repaired", "2")),
+		update(bad("kept", "2")),
+		update(good("again", "2")), deletion("again"), update(bad("again", "5")),
+		update(bad("added", "2")),
+		update(bad("passing", "2")), update(good("passing", "3")),
+		update(bad("deleted", "2")), deletion("deleted"),
+	}
+	for i := range more {
+		all = append(all, update(bad(itoa(i), "2")))
+	}
+
+	keys := []string{"a/repaired", "a/kept", "a/again", "a/added", "a/passing", "a/deleted", "a/7"}
+	before := map[string]string{
+		"version": "1", "a/repaired": "refused 1", "a/kept": "refused 1", "a/again": "refused 1",
+	}
+	require.Equal(t, before, readTexts(s.Snapshot(), keys...))
+	in := s.intake()
+	s.identifyAll(all)
+	for i := range all {
+		require.NoError(t, in.prepare(bg, &all[i]))
+	}
+	w := storeWrite{scope: s.scope, version: "5"}
+	s.storage.lock(all)
+	s.storage.table.BeginStaged()
+	for i := range all {
+		all[i].prepared.place = s.storage.table.Seek(all[i].prepared.key)
+		require.NoError(t, s.storage.apply(&w, &all[i]))
+		assert.Equal(t, before, readTexts(s.Snapshot(), keys...), "after change %d", i)
+		assert.Equal(t, before, readTexts(s.live(), keys...), "after change %d", i)
+	}
+	s.storage.end(&w)
+	after := map[string]string{
+		"version": "5", "a/repaired": "2", "a/kept": "refused 2", "a/again": "refused 5",
+		"a/added": "refused 2", "a/passing": "3",
+	}
+	if more > 0 {
+		after["a/7"] = "refused 2"
+	}
+	assert.Equal(t, after, readTexts(s.Snapshot(), keys...))
+	assert.Equal(t, after, readTexts(s.live(), keys...))
+	require.NoError(t, s.Replace(nil, "6"))
+	assert.False(t, s.storage.quarantine.any())
+}

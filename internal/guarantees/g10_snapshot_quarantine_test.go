@@ -3,7 +3,9 @@ package guarantees
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -67,6 +69,66 @@ func TestG10AReplacedListIsReadWithItsQuarantine(t *testing.T) {
 	require.ErrorIs(t, err, cache.ErrQuarantined)
 	again := store.Replace([]any{tagged(podAt("a", "bad", "2"), "bad")}, "3")
 	require.ErrorIs(t, again, cache.ErrQuarantined, "each call returns its errors")
+}
+
+// snapshotDuring replaces a list at version 1 by one with a bad object, at version 2. It returns the
+// number of snapshots of version 1 that were taken after the list was prepared.
+func snapshotDuring(t *testing.T, replace func(store fullStore, list []any) error) (taken int) {
+	var isPrepared atomic.Bool
+	store := newTagStore(cache.WithTransformer(func(obj any) (any, error) {
+		isPrepared.Store(obj.(*object).Name == "last")
+		return obj, nil
+	}))
+	must(t, store.Replace([]any{podAt("a", "0", "1")}, "1"))
+	list := []any{tagged(podAt("a", "bad", "2"), "bad")}
+	for i := range 20_000 {
+		list = append(list, podAt("a", itoa(i), "2"))
+	}
+	list = append(list, podAt("a", "last", "2"))
+
+	replaced := make(chan error, 1)
+	go func() { replaced <- replace(store, list) }()
+	for {
+		if !isPrepared.Load() {
+			runtime.Gosched()
+			continue
+		}
+		snapshot := store.Snapshot()
+		_, err := snapshot.Get("a/bad")
+		if snapshot.ResourceVersion() == "2" {
+			require.ErrorIs(t, err, cache.ErrQuarantined)
+			require.ErrorIs(t, <-replaced, cache.ErrQuarantined)
+			return taken
+		}
+		require.True(t, apierrors.IsNotFound(err), "version 1 has an object of version 2: %v", err)
+		taken++
+	}
+}
+
+// G10: what a large write refuses is quarantined with its version. Fails if an object is
+// quarantined while the write that refuses it is in progress.
+func TestG10NoSnapshotHasTheQuarantineOfAWriteInProgress(t *testing.T) {
+	for name, replace := range map[string]func(store fullStore, list []any) error{
+		"Replace": func(store fullStore, list []any) error { return store.Replace(list, "2") },
+		"a staged list": func(store fullStore, list []any) error {
+			r := store.BeginReplace(cache.ReplaceOptions{Staged: true})
+			rejected, err := r.Add(bg, cache.ReplacementPart{Items: list})
+			for _, e := range rejected {
+				err = errors.Join(err, e)
+			}
+			return errors.Join(err, r.Commit(bg, "2"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			taken := 0
+			for range 100 { // a busy machine may run the two in turn
+				taken += snapshotDuring(t, replace)
+				if taken >= 100 {
+					return
+				}
+			}
+		})
+	}
 }
 
 // quarantineCycle has the events of a pod a/x from version 4 on: added in a state that the index

@@ -6,9 +6,9 @@ var indexFaults = []Mutant{
 		Name:   "stores-an-object-that-has-no-index-values",
 		Guards: []string{"B13"},
 		In:     "storage.refuse",
-		From:   "s.quarantine.addChange(c)",
+		From:   "s.quarantine.addInWrite(c.prepared.err, c.prepared.quarantineErr)",
 		To: `
-			s.quarantine.addChange(c)
+			s.quarantine.addInWrite(c.prepared.err, c.prepared.quarantineErr)
 			p := &c.prepared
 			at := s.table.Find(p.key, p.place)
 			none := make([][]string, len(s.indexers.Load().names))

@@ -128,4 +128,24 @@ var readerMutants = []Mutant{
 		Fault: "A program reads the new state of one object of a batch and then the old " +
 			"state of another.",
 	},
+	{
+		Name:    "quarantines-before-the-write-is-visible",
+		Guards:  []string{"G10"},
+		In:      "storage.refuse",
+		From:    "s.quarantine.addInWrite(c.prepared.err, c.prepared.quarantineErr)",
+		To:      "s.quarantine.addChange(c)",
+		Package: guarantees,
+		Test:    "TestG10NoSnapshotHasTheQuarantineOfAWriteInProgress",
+		Fault: "During a large write a snapshot has the old version and the quarantine of " +
+			"the new one.",
+	},
+	{
+		Name:   "blocks-readers-while-it-releases-many-objects",
+		Guards: []string{"G10"},
+		In:     "quarantine.stageWrite",
+		From:   "q.readable.Load().BeginStaged()",
+		To:     "q.readable.Load().Begin(1)",
+		Test:   "TestReadersDoNotWaitForALargeQuarantine",
+		Fault:  "While a list repairs 100,000 quarantined objects, every reader is blocked.",
+	},
 }
