@@ -173,14 +173,12 @@ func (c *rateCheck) checkStretch(start time.Time, from, to int) {
 // mayHaveEndedLate reports whether the requests keep the limits if a short watch among them counts
 // as one that lived for 10 s: slow functions may have kept the reflector from seeing its end before.
 func (c *rateCheck) mayHaveEndedLate(start time.Time, from, to int) bool {
-	if c.mirror.slack() == 0 {
-		return false
-	}
+	shortest := shortWatch - c.mirror.slack()
 	for i := from; i < to; i++ {
 		r := c.requests[i]
 		isNext := func(r *world.Request) bool { return !r.Check }
 		next := slices.IndexFunc(c.requests[i+1:to], isNext)
-		if r.List || r.Answered.IsZero() || next < 0 {
+		if r.List || r.Answered.IsZero() || r.Duration() < shortest || next < 0 {
 			continue
 		}
 		after := c.requests[i+1+next : to]
