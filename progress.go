@@ -163,8 +163,9 @@ const (
 )
 
 // emptyWatches counts watches in a row from one version that closed cleanly, before half of their
-// timeout, without an event. A server that has forgotten the version may answer so in place of 410.
-// A proxy that ends idle watches looks the same, so lists that find nothing become rare.
+// timeout, without an event of a known type. A server that has forgotten the version may answer so
+// in place of 410. A proxy that ends idle watches looks the same, so lists that find nothing become
+// rare.
 type emptyWatches struct {
 	version string
 	count   int

@@ -62,6 +62,9 @@ const (
 	successfulAfter = 10 * time.Second
 	// lateAnswer is the delay of a watch's response after which the server may have restarted.
 	lateAnswer = time.Second
+	// shortestDelayed is the shortest watch whose response may have been delayed until its end. With
+	// a shorter timeout, a server that has forgotten the version (B28) could look the same.
+	shortestDelayed = time.Minute
 	// watchGrace is the time that a server has to end a watch after its timeout. Then the watch
 	// counts as half open.
 	watchGrace = 30 * time.Second
@@ -74,7 +77,11 @@ func (m *run) watchState(l *listing) state {
 	if err == nil {
 		err = w.applyEvents()
 	}
-	lived := w.lived(m.clock.Now())
+	now := m.clock.Now()
+	lived := w.lived(now)
+	if err == nil {
+		lived = w.livedUntilClosed(now)
+	}
 	w.stop()
 	if w.listing != nil {
 		return m.streamFailed(w, err)
@@ -142,8 +149,8 @@ func (m *run) watchOptions(l *listing, timeout time.Duration) metav1.ListOptions
 	return options
 }
 
-// serverTimeout returns the timeout that is requested of the server, in whole seconds. 0 would be
-// none.
+// serverTimeout returns the timeout that is requested of the server: whole seconds, and at least
+// one, since 0 means no timeout.
 func serverTimeout(timeout time.Duration) time.Duration {
 	return max(time.Second, timeout.Truncate(time.Second))
 }
@@ -214,15 +221,23 @@ func (w *openWatch) follow(version string) {
 	w.waits.relistRequests = w.reflector.relistRequests
 }
 
-// lived returns how long the watch has been open. Its time counts from the response. If it had
-// events, or lasted for its timeout, it counts from the request: some proxies delay the response
-// until the first event, or the end.
+// lived returns how long the watch has been open. Its time counts from the response or, if it had
+// events, from the request: some proxies delay the response until the first event.
 func (w *openWatch) lived(now time.Time) time.Duration {
-	sinceRequest := now.Sub(w.requestedAt)
-	if w.events > 0 || sinceRequest >= serverTimeout(w.timeout) {
-		return sinceRequest
+	if w.events > 0 {
+		return now.Sub(w.requestedAt)
 	}
 	return now.Sub(w.answeredAt)
+}
+
+// livedUntilClosed is lived for a watch that the source closes now. One that lasted for its timeout
+// counts from the request too: such proxies delay the response of an idle watch until its end.
+func (w *openWatch) livedUntilClosed(now time.Time) time.Duration {
+	sinceRequest := now.Sub(w.requestedAt)
+	if sinceRequest >= max(serverTimeout(w.timeout), shortestDelayed) {
+		return sinceRequest
+	}
+	return w.lived(now)
 }
 
 // isVeryShort reports whether a watch that ends now has failed.
@@ -230,7 +245,7 @@ func (w *openWatch) isVeryShort(lived time.Duration) bool {
 	return w.events == 0 && lived < veryShortWatch
 }
 
-// isEmpty reports whether the watch was idle and short: see emptyWatches.
+// isEmpty reports whether the watch was short and had no event of a known type: see emptyWatches.
 func (w *openWatch) isEmpty(lived time.Duration) bool {
 	return w.knownEvents == 0 && lived < w.timeout/2
 }

@@ -53,7 +53,7 @@ func (w *openWatch) handle(woke wakeup) error {
 }
 
 func (w *openWatch) countIfShort() {
-	if w.isVeryShort(w.lived(w.run.clock.Now())) {
+	if w.isVeryShort(w.livedUntilClosed(w.run.clock.Now())) {
 		inc(w.reflector.metrics.short)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -71,22 +72,38 @@ func TestB3AWatchThatEndsAfterOneEventIsNotHammered(t *testing.T) {
 	}
 }
 
+// answeredAtItsTimeout is a source whose watches are answered when their timeout has passed, and end with these events.
+func answeredAtItsTimeout(last ...watch.Event) *networkSource {
+	return &networkSource{watch: func(_ int, w *networkWatch) error {
+		select {
+		case <-time.After(time.Duration(*w.options.TimeoutSeconds) * time.Second):
+		case <-w.request.Done():
+		}
+		w.end(last...)
+		return nil
+	}}
+}
+
 // B3: some proxies send the head of a response only with the first event, so that of an idle watch comes with its end, after
 // the timeout. Fails if such a watch counts as a very short one: each would be reported as a failure.
 func TestB3AnIdleWatchWhoseResponseIsDelayedToItsEndIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &networkSource{watch: func(_ int, w *networkWatch) error {
-			select {
-			case <-time.After(time.Duration(*w.options.TimeoutSeconds) * time.Second):
-			case <-w.request.Done():
-			}
-			w.end()
-			return nil
-		}}
+		source := answeredAtItsTimeout()
 		m := source.runFor(t, 3*time.Hour-time.Second, nil)
 		assert.Empty(t, m.causes())
 		assert.Len(t, source.lists, 1)
 		assert.Len(t, source.watches, 36, "with a timeout of five minutes")
+	})
+}
+
+// B3: a watch that is answered at its timeout and cut at once has brought nothing, and ten of them are followed by a list.
+// Fails if its lifetime counts from the request.
+func TestB3AWatchThatIsAnsweredAtItsTimeoutAndCutHasNotWorked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := answeredAtItsTimeout(errorEvent(errStreamCut))
+		m := source.runFor(t, time.Hour, nil)
+		assert.Len(t, source.lists, 2)
+		assertEach(t, cache.CauseConnectionLost, m.causes())
 	})
 }
 
