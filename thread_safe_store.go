@@ -115,7 +115,7 @@ func (m *threadSafeMap) Get(key string) (item any, exists bool) {
 // Replace makes items the whole content.
 func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	store := &keyedStore{scope: m.scope}
-	r := store.BeginReplace(ReplaceOptions{VersionsReset: true}).(*storeReplacement)
+	r := store.BeginReplace(ReplaceOptions{Staged: true, VersionsReset: true}).(*storeReplacement)
 	for key, obj := range items {
 		c := changeUnder(key, obj)
 		c.prepared.index(m.indexers.Load(), &r.in.buffer)

@@ -127,6 +127,7 @@ func TestG10NoSnapshotHasTheQuarantineOfAWriteInProgress(t *testing.T) {
 					return
 				}
 			}
+			assert.Positive(t, taken, "no snapshot was taken during a write")
 		})
 	}
 }
