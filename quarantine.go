@@ -14,7 +14,7 @@ import (
 
 // quarantine has the keys whose latest state could not be applied. A pipeline has one: its
 // reflector, queue, consumer and store have their own entries in it, and readers of the store find
-// the entries of all. Its lock is the last one in the order. The zero value is ready.
+// the entries of all. The zero value is ready.
 type quarantine struct {
 	mu      sync.Mutex
 	entries map[quarantineKey]quarantineEntry

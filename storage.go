@@ -15,8 +15,9 @@ import (
 // (intake.go), which calls user functions, and then apply them in one write, which calls none.
 // Readers see all of a write or nothing.
 //
-// Lock order: writing, the table's, the quarantine's. Only a write acquires the last two together:
-// those of a large quarantine in the other order (quarantine.stageWrite).
+// Lock order: writing, the table's, the quarantine's. Only a write acquires the last two together. A
+// write that quarantines or releases many objects acquires these in the other order: see
+// quarantine.stageWrite.
 type storage struct {
 	table *table.Table
 	// indexers is set under writing and read without a lock.

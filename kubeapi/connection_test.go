@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Fails if the silence is a difference of two times of day: after a laptop's sleep or a correction
-// by NTP, a dead connection would seem alive for as long as the clock was set back.
+// Fails if the silence is measured from a time of day: where that is set back, as by NTP, a dead
+// connection would seem alive for as long.
 func TestTheSilenceOfAConnectionIsIndependentOfTheTimeOfDay(t *testing.T) {
 	one, other := net.Pipe()
 	defer one.Close()
