@@ -257,7 +257,7 @@ func (b *Backoff) shortWatchPause(now time.Time, w Watch) time.Duration {
 }
 
 // configuredShortWatchPause returns the first configured pause, or the default spacing if that is
-// shorter.
+// shorter. A list after a cut has its pause already: see pauseAfterCut.
 func (b *Backoff) configuredShortWatchPause(w Watch, spacing time.Duration) time.Duration {
 	hasPause := w.Failed && w.List
 	if hasPause {

@@ -174,9 +174,9 @@ func (c *rateCheck) checkStretch(start time.Time, from, to int) {
 // as one that lived for 10 s: slow functions may have kept the reflector from seeing its end before.
 func (c *rateCheck) mayHaveEndedLate(start time.Time, from, to int) bool {
 	shortest := shortWatch - c.mirror.slack()
+	isNext := func(r *world.Request) bool { return !r.Check }
 	for i := from; i < to; i++ {
 		r := c.requests[i]
-		isNext := func(r *world.Request) bool { return !r.Check }
 		next := slices.IndexFunc(c.requests[i+1:to], isNext)
 		if r.List || r.Answered.IsZero() || r.Duration() < shortest || next < 0 {
 			continue
