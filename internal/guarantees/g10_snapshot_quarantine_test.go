@@ -3,9 +3,7 @@ package guarantees
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strconv"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -74,9 +72,11 @@ func TestG10AReplacedListIsReadWithItsQuarantine(t *testing.T) {
 // snapshotDuring replaces a list at version 1 by one with a bad object, at version 2. It returns the
 // number of snapshots of version 1 that were taken after the list was prepared.
 func snapshotDuring(t *testing.T, replace func(store fullStore, list []any) error) (taken int) {
-	var isPrepared atomic.Bool
+	prepared := make(chan struct{})
 	store := newTagStore(cache.WithTransformer(func(obj any) (any, error) {
-		isPrepared.Store(obj.(*object).Name == "last")
+		if obj.(*object).Name == "last" {
+			close(prepared)
+		}
 		return obj, nil
 	}))
 	must(t, store.Replace([]any{podAt("a", "0", "1")}, "1"))
@@ -88,11 +88,8 @@ func snapshotDuring(t *testing.T, replace func(store fullStore, list []any) erro
 
 	replaced := make(chan error, 1)
 	go func() { replaced <- replace(store, list) }()
+	<-prepared
 	for {
-		if !isPrepared.Load() {
-			runtime.Gosched()
-			continue
-		}
 		snapshot := store.Snapshot()
 		_, err := snapshot.Get("a/bad")
 		if snapshot.ResourceVersion() == "2" {
